@@ -11,7 +11,7 @@ import { guardApp } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 import { openSystem } from "./system.ts";
 
-/* The ports of an api-server's process: that of the API, by TLS or not, and one for those who run it. And where its errors lead. */
+/* Ports of an api-server process: the API with or without TLS, and the admin port; and the documentation URL of its errors. */
 
 const LONG = { deadlineMs: 60_000 };
 
@@ -44,7 +44,7 @@ test("API metrics are served on the admin port only, probes on both ports", asyn
   });
   const text = async (path: string) => (await fetch(`${adminUrl}${path}`)).text();
   expect(await text("/metrics")).toContain("postern_ready 1");
-  // The API is at another address, so the page offers no calls.
+  // The API has another URL, so the page offers no calls.
   expect(await text("/docs/start.js")).toContain("supportedSubmitMethods: []");
   expect(JSON.parse(await text("/readyz?verbose")).status).toBe("ready");
   const call = await fetch(`${adminUrl}/v2/apis.createApi`, { method: "POST", body: "{}" });
@@ -82,7 +82,7 @@ test("API serves TLS and reloads replaced certificates", async () => {
   await expect(ask("/v2/apis.createApi", second.cert)).rejects.toThrow(/self-signed|certificate/);
   await expect(fetch(`http://127.0.0.1:${port}/livez`)).rejects.toThrow();
 
-  // A certificate whose key is not there yet is not used.
+  // A certificate is not used before its key exists.
   copyFileSync(second.certFile, files.cert);
   await waitFor("that to be said", () => api.process.stderr().includes("not usable"), LONG);
   expect(await served()).toBe("first");

@@ -16,8 +16,8 @@ import { bodiesOfMostValues, largestBody } from "./largest-body.ts";
 import { makeWorkspace, openSystem, type System } from "./system.ts";
 
 /*
- * The program of the api-server's image in a cgroup with the memory limit of the chart. Each procedure gets its largest bodies, two from each of two
- * workspaces at once, which is as many as one process works on; a third workspace is served meanwhile.
+ * The program of the api-server image in a cgroup with the memory limit of the chart. Each procedure gets its largest bodies, two from each
+ * of two workspaces concurrently, which is the maximum of one process, while a third workspace is served.
  */
 
 const CHART = resolve(import.meta.dirname, "../../charts/postern/values.yaml");
@@ -78,7 +78,7 @@ test("largest request bodies neither kill an api-server nor block other clients"
       }
     }
   }
-  // Of 10 MiB: what a body was parsed into before its values were counted took a second of CPU and 600 MB.
+  // A body of 10 MiB, whose parsed form took a second of CPU and 600 MB before values were counted.
   const zeros = `[${"0,".repeat(5_000_000)}0]`;
   const keys = [one, another].flatMap(({ rootKey }) => [rootKey, rootKey]);
   const refused = await Promise.all(keys.map((key) => makeClient(url, key).call("ratelimit.multiLimit", zeros)));
@@ -86,7 +86,7 @@ test("largest request bodies neither kill an api-server nor block other clients"
   expect([ended, await chargedMb()]).toEqual([undefined, expect.toSatisfy((mb: number) => mb < 0.95 * limitMb)]);
 }, 400_000);
 
-/** Starts it as a pod would, and stops it at the end of the test. */
+/** Starts the process as in a pod and stops it at the end of the test. */
 async function startBounded(system: System): Promise<{
   server: RunningProcess;
   url: string;

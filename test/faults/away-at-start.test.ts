@@ -14,9 +14,9 @@ import { createTestRedis, startOwnRedis } from "../harness/redis.ts";
 import { waitFor as waitForAtMost } from "../harness/wait.ts";
 import { openLine } from "./line.ts";
 
-/* A part that starts while a store is away waits for it, answers probes meanwhile, and does not end. */
+/* A component that starts while a database is unavailable waits for it, responds to probes and keeps running. */
 
-/** Processes start slowly on a busy machine. */
+/** Longer timeout, because processes start slowly on a busy machine. */
 const waitFor: typeof waitForAtMost = (what, probe) => waitForAtMost(what, probe, { deadlineMs: 60_000 });
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -37,7 +37,7 @@ async function ask(port: number, path: string): Promise<{ status: number; body: 
 
 const statusOf = async (port: number, path: string) => (await ask(port, path)).status;
 
-/** Postgres behind a line that is cut. */
+/** Returns a Postgres behind a proxy that is cut. */
 async function cutPostgres() {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
@@ -68,7 +68,7 @@ test("api-server started without Postgres reports unready and serves after recov
   const refused = await fetch(`http://127.0.0.1:${port}/v2/apis.createApi`, { method: "POST", body: "{}" });
   expect(refused.status).toBe(500);
   expect(await refused.text()).toContain('/errors/service_unavailable"');
-  // Time for several tries, of which only the first is logged.
+  // Several attempts, of which only the first is logged.
   await new Promise((done) => setTimeout(done, 3_000));
   const about = child
     .stderr()

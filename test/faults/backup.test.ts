@@ -10,7 +10,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { type LocalApi, openSystem } from "./system.ts";
 
-/* What docs/backup.md says: a dump of Postgres is the whole backup, and is restored into another server while gates run. */
+/* Promises of docs/backup.md: a Postgres dump is the complete backup and is restored into another server while gates run. */
 
 beforeAll(findPostgresPrograms, 600_000);
 
@@ -48,7 +48,7 @@ test("restored database dump is complete, and gates follow it", async () => {
   const folder = await mkdtemp(join(tmpdir(), "postern-backup-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, "postern.dump");
-  // While api-servers run: a dump is of one moment.
+  // The api-servers are running; a dump is a consistent snapshot.
   await here.run("pg_dump", ["--format=custom", "--file", file, "--dbname", databaseOf(here)]);
 
   await first.data("keys.updateKey", { keyId, enabled: false });
@@ -57,11 +57,11 @@ test("restored database dump is complete, and gates follow it", async () => {
   await waitFor("the gate to act", async () => (await said()) === "401,200");
   await first.server.close();
   await here.stop();
-  // Gates go on with what they know.
+  // Gates keep serving their cached data.
   expect(await said()).toBe("401,200");
 
   await query(there.url, "create database postern");
-  // Roles are of the server, and not in a dump: without it pg_restore ends with an error.
+  // Roles belong to the server and not to the dump; without this one pg_restore fails.
   await query(there.url, "create role postern_analytics nologin noinherit");
   await there.run("pg_restore", ["--no-owner", "--exit-on-error", "--dbname", databaseOf(there), file]);
   const second = await system.api(databaseOf(there));
@@ -93,7 +93,7 @@ test("documented backup commands restore data usable by the api-server user", as
 
   const cwd = await mkdtemp(join(tmpdir(), "postern-backup-"));
   onTestFinished(() => rm(cwd, { recursive: true }));
-  // Its user for backups reads every table, and the owner of the schema does not.
+  // The documented backup user reads every table, unlike the schema owner.
   await query(here.url, blocksOf("backup.md").find(({ language }) => language === "sql")?.text ?? "");
   const [dump = "", ...more] = linesOf(/^pg_dump /);
   expect(more).toEqual([]);
@@ -101,7 +101,7 @@ test("documented backup commands restore data usable by the api-server user", as
   await expect(owned).rejects.toThrow("permission denied");
   await here.shell(dump, { cwd, env: { BACKUP_URL: urlOf(here, "postern_backup") } });
 
-  // On another server the roles come first; what is granted in the database is in the dump.
+  // Another server gets the roles first; grants in the database are in the dump.
   const logins = users.split("\n").filter((line) => /^CREATE ROLE .* LOGIN /.test(line));
   expect(logins).toHaveLength(2);
   await query(there.url, logins.join(";"));
@@ -115,7 +115,7 @@ test("documented backup commands restore data usable by the api-server user", as
   await second.data("keys.updateKey", { keyId, enabled: false });
   expect(await usageOf(second)).toBe(usage);
 
-  // Again on the same server, where the roles and the database are there already.
+  // Restores on the same server, where roles and database exist.
   await second.server.close();
   for (const line of [...moveAside, ...restore.slice(2)]) await there.shell(line, { cwd, env });
   const third = await system.api(urlOf(there, "postern"));

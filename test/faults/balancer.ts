@@ -7,7 +7,7 @@ export interface Replica {
   readonly adminPort: number;
 }
 
-/** One port for replicas that come and go, like a Service of Kubernetes: connections go to those that are ready, and stay there. */
+/** One port for changing replicas, like a Kubernetes Service: new connections go to ready replicas and stay there. */
 export interface Balancer {
   readonly port: number;
   add(replica: Replica): void;
@@ -42,7 +42,7 @@ export async function startBalancer(): Promise<Balancer> {
     if (target === undefined) return void near.destroy();
     const far = connect({ host: "127.0.0.1", port: target.port, allowHalfOpen: true });
     far.on("error", () => near.destroy());
-    // Either side's end passes on after its bytes.
+    // The end of either side is forwarded after its data.
     near.pipe(far);
     far.pipe(near);
     near.on("close", () => far.destroy());

@@ -4,7 +4,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { makeWorkspace, openSystem } from "./system.ts";
 
-/* One workspace makes a very large change. The other workspaces, and its own small changes, are not delayed. */
+/* One workspace makes a very large change. Other workspaces and its own small changes are not delayed. */
 
 const KEYS = 10_000;
 
@@ -43,7 +43,7 @@ test("bulk change of one workspace delays no revocation", async () => {
   );
   expect(await depth(), "the bulk change was over too soon to tell anything").toBeGreaterThan(0);
 
-  // Until all of it has arrived, the heartbeats of that workspace, and only those, lag.
+  // The heartbeats of that workspace only lag until the complete change has arrived.
   const last = keyRow({ workspaceId, apiId }, KEYS - 1).ref;
   const isRenamed = async () => {
     const read = await api.edge.source.read([last]);
@@ -55,7 +55,7 @@ test("bulk change of one workspace delays no revocation", async () => {
     async () => {
       const nowMs = await api.edge.writer.nowMs();
       const behindMs = await bulkGate.stalenessMs();
-      // A sidecar that reports to have all changes from before a moment after the commit must be right.
+      // A gate that reports all changes up to a time after the commit must be right.
       if (behindMs !== null && nowMs - behindMs > committedAtMs) expect(await isRenamed()).toBe(true);
       return (await depth()) === 0 && (await isRenamed());
     },

@@ -5,8 +5,8 @@ import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * No relay runs: all api-servers are stopped, and there are no heartbeats. The policy (`onStale`) decides what a sidecar does then.
- * Tested in real time against a real Redis, with bounds that are short enough to wait for.
+ * No relay runs: all api-servers are stopped, so no heartbeats arrive and the policy (`onStale`) applies. Tested in real time on a real
+ * Redis with short bounds.
  */
 
 const HOUR_MS = 3_600_000;
@@ -43,7 +43,7 @@ test("gates serve cached keys, limits and credits without api-servers until deny
   expect([await gate.status(key, "/few"), await gate.status(key, "/few"), await gate.status(key, "/few")]).toEqual([
     200, 200, 429,
   ]);
-  // A key that the gate has never seen: its records may be outdated, but they exist and are complete.
+  // The gate has never cached this key: its records may be outdated, but they are complete.
   expect([200, 503]).toContain(await gate.status(stranger));
   expect(await gate.status("nobody-has-this-key")).toBe(503);
 

@@ -11,8 +11,8 @@ import { type OwnRedis, startOwnRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /*
- * ClickHouse fails in each of its ways while events keep coming. An api-server stays ready and verifies keys, says what is wrong, keeps the
- * events in Redis, and stores each of them once when it is over.
+ * ClickHouse fails in each possible way while events arrive. An api-server stays ready and verifies keys, reports the problem, keeps the
+ * events in Redis and stores each once after recovery.
  */
 
 const WORKSPACES = ["ws_b_first", "ws_a_second"];
@@ -94,13 +94,13 @@ const isOver = () =>
     deadlineMs: 60_000,
   });
 
-/** The events of all tests of this file. */
+/** Events of all tests of this file. */
 const added = new Set<string>();
 
-/** Of events, in the pod that adds them. */
+/** Maximum number of events in flight in the pod. */
 const ON_ITS_WAY_MAX = 2_000;
 
-/** Adds events of both workspaces without a pause until it is ended, at the latest with the test. */
+/** Adds events of both workspaces continuously until stopped, at the latest at the end of the test. */
 function startLoad(): { end(): Promise<void> } {
   let isEnding = false;
   const running = (async () => {
@@ -129,7 +129,7 @@ async function rows(query: string): Promise<unknown[][]> {
   return await response.json<unknown[]>();
 }
 
-/** Each event but those that their writer dropped, and knows of. */
+/** Asserts that each event except the reported dropped ones is stored once. */
 async function expectEachStoredOnce({ droppedMax = added.size / 10 } = {}): Promise<void> {
   const dropped = pod.sink.dropped();
   const of = `workspace_id in ('${WORKSPACES.join("','")}')`;
@@ -137,7 +137,7 @@ async function expectEachStoredOnce({ droppedMax = added.size / 10 } = {}): Prom
     deadlineMs: 60_000,
     everyMs: 200,
   });
-  // The number that waits is looked at now and then, and is 0 while nothing can be known.
+  // The depth metric is polled and is 0 while it is unknown.
   const ids = await waitFor(
     "all that was not dropped",
     async () => {
@@ -154,7 +154,7 @@ async function expectEachStoredOnce({ droppedMax = added.size / 10 } = {}): Prom
   }
 }
 
-/** While Redis is there, it takes them all. */
+/** No event is dropped while Redis is available. */
 const noneDropped = () => expect(pod.sink.dropped()).toBe(0);
 
 async function keysAreServed(): Promise<void> {
@@ -232,7 +232,7 @@ test("events survive a Redis kill under load and are stored once", async () => {
     await waitFor("it to be back", async () => !(await degradations()).includes("redis_unavailable"), {
       deadlineMs: 30_000,
     });
-    // Those of the time without Redis, and what was on its way when it was killed.
+    // Events during the Redis outage and those in flight at its start.
     droppedMax += added.size - before + ON_ITS_WAY_MAX;
   }
   await load.end();

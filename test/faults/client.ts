@@ -7,25 +7,25 @@ export interface Reply {
   readonly body: any;
 }
 
-/** An api-server as its customer sees it. A call throws when there is no response. */
+/** An api-server as seen by its customer. A call throws without a response. */
 export interface Api {
   readonly url: string;
-  /** A path such as `v1/apis.getApi` is one of v1. */
+  /** Calls a procedure; a path such as `v1/apis.getApi` calls v1. */
   call(path: string, body: unknown, rootKey?: string): Promise<Reply>;
-  /** The same for a success: throws when the status is not 200 or 202, else returns `data`; of v1 the whole body. */
+  /** Calls a procedure and returns `data` (v1: the complete body). Throws if the status is not 200 or 202. */
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   data(path: string, body: unknown, rootKey?: string): Promise<any>;
-  /** The code that keys.verifyKey returns. */
+  /** Returns the code of keys.verifyKey. */
   code(key: string): Promise<string>;
-  /** The result of the readiness probe. */
+  /** Returns the result of the readiness probe. */
   isReady(): Promise<boolean>;
-  /** The degradations that it reports although it serves. */
+  /** Returns the reported degradations. */
   degradations(): Promise<string[]>;
-  /** Whether it is ready and has no degradation: the store answers, and changes arrive. */
+  /** Whether the api-server is ready without a degradation. */
   isComplete(): Promise<boolean>;
 }
 
-/** A customer of the api-server at `url`; a call without a root key uses `ownRootKey`. */
+/** Returns a client of the api-server at `url` that uses `ownRootKey` by default. */
 export function makeClient(url: string, ownRootKey: string): Api {
   const call = async (path: string, body: unknown, rootKey = ownRootKey): Promise<Reply> => {
     const request = requestOf(path, body);
@@ -63,7 +63,7 @@ export interface TestKey {
   readonly key: string;
 }
 
-/** An API and a key in it. */
+/** Creates an API with a key. */
 export async function makeKey(api: Api, body: object = {}): Promise<TestKey & { apiId: string }> {
   const { apiId } = await api.data("apis.createApi", { name: `api-${randomBytes(4).toString("hex")}` });
   return { apiId, ...(await api.data("keys.createKey", { apiId, ...body })) };

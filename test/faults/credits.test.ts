@@ -4,10 +4,7 @@ import type { TestKey } from "./client.ts";
 import type { Pod } from "./pod.ts";
 import { type LocalApi, openSystem, type System } from "./system.ts";
 
-/*
- * Credits under a real api-server while pods spend them. `spent` counts what was acknowledged to pods: the counter must agree with it
- * exactly.
- */
+/* Credits of a real api-server while pods spend them. `spent` counts acknowledged spending, which must equal the counter exactly. */
 
 let system: System;
 let api: LocalApi;
@@ -24,7 +21,7 @@ beforeEach(async () => {
 
 async function createKey(remaining: number): Promise<TestKey> {
   const created = await api.data("keys.createKey", { apiId, credits: { remaining } });
-  // The first spender requests that the counter is loaded.
+  // The first spender requests loading of the counter.
   await waitFor("the counter", async () => (await spendOnce(created.keyId, 0)) !== "unknown");
   return created;
 }
@@ -37,7 +34,7 @@ async function spendOnce(keyId: string, cost = 1, pod = pods[0]): Promise<string
 const remainingOf = async (key: string): Promise<number> =>
   (await api.data("keys.verifyKey", { key, credits: { cost: 0 } })).credits;
 
-/** Lets all pods spend from the key until stopped. */
+/** Makes all pods spend from the key until stopped. */
 function startSpending(keyId: string): { spent(): number; stop(): Promise<void> } {
   let spent = 0;
   let isStopped = false;
@@ -88,13 +85,13 @@ test("setting credits during spending applies to the next verification without o
       const left = await remainingOf(key);
       const atRead = spending.spent();
       expect(left).toBeLessThanOrEqual(remaining);
-      // In each pod, one spending may not have been acknowledged yet.
+      // Each pod may have one unacknowledged spending.
       expect(left).toBeGreaterThanOrEqual(remaining - (atRead - atCall) - pods.length);
     }
   } finally {
     await spending.stop();
   }
-  // When idle the numbers agree exactly: set once more, then counted one by one.
+  // Exact comparison while idle: credits are set once more and then spent one at a time.
   await api.data("keys.updateKey", { keyId, credits: { remaining: 100 } });
   const again = startSpending(keyId);
   await waitFor("all to be spent", async () => (await remainingOf(key)) === 0);

@@ -10,7 +10,7 @@ import { createTestRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeClient } from "./client.ts";
 
-/* A Postgres that takes connections by TLS alone, from those that show a certificate; both sides' certificates are replaced while it runs. */
+/* A Postgres that accepts only TLS connections with client certificates; the certificates of both sides are replaced at runtime. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const ROOT_KEY = "root_of_the_test_of_certificates_0123456789";
@@ -22,7 +22,7 @@ beforeAll(() => {
   return () => folder.remove();
 });
 
-/** Writes a file into the folder of the server, as the server's own user, whom it must belong to. */
+/** Writes a file into the data folder as the server's user, who must own it. */
 async function write(client: Client, file: string, text: string): Promise<void> {
   await client.query("create temp table if not exists lines (line text)");
   await client.query("truncate lines");
@@ -32,12 +32,12 @@ async function write(client: Client, file: string, text: string): Promise<void> 
 
 async function openPostgres({ server, client }: { server: TestCertificate; client: TestCertificate }) {
   const dataDir = await mkdtemp(join(tmpdir(), "postern-postgres-tls-"));
-  // As root, the server runs as another user, who must be able to reach the folder.
+  // As root, the server runs as another user, which must have access to the folder.
   await chmod(dataDir, 0o755);
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
   const postgres = await startEmbeddedPostgres({ dataDir, settings: ["fsync=off"], temporary: true });
   onTestFinished(() => postgres.stop());
-  // A connection that is there stays when the rules change.
+  // Existing connections survive a change of the rules.
   const direct = new Client({ connectionString: postgres.url });
   await direct.connect();
   onTestFinished(() => direct.end());
@@ -46,7 +46,7 @@ async function openPostgres({ server, client }: { server: TestCertificate; clien
     await write(direct, "server.key", pair.server.key);
     await write(direct, "clients.crt", pair.client.cert);
     await write(direct, "pg_hba.conf", "hostssl all all 127.0.0.1/32 cert clientname=CN map=any");
-    // A caller with the certificate is let in as the only user.
+    // A client with the certificate is mapped to the only user.
     await write(direct, "pg_ident.conf", "any /^.*$ postgres");
     for (const setting of [
       "ssl_cert_file = 'server.crt'",

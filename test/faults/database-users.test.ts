@@ -23,7 +23,7 @@ test("migration user owns the schema, and api-servers use a member role", async 
     await server.end();
   });
   const name = new URL(database.url).pathname.slice(1);
-  // As docs/install.md says.
+  // Setup of docs/install.md.
   await admin.query(`
     create role ${owner} login password 'of_the_owner';
     create role ${app} login password 'of_the_app' in role ${owner};

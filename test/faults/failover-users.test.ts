@@ -8,10 +8,7 @@ import { type KindOptions, type Replicated, startCluster, startSentinels } from 
 import { waitFor } from "../harness/wait.ts";
 import { enoughOfTheHour, type Failover, LIMIT, openFailover, strayErrors } from "./failover.ts";
 
-/*
- * Failovers with TLS and users of Redis. Users are not replicated: each server has those that were made at it. So a new master may not
- * know the user of a gate.
- */
+/* Failovers with TLS and Redis users. Users are not replicated, so a new master may lack the user of a gate. */
 
 const GLOBAL = controlPlaneAclRules({});
 const GATES = podAclRules({ workspaceId: WORKSPACE });
@@ -33,7 +30,7 @@ const STORES = [
   { name: "a Valkey Cluster", find: valkeyBinary, start: startCluster },
 ];
 
-// `npm run failovers` tries all.
+// `npm run failovers` runs all variants.
 describe.each(process.env.ALL_FAILOVERS === "1" ? STORES : STORES.slice(0, 1))(
   "on $name, with TLS and users",
   ({ find, start }) => {
@@ -57,7 +54,7 @@ describe.each(process.env.ALL_FAILOVERS === "1" ? STORES : STORES.slice(0, 1))(
       const asking = traffic();
       await waitFor("some traffic", () => asking.admitted() > 20);
       const before = await store.master(counter);
-      // As a replica that was added later, and whose file of users was forgotten.
+      // A replica added later without the users file.
       await store.atAll("ACL", "DELUSER", "gates");
       await store.at(before, "ACL", "SETUSER", "gates", ...GATES, ">secret");
       await store.switchOver(counter);

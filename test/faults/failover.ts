@@ -7,11 +7,13 @@ import type { Replicated } from "../harness/redis-kinds.ts";
 import { type SidecarProcess, spawnSidecar } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/* Two gates that count strictly on a Redis with replicas. The policy says Deny, so nothing is admitted that the shared counters did not count. */
+/*
+ * Two gates that count strictly on a replicated Redis. The policy says Deny, so only requests counted by the shared counters are admitted.
+ */
 
 export const HOUR_MS = 3_600_000;
 export const LIMIT = 150;
-/** How often a gate must refuse for the limit, one request after the other, until it counts as used up. */
+/** Consecutive limit denials of a gate after which the limit counts as exhausted. */
 const REFUSED_IN_A_ROW = 10;
 
 export interface Failover {
@@ -19,15 +21,15 @@ export interface Failover {
   readonly gates: readonly SidecarProcess[];
   readonly records: Records;
   readonly key: string;
-  /** The store's key of the counter of the key's limit: on a cluster its slot decides which master matters. */
+  /** Redis key of the key's limit counter: in a cluster its slot determines the master. */
   readonly counter: string;
-  /** Sends requests through both gates until it is stopped. */
+  /** Sends requests through both gates until stopped. */
   traffic(): Traffic;
 }
 
 export interface Traffic {
   readonly statuses: ReadonlySet<number>;
-  /** Those that the start sent are among them. */
+  /** Admitted requests, including those of the start. */
   admitted(): number;
   isUsedUp(): boolean;
   stop(): Promise<void>;
@@ -35,13 +37,13 @@ export interface Traffic {
 
 export interface FailoverOptions {
   readonly store: Replicated;
-  /** `USER:PASSWORD` of the relay and of gates. */
+  /** `USER:PASSWORD` of the relay and of the gates. */
   readonly users?: { readonly central: string; readonly gates: string } | undefined;
   readonly caFile?: string | undefined;
   readonly ca?: string | undefined;
 }
 
-/** Everything is closed when the test ends, and the store too. */
+/** Opens the gates with their Redis; all are closed at the end of the test. */
 export async function openFailover({ store, users, caFile, ca }: FailoverOptions): Promise<Failover> {
   onTestFinished(() => store.stop());
   const as = (user: string | undefined) => (user === undefined ? store.url : store.url.replace("//", `//${user}@`));
@@ -49,7 +51,7 @@ export async function openFailover({ store, users, caFile, ca }: FailoverOptions
   const relay = await openRedisEdge({ url: as(users?.central), tls, clientName: "test-relay" });
   onTestFinished(() => relay.close());
   await waitFor("the store to be there", () => relay.ping().then(() => true), { deadlineMs: 20_000 });
-  // The users of pods may run scripts and not load them.
+  // Redis users of pods may run scripts but not load them.
   await waitFor("the scripts to be loaded", () => relay.loadScripts().then(() => true), { deadlineMs: 20_000 });
   const records = new Records(relay);
   await records.begin();
@@ -104,7 +106,7 @@ function sendThrough(gates: readonly SidecarProcess[], key: string): Traffic {
     isOver = true;
     await Promise.all(asking);
   };
-  // Also when the test fails before it stops them.
+  // Also stops when the test fails earlier.
   onTestFinished(stop);
   return {
     statuses,
@@ -114,11 +116,11 @@ function sendThrough(gates: readonly SidecarProcess[], key: string): Traffic {
   };
 }
 
-/** Windows are of the clock: one that ends during the test would let more through. */
+/** Waits if the current window would end during the test and admit more requests. */
 export const enoughOfTheHour = () =>
   waitFor("a window with time left", () => Date.now() % HOUR_MS < HOUR_MS - 120_000, { deadlineMs: 130_000 });
 
-/** What was thrown where nothing catches it is counted. */
+/** Returns the number of uncaught errors. */
 export async function strayErrors(gates: readonly SidecarProcess[]): Promise<number> {
   const bodies = await Promise.all(
     gates.map(async ({ adminPort }) => (await call(adminPort, { path: "/metrics" })).body),

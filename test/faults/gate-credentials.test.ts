@@ -26,8 +26,8 @@ import { commandsBeyond, expectRefused, OTHER_WORKSPACE } from "./refused-comman
 import { openSystem, type SpawnedApi, type System } from "./system.ts";
 
 /*
- * Gates get their users of Redis from api-servers, for the token of their pod: a real Kubernetes API issues and checks the tokens, and a
- * real Redis confines the users.
+ * Gates get their Redis users from api-servers for their pod token: a real Kubernetes API issues and reviews tokens, and a real Redis
+ * restricts the users.
  */
 
 const CLUSTER = "east";
@@ -51,7 +51,7 @@ interface KubePod {
   remove(): Promise<void>;
 }
 
-/** A pod as the API knows it; no node runs it. */
+/** Creates a pod object; no node runs it. */
 async function createPod(namespace: string): Promise<KubePod> {
   const name = `orders-${randomBytes(3).toString("hex")}`;
   const container = { name: "app", image: "app" };
@@ -94,7 +94,7 @@ interface World {
   readonly spawnApi: () => Promise<SpawnedApi>;
 }
 
-/** An api-server that makes users of a Redis of this test, and a policy `orders` of a namespace, as its operator makes it. */
+/** Opens an api-server that manages the users of a test Redis, and a policy `orders` of a namespace as its operator creates it. */
 async function openWorld(): Promise<World> {
   const system = await openSystem({ ownRedis: true });
   const { prefix } = system;
@@ -148,7 +148,7 @@ async function askCredentials({ api, workspaceId }: World, token: string, body: 
   return { status: response.status, body: (await response.json()) as any };
 }
 
-/** A gate of the pod, whose only secret is its token. */
+/** Starts the gate of the pod, whose only secret is its token. */
 async function spawnGate(world: World, pod: KubePod) {
   const { system, api, workspaceId } = world;
   const dir = mkdtempSync(join(tmpdir(), "postern-token-"));
@@ -213,7 +213,7 @@ describe("a gate with no secret except its pod's token", () => {
     const own = log.filter((entry) => String(entry).includes("-gate-")).map(String);
     expect(own).toEqual([]);
     expect(await usersOf(system.raw, system.prefix)).toHaveLength(1);
-    // Neither logs nor Redis' list of users have its password.
+    // Neither logs nor the Redis user list contain its password.
     expect(gate.process.stderr()).not.toMatch(/password/i);
   });
 
@@ -233,7 +233,7 @@ describe("a gate with no secret except its pod's token", () => {
       },
       LONG,
     );
-    // A restart without a file of its users: they are lost, and so is all data.
+    // The restarted Redis has no users file: users and data are lost.
     await system.redis.restart();
     await waitFor("Redis", () => system.raw.ping().then(() => true));
     expect(await usersOf(system.raw, system.prefix)).toEqual([]);
@@ -290,7 +290,7 @@ describe("a flood of tokens from one address", () => {
       [3, 4, 5, 6].map(async (last) => await ask(`127.0.0.${last}`, await (await createPod(namespace)).token())),
     );
     expect(gates.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-    // The address of the flood is not listened to, not even with a good token.
+    // The flooding address is rejected even with a valid token.
     expect((await ask("127.0.0.2", valid)).status).toBe(429);
     isFlooding = false;
     await Promise.all(floods);
@@ -377,7 +377,7 @@ describe("the Redis user of a gate", () => {
     });
     const left = await fresh.token();
     await fresh.remove();
-    // The Kubernetes API remembers a token that it has reviewed for some seconds; this one it has not seen.
+    // The Kubernetes API caches token reviews for a few seconds; this token is new.
     expect(await kindOf(left)).toBe("unauthorized");
   });
 });

@@ -4,7 +4,7 @@ import { nodeOptionsFor } from "../../operator/injection/node-options.ts";
 import { parseQuantity } from "../../operator/injection/quantity.ts";
 import { saturateGate } from "../load/gate-memory/saturate.ts";
 
-/* Short; `npm run bench:gate-memory` does it with more keys, for longer, and prints the figures. */
+/* A short run; `npm run bench:gate-memory` runs longer with more keys and prints figures. */
 
 test("gate with injected memory limits survives overload", async () => {
   const { memoryLimit } = DEFAULT_RESOURCES;
@@ -21,6 +21,6 @@ test("gate with injected memory limits survives overload", async () => {
     nodeOptions: nodeOptionsFor(memoryLimit),
   });
   expect({ ended, phases: phases.length }).toEqual({ ended: undefined, phases: 8 });
-  // The kernel takes back what it can before it kills: so that something was left says more.
+  // The kernel reclaims memory before it kills, so a margin is asserted.
   expect(chargedMb * 1_000_000).toBeLessThan(0.95 * memoryBytes);
 });

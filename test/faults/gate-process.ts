@@ -6,24 +6,24 @@ import { spawnSidecar } from "../harness/sidecar-process.ts";
 import type { Api } from "./client.ts";
 import type { System } from "./system.ts";
 
-/** A sidecar in a process of its own, and the app that it guards. */
+/** A gate in a separate process with the app behind it. */
 export interface GateProcess {
-  /** The status of a request with this key. */
+  /** Returns the status of a request with this key. */
   status(key: string): Promise<number>;
-  /** The same, with the headers that the app last got. One request at a time. */
+  /** Returns the status and the headers that the app received. One request at a time. */
   ask(key: string): Promise<{ readonly status: number; readonly forwarded: IncomingHttpHeaders | undefined }>;
   readonly process: RunningProcess;
 }
 
 interface GuardedBy {
   readonly apiId: string;
-  /** Of the policy. */
+  /** Name of the policy. */
   readonly name?: string;
   readonly policy?: Partial<CompiledPolicy>;
   readonly env?: Record<string, string>;
 }
 
-/** A sidecar as it runs in a pod, which guards an API with a policy of this test's, ready to decide. */
+/** Starts a gate as in a pod with a policy of this test, and waits until it is ready. */
 export async function spawnGate(
   system: System,
   api: Api,

@@ -7,13 +7,13 @@ import { waitFor } from "../harness/wait.ts";
 import type { Api } from "./client.ts";
 import type { System } from "./system.ts";
 
-/** A sidecar and the app behind it. */
+/** A gate with the app behind it. */
 export interface Gate {
-  /** The status of a request with this key. */
+  /** Returns the status of a request with this key. */
   status(key: string, path?: string): Promise<number>;
-  /** The staleness that the readiness probe reports, ms; null before the first heartbeat. */
+  /** Returns the staleness in ms that the readiness probe reports; null before the first heartbeat. */
   stalenessMs(): Promise<number | null>;
-  /** What the probe reports about the store that it reads records from. */
+  /** Returns the reported state of the projection source. */
   source(): Promise<unknown>;
   metrics(): Promise<string>;
   readonly edge: Edge;
@@ -26,15 +26,15 @@ export interface GateOptions {
   readonly policy?: Partial<CompiledPolicy>;
   readonly workspaceId?: string;
   readonly rootKey?: string;
-  /** A policy that is there; one is set when left out. The gate may then not be ready yet. */
+  /** Existing policy; the gate may then be unready. Default: a new one. */
   readonly policyId?: string;
-  /** Another address of the same Redis. */
+  /** Another URL of the same Redis. */
   readonly redisUrl?: string;
 }
 
 const LOCAL = { host: "127.0.0.1", port: 0 };
 
-/** Starts a sidecar of the system in front of an API with a policy of this test, ready to decide. */
+/** Starts a gate of the system in front of an API with a policy of this test, and waits until it is ready. */
 export async function startGate(system: System, api: Api, { apiId, policy = {}, ...of }: GateOptions): Promise<Gate> {
   const body = { apiId, name: "test/faults/gate", uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) };
   const policyId: string = of.policyId ?? (await api.data("policies.setPolicy", body, of.rootKey)).policyId;

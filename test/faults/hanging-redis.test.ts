@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
-/** A second for the store to answer, one for a loaded machine. */
+/** One second for the Redis timeout, one for a loaded machine. */
 const BOUND_MS = 2_000;
 
 test("hanging Redis delays dependent calls by at most a second and others never", async () => {
@@ -32,7 +32,7 @@ test("hanging Redis delays dependent calls by at most a second and others never"
       const { status, ms } = await took(path, body);
       expect({ path, body, status, inTime: ms < BOUND_MS }).toEqual({ path, body, status: 200, inTime: true });
     }
-    // The credits are in the store: they can be neither changed nor spent, and the calls fail soon.
+    // The credits are in Redis: they can be neither changed nor spent, and the calls fail quickly.
     for (const [path, body] of [
       ["keys.updateCredits", { keyId: limited.keyId, operation: "increment", value: 1 }],
       ["keys.verifyKey", { key: limited.key }],

@@ -1,11 +1,9 @@
 import type { RecordSource, RecordWriter } from "../../edge/projection/contract.ts";
 import type { System } from "./system.ts";
 
-/*
- * Parts that can be held at a chosen moment and are otherwise normal, so that a race gets a defined order.
- */
+/* Components that can be paused at a chosen point, so that a race has a defined order. */
 
-/** One call that is held after it has done its work and before it returns. */
+/** A call that is paused after its work and before it returns. */
 export interface Held {
   /** Resolves when the call has reached that point. */
   readonly reached: Promise<void>;
@@ -27,7 +25,7 @@ class Hold implements Held {
   }
 }
 
-/** A source whose `which`th read from now (0: the next) is held after it has read. */
+/** Returns a source whose `which`-th next read (0: the first) pauses after reading. */
 export function slowSource(source: RecordSource): RecordSource & { holdRead(which: number): Held } {
   let held: { hold: Hold; after: number } | undefined;
   return {
@@ -47,11 +45,11 @@ export function slowSource(source: RecordSource): RecordSource & { holdRead(whic
 
 export interface SlowWriter {
   readonly writer: RecordWriter;
-  /** Holds the next write before it is sent; its content was read before. */
+  /** Pauses the next write before it is sent; its content has been read before. */
   holdWrite(): Held & { readonly ended: Promise<unknown> };
 }
 
-/** A relay's writer whose writes can be held. */
+/** Returns a relay writer whose writes can be paused. */
 export function slowWriter(writer: RecordWriter): SlowWriter {
   let held: { hold: Hold; ended: PromiseWithResolvers<unknown> } | undefined;
   return {

@@ -6,8 +6,8 @@ import { makeKey } from "./client.ts";
 import { openSystem, type System } from "./system.ts";
 
 /*
- * A workspace's Redis user can write anything under the workspace's prefix. What the user of one workspace writes must not prevent the
- * counters and credits of another from being loaded, spent and written to Postgres.
+ * The Redis user of a workspace can write anything under its prefix. This must not prevent counters and credits of another workspace from
+ * being loaded, spent and stored in Postgres.
  */
 
 const MEGABYTE = "x".repeat(1 << 20);
@@ -84,7 +84,7 @@ const ATTACKS: ReadonlyArray<{ name: string; attack: (target: Target) => Promise
   },
 ];
 
-/** Another workspace with a key of five credits, whose counter is not loaded. */
+/** Creates another workspace with a key of five credits whose counter is not loaded. */
 async function aNeighbour(system: System, n: number) {
   const workspaceId = `ws_neighbour${n}`;
   const [apiId, keyId] = [`api_neighbour${n}`, `key_neighbour${n}`];
@@ -115,7 +115,7 @@ test("hostile data of one workspace does not delay credits of others", async () 
     const ref = await aNeighbour(system, n);
     const counters = api.edge.counters({ timeoutMs: 1_000 });
     const spend = async () => (await counters.consume({ limits: [], credits: { ...ref, cost: 1 } })).credits;
-    // A new workspace is known after a second.
+    // A new workspace is detected within a second.
     await waitFor(`credits to be loaded beside ${name}`, async () => (await spend())?.status === "spent", {
       deadlineMs: 4_000,
     });
@@ -124,13 +124,13 @@ test("hostile data of one workspace does not delay credits of others", async () 
       return rows[0]?.spent === 1;
     };
     await waitFor(`credits to be written down beside ${name}`, spent, { deadlineMs: 4_000 });
-    // The attacker's own keys work as well, from the credits in Postgres.
+    // The attacker's own keys also work, from the credits in Postgres.
     expect((await api.data("keys.verifyKey", { key })).code).toBe("VALID");
   }
   const metrics = await (await fetch(`${api.url}/metrics`)).text();
   expect(metrics).toMatch(/postern_store_invalid_values_total\{kind="credit-loads"\} [1-9]/);
   expect(metrics).toMatch(/postern_store_invalid_values_total\{kind="credit-marks"\} [1-9]/);
-  // The floods are processed in the background.
+  // The flooded sets are processed in the background.
   for (const set of [keys.creditsLoad(attacker), keys.creditsDirty(attacker)]) {
     await waitFor("the flood to sink", async () => (await system.raw.scard(set)) < 995_000, { deadlineMs: 30_000 });
   }
@@ -169,7 +169,7 @@ test("invalid counters restart at zero without blocking concurrent requests", as
     { window: String(Math.floor(Date.now() / 3_600_000)), current: value, previous: value },
   ]);
   const identifiers = spellings.map((_, i) => `id${i}`);
-  // The script decides the keys of the counters: it creates them first.
+  // The script determines the counter keys, so it creates them first.
   for (const identifier of identifiers) await counters.consume({ limits: [limitOf(attacker, identifier)] });
   const made = await system.raw.keys(`${system.prefix}:${attacker}:rl:*`);
   expect(made).toHaveLength(spellings.length);
@@ -182,7 +182,7 @@ test("invalid counters restart at zero without blocking concurrent requests", as
   const ofOthers = responses.flatMap((response) => ("other" in response ? [response.other] : []));
   expect(ofOthers.every(({ passed }) => passed)).toBe(true);
   for (const key of made) await system.raw.set(key, "a string");
-  // With counters of another process, because this one caches its refusals.
+  // Uses counters of another process, because this one caches denials.
   const fresh = api.edge.counters({ timeoutMs: 2_000 });
   for (const identifier of identifiers) {
     const { passed, limits } = await fresh.consume({ limits: [limitOf(attacker, identifier)] });

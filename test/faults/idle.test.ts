@@ -5,7 +5,7 @@ import { openSystem, type System } from "./system.ts";
 
 const LOOKED_AT_MS = 4_000;
 
-/** Commands per second, by name, including those in scripts. */
+/** Returns commands per second by name, including those in scripts. */
 async function commandsPerSecond({ raw }: System): Promise<Map<string, number>> {
   await raw.config("RESETSTAT");
   const since = performance.now();
@@ -29,7 +29,7 @@ test("idle credit polling uses one Redis command for all workspaces", async () =
       const beaten = await system.raw.keys(`${system.prefix}:ws_*:mark:*`);
       return beaten.length >= workspaces && (await api.isComplete());
     });
-    // The loops know new workspaces after a second.
+    // The loops detect new workspaces within a second.
     await sleep(2_000);
     const calls = await commandsPerSecond(system);
     total.push([...calls.values()].reduce((sum, each) => sum + each, 0));
@@ -37,7 +37,7 @@ test("idle credit polling uses one Redis command for all workspaces", async () =
     expect(calls.get("exists") ?? 0).toBeLessThan(15);
     for (const each of ["spop", "srandmember", "scard", "smembers"]) expect(calls.get(each) ?? 0).toBe(0);
   }
-  // Heartbeats are per workspace, and so is the check of its stream of events.
+  // Heartbeats and event stream checks are per workspace.
   const [one = 0, hundred = 0] = total;
   expect((hundred - one) / 99).toBeLessThan(12);
 }, 60_000);

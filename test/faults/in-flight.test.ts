@@ -16,7 +16,7 @@ const viewOf = (lookup: Lookup<KeyView>): KeyView => {
   return lookup.value;
 };
 
-/** What a reader sees of a key: whether it is enabled, and the permissions of its role. */
+/** Returns the visible part of a key: whether it is enabled, and the permissions of its role. */
 const seen = (lookup: Lookup<KeyView>) => {
   const { key, permissions } = viewOf(lookup);
   return { enabled: key.enabled, permissions: [...permissions].sort() };
@@ -29,7 +29,7 @@ describe.each([
   test.each([
     {
       part: "the key",
-      // The key is read first, then what it refers to.
+      // The key is read before its references.
       which: 0,
       kind: "key",
       change: "update keys set enabled = false",
@@ -59,7 +59,7 @@ describe.each([
     const source = slowSource(central ? createPostgresSource(system.db) : edge.source);
     const follow = central ? "central" : { workspaceId };
     const projection = system.closing(await openProjection({ source, stream: edge.stream, follow }));
-    // The changes of the making are behind us when a heartbeat of after them has come.
+    // A later heartbeat proves that the setup changes have been processed.
     const madeAtMs = await edge.writer.nowMs();
     await waitFor("a heartbeat", async () => (await edge.writer.nowMs()) - projection.stalenessMs() > madeAtMs);
 
@@ -125,7 +125,7 @@ describe("a relay that was paused between reading and writing, while another too
     held.release();
     await held.ended;
     expect(await state()).toBe("gone");
-    // Nor when it has come to itself and relays, or waits, as before.
+    // The same holds after the paused relay has resumed.
     await system.db.query("update workspaces set enabled = enabled");
     await waitFor("an empty outbox", async () => {
       const { rowCount } = await system.db.query("select from outbox limit 1");
@@ -135,7 +135,7 @@ describe("a relay that was paused between reading and writing, while another too
   });
 });
 
-/** A key that is projected, and no api-server any more that would relay. */
+/** Creates a projected key and stops the api-server that relays. */
 async function aProjectedKey(system: System) {
   const api = await system.api();
   const { key, keyId } = await makeKey(api);
@@ -151,7 +151,7 @@ test("changes committed before T are streamed before T despite out-of-order comm
   const { apiId } = await makeKey(api);
   const workspaceId = await system.workspaceId();
   const history = new RedisKeys(system.prefix).history(workspaceId);
-  /** By hash: the store's clock when the commit had been answered. */
+  /** Redis time at the acknowledgement of the commit, by hash. */
   const committedAtMs = new Map<string, number>();
   let isStopped = false;
 
@@ -165,7 +165,7 @@ test("changes committed before T are streamed before T despite out-of-order comm
           "insert into keys (id, workspace_id, api_id, hash, start, created_at) values ($1, $2, $3, $4, 's', 1)",
           [`key_${writer}_${i}`, workspaceId, apiId, hash],
         );
-        // Some commit at once, some long after those that wrote later.
+        // Some transactions commit immediately, some long after later writers.
         await tx.query("select pg_sleep($1)", [[0, 0.005, 0.05, 0.3][(writer + i) % 4]]);
         await tx.query("commit");
         committedAtMs.set(hash, await api.edge.writer.nowMs());

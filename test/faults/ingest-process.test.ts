@@ -4,7 +4,7 @@ import { waitFor } from "../harness/wait.ts";
 import { eventLines } from "../load/usage-events.ts";
 import { openSystem, type System } from "./system.ts";
 
-/* Usage events are stored and counted by processes of their own. */
+/* Separate processes store and count usage events. */
 
 async function metric(url: string, name: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
@@ -39,7 +39,7 @@ test("api-server without ingestion relies on ingest processes, which fail over",
   first.process.kill("SIGKILL");
   await first.process.exited;
   await verify(4);
-  // What the killed process held is taken over after a minute; it held nothing here.
+  // The pending events of a killed process are claimed after a minute; here it had none.
   await waitFor("the events to be counted", async () => (await counted(system)) === 7);
   const stored = await metric(second.adminUrl, "postern_events_stored_total");
   expect(stored).toBeGreaterThanOrEqual(4);

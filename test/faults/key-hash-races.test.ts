@@ -5,8 +5,8 @@ import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * A key gets a new hash, as a migrated key does at its first use, while another transaction changes something that belongs
- * to it. Neither sees the other's uncommitted rows.
+ * A key gets a new hash, as a migrated key does on first use, while another transaction changes a related row. Neither sees the other's
+ * uncommitted rows.
  */
 test.each(["the key's new hash first", "the deletion first"])(
   "permission deleted during a key hash change disappears from the new hash: %s",

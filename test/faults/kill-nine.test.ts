@@ -9,7 +9,7 @@ import { openSystem } from "./system.ts";
 const KEYS = 24;
 const KILLS = 3;
 
-/** A key that is renamed repeatedly: its name is a number, which must never be less than the acknowledged one. */
+/** A key that is renamed repeatedly: its name is a number that must never be below the acknowledged one. */
 interface Renamed {
   readonly keyId: string;
   readonly hash: string;
@@ -17,7 +17,7 @@ interface Renamed {
   acknowledged: number;
 }
 
-/** Renames the key until the server does not answer any more. */
+/** Renames the key until the server stops responding. */
 async function renameUntilDead(api: Api, key: Renamed): Promise<void> {
   for (;;) {
     key.sent += 1;

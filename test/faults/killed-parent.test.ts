@@ -9,11 +9,11 @@ import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/* A killed process cannot stop its children. They must still end, and must not affect the next start. */
+/* A killed process cannot stop its children. They must still end and must not affect the next start. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
-/** Returns false also for a process that has exited but was not reaped by its new parent yet. */
+/** Returns false also for a zombie process. */
 function isAlive(pid: number): boolean {
   try {
     const state = execFileSync("ps", ["-p", String(pid), "-o", "stat="], { encoding: "utf8" }).trim();
@@ -51,12 +51,12 @@ async function create<P extends Procedure>(dev: { url: string; rootKey: string }
 function aFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "postern-killed-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  // As root, Postgres runs as another user, who must be able to reach the folder.
+  // As root, Postgres runs as another user, which must have access to the folder.
   chmodSync(folder, 0o755);
   return folder;
 }
 
-/** The folder of the files of a `postern dev`'s Postgres. */
+/** Returns the Postgres data folder of a `postern dev`. */
 async function clusterOf(data: string): Promise<string> {
   const path = join(data, "postgres", "cluster");
   await waitFor("the cluster", () => existsSync(path));

@@ -2,15 +2,13 @@ import { createHash, randomUUID } from "node:crypto";
 import type { JsonSchema } from "../../api-server/plugins/json-schema.ts";
 import { BODY_BYTES_MAX } from "../../api-server/plugins/read-body.ts";
 
-/*
- * Bodies at their bounds, made of the schema of a procedure and of a small body that it accepts.
- */
+/* Bodies of maximum size, derived from the schema of a procedure and a small valid body. */
 
-/** The most values of a body (api-v2.md section 2). */
+/** Maximum number of values in a body (api-v2.md section 2). */
 const VALUES_MAX = 250_000;
-/** Of all values this takes the most memory for its bytes: room for 30 other members. */
+/** The value with the most memory per byte: it reserves space for 30 other members. */
 const EXPENSIVE = '{"30":0}';
-/** The most of `meta`, in bytes and in values. */
+/** Maximum size of `meta` in bytes. */
 const META_BYTES_MAX = 1_048_576;
 const META_VALUES_MAX = 10_000;
 
@@ -26,7 +24,7 @@ interface Schema extends JsonSchema {
   readonly minimum?: number;
 }
 
-/** The body with each of its lists as long as its schema allows, and with the largest `meta`; undefined when it has nothing to grow. */
+/** Returns the body with each list of maximum length and the largest `meta`; `undefined` if it cannot grow. */
 export function largestBody(schema: JsonSchema, body: unknown): string | undefined {
   const room = { bytes: BODY_BYTES_MAX - 2 * META_BYTES_MAX };
   const before = JSON.stringify(body);
@@ -47,7 +45,7 @@ function grow(schema: Schema, value: unknown, room: { bytes: number }): unknown 
   return isMeta(schema) ? largestMeta() : value;
 }
 
-/** As many items as there may be, and then the largest `meta` for as many of them as there is room for. */
+/** Fills a list to its maximum, with the largest `meta` for as many items as fit. */
 function growList(schema: Schema, given: readonly unknown[], room: { bytes: number }): unknown[] {
   const { items = {}, maxItems = Number.POSITIVE_INFINITY } = schema;
   const grown: unknown[] = [...given];
@@ -64,7 +62,7 @@ function growList(schema: Schema, given: readonly unknown[], room: { bytes: numb
   return grown;
 }
 
-/** The same item with another secret: two keys cannot have one. */
+/** Returns the item with another key, because two keys cannot share one. */
 const again = (item: unknown): unknown =>
   JSON.parse(JSON.stringify(item), (name, value) => {
     if (typeof value !== "string") return value;
@@ -77,11 +75,11 @@ function largestMeta(): object {
   return { expensive, long: "x".repeat(META_BYTES_MAX - 50_000) };
 }
 
-/** Free members, but not too many. */
+/** Whether a schema has free members with a limit. */
 const isMeta = ({ properties, maxProperties }: Schema): boolean =>
   properties === undefined && maxProperties !== undefined;
 
-/** What a list may hold at that index: no two texts are alike. */
+/** Returns a list item for the index with unique strings. */
 function makeItem(schema: Schema, index: number): unknown {
   const { anyOf, properties, required = [], items, examples = [], minimum, type } = schema;
   if (anyOf?.[0] !== undefined) return makeItem(anyOf[0], index);
@@ -96,13 +94,13 @@ function makeItem(schema: Schema, index: number): unknown {
 
 const list = (count: number, value: string): string => Array.from({ length: count }, () => value).join(",");
 
-/** The body with as many values as a body may have, and with one more. */
+/** Returns the body with the maximum number of values and with one more. */
 export function bodiesOfMostValues(body: unknown): { readonly most: string; readonly tooMany: string } {
   const before = JSON.stringify(body);
   // An empty object counts as two values.
   if (Array.isArray(body))
     return { most: `[${list(VALUES_MAX / 2 - 1, "{}")}]`, tooMany: `[${list(VALUES_MAX, "0")}]` };
-  // The body itself, what it holds, and the list.
+  // Subtracts the body, its existing values and the list.
   const left = VALUES_MAX - 2 - (before.match(/[,[{]/g)?.length ?? 0);
   const start = before === "{}" ? '{"list":[' : `${before.slice(0, -1)},"list":[`;
   return { most: `${start}${list(Math.floor(left / 2), "{}")}]}`, tooMany: `${start}${list(left + 2, "0")}]}` };

@@ -6,10 +6,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
-/*
- * A store that hangs and continues, with the requests of that time still in its sockets. A caller that was told that it could not be
- * counted must not have been charged.
- */
+/* Redis hangs and resumes with pending requests in its sockets. A caller that was told that counting failed must not be charged. */
 
 const PAUSE_MS = 2_000;
 
@@ -56,7 +53,7 @@ test.each([
       const before = (await used()) ?? 0;
       let admitted = 0;
       await whileStopped(redis.pid, async () => {
-        // In groups, so that some are sent, some wait for a reply, and some arrive when the breaker is open.
+        // Several groups: some requests are sent, some wait for a reply, and some arrive while the circuit breaker is open.
         for (let group = 0; group < 10; group++) {
           const responses = await Promise.all(Array.from({ length: 20 }, consume));
           admitted += responses.filter((response) => response !== undefined).length;
@@ -69,7 +66,7 @@ test.each([
         return after !== undefined;
       });
       expect(await used()).toBe(before + 1);
-      // As many units of the limit as credits: a refused call consumed neither.
+      // Equal units of limit and credits are consumed, because a denied call consumes neither.
       expect(after?.limits[0]?.remaining).toBe(1_000_000 - (before + 1));
     } finally {
       await edge.close();
@@ -79,7 +76,7 @@ test.each([
   60_000,
 );
 
-/** Work that several loops do again and again, and that can be held while none of them is in the middle of it. */
+/** Work repeated by several loops that can be paused between iterations. */
 class Holdable {
   #held: Promise<void> | undefined;
   #underWay = 0;
@@ -92,7 +89,7 @@ class Holdable {
     });
   }
 
-  /** Calls `work` when nothing is under way, and lets others go on when that has begun to wait. */
+  /** Calls `work` while no iteration is running, then resumes the loops. */
   async between(work: () => void): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held = promise;
@@ -130,8 +127,8 @@ test("caller told that credits could not be counted has spent none", async () =>
     for (let time = 0; time < 3; time++) {
       const before = spent;
       await waitFor("somebody to spend", () => spent > before + 5, { deadlineMs: 30_000 });
-      // Not in the middle of a call: a store that has counted and then stands still before it answers has counted for a caller
-      // that gives up. That cannot be told from a lost answer.
+      // Never within a call: if Redis counts and then hangs before its reply, the caller times out although it was charged, as with a lost
+      // reply.
       await calls.between(() => process.kill(system.redis.pid, "SIGSTOP"));
       await whileStopped(system.redis.pid, async () => {});
     }

@@ -3,7 +3,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
-/* Another relay takes over also when the leader neither closes nor loses a connection, but hangs. */
+/* Another relay also takes over when the leader hangs without closing or losing a connection. */
 
 const TAKEOVER_MS = 10_000;
 

@@ -1,23 +1,23 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A TCP proxy to a server that can be cut for one client while the others keep theirs. */
+/** A TCP proxy that can be cut for one client while others keep their connections. */
 export interface Line {
   readonly url: string;
-  /** Connections of clients since the start, and the most that were open at the same time. */
+  /** Client connections since the start, and the maximum of open ones. */
   readonly opened: number;
   readonly openMax: number;
-  /** Closes every connection; new connections are refused until `mend`. */
+  /** Closes every connection and rejects new ones until `mend`. */
   cut(): void;
-  /** The connections that are open stay so and carry nothing any more, as when a network forgets them; new ones work. */
+  /** Open connections stop carrying data, as when a network drops them silently; new ones work. */
   hang(): void;
   mend(): void;
-  /** New connections whose first bytes contain this text get no answer until it is called again without one. */
+  /** New connections whose first bytes contain this text get no response until a call without text. */
   hold(text?: string): void;
   close(): Promise<void>;
 }
 
-/** `url` is that of the server behind the line; its scheme is kept. */
+/** `url` is the URL of the proxied server; its scheme is kept. */
 export async function openLine(url: string): Promise<Line> {
   const target = new URL(url);
   const sockets = new Set<Socket>();

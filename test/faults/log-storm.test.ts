@@ -36,7 +36,7 @@ test("Redis outage is logged at a limited rate despite failing requests", async 
     await Promise.all(batch);
   }
   const seconds = (performance.now() - startedAt) / 1000;
-  // Plain and limited keys are served, credits cannot be spent: all of this many times, at the api-server and at the gate.
+  // Plain and limited keys are served and credits cannot be spent, many times, at the api-server and at the gate.
   expect([...statuses].sort()).toEqual([200, 500, 503]);
   expect(lines.length, lines.join("")).toBeLessThan(10 * Math.max(1, seconds));
   expect(lines.join("")).toContain("service_unavailable at /v2/keys.verifyKey");

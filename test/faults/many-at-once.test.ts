@@ -4,8 +4,7 @@ import { makeKey, type Reply } from "./client.ts";
 import { type LocalApi, openSystem, type System } from "./system.ts";
 
 /*
- * Many concurrent callers, through two api-servers over one Postgres and one Redis: unique things are created
- * once, and counts are exact.
+ * Many concurrent callers through two api-servers with one Postgres and one Redis: unique objects are created once, and counts are exact.
  */
 
 const CALLERS = 100;
@@ -18,7 +17,7 @@ async function twoApis(): Promise<{ system: System; either: (i: number) => Local
   return { system, either: (i) => apis[i % 2 === 0 ? 0 : 1] };
 }
 
-/** Sends requests alternately to both, all at once. */
+/** Sends requests to both api-servers alternately and concurrently. */
 const askAll = (either: (i: number) => LocalApi, requestOf: (i: number) => readonly [path: string, body: unknown]) =>
   Promise.all(Array.from({ length: CALLERS }, (_, i) => either(i).call(...requestOf(i))));
 
@@ -118,7 +117,7 @@ describe("counts are exact", () => {
       limit,
       duration: WINDOW_MS,
     });
-    // Of a hundred limits the 50th is the smallest.
+    // The 50th of 100 limits is the smallest.
     const body = Array.from({ length: 100 }, (_, i) => entry(i, i === 49 ? 7 : 1000));
     const passed = await Promise.all(
       Array.from({ length: 20 }, async (_, i) => (await either(i).data("ratelimit.multiLimit", body)).passed),

@@ -23,7 +23,7 @@ test("migrated key first used at two api-servers is then accepted by the gate", 
   const keys = [{ hash: hash("sha256", LONG_TOKEN, "hex") }];
   const { migrated } = await a.data("keys.migrateKeys", { migrationId, apiId, keys });
   expect(migrated).toHaveLength(1);
-  // Both api-servers, and the sidecar, have now cached that there is no such key.
+  // Both api-servers and the gate have now cached the absence of the key.
   expect([await a.code(KEY), await b.code(KEY), await gate.status(KEY)]).toEqual(["NOT_FOUND", "NOT_FOUND", 401]);
 
   const codeWith = async (api: typeof a): Promise<string> =>

@@ -5,8 +5,8 @@ import { openLine } from "./line.ts";
 import type { System } from "./system.ts";
 
 /**
- * A gate that has let a key in and is then cut off from Redis, by `line`. Meanwhile the key is disabled; Redis has that change since
- * about `disabledAt` (of `performance.now()`), the gate does not.
+ * A gate admits a key and is then disconnected from Redis by `line`. The key is disabled in the meantime; Redis has that change since about
+ * `disabledAt` (`performance.now()`), the gate does not.
  */
 export async function missChange(system: System) {
   const api = await system.api();

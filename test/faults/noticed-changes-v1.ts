@@ -11,11 +11,11 @@ import {
 } from "./noticed-changes.ts";
 
 /*
- * What is noticed of each change that is made through v1, as `noticed-changes.ts` has it for v2. The answers are asked of v2: both
- * generations read the same records.
+ * Observable effects of each v1 change, in the form of `noticed-changes.ts`. They are observed through v2, because both read the same
+ * records.
  */
 
-/** The id of the permission with this slug, which is made where there is none. */
+/** Returns the id of the permission with this slug and creates it if missing. */
 async function permissionOf(resources: Resources, slug: string): Promise<string> {
   await resources.ask("permissions.createRole", { name: resources.name("role"), permissions: [slug] });
   return (await resources.ask("permissions.getPermission", { permission: slug })).id;
@@ -155,7 +155,7 @@ export const V1_NOTICED: Noticed = {
       return { body, after: () => [verified(plaintext, "VALID")] };
     },
   },
-  // leftovers
+  // unversioned paths
   "v1/keys": {
     "the key is known": async ({ apiId }) => ({
       body: () => ({ apiId }),

@@ -13,7 +13,7 @@ test("propagation table states for every change what pods notice", () => {
       `what pods notice of ${missing.join(", ")} is not said in test/faults/noticed-changes.ts, or noticed-changes-v1.ts`,
     );
   }
-  // Each in one of the two, and nothing that is no change.
+  // Each change is listed in exactly one of the two tables.
   expect(listed.toSorted()).toEqual(changes.toSorted());
   for (const [path, cases] of Object.entries(noticed)) expect(Object.keys(cases), path).not.toEqual([]);
 });

@@ -6,22 +6,22 @@ import type { Code } from "../../core/verification/codes.ts";
 import { aRule } from "../harness/gate.ts";
 
 /*
- * What is noticed of each change at another api-server and at a sidecar. A change procedure is here with one case or more, or
- * is named in `UNNOTICED` with the reason: propagation-of-changes.test.ts fails for one that is neither.
+ * Observable effects of each change at another api-server and at a gate. A changing procedure has one or more cases here or is listed in
+ * `UNNOTICED` with the reason; otherwise propagation-of-changes.test.ts fails.
  */
 
-/** What is answered while something holds. What a place is not asked about is left out. */
+/** Expected responses while a state holds; omitted places are not asked. */
 export interface Responses {
-  /** Of another api-server: these members of its data, or the status of a refusal. */
+  /** Expected members of another api-server's data, or the status of an error. */
   readonly api?: {
     readonly path: string;
     readonly body: unknown;
     readonly data?: object;
     readonly status?: number;
-    /** The caller; one with every permission when left out. */
+    /** Root key of the caller. Default: one with every permission. */
     readonly rootKey?: string;
   };
-  /** Of a sidecar, to a request with this key. `forwarded`: headers with which the app got it. */
+  /** Expected response of a gate to a request with this key. `forwarded`: headers that the app received. */
   readonly sidecar?: {
     readonly key: string;
     readonly status: number;
@@ -32,26 +32,26 @@ export interface Responses {
 export interface NoticedChange {
   /** Called when the change is made. */
   readonly body: () => unknown;
-  /** Of the sidecar's policy; left out: every request with a valid key. */
+  /** Rules of the gate's policy. Default: every request with a valid key. */
   readonly rules?: readonly PolicyRule[];
-  /** Left out where nothing can be asked before: the change itself makes the key. */
+  /** Omitted if the change itself creates the key. */
   readonly before?: Responses;
-  /** `data` is what the procedure answered. */
+  /** `data` is the response of the procedure. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
   readonly after: (data: any) => readonly Responses[];
 }
 
-/** Where a change is made: the sidecar guards the keys of this API. */
+/** Environment of a change: the gate guards the keys of this API. */
 export interface Ground {
   readonly resources: Resources;
   readonly apiId: string;
-  /** The body of `policies.setPolicy` for the next generation of the sidecar's policy. */
+  /** Returns the body of `policies.setPolicy` for the next generation of the gate's policy. */
   policyBody(rules: readonly PolicyRule[]): object;
 }
 
 export type MakeNoticed = (ground: Ground) => Promise<NoticedChange>;
 
-/** By path, and of each by what is seen of it. */
+/** Cases by procedure path and by observed effect. */
 export type Noticed = Readonly<Record<string, Readonly<Record<string, MakeNoticed>>>>;
 
 const STATUS: Readonly<Record<Code, number>> = {
@@ -69,13 +69,13 @@ const HOUR_MS = 3_600_000;
 
 export const SLUG = "documents.read";
 
-/** Both places verify the key alike. */
+/** Returns equal expectations for verifying the key at the api-server and the gate. */
 export function verified(key: string, code: Code, permissions?: string): Responses {
   const body = permissions === undefined ? { key } : { key, permissions };
   return { api: { path: "keys.verifyKey", body, data: { code } }, sidecar: { key, status: STATUS[code] } };
 }
 
-/** A key, the code that it has before the change, and the one after it. */
+/** Returns a case of a key with its codes before and after the change. */
 export const becomes =
   (
     before: Code,
@@ -92,7 +92,7 @@ export const becomes =
     };
   };
 
-/** The body that makes a key, and the body of the change that gives it `SLUG` or takes it away. */
+/** Bodies that create a key and that grant or remove `SLUG`. */
 interface Granted {
   readonly key: object;
   readonly change: (keyId: string) => unknown;
@@ -109,7 +109,7 @@ const granted =
 export const gains = granted("INSUFFICIENT_PERMISSIONS", "VALID");
 export const loses = granted("VALID", "INSUFFICIENT_PERMISSIONS");
 
-/** A key with a limit of its identity, of which one call takes all or hardly anything. */
+/** Creates a key with an identity limit of which one call takes nearly all or nearly nothing. */
 export async function keyOfLimitedIdentity({ resources, apiId }: Ground, limit: number) {
   const externalId = resources.name("user");
   const ratelimits = [{ name: "shared", limit, duration: HOUR_MS, autoApply: true }];
@@ -118,7 +118,7 @@ export async function keyOfLimitedIdentity({ resources, apiId }: Ground, limit: 
   return { key, identityId, externalId, ratelimits: ratelimits.map((one) => ({ ...one, limit: 1 })) };
 }
 
-/** A namespace in which the sidecar limits keys, and which the other api-server limits the same key in. */
+/** Creates a namespace in which the gate and the other api-server limit the same key. */
 export async function limitedKey({ resources, apiId }: Ground) {
   const { namespace, namespaceId } = await resources.namespace();
   const { keyId, key } = await resources.key({ apiId });
@@ -140,7 +140,7 @@ export async function limitedKey({ resources, apiId }: Ground) {
   };
 }
 
-/** A root key that works at another api-server, and does not after the change. */
+/** Returns a case of a root key that works at another api-server only before the change. */
 const refusesRootKey =
   (change: (rootKeyId: string) => unknown): MakeNoticed =>
   async ({ resources }) => {
@@ -149,7 +149,7 @@ const refusesRootKey =
     return { body: () => change(rootKeyId), before: { api }, after: () => [{ api: { ...api, status: 401 } }] };
   };
 
-/** Those of v1 are in `noticed-changes-v1.ts`. */
+/** Cases of v2; `noticed-changes-v1.ts` has those of v1. */
 export const NOTICED: Noticed = {
   "keys.createKey": {
     "the key is known": async ({ apiId }) => ({
@@ -336,7 +336,7 @@ export const NOTICED: Noticed = {
   },
 };
 
-/** Changes of which neither a sidecar nor another api-server answers anything otherwise, and why that is right. */
+/** Changes without an observable effect at gates and other api-servers, with the reason. */
 export const UNNOTICED: Readonly<Record<string, string>> = {
   "apis.createApi": "no key is in it yet",
   "apis.updateApi": "neither decides by the name of an API, nor tells it",

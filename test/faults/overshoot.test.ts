@@ -8,7 +8,7 @@ import { type OwnRedis, startOwnRedis } from "../harness/redis.ts";
 import { type SidecarProcess, spawnSidecar, spawnUnready } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/* Three gates and a Redis that is killed: how much they admit together, and that they say so (docs/architecture.md, "Counters"). */
+/* Three gates and a killed Redis: how much they admit together and report (docs/architecture.md, "Counters"). */
 
 const HOUR = 3_600_000;
 const LIMIT = 30;
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 beforeEach(async () => {
-  // Appends are on the disk before they are answered, so that what was counted is still there after a kill.
+  // Appends are synced before the reply, so that counted amounts survive a kill.
   redis = await startOwnRedis({ args: ["--appendonly", "yes", "--appendfsync", "always"] });
   edge = await openRedisEdge({ url: redis.url, clientName: "test-relay" });
   await waitFor("the store to be there", () => edge.ping().then(() => true));
@@ -79,7 +79,7 @@ async function startGates(policy: CompiledPolicy, pods = PODS): Promise<string> 
   return key;
 }
 
-/** How many of these requests are let through. */
+/** Returns the number of admitted requests. */
 async function admitted({ port }: SidecarProcess, key: string, requests: number): Promise<number> {
   let passed = 0;
   for (let i = 0; i < requests; i++) {
@@ -102,7 +102,7 @@ async function metric({ adminPort }: SidecarProcess, series: string): Promise<nu
 const sumOf = async (series: string): Promise<number> =>
   (await Promise.all(gates.map((gate) => metric(gate, series)))).reduce((sum, value) => sum + value, 0);
 
-/** Waits until each gate has heard that there are so many. */
+/** Waits until each gate knows this number of pods. */
 async function allKnowOf(pods: number): Promise<void> {
   for (const gate of gates) {
     const knows = async () => (await metric(gate, "postern_sidecar_pods_alive")) === pods;
@@ -110,7 +110,7 @@ async function allKnowOf(pods: number): Promise<void> {
   }
 }
 
-/** Windows are of the clock: one that ends during the test would let more through. */
+/** Waits if the current window would end during the test and admit more requests. */
 const enoughOfTheHour = () =>
   waitFor("a window with time left", () => Date.now() % HOUR < HOUR - 60_000, { deadlineMs: 70_000 });
 
@@ -141,7 +141,7 @@ test.each([
       gates.map((gate) => metric(gate, 'postern_sidecar_over_admitted_ratio_max{mode="outage"}')),
     );
     expect(Math.max(...shares)).toBeCloseTo((total - LIMIT) / LIMIT);
-    // A person sees it in the policy's status: this is what that is made of.
+    // Returns the numbers that the policy status shows.
     const reported = async () => {
       const reports = await edge.pods.list({ workspaceId: WORKSPACE, policyId: POLICY });
       return reports.reduce((sum, { overshot }) => sum + (overshot?.units ?? 0), 0) === total - LIMIT && reports;
@@ -155,12 +155,12 @@ test.each([
       expect(overshot.lastMs).toBeGreaterThan(lastSeenMs - 60_000);
       expect(overshot.lastMs).toBeLessThanOrEqual(lastSeenMs);
     }
-    // The shared counters have it all, so the window is full for all of them.
+    // The shared counters include everything, so the window is full for all gates.
     await waitFor("strict counting", async () => {
       const asked = await Promise.all(gates.map((gate) => admitted(gate, key, 1)));
       return asked.every((passed) => passed === 0);
     });
-    // Another tenant's, and another key of this one, are not concerned.
+    // Another tenant and another key of this tenant are unaffected.
     expect(await admitted(gates[1] as SidecarProcess, await records.putKey(), 1)).toBe(1);
   },
   90_000,
@@ -208,7 +208,7 @@ test("pod shares stay constant while Redis is unavailable and pods come and go",
   expect((await call(late.port, withKey(key))).status).toBe(503);
   const stayed = await Promise.all(left.map((gate) => admitted(gate, key, LIMIT)));
   expect([before, ...stayed]).toEqual([LIMIT / PODS, LIMIT / PODS, LIMIT / PODS]);
-  // Together no more than the limit once more.
+  // Together the pods admit at most the limit once more.
   expect(PODS + before + stayed.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(2 * LIMIT);
 }, 90_000);
 
@@ -221,7 +221,7 @@ test("forged pod count keeps shares between one and the limit", async () => {
   const forged = Array.from({ length: 1_000 }, (_, i) => [String(Date.now() + HOUR), `forged-${i}`]).flat();
   await raw.zadd(alive, ...forged);
   await allKnowOf(1_000 + PODS);
-  // What is no set at all is replaced, and the gates keep the last number until then.
+  // An invalid set is replaced, and the gates keep the last number until then.
   await raw.del(alive);
   await raw.set(alive, "no set");
   await allKnowOf(PODS);
@@ -230,7 +230,7 @@ test("forged pod count keeps shares between one and the limit", async () => {
   raw.disconnect();
   await redis.kill("SIGKILL");
   const alone = await Promise.all(gates.map((gate) => admitted(gate, key, LIMIT)));
-  // A gate whose first request Redis answered too late has counted that one by itself.
+  // A gate whose first Redis reply was late has counted that request locally.
   for (const units of alone) expect([0, 1]).toContain(units);
   expect(alone).toContain(1);
 }, 120_000);

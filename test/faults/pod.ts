@@ -3,10 +3,10 @@ import type { Projection } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
 import type { System } from "./system.ts";
 
-/** What a sidecar uses for its decisions, without the sidecar: the records of its workspace, and the shared counters. */
+/** The dependencies of a gate's decisions without the gate: the records of its workspace and the shared counters. */
 export interface Pod {
   readonly projection: Projection;
-  /** Spends from a key as a sidecar does, once. */
+  /** Spends credits of a key once, as a gate does. */
   spend(keyId: string, cost?: number): Promise<Consumed>;
 }
 

@@ -6,8 +6,8 @@ import { whileRebuildsWait } from "./held.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * Redis comes back without its last changes, and everything is projected again, which takes long with many keys. Keys
- * that a gate has not seen yet are served from what is still there, as soon as the lost changes have been written again.
+ * Redis returns without its last changes, and everything is projected again, which takes long with many keys. Uncached keys are served from
+ * the remaining data as soon as the lost changes have been rewritten.
  */
 
 const OLD_MS = 11 * 60 * 1000;
@@ -36,11 +36,11 @@ test.each([
       return rowCount === 0;
     });
   await carried();
-  // As if everything had been made an hour ago.
+  // Pretends that all changes were made an hour ago.
   await system.db.query("delete from outbox_recent");
   if (ageMs > 0) await system.raw.hset(globalState, "asOfMs", Date.now() - ageMs);
   await system.raw.save();
-  // Redis will not have the changes from here on when it comes back.
+  // Redis will lack later changes when it returns.
   await api.data("keys.updateKey", { keyId: disabled.keyId, enabled: false });
   await api.data("keys.deleteKey", { keyId: deleted.keyId });
   const rerolled: TestKey = await api.data("keys.rerollKey", { keyId: moved.keyId, expiration: 0 });

@@ -16,18 +16,18 @@ import { V1_NOTICED } from "./noticed-changes-v1.ts";
 import { type LocalApi, openSystem, type SpawnedApi, type System } from "./system.ts";
 
 /*
- * Each change is made at one api-server, and has to be acted on by a sidecar and by another api-server, each in a process of its
- * own. 30 seconds are the promise; below one second is what is normal.
+ * Each change is made at one api-server and must take effect at a gate and at another api-server, each in a separate process. The promise
+ * is 30 seconds; below one second is normal.
  */
 
 const DEADLINE_MS = 5000;
 const NORMAL_MS = 1000;
-/** The median counts: machines that run tests stand still for a moment now and then. */
+/** The median of several rounds, because test machines stall from time to time. */
 const ROUNDS = 3;
 
 let closeSystem: () => Promise<void>;
 let system: System;
-/** Where changes are made. */
+/** Api-server at which changes are made. */
 let here: LocalApi;
 let there: SpawnedApi;
 
@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => closeSystem());
 
-/** A sidecar whose policy takes other rules when a case asks for them. */
+/** A gate whose policy rules change per case. */
 interface Guarded {
   readonly ground: Ground;
   readonly gate: GateProcess;
@@ -70,7 +70,7 @@ interface ConcurrencyLimiter<T> {
   readonly api: T;
 }
 
-/** Resolves with what each place took, in ms, until it answered so. What a place is not asked about takes no time. */
+/** Resolves with the duration in ms until each place responded as expected. Places without expectations take no time. */
 async function untilAnswered(gate: GateProcess, { api, sidecar }: Responses): Promise<ConcurrencyLimiter<number>> {
   const since = performance.now();
   const timeOf = async (what: string, probe: () => Promise<void>): Promise<number> => {
@@ -110,13 +110,13 @@ async function untilAnswered(gate: GateProcess, { api, sidecar }: Responses): Pr
   return { sidecar: atSidecar, api: atApi };
 }
 
-/** One change: what holds when it is made, and what it brings. The clock runs from its answer on. */
+/** One change with the states before and after. The time is measured from its response. */
 interface Round {
   readonly before: Responses | undefined;
   change(): Promise<readonly Responses[]>;
 }
 
-/** Makes the change, each time of other things, and holds the times against what is normal. */
+/** Makes the change with new objects each time and compares the durations with the normal ones. */
 async function measure(
   gate: GateProcess,
   makeRound: (round: number) => Promise<Round>,
@@ -141,7 +141,7 @@ async function measure(
 }
 
 describe.each(Object.entries({ ...NOTICED, ...V1_NOTICED }))("%s", (path, cases) => {
-  // A sidecar guards one API: where that is deleted it is a sidecar of its own, and there is one round.
+  // A gate guards one API; if that is deleted, the case gets a separate gate and one round.
   const deletesApi = path.endsWith("apis.deleteApi");
 
   test.each(Object.entries(cases))("propagated change: %s", async (_name, makeNoticed: MakeNoticed) => {
@@ -162,7 +162,7 @@ test("refill makes an exhausted key usable again", async () => {
   await measure(gate, async (round) => {
     const refill = { interval: "daily", amount: 100_000 };
     const { keyId, key } = await resources.key({ apiId, credits: { remaining: 0, refill } });
-    // The days lie ahead, so that the servers' own runs, which are for today, have nothing to do with them.
+    // Dates in the future, which the refill runs of the servers ignore.
     await system.db.query("update key_credits set last_refill_on = '2051-01-01' where key_id = $1", [keyId]);
     return {
       before: verified(key, "USAGE_EXCEEDED"),

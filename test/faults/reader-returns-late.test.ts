@@ -5,8 +5,8 @@ import { openLine } from "./line.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * A gate has several connections to Redis, and each comes back in its own time. After a loss the relay announces what it announced lately
- * again; a gate that heard that before it could read anything would know that its records may have changed, and nothing else.
+ * A gate has several Redis connections that reconnect independently. After a data loss the relay repeats recent announcements; a gate that
+ * received them before it could read records would only know that they may have changed.
  */
 
 test("gate whose change stream recovers first serves cached data and then changes", async () => {
@@ -24,7 +24,7 @@ test("gate whose change stream recovers first serves cached data and then change
     const { complete, projectionId } = await api.edge.writer.state();
     return complete && projectionId !== before;
   });
-  // The name of all connections but the feed's ends here.
+  // The name of every connection except that of the change stream ends here.
   line.hold("sidecar\r\n");
   line.mend();
   const seen = new Set<number>();

@@ -20,7 +20,7 @@ async function addUser(system: System, name: string, rules: readonly string[], a
   return `redis://${name}:secret@${host}:${port}`;
 }
 
-/** What the server has refused since the last call: which command or key, and for which user. */
+/** Returns the commands and keys that the server has denied since the last call, by user. */
 async function refusals(admin: Redis): Promise<string[]> {
   const entries = (await admin.call("ACL", "LOG")) as unknown[][];
   await admin.call("ACL", "LOG", "RESET");
@@ -28,7 +28,7 @@ async function refusals(admin: Redis): Promise<string[]> {
   return entries.map((entry) => `${field(entry, "username")}: ${field(entry, "reason")} ${field(entry, "object")}`);
 }
 
-/** An api-server and a sidecar, each with its own user, on a Redis of the test. */
+/** Starts an api-server and a gate, each with its own user, on a test Redis. */
 async function openGuarded(eventsOwn: boolean) {
   const system = await openSystem({ ownRedis: true });
   const { prefix } = system;
@@ -70,7 +70,7 @@ test.each([
     rules: [aRule({ creditCost: 1, ratelimits: [{ ...limit, accuracy: "strict" }] })],
   };
   const gate = await spawnGate(system, api, { apiId, policy, env });
-  // Limits and credits.
+  // Exercises limits and credits.
   const codes = [];
   for (let i = 0; i < 6; i++) codes.push(await gate.status(key));
   expect(codes).toEqual([200, 200, 200, 200, 429, 429]);
@@ -78,7 +78,7 @@ test.each([
     "what was spent to be written",
     async () => (await api.data("keys.getKey", { keyId })).credits.remaining === 96,
   );
-  // Events, the report, local limits, and following.
+  // Exercises events, the report, local limits and the change stream.
   edge.sink.add({ ...event(workspaceId, keyId), timeMs: Date.now() });
   await edge.sink.flush();
   expect(edge.sink.dropped()).toBe(0);
@@ -103,7 +103,7 @@ test.each([
     "the count to be exchanged",
     async () => (await system.raw.keys(`${system.prefix}:*:rl:*`)).length >= 3,
   );
-  // A script that finds a counter of another type removes it.
+  // A script removes a counter of another type.
   const counter = keys.counter(workspaceId, countedHash("name", "l", "other"), HOUR);
   await system.raw.lpush(counter, "x");
   expect(await counters.consume({ limits: [{ ...charge, identifier: "other", accuracy: "strict" }] })).toMatchObject({
@@ -112,14 +112,14 @@ test.each([
   expect(await system.raw.type(counter)).toBe("hash");
   await api.data("keys.updateKey", { keyId, enabled: false });
   await waitFor("the change to be followed", async () => (await gate.status(key)) === 401);
-  // A namespace by its name, as the rate limit service of gateways looks for it.
+  // Looks up a namespace by name as the Envoy rate limit service does.
   const name = "named by {no} rule";
   await api.data("ratelimit.limit", { namespace: name, identifier: "u", limit: 5, duration: HOUR });
   await waitFor("the name to be read", async () => {
     const batch = await edge.source.read([{ workspaceId, kind: "namespaceName", id: name }]);
     return batch.usable && batch.records[0]?.state === "found";
   });
-  // After a restart of Redis the scripts are loaded again, without the pod.
+  // The api-server loads the scripts again after a Redis restart, without the pod.
   for (const admin of [system.raw, ofEvents]) await admin?.call("SCRIPT", "FLUSH");
   expect(await refusals(system.raw)).toEqual([]);
   expect(await (ofEvents ? refusals(ofEvents) : [])).toEqual([]);

@@ -26,7 +26,7 @@ test("api-server survives exhaustion of Redis connections by another client", as
   await api.data("ratelimit.limit", limit);
   const before = await ours();
   expect(before.length).toBeGreaterThanOrEqual(3);
-  // The figure that docs/sizing.md counts with.
+  // Figure used by docs/sizing.md.
   expect(before.length).toBeLessThanOrEqual(6);
 
   const { port } = system.redis;
@@ -45,12 +45,12 @@ test("api-server survives exhaustion of Redis connections by another client", as
   late.on("error", () => undefined);
   await expect(late.connect().then(() => late.ping())).rejects.toThrow();
 
-  // Longer than each silence after which a connection would count as dead.
+  // Longer than every timeout of an idle connection.
   const until = performance.now() + 7_000;
   let remaining = 1_000;
   while (performance.now() < until) {
     const response = await api.data("ratelimit.limit", limit);
-    // Counted in Redis: a count of its own would begin again.
+    // Counted in Redis: a local count would restart.
     expect(response.remaining).toBeLessThan(remaining);
     remaining = response.remaining;
     await sleep(100);
@@ -93,6 +93,6 @@ test("api-server reports how close Redis is to its connection limit", async () =
     await openRedisEdge({ url: system.redisUrl, eventsUrl: events.url, clientName: "test-api" }),
   );
   const { connectionRatio = 0 } = await edge.info();
-  // One of ten there, at most five of 200 here.
+  // One of ten connections there, at most five of 200 here.
   expect(connectionRatio).toBeCloseTo(0.1, 5);
 });

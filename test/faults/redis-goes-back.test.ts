@@ -5,10 +5,7 @@ import type { TestKey } from "./client.ts";
 import type { Pod } from "./pod.ts";
 import { type LocalApi, openSystem, type System } from "./system.ts";
 
-/*
- * Redis loses its data, goes back in time, or becomes unreachable, under a running api-server and a pod. Postgres is the source of
- * truth throughout.
- */
+/* Redis loses its data, goes back in time or becomes unreachable under a running api-server and a pod. Postgres is the source of truth. */
 
 let system: System;
 let api: LocalApi;
@@ -17,7 +14,7 @@ let workspaceId: string;
 let apiId: string;
 
 beforeEach(async () => {
-  // Nothing is saved automatically; a dump that a test has made is loaded at a restart.
+  // Snapshots are saved only by the tests and loaded at a restart.
   system = await openSystem({ ownRedis: true });
   api = await system.api();
   await waitFor("the api-server to be whole", () => api.isComplete());
@@ -27,7 +24,7 @@ beforeEach(async () => {
 
 const createKey = (options: object = {}): Promise<TestKey> => api.data("keys.createKey", { apiId, ...options });
 
-/** What the pod knows of the key, as soon as it knows it. */
+/** Resolves with the pod's cached key when the condition holds. */
 function podKnows(key: TestKey, holds: (name: string | undefined) => boolean = () => true) {
   return waitFor("the pod to know the key", async () => {
     const found = await pod.projection.findKey(workspaceId, hashKey(key.key));
@@ -35,7 +32,7 @@ function podKnows(key: TestKey, holds: (name: string | undefined) => boolean = (
   });
 }
 
-/** Spends one by one until `count` succeeded. Retries when a counter is not loaded yet, as a client would. */
+/** Spends one at a time until `count` succeeded. Retries while a counter is not loaded, as a client would. */
 async function spend(keyId: string, count: number): Promise<void> {
   for (let spent = 0; spent < count; ) {
     spent += await waitFor("credits", async () => {
@@ -46,7 +43,7 @@ async function spend(keyId: string, count: number): Promise<void> {
   }
 }
 
-/** How many more can be spent: until a refusal. */
+/** Spends until a denial and returns the number of successes. */
 async function spendAll(keyId: string): Promise<number> {
   for (let spent = 0; ; ) {
     const status = await waitFor("an answer", async () => {

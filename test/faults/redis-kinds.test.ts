@@ -7,7 +7,7 @@ import { isReady, type SidecarProcess } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 import { enoughOfTheHour, LIMIT, openFailover, strayErrors } from "./failover.ts";
 
-/* Two gates count strictly on Redis and on Valkey with replicas, while the master changes. */
+/* Two gates count strictly on replicated Redis and Valkey while the master changes. */
 
 const KINDS = [
   { kind: "Sentinel with a replica", start: startSentinels },
@@ -20,7 +20,7 @@ const PROGRAMS = [
 
 const BOTH = PROGRAMS.flatMap((program, i) => KINDS.map((kind, at) => ({ ...program, ...kind, isOwnOf: i === at })));
 
-// Each program and each kind once; `npm run failovers` tries all of both.
+// Each program and each topology once; `npm run failovers` runs all combinations.
 describe.each(BOTH.filter(({ isOwnOf }) => isOwnOf || process.env.ALL_FAILOVERS === "1"))(
   "on $name: $kind",
   ({ find, start }) => {
@@ -33,7 +33,7 @@ describe.each(BOTH.filter(({ isOwnOf }) => isOwnOf || process.env.ALL_FAILOVERS 
       await waitFor("the limit to be used up", asking.isUsedUp, { deadlineMs: 60_000 });
       await asking.stop();
       console.log(`${LIMIT} allowed, ${asking.admitted()} admitted`);
-      // One that was counted, and whose answer was lost or came too late, was not let through.
+      // A request whose counter reply was lost or late was counted but not admitted.
       expect(asking.admitted()).toBeLessThanOrEqual(LIMIT);
       expect(asking.admitted()).toBeGreaterThan(LIMIT / 2);
       for (const status of asking.statuses) expect([200, 429, 503]).toContain(status);
@@ -58,7 +58,7 @@ describe.each(BOTH.filter(({ isOwnOf }) => isOwnOf || process.env.ALL_FAILOVERS 
       console.log(`${LIMIT} allowed, ${admitted} admitted; let through again ${Math.round(backMs)} ms after the kill`);
       expect(admitted).toBeLessThanOrEqual(2 * LIMIT);
       for (const gate of gates) await waitFor("the gate to be ready", () => isReady(gate));
-      // Changes arrive over the new master.
+      // Changes arrive through the new master.
       const another = await waitFor("the relay to write", () => records.putKey(), { deadlineMs: 20_000 });
       const isKnown = async () => (await call((gates[0] as SidecarProcess).port, withKey(another))).status === 200;
       await waitFor("a new key to be let through", isKnown, { deadlineMs: 20_000 });

@@ -6,8 +6,8 @@ import { openLine } from "./line.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * Redis is restarted from a snapshot from before keys were disabled. A gate that knew of the changes reads those keys from the moment
- * of the restart, as fast as it can: the old records must not be used on any of its connections, whichever reconnects first.
+ * Redis restarts from a snapshot taken before keys were disabled. A gate that knows the changes reads those keys continuously from the
+ * restart on: the old records must not be used on any connection, whichever reconnects first.
  */
 
 const KEYS = 15;
@@ -31,7 +31,7 @@ test.each([
 
   await system.raw.save();
   for (const { keyId } of [...keys, last]) await api.data("keys.updateKey", { keyId, enabled: false });
-  // Only the last key is verified, so that for the others the gate knows that they changed, but not yet how.
+  // Only the last key is verified, so that the gate knows that the others changed but not how.
   await waitFor("the gate to have heard", async () => (await gate.status(last.key)) === 401);
   if (!isRelayThere) await api.server.close();
   await system.redis.kill("SIGKILL");
@@ -55,10 +55,7 @@ test.each([
   }
 });
 
-/*
- * A gate that has just started knows nothing with which it could compare what Redis holds, and neither does one that was cut off before
- * the snapshot was made.
- */
+/* A gate that has just started has no state to compare with Redis, and neither has one that was disconnected before the snapshot. */
 test.each([
   { name: "when the relay is there", relay: "there" },
   { name: "when the relay stands still while the gate connects", relay: "paused" },

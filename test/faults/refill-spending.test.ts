@@ -12,7 +12,7 @@ test("refills during concurrent spending neither lose nor duplicate credits", as
     apiId,
     credits: { remaining: 100, refill: { interval: "daily", amount } },
   });
-  // The dates are in the future, so that the server's own run, which is for today, does not interfere.
+  // Dates in the future, which the server's own refill runs ignore.
   await system.db.query("update key_credits set last_refill_on = '2051-01-01' where key_id = $1", [keyId]);
   const gates = [await system.gate(api, { apiId }), await system.gate(api, { apiId })];
   await waitFor("the key to be let through", async () => (await gates[0]?.status(key)) === 200);

@@ -5,12 +5,12 @@ import { RedisKeys } from "../../edge/redis/keys.ts";
 
 export type RedisCommand = readonly (string | Buffer | number)[];
 
-/** Another workspace, which a test may fill. */
+/** Another workspace that a test may fill. */
 export const OTHER_WORKSPACE = "ws_other";
 
 /**
- * Commands that no user of a pod may send. `record` is the key of a record of its workspace, `dump` what DUMP returns of it, and
- * `keyId` an API key with credits.
+ * Returns commands that no pod user may send. `record` is the key of a record of its workspace, `dump` the result of DUMP, and `keyId` an
+ * API key with credits.
  */
 export function commandsBeyond(of: {
   prefix: string;
@@ -31,12 +31,12 @@ export function commandsBeyond(of: {
     ["hset", keys.mark(workspaceId), "head", "1"],
     ["xadd", keys.changes(workspaceId), "*", "k", "heartbeat", "t", "9999999999999"],
     ["hset", keys.history(workspaceId), "1", "forged"],
-    // The history is read by HMGET alone, because a range of all of it would hold Redis.
+    // The history may be read only by HMGET, because a full range would block Redis.
     ["hgetall", keys.history(workspaceId)],
     ["xrange", keys.changes(workspaceId), "-", "+"],
     ["hmget", own("o:{rlns_1}"), "*"],
     ["evalsha", SET_RECORDS.sha, 1, record, "prj_1", "9", "{}", ""],
-    // What it could fill with large values, and then read again and again with short commands.
+    // Commands that could store large values and read them repeatedly by short commands.
     ["hset", own("rl:{x}:1000"), "current", "1"],
     ["hget", own("rl:{x}:1000"), "current"],
     ["set", own("cr:{x}"), "x"],
@@ -51,7 +51,7 @@ export function commandsBeyond(of: {
     ["zrange", own("pods-alive:{pol_1}"), "0", "-1"],
     ["hgetall", own("rl:{x}:1000")],
     ["hmget", own("pods:{pol_1}:pod"), "x"],
-    // Freed in the background, by UNLINK, or not at all.
+    // Memory is freed only in the background by UNLINK.
     ["del", own("rl:{x}:1000")],
     ["del", record],
     ["unlink", record],
@@ -111,7 +111,7 @@ export function commandsBeyond(of: {
   ];
 }
 
-/** Sends a command that the server must refuse for want of a right, whatever else would be wrong with it. */
+/** Sends a command that the server must deny by ACL regardless of other errors. */
 export async function expectRefused(pod: Redis, [name = "", ...args]: RedisCommand): Promise<void> {
   const reply = await pod.call(String(name), ...args).then(
     (value) => `allowed: ${String(value)}`,

@@ -5,7 +5,7 @@ import { waitFor } from "../harness/wait.ts";
 import { type Api, makeKey } from "./client.ts";
 import { openSystem, type SpawnedApi, type System } from "./system.ts";
 
-/* Two api-servers side by side: one relays, both enforce. */
+/* Two api-servers: one relays, and both enforce changes. */
 
 const BOUND = { deadlineMs: 2000, everyMs: 5 };
 
@@ -53,7 +53,7 @@ test("relay fails over when its api-server closes, without losing changes", asyn
   await other.data("keys.updateKey", { keyId, enabled: false });
   await closing;
   await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401, { deadlineMs: 5000 });
-  // At this time there may be no relay yet.
+  // No relay may be running at this time.
   await other.data("keys.updateKey", { keyId, enabled: true });
   await waitFor("the sidecar to accept", async () => (await gate.status(key)) === 200, { deadlineMs: 5000 });
   expect(other.server.isRelaying()).toBe(true);
@@ -93,9 +93,9 @@ async function relays(api: SpawnedApi): Promise<boolean> {
   return /^postern_relay_leading 1$/m.test(await (await fetch(`${api.url}/metrics`)).text());
 }
 
-/** Makes keys, and disables every second one, until stopped or until the api-server is gone. */
+/** Creates keys and disables every second one until stopped or until the api-server has ended. */
 function changeKeys(api: Api, apiId: string) {
-  /** By key: whether it is enabled, as far as acknowledged. */
+  /** Last acknowledged enabled state by key. */
   const acknowledged = new Map<string, boolean>();
   let isStopped = false;
   const run = async (): Promise<void> => {
@@ -103,7 +103,7 @@ function changeKeys(api: Api, apiId: string) {
       const { key, keyId } = await api.data("keys.createKey", { apiId });
       acknowledged.set(key, true);
       if (acknowledged.size % 2 === 0) continue;
-      // Until the response arrives, the state is unknown.
+      // The state is unknown until the response arrives.
       acknowledged.delete(key);
       await api.data("keys.updateKey", { keyId, enabled: false });
       acknowledged.set(key, false);
@@ -120,7 +120,7 @@ function changeKeys(api: Api, apiId: string) {
   };
 }
 
-/** Every key of Postgres has exactly the record in Redis that Postgres returns. */
+/** Asserts that the record of every key in Redis equals the one read from Postgres. */
 async function everyKeyIsProjected(
   system: System,
   source: { read(refs: readonly RecordRef[]): Promise<unknown> },

@@ -43,7 +43,7 @@ test("restored Postgres defines the state everywhere, and credits are reloaded",
   await admin(system, [closeAll, `create database ${left} template "${name}"`]);
 
   try {
-    // All of this will be undone by the restore.
+    // The restore will undo these changes.
     const second = await system.api();
     await second.data("keys.updateKey", { keyId, enabled: false });
     await second.data("keys.updateKey", { keyId: counted.keyId, credits: { remaining: 1_000_000 } });
@@ -71,7 +71,7 @@ test("restored Postgres defines the state everywhere, and credits are reloaded",
     const statuses: number[] = [];
     for (let i = 0; i < 10; i++) statuses.push(await gate.status(counted.key));
     expect(statuses).toEqual([...Array(9).fill(200), 429]);
-    // And it continues from there.
+    // The api-server continues from the restored state.
     await third.data("keys.updateKey", { keyId, enabled: false });
     await waitFor("the sidecar to refuse", async () => (await gate.status(key)) === 401);
     await third.data("keys.updateKey", { keyId: counted.keyId, credits: { remaining: 1 } });
@@ -105,7 +105,7 @@ test.each([
     await waitFor("the gate to refuse", async () => (await gate.status(key)) === 403);
     await stop(second);
     await admin(system, [`drop database "${name}" with (force)`, `create database "${name}" template ${left}`]);
-    // Another change than the one that was lost gets its version, before a gate has heard of the restore.
+    // Another change gets the version of the lost one before a gate detects the restore.
     const { rows } = await system.db.query("update policies set version = version + 1 returning version");
     expect(rows).toEqual([{ version }]);
     if (empty) await system.raw.del(await system.raw.keys(`${system.prefix}:*`));
@@ -114,7 +114,7 @@ test.each([
     await waitFor("the gate to enforce what is in force now", async () => (await gate.status(key)) === 200);
     const current = async () => (await third.data("policies.listPolicies", {}))[0];
     await waitFor("the gate to say so", async () => (await current()).dataPlane?.current === 1);
-    // No report of the lost history counts as one of this. An empty Redis cannot tell that there was another one.
+    // No report of the lost history counts for the current one. An empty Redis cannot detect a lost history.
     if (!empty) expect((await current()).version).toBeGreaterThan(version);
     await stop(third);
   } finally {

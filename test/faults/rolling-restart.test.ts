@@ -12,8 +12,8 @@ import { waitFor } from "../harness/wait.ts";
 import { type Replica, startBalancer } from "./balancer.ts";
 
 /*
- * Pods are replaced while clients with kept connections send requests through a balancer that follows readiness. A pod here is an app
- * that ends at SIGTERM without finishing anything, and its gate.
+ * Pods are replaced while clients with kept connections send requests through a balancer that follows readiness. A pod is an app that exits
+ * immediately at SIGTERM, and its gate.
  */
 
 const DRAIN_S = 1;
@@ -44,7 +44,7 @@ async function startPod(env: Record<string, string>): Promise<Pod> {
   return { app, gate, port: gate.port, adminPort: gate.adminPort };
 }
 
-/** What the kubelet does with a native sidecar: hooks of all containers at once, then the app's end, then the gate's. */
+/** Termination by kubelet with a native sidecar: hooks of all containers concurrently, then the app, then the gate. */
 async function endAsNative({ app, gate }: Pod): Promise<void> {
   const hook = call(gate.adminPort, { path: "/drain", headers: { "Postern-Hook-Token": HOOK_TOKEN } });
   const preStopOfApp = sleep(DRAIN_S * 1000 + 500);
@@ -53,7 +53,7 @@ async function endAsNative({ app, gate }: Pod): Promise<void> {
   expect(await gate.process.stop()).toEqual({ code: 0, signal: null });
 }
 
-/** With any other sidecar: the gate gets its signal while the app's hook still sleeps. */
+/** Termination with a regular container: the gate gets its signal during the app's hook. */
 async function endAsBeside({ app, gate }: Pod): Promise<void> {
   const stopped = gate.process.stop();
   await sleep(DRAIN_S * 1000 + 500);
@@ -61,7 +61,7 @@ async function endAsBeside({ app, gate }: Pod): Promise<void> {
   expect(await stopped).toEqual({ code: 0, signal: null });
 }
 
-/** A client with one kept connection, which sends one request after the other until it is stopped. */
+/** Starts a client that sends consecutive requests on one kept connection until stopped. */
 function keepAsking(port: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const outcomes = new Map<string, number>();

@@ -6,7 +6,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeClient } from "./client.ts";
 import { openSystem } from "./system.ts";
 
-/* Secrets that lie in files, as those of Kubernetes do, are replaced while a process runs. */
+/* Secrets in files, as mounted by Kubernetes, are replaced while a process runs. */
 
 test("api-server uses rotated passwords and root key without a restart", async () => {
   const system = await openSystem({ ownRedis: true });
@@ -54,7 +54,7 @@ test("api-server uses rotated passwords and root key without a restart", async (
     { deadlineMs: 30_000 },
   );
   await waitFor("all of it to be well", () => as("second").isComplete(), { deadlineMs: 30_000 });
-  // Connections of the relay, of Redis' feed and others: none is left without the new password.
+  // Every connection, including relay and change stream, uses the new password.
   const log = api.process.stderr();
   expect(log).toContain("--database-url-file has changed");
   expect(log).toContain("--redis-url-file has changed");

@@ -8,12 +8,9 @@ import { openLine } from "./line.ts";
 import { type Service, startService } from "./service.ts";
 import { openSystem, type SpawnedApi, type System } from "./system.ts";
 
-/*
- * Clients reach replicas by an address that leads only to ready ones. When all replicas are unready, it does not help that they
- * could still answer.
- */
+/* Clients reach replicas through an address that leads only to ready ones, so replicas must stay ready while they can respond. */
 
-/** Two api-servers behind one address, both ready, and a customer's verification there. */
+/** Starts two ready api-servers behind one address, with a verified key. */
 async function openReplicas(system: System, databaseUrl: string) {
   const env = { DATABASE_URL: databaseUrl };
   const replicas = await Promise.all([system.spawnApi(env), system.spawnApi(env)]);
@@ -22,7 +19,7 @@ async function openReplicas(system: System, databaseUrl: string) {
   return { replicas, service };
 }
 
-/** A request on its own connection, as from a new client. */
+/** Sends a request on a new connection, as a new client does. */
 async function verify(system: System, { port }: Service, key: string) {
   const response = await call(port, {
     method: "POST",
@@ -33,7 +30,7 @@ async function verify(system: System, { port }: Service, key: string) {
   return { status: response.status, body: JSON.parse(response.body) };
 }
 
-/** Waits until the replica has processed every change from before this call. */
+/** Waits until the replica has processed every earlier change. */
 async function hearsEverything(replica: SpawnedApi): Promise<void> {
   const askedAt = Date.now();
   await waitFor("the replica to hear of all changes", async () => {
@@ -64,7 +61,7 @@ test("readiness routing without Redis still verifies cached and new keys", async
     const { status, body } = await verify(system, service, each);
     expect([status, body.data?.code]).toEqual([200, each === key || each === made ? "VALID" : "NOT_FOUND"]);
   }
-  // As its gates do, by onCounterFailure and onCreditFailure.
+  // Explains the decision of the gates by onCounterFailure and onCreditFailure.
   const explained = (keyId: string) => replicas[1].data("keys.explainVerification", { keyId, policyId });
   expect(await explained(counted.keyId)).toMatchObject({ code: "VALID", status: 200, passes: true });
   expect(await explained(limited.keyId)).toMatchObject({ code: "UNKNOWN", status: 503, passes: false });
@@ -86,7 +83,7 @@ test("readiness routing without Postgres uses caches while they are fresh", asyn
   const { replicas, service } = await openReplicas(system, through.href);
   const { apiId, key } = await makeKey(replicas[0]);
   const stranger = (await replicas[0].data("keys.createKey", { apiId })).key;
-  // A change removes what was read before it from the caches.
+  // A change invalidates earlier cache entries.
   await Promise.all(replicas.map(hearsEverything));
   for (const replica of replicas) expect(await replica.code(key)).toBe("VALID");
 

@@ -6,7 +6,7 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { openSystem, type System } from "./system.ts";
 
-/** Every key, value, field, member and entry that Redis holds below the system's prefix, as text. */
+/** Returns every key, value, field, member and entry in Redis below the prefix as text. */
 async function dumpRedis({ raw, prefix }: System): Promise<string> {
   const parts: unknown[] = [];
   for await (const keys of raw.scanStream({ match: `${prefix}:*`, count: 500 }) as AsyncIterable<string[]>) {
@@ -24,7 +24,7 @@ async function dumpRedis({ raw, prefix }: System): Promise<string> {
   return JSON.stringify(parts);
 }
 
-/** Every row of every table, as text. */
+/** Returns every row of every table as text. */
 async function dumpPostgres({ db }: System): Promise<string> {
   const { rows } = await db.query<{ name: string }>(
     "select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and n.nspname = 'public'",
@@ -56,7 +56,7 @@ test("keys and root keys never appear in logs, Redis or Postgres", async () => {
   for (const server of [api, spawned]) {
     expect(await server.code(key)).toBe("VALID");
     expect(await server.code(madeUp)).toBe("NOT_FOUND");
-    // Refused requests too: a wrong root key, an invalid body, a body that is not JSON.
+    // Also sends rejected requests: a wrong root key, an invalid body, and a body that is not JSON.
     expect((await server.call("keys.verifyKey", { key }, madeUp)).status).toBe(401);
     expect((await server.call("keys.verifyKey", { key, wrong: madeUp })).status).toBe(400);
     const broken = await fetch(`${server.url}/v2/keys.verifyKey`, {
@@ -83,7 +83,7 @@ test("keys and root keys never appear in logs, Redis or Postgres", async () => {
   for (const [place, text] of Object.entries(places)) {
     expect(text.length, place).toBeGreaterThan(100);
     for (const secret of [key, madeUp, system.rootKey]) {
-      // The whole string, and the part after its prefix and first characters, which are shown on purpose.
+      // Checks the complete key and the part after its visible start.
       expect(text.includes(secret), place).toBe(false);
       expect(text.includes(secret.slice(secret.indexOf("_") + 6)), place).toBe(false);
     }

@@ -5,17 +5,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** One address for several replicas, like a Kubernetes Service. */
 export interface Service {
   readonly port: number;
-  /** The URLs of the replicas that get connections now. */
+  /** Returns the URLs of the replicas that currently get connections. */
   endpoints(): readonly string[];
   close(): Promise<void>;
 }
 
 const PROBE_EVERY_MS = 100;
-/** The probe timeout of a kubelet, and how often in a row a replica must fail, by default. */
+/** Default probe timeout of kubelet; below, its default failure threshold. */
 const PROBE_MS_MAX = 1_000;
 const FAILURES_MAX = 3;
 
-/** Forwards each connection to the next replica whose `/readyz` answers 200 in time, and closes it when there is none. */
+/** Forwards each connection to the next replica whose `/readyz` responds 200 in time, and closes it if none does. */
 export async function startService(urls: readonly string[]): Promise<Service> {
   let isClosed = false;
   let next = 0;

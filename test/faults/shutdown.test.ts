@@ -7,7 +7,7 @@ import { openSystem, type System } from "./system.ts";
 
 const CLOSE_MS_MAX = 5000;
 
-/** Connections of an api-server to the two stores. */
+/** Returns the connections of an api-server to Postgres and Redis. */
 async function connections({ db, raw }: System): Promise<{ postgres: number; redis: number }> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n
@@ -21,11 +21,11 @@ async function connections({ db, raw }: System): Promise<{ postgres: number; red
   };
 }
 
-/** Makes keys and spends credits from several clients, until the server is gone. Only acknowledged results count. */
+/** Creates keys and spends credits from several clients until the server has ended. Only acknowledged results count. */
 function load(api: Api, { apiId, counted }: { apiId: string; counted: string }) {
   const created: string[] = [];
   let spent = 0;
-  /** Spending whose reply was lost: it may have been counted. */
+  /** Spending with a lost reply may have been counted. */
   let unanswered = 0;
   const create = async (): Promise<void> => {
     for (;;) {
@@ -58,7 +58,7 @@ test("close() under load completes requests, stores spending and ends within fiv
   const loaded = load(api, { apiId, counted: counted.key });
   await waitFor("load", () => loaded.created.length > 10 && loaded.spent() > 50);
 
-  // Some requests are in progress, waiting for a lock that the test holds, when the shutdown starts.
+  // Some requests wait for a lock held by the test when the shutdown starts.
   const locking = await system.db.connect();
   const held: Promise<Reply>[] = [];
   let closing: Promise<void>;
@@ -126,7 +126,7 @@ test("client of a closing server is told to close and is never interrupted", asy
   const system = await openSystem();
   const api = await system.api();
   let answered = 0;
-  // Each sends requests on its one connection until a response says that it is the last.
+  // Each client sends requests on one connection until a response closes it.
   const clients = Array.from({ length: 8 }, async (): Promise<string> => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     try {

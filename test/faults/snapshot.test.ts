@@ -15,8 +15,8 @@ import { isReady, type SidecarProcess, spawnUnready } from "../harness/sidecar-p
 import { waitFor } from "../harness/wait.ts";
 
 /*
- * A sidecar that is killed while Redis is away begins again with what it had written on its disk: docs/decisions/0023-a-snapshot-on-the-pod.md.
- * Redis keeps its data over a restart, as a user's does.
+ * A gate killed during a Redis outage restarts from its snapshot on disk: docs/decisions/0023-a-snapshot-on-the-pod.md. Redis keeps its
+ * data over a restart.
  */
 
 const HOUR = 3_600_000;
@@ -74,7 +74,7 @@ async function project(workspaceId: string, policy: Partial<CompiledPolicy> = {}
   return written;
 }
 
-/** A gate with a disk that outlives its process, as a container in its pod. */
+/** A gate with a disk that outlives its process, like a container in its pod. */
 class Pod {
   readonly dir: string;
   readonly secret = randomBytes(32).toString("base64url");
@@ -96,7 +96,7 @@ class Pod {
     return join(this.dir, "snapshot");
   }
 
-  /** Returns how long it took until the process listened, ms. */
+  /** Starts the process and returns the duration in ms until it listens. */
   async start(env: Record<string, string> = {}): Promise<number> {
     const sinceMs = performance.now();
     this.#sidecar = await spawnUnready({
@@ -140,7 +140,7 @@ class Pod {
     );
   }
 
-  /** Waits until all that is known by now is on the disk. */
+  /** Waits until the current state is on disk. */
   async isKept(): Promise<void> {
     const written = () => this.metric('postern_sidecar_snapshot_writes_total{result="written"}');
     const before = await written();
@@ -156,7 +156,7 @@ class Pod {
 const aPod = async (workspaceId = WORKSPACE): Promise<Pod> =>
   new Pod(await mkdtemp(join(tmpdir(), "postern-snapshot-")), workspaceId);
 
-/** A pod that has served a key, was ended with everything on its disk, and Redis is away. */
+/** Returns a pod that has served a key and was stopped with a complete snapshot, during a Redis outage. */
 async function aPodInOutage(): Promise<{ pod: Pod; key: string; other: string }> {
   const pod = await aPod();
   await pod.startReady();
@@ -192,12 +192,12 @@ test("gate killed during a Redis outage serves its snapshot within a second", as
   expect(await pod.metric("postern_sidecar_snapshot_active")).toBe(1);
   expect(await pod.metric("postern_sidecar_staleness_seconds")).toBeGreaterThan(0);
 
-  // A restart makes nothing younger.
+  // A restart does not reduce staleness.
   const { stalenessMs } = state;
   await pod.kill();
   await pod.start();
   expect((await pod.readyz()).stalenessMs).toBeGreaterThan(stalenessMs);
-  // By the store's clock of then, and not by when the process started.
+  // Uses the stored Redis clock, not the start of the process.
   await waitFor("the key to expire", async () => (await pod.status(expiring)) === 401, { deadlineMs: 25_000 });
   expect(await pod.status(key)).toBe(200);
 
@@ -237,13 +237,13 @@ describe("a key that was revoked while both were down", () => {
       await redis.restart();
       await storeIsThere();
       const answeredMs = performance.now();
-      // 503: the gate has heard of the change, and reads no record before the relay has looked at what Redis holds.
+      // 503: the gate knows of the change but reads no record before the relay has checked Redis.
       await waitFor("the key to be refused", async () => (await pod.status(key)) !== 200, { everyMs: 5 });
       const tookMs = performance.now() - answeredMs;
       console.log(`refused ${Math.round(tookMs)} ms after Redis answered another client`);
-      // The gate's own connection tries again after at most two seconds.
+      // The connection of the gate retries within two seconds.
       expect(tookMs).toBeLessThan(4_000);
-      // It stays so when Redis goes away again. What did not change is still known, unless it cannot be told what changed.
+      // The state persists through another Redis outage. Unchanged records stay cached unless changes cannot be determined.
       await records.heartbeat();
       await waitFor("the gate to hear of the store", async () => (await pod.readyz()).snapshot === null);
       await waitFor("the gate to read the record", async () => (await pod.status(key)) === 401);
@@ -266,7 +266,7 @@ describe("a key that was revoked while both were down", () => {
     await anew.putPolicy(aPolicy({ rules: [limited] }));
     await anew.complete();
     await waitFor("the key to be refused", async () => (await pod.status(key)) === 401);
-    // All that its record refers to is known again.
+    // All references of the record are cached again.
     expect(await pod.status(await anew.putKey())).toBe(200);
     await redis.kill();
     for (const each of [key, other]) expect(await pod.status(each)).not.toBe(200);
@@ -300,7 +300,7 @@ test("policy action Deny uses the snapshot age after a restart", async () => {
 }, 60_000);
 
 describe("a foreign or damaged snapshot file", () => {
-  // sidecar/snapshot/snapshot.test.ts has many more; here the process is what matters.
+  // The process matters here; sidecar/snapshot/snapshot.test.ts has many more cases.
   test.each<{ what: string; spoil: (pod: Pod) => unknown; env?: Record<string, string> }>([
     { what: "of another policy", spoil: () => {}, env: { POSTERN_POLICY: "pol_other" } },
     { what: "of 10 GB", spoil: (pod) => truncateSync(pod.file, 10 * 1024 ** 3) },

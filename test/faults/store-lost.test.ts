@@ -9,11 +9,9 @@ import { slowWriter, whileRebuildsWait } from "./held.ts";
 import { missChange } from "./missed-change.ts";
 import { type LocalApi, makeWorkspace, openSystem, type System } from "./system.ts";
 
-/*
- * What the shared store has lost, in whole or in part, as a sidecar and the relay see it.
- */
+/* Partial or complete data loss of Redis as seen by a gate and the relay. */
 
-/** The projection in force, as soon as it is complete. */
+/** Returns the active projection when it is complete. */
 function projectionId({ edge }: LocalApi, isOther: (id: string) => boolean = () => true): Promise<string> {
   return waitFor("a whole projection", async () => {
     const { complete, projectionId: id } = await edge.writer.state();
@@ -86,7 +84,7 @@ test("deleted workspace does not prevent a new projection", async () => {
   });
 });
 
-/** What a workspace's own Redis user could write into its part of the store, if its ACL allowed it. */
+/** Data that the Redis user of a workspace could write if its ACL allowed it. */
 const HOSTILE: Readonly<Record<string, (raw: Redis, keys: RedisKeys, at: Place) => Promise<unknown>>> = {
   "the mark is gone": (raw, keys, { workspaceId }) => raw.del(keys.mark(workspaceId)),
   "the mark is a string": (raw, keys, { workspaceId }) => raw.set(keys.mark(workspaceId), "x"),
@@ -161,7 +159,7 @@ test.each(Object.entries(HOSTILE))(
       },
       { deadlineMs: 30_000 },
     );
-    // The records that all workspaces share were not written again because of one workspace.
+    // The shared records were not rewritten because of one workspace.
     expect(await projectionId(api)).toBe(before);
   },
 );
@@ -201,7 +199,7 @@ test("Redis lost again is projected again immediately despite a hanging projecti
         const { projectionId: id } = await api.edge.writer.state();
         return id !== undefined && id !== before && id;
       });
-      // On a slow machine that of the projection before may wait still.
+      // On a slow machine the lock of the previous projection may still be waiting.
       const hasList = async () => ((await system.db.query(LOCK_WAITS)).rowCount ?? 0) > 0;
       await waitFor("the list of roles to wait", hasList, { deadlineMs: 30_000 });
     }

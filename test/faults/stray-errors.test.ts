@@ -5,7 +5,7 @@ import { aRule, call, sendRaw, startApp, type TestApp } from "../harness/gate.ts
 import { type GuardedApp, guardApp } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/* What ends a Node process by default must not end a sidecar: a response of an app, or an error that no code catches. */
+/* Events that end a Node process by default must not end a gate: a response of an app, or an uncaught error. */
 
 let app: TestApp;
 let guarded: GuardedApp;
@@ -37,7 +37,7 @@ test("uncaught errors are counted, and the process exits after 100 per minute", 
   guarded = await guardApp({ upstream: app.url, policy, nodeArgs: throwOnSignal });
   const child = guarded.process;
   const signalUntil = async (faults: number): Promise<void> => {
-    // Signals that arrive together count as one, so each is awaited.
+    // Simultaneous signals count as one, so each is awaited.
     for (let next = await readFaults(); next < faults; next = await readFaults()) {
       child.kill("SIGUSR2");
       await waitFor("the fault to be counted", async () => (await readFaults()) > next);

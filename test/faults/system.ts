@@ -21,8 +21,8 @@ import { type Gate, type GateOptions, startGate } from "./gate.ts";
 import { type Pod, startPod } from "./pod.ts";
 
 /*
- * The whole system over a real Postgres and a real Redis: api-servers (in this process, or in one that can be killed),
- * sidecars, and direct connections to both stores. What a test opens is closed when it ends, in reverse order.
+ * The complete system on a real Postgres and a real Redis: api-servers (in this process or in one that can be killed), gates and direct
+ * connections to both. Everything that a test opens is closed in reverse order at its end.
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -38,12 +38,12 @@ export interface SpawnedApi extends Api {
 }
 
 export interface SystemOptions {
-  /** A Redis that the test may flush, kill and restart. */
+  /** Whether the test gets a Redis that it may flush, kill and restart. */
   readonly ownRedis?: boolean;
   readonly log?: Logger;
-  /** An empty database of the test's own; when left out, one is made. */
+  /** Empty database of the test. Default: a new one. */
   readonly databaseUrl?: string;
-  /** Called with the function that closes everything; when left out, everything is closed at the end of the calling test. */
+  /** Called with the function that closes everything. Default: closes at the end of the calling test. */
   readonly whenDone?: (close: () => Promise<void>) => void;
 }
 
@@ -53,9 +53,9 @@ export class System {
   readonly prefix: string;
   readonly log: Logger;
   readonly rootKey = makeKeyString({ prefix: "root", randomBytes: randomBytes(24) }).key;
-  /** A direct connection to Postgres, as with psql. */
+  /** Direct connection to Postgres, as with psql. */
   readonly db: Pool;
-  /** A direct connection to Redis. */
+  /** Direct connection to Redis. */
   readonly raw: Redis;
   readonly #ownRedis: OwnRedis | undefined;
   readonly #parts: AsyncDisposableStack;
@@ -84,7 +84,7 @@ export class System {
     return this.#ownRedis;
   }
 
-  /** Closes it when the test ends. */
+  /** Closes `part` at the end of the test. */
   closing<T extends { close(): Promise<unknown> }>(part: T): T {
     this.#parts.defer(async () => void (await part.close()));
     return part;
@@ -94,7 +94,7 @@ export class System {
     return this.closing(await openRedisEdge({ url, prefix: this.prefix, clientName }));
   }
 
-  /** An api-server in this process. */
+  /** Starts an api-server in this process. */
   async api(databaseUrl = this.databaseUrl): Promise<LocalApi> {
     const edge = await this.edge("test-api");
     const { rootKey } = this;
@@ -103,7 +103,7 @@ export class System {
     return { ...makeClient(server.url, rootKey), server, edge };
   }
 
-  /** An api-server in a process of its own, which can be killed. */
+  /** Starts an api-server in a separate process that can be killed. */
   async spawnApi(env: Record<string, string> = {}): Promise<SpawnedApi> {
     const port = env.POSTERN_API_PORT ?? "0";
     const args = ["cli/main.ts", "api-server", "--host", LOCAL.host, "--port", port];
@@ -127,7 +127,7 @@ export class System {
     return { ...makeClient(JSON.parse(ready).url, this.rootKey), process: child };
   }
 
-  /** `postern ingest` in a process of its own, which can be killed. */
+  /** Starts `postern ingest` in a separate process that can be killed. */
   async spawnIngest(
     env: Record<string, string> = {},
   ): Promise<{ readonly adminUrl: string; readonly process: RunningProcess }> {
@@ -142,7 +142,7 @@ export class System {
     return { adminUrl, process: child };
   }
 
-  /** A relay without an api-server, over stores that the test may slow down. */
+  /** Starts a relay without an api-server on an edge that the test may slow down. */
   relay({ writer, credits }: Pick<Edge, "writer" | "credits">): Relay {
     const newProjectionId = () => makeId("projection", randomBytes(24));
     const { databaseUrl } = this;
@@ -157,18 +157,18 @@ export class System {
     return found.id;
   }
 
-  /** A sidecar in front of an API with a policy of this test, ready to decide. */
+  /** Starts a gate in front of an API with a policy of this test, and waits until it is ready. */
   gate(api: Api, options: GateOptions): Promise<Gate> {
     return startGate(this, api, options);
   }
 
-  /** What a sidecar spends with, for tests that count each reply. An api-server must have started before. */
+  /** Opens the counters of a gate for tests that count each reply. An api-server must have started before. */
   pod(): Promise<Pod> {
     return startPod(this);
   }
 }
 
-/** Opened by a test, closed when that ends. */
+/** Opens a system that is closed at the end of the test. */
 export async function openSystem({
   ownRedis = false,
   log = SILENT,
@@ -192,7 +192,7 @@ export async function openSystem({
 
 const SILENT = pino({ level: "silent" });
 
-/** Another workspace with a root key, made at the command line while everything runs. */
+/** Creates another workspace with a root key by the command line at runtime. */
 export async function makeWorkspace(system: System, id: string): Promise<{ workspaceId: string; rootKey: string }> {
   await system.db.query("insert into workspaces (id, name, created_at) values ($1, $1, 1)", [id]);
   const { key: rootKey } = makeKeyString({ prefix: "root", randomBytes: randomBytes(24) });

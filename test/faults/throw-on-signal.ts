@@ -1,4 +1,4 @@
-/* For `node --import`: every SIGUSR2 becomes an error that no code of the process catches, alternately thrown and rejected. */
+/* For `node --import`: turns every SIGUSR2 into an uncaught error, alternately thrown and rejected. */
 let count = 0;
 process.on("SIGUSR2", () => {
   count += 1;

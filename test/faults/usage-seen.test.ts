@@ -3,9 +3,9 @@ import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
-/* Usage on its whole way: from where it occurs through Redis into the store, and out of it through both generations. */
+/* The complete path of usage: from its origin through Redis into the database, and out through v1 and v2. */
 
-/** As api-v2.md section 18 promises. */
+/** Promise of api-v2.md section 18. */
 const BOUND = { deadlineMs: 5000, everyMs: 100 };
 
 test("usage of API and gate is visible in v2 and v1 within 5 s", async () => {

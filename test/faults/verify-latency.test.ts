@@ -5,13 +5,13 @@ import { makeKey, type TestKey } from "./client.ts";
 import { openSystem } from "./system.ts";
 
 /*
- * A backend asks keys.verifyKey for each of its requests. While Redis is away its limits are decided in the api-server, so a call must
- * not take longer than otherwise, except for those that were under way when Redis went: a slow Redis is waited for.
+ * A backend calls keys.verifyKey for each of its requests. Without Redis the api-server decides limits locally, so only calls in flight at
+ * the start of the outage may be delayed.
  */
 
 const CALLERS = 16;
 const OUTAGE_MS = 10_000;
-/** An api-server waits a second for Redis, once in a call. */
+/** An api-server waits for Redis for one second, once per call. */
 const WAIT_MS = 1_000;
 const NOISE_MS = 500;
 
@@ -48,7 +48,7 @@ test.each([
       console.log(`${what}: ${took.length} calls, p50 ${p50} ms, p95 ${p95}, p99 ${p99}, max ${max}`);
     };
 
-    // Many answers, after which some failures are a small share of all calls.
+    // Many successful calls, so that a few failures are a small share.
     await load(3_000);
     const before = await load(6_000);
     show("before", before);
@@ -64,10 +64,10 @@ test.each([
     expect(at(during, 1)).toBeLessThan(WAIT_MS + NOISE_MS);
     const waited = during.filter((ms) => ms > 0.9 * WAIT_MS).length;
     expect(waited).toBeLessThanOrEqual(signal === "SIGKILL" ? 0 : CALLERS);
-    // As ratios within one run: the machine may be slow, and is so for both.
+    // Ratios within one run, because a slow machine affects both parts.
     expect(at(during, 0.95)).toBeLessThan(5 * at(before, 0.95) + 50);
 
-    // Back to the shared counters: what this process would count by itself begins again.
+    // The shared counters are used again: local counts would restart.
     const limit = { namespace: "n", identifier: "u", limit: 1_000, duration: 3_600_000 };
     await waitFor("limits to be counted in Redis again", async () => {
       await api.data("ratelimit.limit", limit);
