@@ -3,11 +3,11 @@ import { type Accepts, UsageError } from "./command.ts";
 import { parseChoice, parseDurationOption, parseInteger, parseListen, parsePort } from "./values.ts";
 
 /*
- * What the values of options may be. Each is checked before a command runs, and stands in docs/operations/configuration.md, so that
- * bounds are said once: what reads the value takes `min` and `max` from here.
+ * Accepted values of options. Each value is checked before a command runs. docs/operations/configuration.md lists the bounds, and parsers
+ * take `min` and `max` from here.
  */
 
-/** A whole decimal number. */
+/** Accepts a decimal integer. */
 export const whole = ({ min, max, unit }: { min: number; max: number; unit: string }) => ({
   ...{ min, max, unit },
   says: `${min} to ${max}`,
@@ -20,7 +20,7 @@ export const PORT: Accepts = {
   check: (option, text) => void parsePort(option, text),
 };
 
-/** A port, or a host and a port. */
+/** Accepts a port, or a host and a port. */
 export const LISTEN: Accepts = {
   says: "PORT or HOST:PORT",
   unit: "address",
@@ -43,7 +43,7 @@ export const oneOf = <const Word extends string>(...words: readonly [Word, ...Wo
 
 export const SWITCH = oneOf("on", "off");
 
-/** An address that begins with one of these schemes. It may hold a password, so no message shows it. */
+/** Accepts a URL with one of these schemes. Errors do not repeat the URL, which may contain a password. */
 export const url = (...schemes: readonly string[]): Accepts => {
   const begins = schemes.map((scheme) => `${scheme}://`).join(" or ");
   return {
@@ -59,11 +59,11 @@ export const url = (...schemes: readonly string[]): Accepts => {
 
 export const HTTP_URL = url("http", "https");
 
-/** What is checked, if at all, by what reads it: `says` tells what it is. */
+/** Accepts any text. The command checks it, if necessary; `says` describes the value. */
 export const text = (unit: string, says = ""): Accepts => ({ says, unit, check: () => {} });
 
 export const FILE = text("file path");
-/** It is read again when it changes. */
+/** A file that is reloaded on change. */
 export const FOLLOWED_FILE: Accepts = {
   ...text("file path"),
   followed: true,

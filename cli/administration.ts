@@ -14,15 +14,15 @@ import { UsageError } from "./command.ts";
 import { findRunningDev } from "./dev-state.ts";
 
 /*
- * Commands for things that the API has no procedures for work directly on the database. The running system learns of their changes as
- * of all others: from the marks that the row triggers write.
+ * Commands without a procedure in the API change the database directly. Running services notice these changes like all others, because row
+ * triggers write them to the outbox.
  */
 
 export interface DatabaseOptions {
   readonly "database-url": string | undefined;
   readonly "database-url-file": string | undefined;
   readonly "data-dir": string;
-  /** How long to try again while the database does not answer; not at all when left out. */
+  /** Time to retry while the database is unavailable. Default: no retry. */
   readonly waitMs?: number;
 }
 
@@ -31,8 +31,8 @@ export interface WorkspaceOptions extends DatabaseOptions {
 }
 
 /**
- * Connects to the database of DATABASE_URL, or of the `postern dev` that runs on `--data-dir`, and migrates it to this version's schema;
- * closes it when the work is done.
+ * Connects to the database of DATABASE_URL, or of the `postern dev` that runs on `--data-dir`, migrates it to this version's schema, and
+ * closes the connection after `work`.
  */
 export async function withDatabase<T>(
   options: DatabaseOptions,
@@ -45,7 +45,7 @@ export async function withDatabase<T>(
   await migrateReachable(url, { waitMs: options.waitMs ?? 0 });
   const db = createPool(url, { applicationName: "postern-cli" });
   try {
-    // A command caches no records, so it has nothing to drop after a change.
+    // A command caches no records, so no cache needs to be invalidated.
     const projection = { drop: () => undefined, forgetAll: () => undefined };
     return await work({
       db,
@@ -60,7 +60,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** The same with the workspace of `--workspace`, or the default one. Throws when no workspace has that id or name. */
+/** Like `withDatabase`, with the workspace of `--workspace` or the default workspace. Throws if no workspace has this id or name. */
 export async function withWorkspace<T>(
   options: WorkspaceOptions,
   work: (administrator: Administrator, workspace: WorkspaceRow) => Promise<T>,
@@ -76,7 +76,7 @@ export async function withWorkspace<T>(
   });
 }
 
-/** The address that was given, by itself or in a file; undefined when it was not. */
+/** Returns the database URL from the option or its file; `undefined` if neither is set. */
 export const readAddress = ({
   "database-url": url,
   "database-url-file": file,
@@ -85,9 +85,7 @@ export const readAddress = ({
 
 const AGAIN_MS = 1000;
 
-/**
- * Migrates the database to this version's schema, when it answers within `waitMs`. Throws an error that says so when it does not.
- */
+/** Migrates the database to this version's schema. Throws if the database is unavailable for longer than `waitMs`. */
 export async function migrateReachable(
   url: string,
   { waitMs, ...told }: { waitMs: number } & Pick<MigrateOptions, "onBlocked" | "onMigration">,
@@ -106,7 +104,7 @@ export async function migrateReachable(
   }
 }
 
-/** The error of a command for an id that does not exist in the workspace. */
+/** Returns the error for an id that does not exist in the workspace. */
 export const notFound = (what: string, workspace: WorkspaceRow, list: string): Error =>
   new Error(`there is no ${what} in workspace ${workspace.name}; \`postern ${list}\` lists them`);
 

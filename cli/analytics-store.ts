@@ -23,7 +23,7 @@ export function analyticsAddress(options: {
   return address;
 }
 
-/** Runs a command with what counts usage: in the store that the api-servers write. */
+/** Runs a command with access to the usage data that the api-servers store. */
 export async function withUsage<T>(
   db: Pool,
   { url, readerUrl }: Pick<AnalyticsAddress, "url" | "readerUrl">,

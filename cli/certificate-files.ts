@@ -4,8 +4,8 @@ import { UsageError } from "./command.ts";
 import { followFile } from "./followed.ts";
 
 /**
- * The certificate of the gate's ext-auth endpoints, from `--ext-auth-tls-cert-file` and `--ext-auth-tls-key-file`, with the authorities of `--ext-auth-client-ca-file` as its
- * `ca`; undefined with none of them. Otherwise like `followCertificateFiles`.
+ * Returns the certificate of the ext-auth endpoints, from `--ext-auth-tls-cert-file` and `--ext-auth-tls-key-file`, with
+ * `--ext-auth-client-ca-file` as its `ca`; `undefined` if no file is set. Otherwise like `followCertificateFiles`.
  */
 export function followExtAuthCertificate(
   options: Readonly<
@@ -27,8 +27,8 @@ export function followExtAuthCertificate(
 }
 
 /**
- * The certificate of a listener, from `--tls-cert-file` and `--tls-key-file`; undefined with neither. The files are read again when they are
- * asked for, so a replaced one is used. Throws UsageError when only one is given, or one cannot be read.
+ * Returns the certificate of a listener, from `--tls-cert-file` and `--tls-key-file`; `undefined` if neither is set. Each call reads
+ * changed files again. Throws `UsageError` if only one file is set or a file cannot be read.
  */
 export function followCertificateFiles(
   options: Readonly<Record<"tls-cert-file" | "tls-key-file", string | undefined>>,

@@ -1,12 +1,12 @@
 import plot from "simple-ascii-chart";
 import { instantText } from "./fields.ts";
 
-/* What a terminal can draw. */
+/* Charts for a terminal. */
 
 const WIDTH_WITHOUT_TERMINAL = 80;
 const WIDTH_MIN = 20;
 const HEIGHT = 8;
-/** Beside the plot: the axis and blanks. */
+/** Columns for the axis and padding. */
 const MARGIN = 4;
 
 export interface PlotPoint {
@@ -14,7 +14,10 @@ export interface PlotPoint {
   readonly value: number;
 }
 
-/** A line over time. When there are more points than columns, each column shows the highest of several. Without a point no lines. */
+/**
+ * Returns a line chart over time. With more points than columns, each column shows the maximum of its points. Without points it has no
+ * lines.
+ */
 export function formatPlot(
   points: readonly PlotPoint[],
   { columns = WIDTH_WITHOUT_TERMINAL, unit }: { columns?: number | undefined; unit: "hour" | "day" },
@@ -27,7 +30,7 @@ export function formatPlot(
   const shown = Array.from({ length: Math.ceil(points.length / perColumn) }, (_, index) =>
     highest(points.slice(index * perColumn, (index + 1) * perColumn)),
   );
-  // A line needs two points.
+  // The chart library needs two points for a line.
   const line = shown.length === 1 ? [first, first] : shown;
   const drawn = plot(
     line.map(({ value }, index): [number, number] => [index, value]),
@@ -60,7 +63,7 @@ const highest = (points: readonly PlotPoint[]): PlotPoint =>
 const BAR_LENGTH = 20;
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/** A bar for a share from 0 to 1. */
+/** Returns a bar for a share from 0 to 1. */
 export function formatBar(share: number): string {
   const eighths = Math.round(share * BAR_LENGTH * EIGHTHS.length);
   return "█".repeat(Math.floor(eighths / EIGHTHS.length)) + EIGHTHS[eighths % EIGHTHS.length];

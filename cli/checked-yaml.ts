@@ -4,24 +4,24 @@ import type * as z from "zod";
 import { problemsOf } from "../core/manifests/check.ts";
 import { lineFinder } from "../core/manifests/yaml-lines.ts";
 
-/* A YAML file of a command, read by its schema, so that each problem has the line that it is on. */
+/* Reads a YAML file by a schema, so that each problem has its line. */
 
 export interface FileProblem {
   readonly file: string;
-  /** From 1. */
+  /** Line number, starting at 1. */
   readonly line: number;
-  /** `keys[0].name`; empty for the whole file. */
+  /** Path such as `keys[0].name`; empty for the complete file. */
   readonly location: string;
   readonly message: string;
 }
 
 export interface CheckedYaml<T> {
   readonly value: T;
-  /** A problem that no schema can say, at the line of what `path` names. */
+  /** Returns a problem that the schema cannot express, with the line of `path`. */
   problemAt(path: readonly (string | number)[], message: string): FileProblem;
 }
 
-/** The file is not what it should be. The message has a line for each problem. */
+/** The file is invalid. The message has one line per problem. */
 export class WrongFile extends Error {
   override name = "WrongFile";
   readonly problems: readonly FileProblem[];
@@ -38,7 +38,7 @@ export const sayFileProblem = ({ file, line, location, message }: FileProblem): 
 
 const FILE_LENGTH_MAX = 4 * 1024 * 1024;
 
-/** Throws `WrongFile`, and the file system's errors. */
+/** Throws `WrongFile`, and errors of the file system. */
 export function readCheckedYaml<S extends z.ZodType>(file: string, schema: S): CheckedYaml<z.output<S>> {
   const text = readFileSync(file, "utf8");
   const whole = (message: string, line = 1) => new WrongFile([{ file, line, location: "", message }]);

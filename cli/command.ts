@@ -2,46 +2,43 @@ import { parseArgs } from "node:util";
 import { readVariable } from "./environment.ts";
 import { SUMMARIES } from "./summaries.ts";
 
-/*
- * A command of the CLI: a name, a line that says what it does, its options as data. Parsing, `--help` and the
- * reference page are made from the same table.
- */
+/* A command of the CLI with its options as data. Parsing, `--help`, completion and the reference page use the same table. */
 
-/** What a value may be. */
+/** Accepted values of an option. */
 export interface Accepts {
-  /** In words, for the table of all options: `1 to 100`. */
+  /** Range or form for the configuration page: `1 to 100`. */
   readonly says: string;
-  /** Such as `seconds`, `port` or `URL`. */
+  /** Unit or type, such as `seconds`, `port` or `URL`. */
   readonly unit: string;
-  /** Throws a `UsageError` that says what was expected. */
+  /** Throws a `UsageError` that states the expected value. */
   readonly check: (option: string, text: string) => void;
-  /** Of a file: it is read again when it changes. */
+  /** Whether the file is reloaded on change. */
   readonly followed?: true;
 }
 
 export interface OptionRow {
   readonly type: "string" | "boolean";
-  /** Shown for a string option in the help: `--data-dir DIR`. */
+  /** Value in the help: the `DIR` of `--data-dir DIR`. */
   readonly placeholder?: string;
   readonly help: string;
-  /** One letter: `-f`. */
+  /** Short form of one letter: `-f`. */
   readonly short?: string;
   readonly default?: string;
-  /** The environment variable with the value when the option is absent. */
+  /** Environment variable with the value if the option is absent. */
   readonly env?: string;
   readonly required?: true;
   readonly accepts?: Accepts;
-  /** May be given several times: all values, in order. */
+  /** Whether the option may be repeated. Its value is the list of all values in order. */
   readonly repeats?: true;
-  /** Of an option that repeats: a value may be several, separated by commas. */
+  /** Whether a value of a repeatable option may be a comma-separated list. */
   readonly separates?: true;
-  /** Another name that the parser accepts. */
+  /** Second name of the option. */
   readonly alias?: string;
 }
 
 export type OptionTable = Readonly<Record<string, OptionRow>>;
 
-/** Parsed options: a string is undefined when it is neither given nor has a default; a boolean is always present, and so is a list. */
+/** Parsed options. A string is `undefined` if it is neither given nor has a default; booleans and lists are always present. */
 export type OptionValues<T extends OptionTable> = {
   readonly [K in keyof T]: T[K]["type"] extends "boolean"
     ? boolean
@@ -56,46 +53,46 @@ export interface Command<T extends OptionTable = OptionTable> {
   /** One or two words: `dev`, `rootkey create`. */
   readonly name: string;
   readonly summary: string;
-  /** More than the summary, shown by `--help`. */
+  /** Details for `--help`, after the summary. */
   readonly description?: string;
   readonly options: T;
-  /** The shape of what `--json` prints: `{"id","name"}`. Names are never changed or removed in a later release. */
+  /** Shape of the `--json` output: `{"id","name"}`. Later versions add members, but do not rename or remove them. */
   readonly response?: string;
-  /** Returns the exit code. Throws `UsageError` for what the caller can fix by calling the command differently. */
+  /** Returns the exit code. Throws `UsageError` for an invalid call. */
   readonly run: (options: OptionValues<T>, io: Io) => Promise<number>;
 }
 
-/** The environment of a command and its outputs. Logs go to standard error. */
+/** Environment, input and outputs of a command. Logs go to standard error. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The command's answer, to standard output. */
+  /** Writes a line of the result to standard output. */
   out(line: string): void;
-  /** Progress and hints for a person, to standard error. */
+  /** Writes a line of progress or a hint to standard error. */
   note(line: string): void;
-  /** The width of the terminal that shows the answer; undefined when it is not a terminal, so that nothing is shortened. */
+  /** Width of the terminal on standard output; `undefined` if standard output is not a terminal, where lines are not shortened. */
   readonly columns?: number | undefined;
-  /** A text without the end of a line, to standard output. */
+  /** Writes text without a newline to standard output. */
   readonly write?: ((text: string) => void) | undefined;
-  /** Standard error when it is a terminal, for a line that is written over. */
+  /** Standard error if it is a terminal, for a line that is overwritten. */
   readonly screen?: { readonly columns: number; write(text: string): void } | undefined;
-  /** Standard input, for what must not stand in a command line, which every user of a machine can read. */
+  /** Standard input, for secrets, because every user of the machine can read command lines. */
   readonly input?: Input | undefined;
 }
 
 export interface Input {
   readonly isTerminal: boolean;
-  /** All of it, when it is not a terminal. Throws when there are more bytes than these. */
+  /** Returns all input that is not from a terminal. Throws if it has more than `bytesMax` bytes. */
   read(bytesMax: number): Promise<string>;
-  /** One line from the terminal, which does not show it. Throws when the person gives up (Ctrl-C). */
+  /** Prompts for one line on the terminal without echo. Throws at Ctrl-C. */
   ask(prompt: string): Promise<string>;
 }
 
-/** The command was called incorrectly. Exit code 2. */
+/** Invalid call of a command. Exit code 2. */
 export class UsageError extends Error {
   override name = "UsageError";
 }
 
-/** A command as its file defines it. The summary is in `SUMMARIES`. */
+/** Command as defined in its file. The summary is in `SUMMARIES`. */
 type CommandDefinition<T extends OptionTable> = Omit<Command<T>, "summary"> & Partial<Pick<Command<T>, "summary">>;
 
 /**
@@ -109,10 +106,10 @@ const summaryOf = (name: string): string => (SUMMARIES as Readonly<Record<string
 
 const givenOptions = new WeakMap<object, ReadonlySet<string>>();
 
-/** Whether an option of these is one of the arguments, and not of the environment. */
+/** Whether an option comes from the arguments, not from the environment. */
 export const isGiven = (options: object, name: string): boolean => givenOptions.get(options)?.has(name) === true;
 
-/** Reads the arguments and the environment by the command's table. Throws `UsageError` that names the wrong option. */
+/** Parses the arguments and the environment by the option table. Throws a `UsageError` with the invalid option. */
 export function parseOptions(command: Command, args: readonly string[], env: Io["env"]): OptionValues<OptionTable> {
   let given: Record<string, string | boolean | string[] | undefined>;
   try {
@@ -140,7 +137,7 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
     }
     if (row.repeats !== true) values[name] = value;
     else {
-      // A value of the environment is a list of one.
+      // A value from the environment is a list with one entry.
       const list = Array.isArray(value) ? value : value === undefined ? [] : [String(value)];
       values[name] = row.separates === true ? list.flatMap(splitList) : list;
     }
@@ -149,7 +146,7 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
   return values as OptionValues<OptionTable>;
 }
 
-/** Returns each option that is among the arguments, under its own name: the values of one that repeats, in order. */
+/** Returns the given options under their own names. A repeatable option has all values in order. */
 function readArguments(table: OptionTable, args: readonly string[]): Record<string, string | boolean | string[]> {
   const nameOf = new Map<string, string>();
   for (const [name, { alias = name }] of Object.entries(table)) nameOf.set(name, name).set(alias, name);
@@ -167,14 +164,14 @@ function readArguments(table: OptionTable, args: readonly string[]): Record<stri
     const value = token.value ?? true;
     const before = given[name];
     if (table[name]?.repeats === true) given[name] = [...(Array.isArray(before) ? before : []), String(value)];
-    // The last one would win without a word.
+    // `parseArgs` would silently take the last value.
     else if (before !== undefined) throw new UsageError(`--${name} is given twice`);
     else given[name] = value;
   }
   return given;
 }
 
-/** `parseArgs`, with an error for an unknown option that suggests a similar one. */
+/** Like `parseArgs`, with a suggestion for an unknown option. */
 const parseKnown = ((config) => {
   try {
     return parseArgs(config);
@@ -186,14 +183,14 @@ const parseKnown = ((config) => {
   }
 }) as typeof parseArgs;
 
-/** ` (did you mean --file?)` for the most similar of the words; empty when none is similar. */
+/** Returns ` (did you mean --file?)` with the most similar word; empty if no word is similar. */
 export function suggestion(word: string, words: readonly string[]): string {
   const distances = words.map((known) => ({ known, distance: editDistance(word, known) }));
   const [best] = distances.sort((a, b) => a.distance - b.distance);
   return best === undefined || best.distance > Math.max(1, word.length / 4) ? "" : ` (did you mean ${best.known}?)`;
 }
 
-/** How many characters have to be inserted, deleted or replaced to make one text the other (Levenshtein). */
+/** Returns the Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
@@ -207,7 +204,7 @@ function editDistance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** `a, b,c` → `["a", "b", "c"]`; undefined and empty return an empty list. */
+/** Splits `a, b,c` into `["a", "b", "c"]`. Returns an empty list for `undefined` and empty text. */
 export function splitList(text: string | undefined): string[] {
   return (text ?? "")
     .split(",")
@@ -215,14 +212,14 @@ export function splitList(text: string | undefined): string[] {
     .filter((item) => item !== "");
 }
 
-/** How an option is given several times, for its help; undefined for one that is given once. */
+/** Returns how an option can be repeated, for its help; `undefined` if it cannot be repeated. */
 export function repetitionOf({ repeats, separates, alias }: OptionRow): string | undefined {
   if (repeats !== true) return undefined;
   const also = alias === undefined ? "" : `, also as --${alias}`;
   return separates === true ? `comma-separated or repeated${also}` : "repeatable";
 }
 
-/** The text of `--help`. `worksWith` says what the command talks to. */
+/** Returns the text of `--help`. `worksWith` describes the backend of the command. */
 export function helpText(command: Command, worksWith?: string): string {
   const rows = Object.entries(command.options).map(([name, row]) => {
     const flag = row.short === undefined ? `--${name}` : `-${row.short}, --${name}`;

@@ -5,33 +5,33 @@ import { parseJson } from "../parse-json.ts";
 import { type Answered, NoResponse, openExchanges } from "./exchange.ts";
 import { ApiRefusal, type Called, notOurs, refusalOf, unreachable } from "./refusals.ts";
 
-/* The v2 API as a person at a terminal calls it: one call at a time, each with a deadline, and with an error that says what to do. */
+/* Client of the v2 API for commands: one call at a time, with a deadline, and with errors that name the next action. */
 
 export interface Connection {
   readonly url: string;
   readonly rootKey: string;
-  /** For errors: `profile shop`, `POSTERN_ROOT_KEY`. */
+  /** Source of the root key for errors: `profile shop`, `POSTERN_ROOT_KEY`. */
   readonly rootKeyFrom: string;
-  /** PEM of the authorities of the server's certificate. */
+  /** CA bundle (PEM) for the server's certificate. */
   readonly ca?: string | undefined;
-  /** Of a call with its repetitions. */
+  /** Maximum time of a call, including retries. */
   readonly timeoutMs: number;
 }
 
 export interface ApiResponse<T> {
   readonly data: T;
-  /** The cursor of the next page of a list, if there is one. */
+  /** Cursor of the next page of a list; `undefined` on the last page. */
   readonly next: string | undefined;
 }
 
 export interface Api {
-  /** Throws `ApiRefusal` when the API does not do it, and an error that names the address when it does not answer. */
+  /** Throws `ApiRefusal` for an error response, and an error with the address if no response arrives. */
   call<P extends Procedure>(procedure: P, body: Input<P>): Promise<ApiResponse<Data<P>>>;
 }
 
 /**
- * The calls that may be sent again when it is not known whether the first one was done: they read, or say what is to be. What makes
- * something, spends something or would find its object gone is sent once.
+ * Calls that are retried even if the first attempt may have succeeded, because they only read or set a desired state. Calls that create,
+ * delete or spend are sent once.
  */
 const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
   "admin.explainRequest",
@@ -41,7 +41,7 @@ const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
   "identities.updateIdentity",
   "keys.explainVerification",
   "keys.getKey",
-  // Keys that are there already stay as they are.
+  // Keeps existing keys unchanged.
   "keys.migrateKeys",
   "keys.updateKey",
   "permissions.getRole",
@@ -57,10 +57,10 @@ const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
 
 const ATTEMPTS_MAX = 4;
 const GROWTH = { firstMs: 200, maxMs: 3_000 };
-/** The address is wrong or the certificate is: a second try meets the same. */
+/** Errors of the address or the certificate, which a retry does not fix. */
 const LASTING = /^(ENOTFOUND|EPROTO|TOO_LARGE|CERT_.*|HPE_.*|ERR_TLS_.*|DEPTH_.*|SELF_.*|UNABLE_.*)$/;
 
-/** A client that is to be closed. */
+/** Returns a client. The caller closes it. */
 export function createApi(connection: Connection): Api & { close(): void } {
   const { url, rootKey, rootKeyFrom, ca, timeoutMs } = connection;
   const exchanges = openExchanges({ url, ca });
@@ -98,7 +98,7 @@ export function createApi(connection: Connection): Api & { close(): void } {
   };
 }
 
-/** How long to wait before the call is sent again; undefined when it must not be, or that would not help. */
+/** Returns the delay before a retry; `undefined` if the call must not be retried or a retry cannot help. */
 function delayOf(
   outcome: Answered | NoResponse,
   { isOnce, waitMs }: { isOnce: boolean; waitMs: number },
@@ -107,7 +107,7 @@ function delayOf(
     const { code, maybeDone } = outcome;
     return LASTING.test(code) || code === "TIMEOUT" || (maybeDone && isOnce) ? undefined : waitMs;
   }
-  // A call beyond the quota was not begun.
+  // The API rejects a call over the quota before it begins.
   if (outcome.status === 429) return outcome.retryAfterMs ?? waitMs;
   return [502, 503, 504].includes(outcome.status) && !isOnce ? (outcome.retryAfterMs ?? waitMs) : undefined;
 }

@@ -6,15 +6,15 @@ import { checkRootKey } from "../root-key.ts";
 import { parseBaseUrl, parseDurationOption } from "../values.ts";
 import { type Api, type Connection, createApi } from "./client.ts";
 
-/* Which server a command calls, and with which root key. Both come from one place: a root key is never sent to a server that it is not of. */
+/* Server and root key of a command. Both come from the same source, so that a root key is never sent to another server. */
 
 export type ConnectionOptions = OptionValues<typeof connection>;
 
 const HOW = "name a server: `postern profile add`, or set POSTERN_API_URL and POSTERN_ROOT_KEY";
 
 /**
- * What the options name, else what the environment names, else the profile that `postern profile use` named. Throws `UsageError` when
- * nothing does, and when both a profile and a root key are named in the same way: it would be chance which one is meant.
+ * Returns the connection of the options, otherwise of the environment, otherwise of the default profile. Throws `UsageError` if no
+ * connection is set, or if one source names both a profile and a root key, which is ambiguous.
  */
 export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">): Connection {
   const { env } = io;
@@ -43,7 +43,7 @@ export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">):
   };
 }
 
-/** Of a call. Throws `UsageError`. */
+/** Reads the timeout of a call. Throws `UsageError`. */
 export const parseTimeout = (text: string): number =>
   parseDurationOption("timeout", text, { minMs: 1, maxMs: 86_400_000 });
 
@@ -71,7 +71,7 @@ function fromOptions(options: ConnectionOptions, env: Io["env"]): Chosen {
   return { url: parseApiUrl(url), rootKey, rootKeyFrom };
 }
 
-/** Throws a `UsageError` that does not show the text, which may be a root key in the wrong place. */
+/** Throws a `UsageError` without the text, which may be a misplaced root key. */
 export function parseApiUrl(text: string): string {
   try {
     return parseBaseUrl("api-url", text);
@@ -80,7 +80,7 @@ export function parseApiUrl(text: string): string {
   }
 }
 
-/** Calls the API, and closes what that opened. No error that leaves here shows the root key, or any of `secrets`. */
+/** Runs `work` with a client and closes the client. Errors contain neither the root key nor any of `secrets`. */
 export async function withApi<T>(
   options: ConnectionOptions,
   io: Pick<Io, "env">,
@@ -90,7 +90,7 @@ export async function withApi<T>(
   return withConnection(readConnection(options, io), work, secrets);
 }
 
-/** The same over a connection that is not of these options. */
+/** Like `withApi`, over a given connection. */
 export async function withConnection<T>(
   connection: Connection,
   work: (api: Api) => Promise<T>,
@@ -106,7 +106,7 @@ export async function withConnection<T>(
   }
 }
 
-/** Changes the error itself, with all that caused it, so that it stays of its class. */
+/** Redacts the error and its causes in place, so that the class of the error stays. */
 function redacted(error: unknown, secrets: readonly string[]): unknown {
   const without = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "[secret]"), text);
   for (let one = error; one instanceof Error; one = one.cause) {

@@ -1,9 +1,9 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 
-/* One request and its answer, over a connection that the next one uses again. */
+/* One HTTP request and its response, over a kept-alive connection. */
 
-/** A page of a list has 100 keys, each with up to 1 MiB of `meta`. */
+/** A page of a list has up to 100 keys, each with up to 1 MiB of `meta`. */
 const RESPONSE_BYTES_MAX = 128 * 1024 * 1024;
 
 export interface Answered {
@@ -14,12 +14,12 @@ export interface Answered {
   readonly text: string;
 }
 
-/** No answer came, or not a whole one. */
+/** No complete response arrived. */
 export class NoResponse extends Error {
   override readonly name = "NoAnswer";
-  /** Of the network or of TLS, such as ECONNREFUSED; `TIMEOUT` when time was up; `TOO_LARGE`. */
+  /** Network or TLS error code such as ECONNREFUSED, or `TIMEOUT` or `TOO_LARGE`. */
   readonly code: string;
-  /** Whether the server may have got the request, and done what it asks for. */
+  /** Whether the server may have received and executed the request. */
   readonly maybeDone: boolean;
 
   constructor(code: string, options: { maybeDone: boolean; cause?: unknown }) {
@@ -38,7 +38,7 @@ export interface Exchanges {
   close(): void;
 }
 
-/** `ca` is the PEM of the authorities to trust for https; those of the system when left out. */
+/** `ca` is the CA bundle (PEM) for https. Default: system CAs. */
 export function openExchanges({ url, ca }: { url: string; ca?: string | undefined }): Exchanges {
   const isTls = url.startsWith("https:");
   const agent = isTls
@@ -99,7 +99,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** A host with several addresses has an error for each, and one without a code over them. */
+/** A host with several addresses produces one error for each, wrapped in an error without a code. */
 function codeOf(error: unknown): string {
   const one = error instanceof AggregateError ? error.errors[0] : error;
   return String((one as NodeJS.ErrnoException | undefined)?.code ?? "UNKNOWN");

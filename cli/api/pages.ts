@@ -6,13 +6,13 @@ import type { Page } from "../output.ts";
 import { parseInteger } from "../values.ts";
 import type { Api } from "./client.ts";
 
-/** The procedures that give a list page by page. */
+/** Procedures that return a list in pages. */
 type List = {
   [P in Procedure]: "cursor" extends keyof Input<P> ? (Data<P> extends readonly unknown[] ? P : never) : never;
 }[Procedure];
 
 export interface Paging {
-  /** The most rows; all when infinite. */
+  /** Maximum number of rows; `Infinity` for all. */
   readonly max: number;
   readonly cursor: string | undefined;
 }
@@ -21,13 +21,13 @@ const SHOWN = 100;
 const SHOWN_MAX = 1_000_000;
 const PAGE = 100;
 const CURSOR_LENGTH_MAX = 1024;
-/** 100 million rows; the cursors of so many are remembered. */
+/** Maximum number of pages, because all cursors are kept in memory: 100 million rows. */
 const PAGES_MAX = 1_000_000;
 
 const isCursor = (next: unknown): boolean =>
   typeof next === "string" && next !== "" && next.length <= CURSOR_LENGTH_MAX;
 
-/** Throws `UsageError`. A cursor is the id of the next item, of the kind `of`; the API accepts any text, and lists what sorts after it. */
+/** Throws `UsageError`. A cursor must be an id of the kind `of`, because the API accepts any text and lists what sorts after it. */
 export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>, of: IdKind): Paging {
   if (all && limit !== undefined) throw new UsageError("give one of --all and --limit");
   if (cursor !== undefined && (!cursor.startsWith(`${ID_PREFIXES[of]}_`) || cursor.length > CURSOR_LENGTH_MAX)) {
@@ -39,10 +39,7 @@ export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>, 
   return { max: all ? Number.POSITIVE_INFINITY : some, cursor };
 }
 
-/**
- * The pages of a list, each asked for when the one before was taken. Throws when the list does not go on at its own cursor, and for an
- * answer that is no page.
- */
+/** Yields the pages of a list and requests each one on demand. Throws if the cursor repeats, or if a response is not a page. */
 export async function* pagesOf<P extends List>(
   api: Api,
   list: P,
@@ -59,7 +56,7 @@ export async function* pagesOf<P extends List>(
     yield { rows, next };
     left -= rows.length;
     if (next === undefined) return;
-    // A server that repeats itself, at once or after a while, would be asked for ever.
+    // A server that repeats a cursor would cause an endless loop.
     seen.add(cursor);
     if (seen.has(next) || rows.length === 0) throw new Error(`${list} does not go on after the cursor ${next}`);
     if (seen.size > PAGES_MAX) throw new Error(`${list} has more than ${PAGES_MAX} pages: go on with --cursor ${next}`);

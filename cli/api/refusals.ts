@@ -3,15 +3,15 @@ import { printable } from "../fields.ts";
 import { NETWORK_REASONS } from "../system-errors.ts";
 import type { Answered, NoResponse } from "./exchange.ts";
 
-/* What is said when a call did not do what was asked: what is wrong, and what to do about it. Pure. */
+/* Messages for failed calls: the problem and the next action. Pure. */
 
-/** The API answered, and did not do it. */
+/** The API responded with an error. */
 export class ApiRefusal extends Error {
   override readonly name = "ApiRefusal";
   readonly status: number;
   /** The last segment of `error.type`, such as `key_not_found`. */
   readonly kind: string;
-  /** Of invalid input: each fault with its place, as the server wrote it. */
+  /** Problems of an invalid input with their locations, as the server sent them. */
   readonly faults: readonly Fault[];
 
   constructor(message: string, of: { status: number; kind: string; faults?: readonly Fault[] }) {
@@ -22,13 +22,13 @@ export class ApiRefusal extends Error {
   }
 }
 
-/** Where a call went, for its errors. */
+/** Destination of a call, for its errors. */
 export interface Called {
   readonly procedure: string;
   readonly url: string;
-  /** Where the root key comes from: `profile shop`, `POSTERN_ROOT_KEY`. */
+  /** Source of the root key: `profile shop`, `POSTERN_ROOT_KEY`. */
   readonly rootKeyFrom: string;
-  /** It does more when it is repeated. */
+  /** Whether the call is not idempotent. */
   readonly isOnce: boolean;
 }
 
@@ -37,15 +37,15 @@ interface ErrorBody {
   readonly error?: { readonly type?: unknown; readonly detail?: unknown; readonly errors?: readonly Fault[] };
 }
 
-/** The 404 for a path that there is not. */
+/** Kind of the 404 for an unknown path. */
 const NO_SUCH_PATH = "not_found";
-/** The kinds that tell of a store which is away. */
+/** Kinds that report an unavailable database or Redis. */
 const OUTAGES: ReadonlySet<string> = new Set(["service_unavailable", "analytics_connection_failed"]);
 const FAULTS_MAX = 5;
 const REQUEST_ID_LENGTH_MAX = 100;
 const DETAIL_LENGTH_MAX = 1000;
 
-/** What an answer other than success means. */
+/** Returns the error for a response without success. */
 export function refusalOf(answered: Answered, body: unknown, called: Called): ApiRefusal {
   const { status } = answered;
   const {
@@ -70,7 +70,7 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
   return refusal([detail, ...faultTexts(errors)].join(" "));
 }
 
-/** The api-server answers and cannot do it: which server that is, and what to look at next. */
+/** Returns the server's problem and the next action. */
 function wayOutOf(kind: string, { status }: Answered, { meta }: ErrorBody, called: Called): string {
   const { url } = called;
   const requestId = printable(String(meta?.requestId ?? "").slice(0, REQUEST_ID_LENGTH_MAX));
@@ -81,7 +81,10 @@ function wayOutOf(kind: string, { status }: Answered, { meta }: ErrorBody, calle
   return `${where}: ${next}${doubtOf(called)}`;
 }
 
-/** `The root key lacks the permission api.*.read_key or api.api_1.read_key.` names the tuples, the narrowest last; `<id>` stands for any one. */
+/**
+ * Reads `The root key lacks the permission api.*.read_key or api.api_1.read_key.`, where the narrowest tuple is last and `<id>` stands for
+ * any id.
+ */
 function wayToPermission(detail: string): string {
   const [, tuples] = /lacks the permission (\S+(?: or \S+)*)\.$/.exec(detail) ?? [];
   const narrowest = tuples?.split(" or ").findLast((tuple) => !tuple.includes("<"));
@@ -103,7 +106,7 @@ function faultTexts(errors: unknown): string[] {
   return errors.length > FAULTS_MAX ? [...texts, `and ${errors.length - FAULTS_MAX} more faults`] : texts;
 }
 
-/** What a proxy, another program or another page answers. */
+/** Returns the message for a response that does not come from an api-server, such as that of a proxy. */
 export function notOurs({ status, contentType, location }: Answered, { url }: Called): string {
   if (status >= 300 && status < 400 && location !== undefined) {
     return `${url} answers with a redirect to ${printable(location.slice(0, DETAIL_LENGTH_MAX))}: use the address where the api-server itself answers`;
@@ -132,7 +135,7 @@ const UNTRUSTED = new Set([
 const doubtOf = ({ procedure, isOnce }: Called): string =>
   isOnce ? `. Whether ${procedure} was done is not known: look before you repeat it` : "";
 
-/** What is said when no answer came within `waitedMs`. */
+/** Returns the message for a call without a response within `waitedMs`. */
 export function unreachable({ code, maybeDone }: NoResponse, called: Called, waitedMs: number): string {
   const reason = UNTRUSTED.has(code)
     ? "its certificate is not of an authority that is known here; name it with --ca-file, or in the profile"

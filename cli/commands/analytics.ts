@@ -15,13 +15,13 @@ import { formatTable } from "../table.ts";
 import { invalidValue, parseInstant, parseLimit } from "../values.ts";
 
 const HOUR_MS = 3_600_000;
-/** More hours than these are shown as days. */
+/** Longer ranges are grouped by day. */
 const HOURS_SHOWN_MAX = 72;
 
 type By = "hour" | "day" | "key" | "identity" | "outcome";
 const BY: readonly By[] = ["hour", "day", "key", "identity", "outcome"];
 
-/** A count, or of `--by outcome` the part of the whole that had this outcome. */
+/** Counts; with `--by outcome`, the share of one outcome. */
 interface UsageRow extends UsageCount {
   readonly outcome: string | undefined;
 }
@@ -56,10 +56,10 @@ const IDENTITY: Fields<UsageRow> = [
 ];
 const OUTCOME = { name: "outcome", title: "outcome", value: (row: UsageRow) => row.outcome ?? null };
 
-/** The machine form is the same for every `--by`. */
+/** The JSON members are the same for every `--by`. */
 const FIELDS: Fields<UsageRow> = [TIME, KEY, ...IDENTITY, OUTCOME, ...COUNTS];
 
-/** What a row stands for, for a person. */
+/** First columns of the table for each `--by`. */
 const HEADS: Readonly<Record<By, Fields<UsageRow>>> = {
   hour: [TIME],
   day: [TIME],
@@ -150,7 +150,7 @@ function readBy(text: string | undefined, spanMs: number): By {
 const sliceOf = (by: By): Slice | undefined => (by === "hour" || by === "day" ? by : undefined);
 const targetsOf = (by: By): readonly Target[] => (by === "key" || by === "identity" ? [by] : []);
 
-/** The row itself; of `outcome` one for each outcome that occurred, the most frequent first. */
+/** Returns the row itself, or with `outcome` one row per outcome, most frequent first. */
 function rowsOf(by: By, row: UsageCount): UsageRow[] {
   if (by !== "outcome") return [{ ...row, outcome: undefined }];
   const none = Object.fromEntries(Code.options.map((code) => [code, 0])) as Record<Code, number>;
@@ -189,7 +189,7 @@ function print(
   if (hasMore) io.note(`there are more than these ${max}; --limit shows more`);
 }
 
-/** The plot and the table; of a slice of time a plot over all of them, of anything else a bar in each line. */
+/** Returns the chart and the table. Times have one line chart, other groupings a bar in each row. */
 function formatUsage(rows: readonly UsageRow[], by: By, columns: number | undefined): string[] {
   const shown = COUNTS.filter(({ name, value }) => name === "total" || rows.some((row) => value(row) !== 0));
   if (sliceOf(by) !== undefined) {

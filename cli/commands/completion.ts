@@ -9,7 +9,7 @@ const SHELLS = {
   fish: { write: fishCompletion, how: "Put `postern completion fish | source` into ~/.config/fish/config.fish." },
 };
 
-/** The command that prints the script for one shell. `commands` are all that it completes. */
+/** Returns the command that prints the completion script of a shell for `commands`. */
 export const completion = (
   shell: keyof typeof SHELLS,
   commands: ReadonlyArray<{ readonly load: () => Promise<Command> }>,

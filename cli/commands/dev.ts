@@ -31,22 +31,21 @@ import { type SignInValues, signInOf, signInOptions } from "../sign-in.ts";
 import { parseHttpUrl, parseMib, parsePort, parseRetention, parseV1 } from "../values.ts";
 
 /*
- * Everything in one process: the parts that a cluster runs as separate processes, over the same interfaces. Postgres
- * is always a real one, and Redis is one when REDIS_URL is set.
+ * Runs all services in one process, over the same interfaces as in a cluster. Postgres is a real server; Redis is one if REDIS_URL is set.
  */
 
 const HOST = "127.0.0.1";
-/** How long `dev` waits for the first reconcile of a policy, and then for the sidecar to get it, before it continues. */
+/** Maximum time for the first reconcile of a policy, and again for the sidecar to receive it. */
 const FIRST_POLICY_DEADLINE_MS = 15_000;
 
-/** The line that `--json` prints once, when everything is ready. */
+/** Line that `--json` prints once, when all services are ready. */
 interface ReadyLine {
   readonly apiUrl: string;
-  /** null without a policy in the manifests, because then there is nothing to enforce. */
+  /** `null` without a policy in the manifests. */
   readonly sidecarUrl: string | null;
   readonly adminUrl: string | null;
   readonly rootKey: string;
-  /** Signs a browser in, once, within five minutes. */
+  /** One-time sign-in link, valid for five minutes. */
   readonly dashboardUrl: string;
   readonly pid: number;
 }
@@ -166,7 +165,7 @@ interface Server {
 async function startServer(parts: {
   options: Options;
   data: string;
-  /** Of the environment; undefined: one is made. */
+  /** Root key of the environment. Default: a new root key. */
   rootKey: string | undefined;
   io: Io;
   log: Logger;
@@ -258,7 +257,7 @@ async function startGate(parts: {
   return gate;
 }
 
-/** Waits until the sidecar has the policy, which is in Postgres and is projected by the relay. */
+/** Waits until the sidecar has the policy, which the relay projects from Postgres. */
 async function untilReady({ adminUrl }: Sidecar, log: Logger): Promise<void> {
   const deadline = Date.now() + FIRST_POLICY_DEADLINE_MS;
   while ((await fetch(`${adminUrl}/readyz`)).status !== 200) {
@@ -268,7 +267,7 @@ async function untilReady({ adminUrl }: Sidecar, log: Logger): Promise<void> {
   }
 }
 
-/** Returns the id of the policy to enforce when it is reconciled; undefined when none is within the deadline. */
+/** Returns the id of the reconciled policy to enforce; `undefined` if none is reconciled before the deadline. */
 async function findPolicy(operator: Operator, wanted: string | undefined): Promise<string | undefined> {
   const deadline = Date.now() + FIRST_POLICY_DEADLINE_MS;
   for (;;) {

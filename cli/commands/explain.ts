@@ -105,7 +105,7 @@ function readCircumstances({
   };
 }
 
-/** The id of the policy that `text` names. Throws when no policy has that name, or several clusters have one. */
+/** Returns the id of the policy that `text` names. Throws if no policy has the name, or policies of several clusters have it. */
 async function findPolicyId(api: Api, text: string): Promise<string> {
   if (!text.includes("/")) return text;
   const found: string[] = [];
@@ -164,7 +164,7 @@ async function explainRequest(
   of: { readonly requestId: string; readonly circumstances: Omit<Body, "key">; readonly json: boolean },
 ): Promise<number> {
   const { requestId, circumstances, json: asJson } = of;
-  // The server's time decides; its clock may be a little behind or ahead of this one.
+  // Leaves one minute for a clock difference between this machine and the server.
   const since = Date.now() - 7 * DAY_MS + 60_000;
   const { data } = await api.call("admin.explainRequest", { requestId, since });
   if (data.problem !== undefined) throw new Error(data.problem);
@@ -180,7 +180,7 @@ async function explainRequest(
   });
   const { policyId = circumstances.permissions === undefined ? first.policyId : "" } = circumstances;
   if (policyId !== "" && circumstances.path === undefined) {
-    // Explaining another request could say VALID of a refused one.
+    // Without the original request, the explanation of another request could show VALID for a rejected one.
     for (const line of then) io.note(line);
     throw new UsageError(`a gate does not store the method and path of ${requestId}: give --request`);
   }
@@ -190,7 +190,7 @@ async function explainRequest(
     return exitCodeOf(explained.code, explained.passes);
   }
   for (const line of then) io.out(line);
-  // Both are of the call that is explained: a call that was refused for its own permissions or cost can be VALID here.
+  // Permissions and cost belong to the explained call: a call that was rejected for its own permissions or cost can be VALID here.
   const { permissions = "none", credits } = circumstances;
   const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the stored call's own are unknown: --permissions, --credits)`;
   io.out(`now${policyId === "" ? printable(call) : ""}:`);

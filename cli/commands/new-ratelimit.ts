@@ -2,7 +2,7 @@ import type { Schema } from "../../core/api/procedures.ts";
 import { formatDuration } from "../../core/manifests/from-store/format-duration.ts";
 import { invalidValue, parseDurationOption } from "../values.ts";
 
-/* Limits of keys and identities, as they are written in an option: `requests=100/1m`. */
+/* Rate limits of keys and identities as an option: `requests=100/1m`. */
 
 export const ratelimit = {
   type: "string",
@@ -27,6 +27,6 @@ export function parseRatelimit(text: string): Schema<"NewRatelimit"> {
   };
 }
 
-/** `requests=100/1m`, as it is written. */
+/** Returns the option form, `requests=100/1m`. */
 export const ratelimitText = ({ name, limit, duration, autoApply }: Required<Schema<"NewRatelimit">>): string =>
   `${name}=${limit}/${formatDuration(duration)}${autoApply ? "" : ",named"}`;

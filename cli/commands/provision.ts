@@ -11,7 +11,7 @@ import { readSecretValue, type SecretRef, writeSecretValue } from "../kube-secre
 import { database, WAIT_BOUNDS, wait, workspace } from "../options.ts";
 import { invalidValue, parseDurationOption } from "../values.ts";
 
-/** A root key that expires sooner is replaced. */
+/** A root key that expires earlier is replaced. */
 const REMAINING_MS_MIN = 3_600_000;
 const NAME = "operator";
 
@@ -65,7 +65,7 @@ async function keepRootKey({ administrator, client, ref, workspaceId }: Place): 
   const { text, resourceVersion } = await readSecretValue(client, ref);
   const before = text === undefined ? undefined : await findRootKey(administrator.db, { hash: hashKey(text) });
   if (before !== undefined && isUsable(before, { workspaceId, nowMs: administrator.nowMs() })) {
-    // In place: what uses it need not learn of another one when a release needs more than the one before.
+    // Update in place, so that pods keep their root key when a version needs other permissions.
     await changeRootKey(administrator, { workspaceId, rootKeyId: before.id, permissions: OPERATOR_PERMISSIONS });
     return "kept";
   }
@@ -74,14 +74,14 @@ async function keepRootKey({ administrator, client, ref, workspaceId }: Place): 
   try {
     await writeSecretValue(client, ref, { text: made.rootKey, resourceVersion });
   } catch (error) {
-    // Its string is lost with this process.
+    // The root key cannot be recovered after this process ends.
     await revokeRootKey(administrator, { workspaceId, rootKeyId: made.rootKeyId });
     throw error;
   }
   return "made";
 }
 
-/** Whether the operator can work with it from now on. */
+/** Whether the operator can use the root key. */
 function isUsable(row: RootKeyRow, { workspaceId, nowMs }: { workspaceId: string; nowMs: number }): boolean {
   const expiresAt = row.expires_at ?? Number.POSITIVE_INFINITY;
   return row.workspace_id === workspaceId && row.enabled && expiresAt > nowMs + REMAINING_MS_MIN;

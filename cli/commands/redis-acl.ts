@@ -54,5 +54,5 @@ function readRules(read: () => string[]): string[] {
   }
 }
 
-/** Quotes for redis-cli: a rule with a space or a backslash is put in quotes, where the backslash is doubled. */
+/** Quotes a rule with a space or a backslash for redis-cli, and doubles the backslash. */
 const quote = (rule: string): string => (/[\\ ]/.test(rule) ? `"${rule.replaceAll("\\", "\\\\")}"` : rule);

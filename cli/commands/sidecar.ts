@@ -247,7 +247,7 @@ export const sidecar = defineCommand({
     },
     ...cacheOptions,
     ...waitOptions,
-    // A second less than the webhook lets an app sleep before its end: the gate closes idle connections while the app still serves.
+    // One second less than the preStop sleep of the app, so that the gate closes idle connections while the app still serves.
     "drain-timeout": {
       type: "string",
       placeholder: "DURATION",
@@ -303,17 +303,17 @@ export const sidecar = defineCommand({
         },
         cache: parseCache(options),
         podId: options["pod-id"] ?? hostname(),
-        // Not an option, because a command line is visible to all.
+        // Not an option, because every user of the machine can read command lines.
         hookToken: io.env.POSTERN_HOOK_TOKEN,
-        // Written by the operator that injects the gate, not by people.
+        // Set by the operator at injection.
         probes: parseProbes(io.env.POSTERN_PROBES),
         region: options.region,
         errorDocsUrl: withoutSlash(options["docs-url"]),
-        // Ids of policies are hashes: a wrong name must be readable in the log.
+        // Policy ids are hashes. Log the name, so that a wrong one is visible.
         logger: log.child({ policy: options.policy }),
       });
       closers.add("sidecar", () => gate.close());
-      // Not earlier: an error during the start must end the process.
+      // Install the handler after the start, because an error during the start must end the process.
       surviveStrayErrors({ log, onInternalError: gate.logStrayError });
       const { url, authorizeUrl, grpcUrl, adminUrl } = gate;
       log.info({ url, authorizeUrl, grpcUrl, adminUrl }, "listening");
@@ -321,7 +321,7 @@ export const sidecar = defineCommand({
   },
 });
 
-/** The defaults depend on whether the connections are those of TLS. */
+/** Returns only the given limits, because the defaults depend on TLS. */
 function parseConnections(
   options: Readonly<Record<"max-connections" | "max-http2-connections", string | undefined>>,
 ): Partial<Limits> {
@@ -346,7 +346,7 @@ type ExtAuthOptions = Readonly<
     Record<"ext-auth-http-listen" | "ext-auth-grpc-listen", string | undefined>
 >;
 
-/** Undefined when no ext-auth endpoint is to be opened. */
+/** Returns `undefined` if no ext-auth endpoint is configured. */
 function readExtAuth(options: ExtAuthOptions): ExtAuthConfig | undefined {
   const {
     host,
@@ -362,7 +362,7 @@ function readExtAuth(options: ExtAuthOptions): ExtAuthConfig | undefined {
   };
 }
 
-/** The secret is not an option, because a command line is visible to all. */
+/** The secret is not an option, because every user of the machine can read command lines. */
 function snapshotOf(
   options: { readonly "snapshot-dir": string | undefined; readonly "redis-prefix": string; readonly workspace: string },
   policyId: string,
@@ -399,7 +399,7 @@ function credentialsOf(options: CredentialOptions, logger: Logger): Credentials 
   });
 }
 
-/** Each new connection signs in with the user of that moment. */
+/** Each new connection authenticates as the current Redis user. */
 function addressWith(
   credentials: Credentials | undefined,
   { url, eventsUrl, tls }: ReturnType<typeof redisAddress>,
@@ -413,7 +413,7 @@ function addressWith(
     return signedIn.href;
   };
   const onError = (error: Error): void => {
-    // Before it has a user it is refused on purpose.
+    // Connections without a user are rejected intentionally.
     if (credentials.current !== undefined) note(error);
     if (/WRONGPASS|NOAUTH/.test(error.message)) credentials.refused();
   };
@@ -421,10 +421,16 @@ function addressWith(
   return { url: withUser(url), eventsUrl: events, tls, reportsAreOwn: true, onError };
 }
 
-/** Redis refuses it, and the connection is tried again. Without a user, the default one would be used, which may do anything. */
+/**
+ * Redis rejects this user, and the connection is retried. Without a user name Redis would use the default user, which may have all
+ * permissions.
+ */
 const NOT_YET = "postern-no-user-yet";
 
-/** An id names a policy that no manifest manages. Throws for what can be neither an id nor a name, because the gate would wait indefinitely. */
+/**
+ * Returns the id of the policy; an id names a policy that no manifest manages. Throws for other text, because the gate would wait
+ * indefinitely.
+ */
 function policyIdFrom(policy: string, workspaceId: string): string {
   const named = parseNamedPolicy(policy);
   if (named !== undefined) return policyIdOf({ workspaceId, manager: managerOfPolicy(named) });
@@ -434,7 +440,7 @@ function policyIdFrom(policy: string, workspaceId: string): string {
   );
 }
 
-/** Throws UsageError: a gate that ignored a probe would keep its pod from becoming ready, without saying why. */
+/** Throws `UsageError`, because a gate that ignored an invalid probe would silently keep its pod unready. */
 function parseProbes(text: string | undefined): GateProbes | undefined {
   if (text === undefined) return undefined;
   try {

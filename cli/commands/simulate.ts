@@ -87,7 +87,7 @@ export const simulate = defineCommand({
   },
 });
 
-/** Prints what is wrong with the files, and then returns undefined. */
+/** Returns the environment and fixtures, or prints the problems of the files and returns `undefined`. */
 async function readWorld(
   paths: readonly string[],
   fixturesFile: string | undefined,

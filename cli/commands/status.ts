@@ -10,7 +10,7 @@ import { json, limit } from "../options.ts";
 import { printList } from "../output.ts";
 import { parseLimit } from "../values.ts";
 
-/** What is read of a policy: what another release's operator leaves out is missing here, too. */
+/** Members of a policy that the command reads. Those that an operator of another version omits may be missing. */
 const Policy = z.object({
   metadata: z.object({ namespace: z.string(), name: z.string(), generation: z.number().optional() }),
   status: z
@@ -44,20 +44,20 @@ const Page = z.object({
   items: z.array(Policy),
 });
 
-/** The status of a condition; `Unknown` when the policy does not have it, or was edited since. */
+/** Returns the status of a condition; `Unknown` if it is missing or older than the current spec. */
 function conditionOf({ metadata, status }: Policy, type: string): string {
   const found = status?.conditions?.find((condition) => condition.type === type);
   return found === undefined || found.observedGeneration !== metadata.generation ? "Unknown" : found.status;
 }
 
-/** Whether nothing is wrong. A policy that no pod has to enforce, such as one that was applied before its app, is as it should be. */
+/** Whether the policy is healthy. A policy without pods, such as one applied before its app, only has to be Ready. */
 function isFine(policy: Policy): boolean {
   const enforced = policy.status?.conditions?.find(({ type }) => type === "Enforced");
   if (enforced?.reason === "NoPods") return conditionOf(policy, "Ready") === "True";
   return conditionOf(policy, "Enforced") === "True";
 }
 
-/** Why it is not enforced, or not Ready; null when it is both. */
+/** Returns why the policy is not enforced or not Ready; `null` if it is both. */
 function reasonOf(policy: Policy): string | null {
   const wrong = ["Ready", "Enforced"].find((type) => conditionOf(policy, type) !== "True");
   return policy.status?.conditions?.find(({ type }) => type === wrong)?.message ?? null;
@@ -103,7 +103,7 @@ export const status = defineCommand({
   },
 });
 
-/** Where kubectl, whose plugin this is, looks too; undefined in a pod, and when the file does not exist. */
+/** Returns the default kubeconfig of kubectl; `undefined` in a pod, or if the file does not exist. */
 function defaultKubeconfig({ HOME: home, KUBERNETES_SERVICE_HOST: host }: Io["env"]): string | undefined {
   const file = join(home ?? "", ".kube", "config");
   return home !== undefined && host === undefined && existsSync(file) ? file : undefined;

@@ -10,7 +10,7 @@ import { duration, FOLLOWED_FOLDER, PORT, text } from "../accepts.ts";
 import { splitList, UsageError } from "../command.ts";
 import { parseDurationOption, parsePort } from "../values.ts";
 
-/* The options of `postern operator` that concern its webhooks and the gates that they inject. */
+/* Options of `postern operator` for its webhooks and injected gates. */
 
 const PRE_STOP = duration({ minMs: 0, maxMs: 3_600_000 });
 
@@ -125,7 +125,7 @@ export const webhookOptions = {
 
 type Given = { readonly [Name in keyof typeof webhookOptions]?: string | undefined };
 
-/** Returns undefined without a gate image. Throws UsageError for values that are not usable. */
+/** Returns `undefined` without a gate image. Throws `UsageError` for invalid values. */
 export function parseWebhook(options: Given): WebhookConfig | undefined {
   const gateImage = options["gate-image"];
   if (gateImage === undefined || gateImage === "") return undefined;

@@ -35,5 +35,5 @@ const SYSTEMS = {
   },
 } as const satisfies Readonly<Record<string, System>>;
 
-/** The command that takes over the keys of this system. */
+/** Returns the command that imports the keys of this system. */
 export const importFrom = (system: keyof typeof SYSTEMS): Command => importCommand(system, SYSTEMS[system]);

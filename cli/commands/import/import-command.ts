@@ -15,22 +15,22 @@ import { type Progress, withProgress } from "../../progress.ts";
 import { formatTable } from "../../table.ts";
 import { counted } from "../../values.ts";
 
-/** A system whose keys can be taken over. */
+/** System whose keys can be imported. */
 export interface System {
-  /** As people write it. */
+  /** Name of the system in texts. */
   readonly title: string;
-  /** What its file is, and how it is made. */
+  /** Description of its file and of how to create it. */
   readonly file: string;
   readonly find: (
     documents: readonly unknown[],
     discovered: DiscoveredKeys,
     ttl: Parameters<typeof findKongKeys>[2],
   ) => void;
-  /** Whether its keys may have a `ttl`, which has two meanings: the command then has `--ttl-is`. */
+  /** Whether its keys may have a `ttl`, which has two meanings. The command then has `--ttl-is`. */
   readonly hasTtl?: true;
 }
 
-/** More would hide what comes after them; `--json` has all. */
+/** Maximum number of listed problems, so that they do not hide the result. `--json` has all. */
 const SHOWN_MAX = 20;
 const ROWS_MAX = 1_000_000;
 
@@ -54,13 +54,13 @@ const options = {
   json,
 } as const;
 
-/** `postern import SYSTEM`: takes over the keys of another system without issuing them again. */
+/** Returns `postern import SYSTEM`, which imports the keys of another system without issuing new ones. */
 export function importCommand(name: string, { title, file, find, hasTtl }: System): Command {
   const { "ttl-is": ttlIs, ...usual } = options;
   return defineCommand({
     name: `import ${name}`,
     description: `Reads ${file}. Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Requires create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.`,
-    // The type is that of both, so that `run` reads one: where the option is not in the table, its value is undefined.
+    // `run` uses one type for both tables: the value of an option that is not in the table is `undefined`.
     options: (hasTtl ? { ...usual, "ttl-is": ttlIs } : usual) as typeof options,
     response: '{"found","imported","left":[{"from","why"}],"notes","short","migrationId"}',
     run: async (given, io) => {
@@ -88,7 +88,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
   });
 }
 
-/** What the API would refuse is left, so that a dry run says it too. */
+/** Skips keys that the API would reject, so that a dry run reports them too. */
 function checked({ keys, left }: DiscoveredKeys): { keys: FoundKey[]; left: LeftKey[] } {
   const refused = [...left];
   const accepted = keys.filter((found) => {

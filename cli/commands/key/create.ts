@@ -58,7 +58,7 @@ export const keyCreate = defineCommand({
   },
 });
 
-/** Prints a key that was made just now. */
+/** Prints a new key. */
 export function printMade(io: Io, options: { json: boolean }, { made, note }: { made: MadeKey; note: string }): void {
   if (options.json) printOne(io, options, { fields: madeKeyFields, row: made });
   else {

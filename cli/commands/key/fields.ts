@@ -13,7 +13,7 @@ type Key = Schema<"Key">;
 
 const REFILL: Field<Key> = { name: "refill", value: (row) => row.credits?.refill ?? null };
 
-/** What is shown of a key: nothing with which it could be used. */
+/** Fields of a key without its secret. */
 export const keyFields: Fields<Key> = [
   { name: "keyId", title: "id", value: (row) => row.keyId },
   { name: "name", title: "name", value: (row) => row.name ?? null, shrinks: true },
@@ -48,7 +48,7 @@ const rightsFields: Fields<Rights> = [
   },
 ];
 
-/** The same with what a list has no room for. */
+/** Fields of a key, with those that do not fit into a list. */
 export const keyDetailFields: Fields<Key> = [
   ...keyFields
     .filter(({ name }) => !["roles", "permissions", "ratelimits", "meta"].includes(name))
@@ -69,7 +69,7 @@ export const keyDetailFields: Fields<Key> = [
   { name: "meta", title: "meta", value: (row) => row.meta ?? null, text: (row) => metaText(row.meta) },
 ];
 
-/** A key with its secret: only where that was asked for. */
+/** Fields of a key with its secret, for `--decrypt`. */
 export const decryptedKeyFields: Fields<Key> = [
   ...keyDetailFields,
   {
@@ -90,7 +90,7 @@ export const madeKeyFields: Fields<MadeKey> = [
   { name: "key", value: (row) => row.key },
 ];
 
-/** Of a key that was changed or deleted, of which the API says no more. */
+/** Field of a changed or deleted key. The API returns no others. */
 export const keyIdFields: Fields<{ readonly keyId: string }> = [{ name: "keyId", value: (row) => row.keyId }];
 
 type Verified = Data<"keys.verifyKey">;
@@ -124,7 +124,7 @@ const listText = (items: readonly string[] = []): string => items.join(", ") || 
 const metaText = (meta: Record<string, unknown> | undefined): string =>
   meta === undefined ? "-" : JSON.stringify(meta);
 
-/** `daily:100`, as `key create --refill` takes it. */
+/** Returns `daily:100`, the form of `key create --refill`. */
 function refillText({ credits }: Key): string {
   const { refill } = credits ?? {};
   if (refill == null) return "none";

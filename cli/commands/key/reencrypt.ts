@@ -10,7 +10,7 @@ import { printOne } from "../../output.ts";
 import { withProgress } from "../../progress.ts";
 
 const BATCH = 500;
-/** More ids would hide the rest of the message. */
+/** Maximum number of ids in a message. */
 const SHOWN_MAX = 10;
 
 interface Reencryption {

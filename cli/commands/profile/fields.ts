@@ -8,7 +8,7 @@ export interface NamedProfile extends Omit<Profile, "rootKey"> {
   readonly isCurrent: boolean;
 }
 
-/** Of a profile: never its root key, or a part of it. */
+/** Fields of a profile, without its root key. */
 export const profileFields: Fields<NamedProfile> = [
   { name: "name", title: "name", value: (row) => row.name },
   { name: "apiUrl", title: "server", value: (row) => row.apiUrl, shrinks: true },

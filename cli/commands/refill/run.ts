@@ -88,7 +88,7 @@ async function refillInRedis(
   const { db, nowMs } = administrator;
   const edge = await openRedisEdge({ url, prefix, clientName: "postern-cli" });
   try {
-    // Checked before anything is changed, not only when the first key turns out to be due.
+    // Fail before any change, not at the first key that is due.
     await edge.ping();
     const credits = createCreditService({ db, store: edge.credits, nowMs, log });
     return await runRefill({ ...administrator, credits, log }, { today: date, onBatch });

@@ -23,12 +23,12 @@ export const roleFields: Fields<Role> = [
   { name: "description", title: "description", value: (row) => row.description ?? null, shrinks: true, drops: true },
 ];
 
-/** Of a role that was made. */
+/** Fields of a created role. */
 export const madeRoleFields: Fields<{ readonly roleId: string; readonly name: string }> = [
   { name: "roleId", value: (row) => row.roleId },
   { name: "name", value: (row) => row.name },
 ];
-/** Of one that was deleted, of which the API says no more. */
+/** Field of a deleted role. The API returns no others. */
 export const namedRoleFields: Fields<{ readonly role: string }> = [{ name: "role", value: (row) => row.role }];
 
 function slugsOf({ permissions = [] }: Role): string[] {

@@ -2,7 +2,7 @@ import { changeRootKey } from "../../../api-server/domain/administration/root-ke
 import type { RootKeySummary } from "../../../api-server/store/root-keys.ts";
 import { notFound, type WorkspaceOptions, withWorkspace } from "../../administration.ts";
 
-/** Changes the root key of `--id`. Throws when the workspace has no root key with that id. */
+/** Changes the root key of `--id`. Throws if the workspace has no such root key. */
 export async function changeOne(
   options: WorkspaceOptions & { readonly id: string },
   change: { enabled?: boolean; expiresAt?: number | null },

@@ -1,13 +1,13 @@
 import type { RootKeySummary } from "../../../api-server/store/root-keys.ts";
 import { type Fields, instantText } from "../../fields.ts";
 
-/** For the commands that change one root key. */
+/** Option of commands that change one root key. */
 export const id = { type: "string", placeholder: "ID", help: "root key id, rk_…", required: true } as const;
 
-/** More permissions than these are counted instead of named. */
+/** Maximum number of permissions in a table cell; more are counted. */
 const NAMED_MAX = 2;
 
-/** What is shown of a root key: nothing with which it could be used. */
+/** Fields of a root key without its secret. */
 export const rootKeyFields: Fields<RootKeySummary> = [
   { name: "rootKeyId", title: "id", value: (row) => row.id },
   { name: "workspaceId", value: (row) => row.workspace_id },
@@ -34,7 +34,7 @@ export type MadeRootKey = Pick<
   readonly rootKey: string;
 };
 
-/** Of a root key that was made just now, whose secret is shown this once. */
+/** Fields of a new root key, whose secret is shown only once. */
 export const madeRootKeyFields: Fields<MadeRootKey> = [
   { name: "rootKeyId", title: "id", value: (row) => row.id },
   {

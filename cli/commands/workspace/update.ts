@@ -35,7 +35,7 @@ const fields: Fields<Shown> = [
   })),
 ];
 
-/** An option for each setting. */
+/** One option per setting. */
 const settingOptions: Readonly<Record<string, OptionRow>> = Object.fromEntries(
   ANALYTICS_SETTINGS.map(({ option, help, byDefault, min, max }): [string, OptionRow] => [
     option,
@@ -81,7 +81,7 @@ export const workspaceUpdate = defineCommand({
   },
 });
 
-/** Reads the text of an option: a number of its unit, or `default`, which is stored as null. */
+/** Reads a number in the unit of the setting, or `default`, which is stored as null. */
 function readAnalyticsSetting({ option, min, max, unit }: AnalyticsSetting, text: string): number | null {
   return text === "default" ? null : parseInteger(option, text, { min, max, or: "default" }) * unit;
 }
