@@ -1,6 +1,6 @@
 import type { Fields } from "./fields.ts";
 
-/** A heading and a line for each row (RFC 4180, with line feeds): the names and values of the machine form; null is empty. */
+/** Returns a header and one line per row (RFC 4180 with line feeds), with the names and values of `--json`. `null` is empty. */
 export const formatCsv = <Row>(fields: Fields<Row>, rows: readonly Row[]): string[] => [
   fields.map(({ name }) => cell(name)).join(","),
   ...rows.map((row) => fields.map(({ value }) => cell(value(row))).join(",")),

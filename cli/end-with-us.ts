@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { platform } from "node:os";
 
 /*
- * Ends a child also when this process is killed without notice (SIGKILL, or SIGTERM to the whole group of a test run). A small
- * shell waits for the end of its input, whose other end only this process holds: the kernel closes it in every case.
+ * Kills a child process even if this process is killed with SIGKILL. A small shell waits for the end of its input: this process holds the
+ * only other end, and the kernel closes it in every case.
  */
 
-/** `$1` the process, `$2` the signal, `$3` a word of its command line, `$4` a folder to remove after its end, or nothing. */
+/** `$1` process id, `$2` signal, `$3` word of its command line, `$4` directory to remove afterwards or empty. */
 const WATCH = `
   cat > /dev/null
   ours() { case "$(ps -p "$1" -o command= 2> /dev/null)" in *"$3"*) return 0;; *) return 1;; esac; }
@@ -17,17 +17,17 @@ const WATCH = `
   fi`;
 
 export interface KillOnExit {
-  /** A word of the child's command line: the process id may have been reused, and another process must not be ended. */
+  /** Word of the child's command line, because the process id may have been reused. */
   readonly commandWord: string;
   readonly signal: "INT" | "QUIT" | "KILL";
-  /** Removed when the child was ended in this way. */
+  /** Directory to remove after the child was killed. */
   readonly removeFolder?: string | undefined;
   readonly runAs?: { readonly uid: number; readonly gid: number } | undefined;
 }
 
 /**
- * Watches a child from now until it exits. Resolves when the watcher is gone too: a process that exits earlier leaves it behind. Does
- * nothing on a system without `sh`.
+ * Watches a child until it exits. Resolves when the watcher has exited too; a process that exits earlier leaves it running. Has no effect
+ * on a system without `sh`.
  */
 export function killOnExit(
   child: ChildProcess,
@@ -35,14 +35,14 @@ export function killOnExit(
 ): Promise<void> {
   if (child.pid === undefined || platform() === "win32") return Promise.resolve();
   const args = ["-c", WATCH, "sh", String(child.pid), signal, commandWord, removeFolder ?? ""];
-  // In its own session, so that signals to our process group do not reach it.
+  // A separate session, so that signals to this process group do not reach the watcher.
   const watcher = spawn("sh", args, { stdio: ["pipe", "ignore", "ignore"], detached: true, cwd: "/", ...runAs });
   const gone = new Promise<void>((resolve) => {
     watcher.once("exit", () => resolve());
     watcher.once("error", () => resolve());
   });
   watcher.stdin.on("error", () => undefined);
-  // Neither the watcher nor its input keeps this process running.
+  // The watcher and its input do not keep this process running.
   watcher.unref();
   (watcher.stdin as typeof watcher.stdin & { unref(): void }).unref();
   child.once("exit", () => {

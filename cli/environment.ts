@@ -1,26 +1,26 @@
 import { KNOWN_VARIABLES } from "./known-variables.ts";
 
 /*
- * The variables of the environment that begin with POSTERN_. Kubernetes sets some of them by itself: for a Service `postern-webhook` each
- * pod of its namespace gets POSTERN_WEBHOOK_PORT=tcp://10.0.0.7:443 and others, which are not meant for us.
+ * Environment variables with the prefix POSTERN_. Kubernetes also sets some of them: a Service `postern-webhook` adds
+ * POSTERN_WEBHOOK_PORT=tcp://10.0.0.7:443 and others to each pod of its namespace. These are ignored.
  */
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const PREFIX = "POSTERN_";
-/** What is added to the name of a Service, see Kubernetes' kubelet `envvars.FromServices`. */
+/** Suffixes of the variables of a Service, as in kubelet's `envvars.FromServices`. */
 const OF_A_SERVICE =
   /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 
-/** Whether Kubernetes has set it, for a Service of the pod's namespace. */
+/** Whether Kubernetes has set the variable for a Service of the pod's namespace. */
 export function isOfService(name: string, env: Environment): boolean {
   const service = name.replace(OF_A_SERVICE, "");
   if (service === name || env[`${service}_SERVICE_HOST`] === undefined) return false;
-  // POSTERN_WEBHOOK_PORT is a name of ours, too. Ours is a number.
+  // POSTERN_WEBHOOK_PORT is also a variable of Postern, whose value is a number.
   return name !== `${service}_PORT` || (env[name] ?? "").includes("://");
 }
 
-/** The value of a variable; undefined when it is empty, or of a Service. */
+/** Returns the value of a variable; `undefined` if it is empty or belongs to a Service. */
 export function readVariable(name: string, env: Environment): string | undefined {
   const value = env[name];
   return value === "" || isOfService(name, env) ? undefined : value;
@@ -28,11 +28,11 @@ export function readVariable(name: string, env: Environment): string | undefined
 
 export interface UnknownVariable {
   readonly name: string;
-  /** The known name that is most like it, if one is like it at all. */
+  /** Most similar known name, if any. */
   readonly nearest: string | undefined;
 }
 
-/** The variables that begin with POSTERN_ and that no command of this release reads: mostly names that are misspelt. */
+/** Returns variables with the prefix POSTERN_ that no command of this version reads, usually misspelled names. */
 export function findUnknownVariables(env: Environment): UnknownVariable[] {
   return Object.keys(env)
     .filter((name) => name.startsWith(PREFIX) && !KNOWN.has(name) && !isOfService(name, env))
@@ -41,11 +41,11 @@ export function findUnknownVariables(env: Environment): UnknownVariable[] {
 }
 
 const KNOWN: ReadonlySet<string> = new Set(KNOWN_VARIABLES);
-/** More changes than this make another name. */
+/** Maximum edit distance to a similar name. */
 const CHANGES_MAX = 4;
 
 function nearestTo(name: string): string | undefined {
-  // POSTERN_REDIS_URL: some names have no such beginning.
+  // Some known names have no prefix: POSTERN_REDIS_URL is meant as REDIS_URL.
   const bare = name.slice(PREFIX.length);
   if (KNOWN.has(bare)) return bare;
   let nearest: { known: string; changes: number } | undefined;
@@ -57,7 +57,7 @@ function nearestTo(name: string): string | undefined {
   return nearest?.known;
 }
 
-/** How many letters must be inserted, removed or replaced to make one text of the other (Levenshtein). */
+/** Returns the Levenshtein distance. */
 function changesBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (const [i, letter] of [...a].entries()) {

@@ -4,7 +4,7 @@ import { worksWith } from "./options.ts";
 import { inputOf } from "./secret-input.ts";
 import { saySystemError } from "./system-errors.ts";
 
-/** Loads and runs one command with its arguments. Returns the exit code; a failure is printed as one line. */
+/** Loads and runs one command. Returns the exit code and prints a failure as one line. */
 export async function execute(load: () => Promise<Command>, args: readonly string[], io: Io): Promise<number> {
   let name = "";
   let options: OptionValues<Command["options"]> = {};
@@ -32,9 +32,9 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
   }
 }
 
-/** Returns one line: what happened, and what caused it. */
+/** Returns one line with the error and its causes. */
 function describe(error: NodeJS.ErrnoException, options: Readonly<Record<string, unknown>>): string {
-  // When several addresses failed, as `localhost` may have, each has its error and the AggregateError has no message.
+  // A host with several addresses, such as `localhost`, has one error per address in an AggregateError without a message.
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return describe(error.errors[0], options);
   const { path } = error;
   const [named] =
@@ -44,10 +44,13 @@ function describe(error: NodeJS.ErrnoException, options: Readonly<Record<string,
   return oneLine(`${message}${cause}`);
 }
 
-/** A failure is one line, even if a library's message has several, and what a server said in it commands no terminal. */
+/**
+ * Returns the text as one line without control characters, because messages of libraries may have several lines, and servers may send
+ * terminal codes.
+ */
 const oneLine = (text: string): string => printable(text.trim().replace(/\s*\n\s*/g, " "));
 
-/** The input and outputs of a command, of this process. */
+/** Environment, input and outputs of this process. */
 export const processIo: Io = {
   env: process.env,
   columns: process.stdout.isTTY ? process.stdout.columns : undefined,

@@ -5,7 +5,7 @@ import { type Fields, printable } from "./fields.ts";
 import type { Outcome } from "./outcomes.ts";
 import { formatTable } from "./table.ts";
 
-/* An explanation in the terminal: the outcome, what decided it, and a line for each step. */
+/* Explanation of a verification in the terminal: the outcome, the decisive step, and one line per step. */
 
 export interface ShownExplanation extends Pick<ExplainedKey, "steps"> {
   readonly code: Outcome;
@@ -27,7 +27,7 @@ const STEP_FIELDS: Fields<Step> = [
   { name: "age", title: "age", value: ageText },
 ];
 
-/** The lines for a person. `width` is that of the terminal. */
+/** Returns the lines of an explanation. `width` is that of the terminal. */
 export function formatExplanation(shown: ShownExplanation, width: number | undefined): string[] {
   const { code, passes, status, mode, retryAfter, steps } = shown;
   const audited = passes && mode === "Audit" && code !== "VALID" && code !== "ANONYMOUS";
@@ -48,7 +48,10 @@ export function formatExplanation(shown: ShownExplanation, width: number | undef
   ];
 }
 
-/** What is done without an answer is told also where it does not decide: the request passes by it. */
+/**
+ * Whether Redis or Postgres did not respond in this step. Such steps are shown even if they are not decisive, because the request passes by
+ * a fallback.
+ */
 const isUnanswered = ({ saw, result, decides }: Step): boolean =>
   saw === UNANSWERED && result === "skipped" && !decides;
 
@@ -56,7 +59,7 @@ function sourceText({ sources }: Step): string {
   return sources.map(({ kind, id, name }) => [kind, name ?? id].filter(Boolean).join(" ")).join(", ");
 }
 
-/** Of the oldest of its sources. */
+/** Returns the age of the oldest source. */
 function ageText({ sources }: Step): string {
   const agesMs = sources.map(({ ageMs }) => ageMs);
   if (agesMs.some((ageMs) => ageMs < 0)) return "?";

@@ -1,44 +1,41 @@
-/*
- * The fields of a thing, defined once: names and values of its machine form (`--json`), and next to them the heading
- * and the text for a person.
- */
+/* Fields of a resource: name and value in `--json`, and heading and text in the terminal. */
 
 export interface Field<Row> {
-  /** In the machine form. These names are stable: none is renamed or removed; new ones may be added. */
+  /** Name in `--json`. Later versions add names, but do not rename or remove them. */
   readonly name: string;
-  /** In the machine form; null means that there is no value. */
+  /** Value in `--json`; `null` means no value. */
   readonly value: (row: Row) => unknown;
-  /** The heading for people; without one the field is only in the machine form. */
+  /** Heading in the terminal. Without a heading the field is only in `--json`. */
   readonly title?: string;
-  /** For people; the value itself when left out, `-` for null. */
+  /** Text in the terminal. Default: the value, or `-` for null. */
   readonly text?: (row: Row) => string;
-  /** For people, where `text` does not fit. */
+  /** Shorter text for a narrow terminal. */
   readonly brief?: (row: Row) => string;
-  /** May be left out of a table that does not fit. */
+  /** Whether a narrow table may omit the column. */
   readonly drops?: true;
-  /** May be shortened on a narrow terminal. Text that users copy, such as an id, may not. */
+  /** Whether a narrow table may shorten the text. Text that users copy, such as an id, is never shortened. */
   readonly shrinks?: true;
 }
 
 export type Fields<Row> = ReadonlyArray<Field<Row>>;
 
-/** The object that `--json` prints for one thing. Unix milliseconds for instants, as in the API. */
+/** Returns the `--json` object of one resource. Times are Unix milliseconds, as in the API. */
 export const toObject = <Row>(fields: Fields<Row>, row: Row): Record<string, unknown> =>
   Object.fromEntries(fields.map(({ name, value }) => [name, value(row)]));
 
-/** The documented shape of `toObject`: `{"id","name"}`. */
+/** Returns the documented shape of `toObject`: `{"id","name"}`. */
 export const objectShape = (fields: ReadonlyArray<{ readonly name: string }>): string =>
   `{${fields.map(({ name }) => `"${name}"`).join(",")}}`;
 
-/** The documented shape of a list: `{"keys":[{"id","name"}],"hasMore"}`. */
+/** Returns the documented shape of a list: `{"keys":[{"id","name"}],"hasMore"}`. */
 export const listShape = (resources: string, fields: ReadonlyArray<{ readonly name: string }>): string =>
   `{"${resources}":[${objectShape(fields)}],"hasMore"}`;
 
-/** The documented shape of a list that goes on at a cursor; null when it does not. */
+/** Returns the documented shape of a list with a cursor; the cursor is null on the last page. */
 export const pagedShape = (resources: string, fields: ReadonlyArray<{ readonly name: string }>): string =>
   `{"${resources}":[${objectShape(fields)}],"hasMore","cursor"}`;
 
-/** The cell that a person sees. */
+/** Returns the text of a table cell. */
 export function toText<Row>({ value, text }: Field<Row>, row: Row): string {
   const plain = text === undefined ? (value(row) ?? "-") : text(row);
   return printable(String(plain));
@@ -48,20 +45,20 @@ export function toText<Row>({ value, text }: Field<Row>, row: Row): string {
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 /**
- * Customers choose names freely, and a terminal interprets control characters. So control characters, invisible ones and those that
- * change the direction of text are shown by their number.
+ * Escapes control characters, invisible characters and characters that change the text direction, because names come from customers and a
+ * terminal interprets control characters.
  */
 export const printable = (text: string): string =>
   text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 
-/** The same for `--json`: the text of JSON in which such characters are escaped, so that it has the same value. */
+/** Returns JSON with the same characters escaped, so that the value stays the same. */
 export const printableJson = (value: unknown): string =>
   JSON.stringify(value).replace(
     UNPRINTABLE,
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
   );
 
-/** `2026-11-21 09:30:00Z`: whole seconds, UTC. `none` is the text for null. */
+/** Returns `2026-11-21 09:30:00Z`: seconds, UTC. `none` is the text for null. */
 export function instantText(ms: number | null, none = "-"): string {
   return ms === null
     ? none
@@ -74,7 +71,7 @@ export function instantText(ms: number | null, none = "-"): string {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** The largest first: a unit is taken for two of it or more, so that nothing is rounded by more than a quarter. */
+/** Units, largest first. A unit is used from two of it, so that rounding changes the value by at most a quarter. */
 const UNITS = [
   { ms: 365 * DAY_MS, name: "year" },
   { ms: 30 * DAY_MS, name: "month" },
@@ -83,7 +80,7 @@ const UNITS = [
   { ms: MINUTE_MS, name: "minute" },
 ] as const;
 
-/** `in 3 days`, `2 hours ago`, `now`. `none` is the text for null. */
+/** Returns `in 3 days`, `2 hours ago` or `now`. `none` is the text for null. */
 export function relativeText(ms: number | null, nowMs: number, none = "-"): string {
   if (ms === null) return none;
   const unavailableMs = Math.abs(ms - nowMs);
@@ -94,7 +91,7 @@ export function relativeText(ms: number | null, nowMs: number, none = "-"): stri
   return ms > nowMs ? `in ${span}` : `${span} ago`;
 }
 
-/** A field for an instant: `2026-11-21 09:30:00Z (in 3 days)`, and in brief `in 3 days`. */
+/** Returns a field for a time: `2026-11-21 09:30:00Z (in 3 days)`, shortened to `in 3 days`. */
 export const instantField = <Row>(
   field: Pick<Field<Row>, "name" | "title" | "drops">,
   instantOf: (row: Row) => number | null,

@@ -4,13 +4,12 @@ import { type Accepts, type OptionRow, UsageError } from "./command.ts";
 import { readOptionFile } from "./system-errors.ts";
 
 /*
- * What may change while a process runs, such as a password or a certificate. Each of them is given as an option, as a variable, or as a
- * file. A file is followed, because Kubernetes replaces the files of a Secret that is mounted. It is read when the value is used, and
- * no more than once a second: no watch can miss the change, and no timer is needed. When it cannot be read, or has no valid value, the
- * last value stays.
+ * Values that may change while a process runs, such as passwords and certificates, given as an option, a variable or a file. Files are
+ * reloaded, because Kubernetes replaces the files of a mounted Secret. A file is read when its value is used, at most once per second, so
+ * no watch or timer is needed. If it is unreadable or invalid, the last value stays in use.
  */
 
-/** Returns the value of now. */
+/** Returns the current value. */
 export type Followed = () => string;
 
 const READ_EVERY_MS = 1_000;
@@ -25,7 +24,7 @@ interface FileRow {
 
 type WithFile<N extends string, R> = { readonly [K in N]: R } & { readonly [K in `${N}-file`]: FileRow };
 
-/** The two options of a value that may be in a file: `--redis-url` and `--redis-url-file`. */
+/** Returns the options `--x` and `--x-file` of a value that may be in a file, such as `--redis-url`. */
 export function withFile<const N extends string, R extends OptionRow & { readonly env: string }>(
   name: N,
   row: R,
@@ -36,16 +35,16 @@ export function withFile<const N extends string, R extends OptionRow & { readonl
 }
 
 export interface FollowOptions {
-  /** Of the option without `-file`, for messages. */
+  /** Name of the option without `-file`, for messages. */
   readonly name: string;
   readonly value: string | undefined;
   readonly file: string | undefined;
   readonly log: Pick<Logger, "info" | "warn">;
-  /** Throws when a text is no valid value, the same each time; returns what is used of it, given the value so far. */
+  /** Returns the value to use, given the last value. Throws if the text is invalid; the result must be deterministic. */
   readonly accept?: (text: string, last: string | undefined) => string;
 }
 
-/** Returns undefined when neither is given. Throws `UsageError` when both are, or when the file has no valid value at the start. */
+/** Returns `undefined` if neither is set. Throws `UsageError` if both are set, or if the file has no valid value at startup. */
 export function followed({ name, value, file, log, accept = (text) => text }: FollowOptions): Followed | undefined {
   if (value !== undefined && value !== "") {
     if (file !== undefined) throw new UsageError(`give --${name} or --${name}-file, not both`);
@@ -55,7 +54,7 @@ export function followed({ name, value, file, log, accept = (text) => text }: Fo
   return file === undefined ? undefined : followFile(file, { name: `${name}-file`, log, accept });
 }
 
-/** The file alone, for what is never a text on a command line, such as a certificate. */
+/** Reloads a file. For values that are never an option, such as certificates. */
 export function followFile(
   file: string,
   { name, log, accept = (text) => text }: Pick<FollowOptions, "name" | "log" | "accept">,
@@ -64,7 +63,7 @@ export function followFile(
   let current = accept(text, undefined);
   let readAtMs = performance.now();
   let problem: string | undefined;
-  /** Not looked at again, because that may take long. */
+  /** Last rejected text, which is not checked again, because a check may be slow. */
   let refused: string | undefined;
   return () => {
     const nowMs = performance.now();
@@ -82,7 +81,7 @@ export function followFile(
       }
       problem = undefined;
     } catch (error) {
-      // Never the text: it is a secret.
+      // Do not log the text, which is a secret.
       const message = error instanceof Error ? error.message : String(error);
       if (message !== problem) log.warn({ reason: message }, `--${name} is not followed; what it was stays in use`);
       problem = message;
@@ -92,8 +91,8 @@ export function followFile(
 }
 
 /**
- * For an address with a password: only user, password and parameters may change. Elsewhere may be other data, and connections to both
- * at once would mix them.
+ * Accepts a URL only if user, password and parameters are the only changes. Another server may have other data, and connections to both
+ * would mix them.
  */
 export function sameServer(text: string, last: string | undefined): string {
   const url = URL.parse(text);

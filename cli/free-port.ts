@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 
 /**
- * Returns a TCP port of 127.0.0.1 that was free a moment ago. The kernel chooses ephemeral ports in its own order, so
- * two callers rarely get the same one. A caller that can let the kernel choose (port 0) should do that instead.
+ * Returns a TCP port of 127.0.0.1 that was free. The kernel chooses ephemeral ports in its own order, so two callers rarely get the same
+ * one. Prefer port 0 where possible.
  */
 export async function freePort(): Promise<number> {
   const server = createServer();

@@ -5,19 +5,19 @@ import { API_VERSION } from "../core/manifests/index.ts";
 import { type DocumentProblem, type ReadDocument, readDocuments } from "../operator/source/directory/documents.ts";
 import { type Io, UsageError } from "./command.ts";
 
-/* Manifests as commands read them: a file, standard input, or the files of a folder that `kubectl apply -f` reads. */
+/* Reads manifests for commands: a file, standard input, or the files of a directory that `kubectl apply -f` reads. */
 
 const INPUT_BYTES_MAX = 16 * 1024 * 1024;
 
 export interface Manifests {
-  /** How many files were read. */
+  /** Number of files. */
   readonly files: number;
   readonly documents: readonly (ReadDocument & { readonly file: string })[];
 }
 
 /**
- * Reads manifests as the operator does, and also finds what the operator would notice only later: a policy that does not compile, and an object that
- * is defined twice. A path without any manifest is a problem. Throws `UsageError` for a path that does not exist, and for a folder without a file to read.
+ * Reads manifests as the operator does, and also reports policies that do not compile and duplicate objects. A path without a manifest is a
+ * problem. Throws `UsageError` for a path that does not exist, and for a directory without manifest files.
  */
 export async function readManifests(paths: readonly string[], io: Pick<Io, "input">): Promise<Manifests> {
   let files = 0;
@@ -58,7 +58,7 @@ function filesOf(path: string): { file: string; text: string }[] {
   return files.map((file) => ({ file, text: readFileSync(file, "utf8") }));
 }
 
-/** Adds a problem to each document whose object an earlier one defines already. */
+/** Adds a problem to each document whose object is already defined. */
 function withDuplicates(documents: Manifests["documents"]): Manifests["documents"] {
   const seen = new Map<string, string>();
   return documents.map((read) => {
@@ -91,6 +91,6 @@ function compileProblems(
   }));
 }
 
-/** `orders.yaml:12: ApiKeyPolicy shop/orders: spec.rules[0]: …` */
+/** Returns `orders.yaml:12: ApiKeyPolicy shop/orders: spec.rules[0]: …`. */
 export const sayProblem = ({ file, line, object = "manifest", location, message }: DocumentProblem): string =>
   `${file}:${line}: ${object}: ${location}: ${message}`;

@@ -2,7 +2,7 @@ import { duration, FILE, FOLDER, HTTP_URL, PORT, SWITCH, text, url, whole } from
 import { type Accepts, type Command, UsageError } from "./command.ts";
 import { MIB_BOUNDS, parseDashboardUrl, parseRetentionDays, RETENTION_BOUNDS } from "./values.ts";
 
-/* Options that several commands share, so that their names and help texts are the same. */
+/* Options that several commands share. */
 
 const ORIGIN: Accepts = {
   ...text("URL", "without a path; https, except on this machine"),
@@ -25,7 +25,7 @@ export const databaseUrl = {
   accepts: url("postgres", "postgresql"),
 } as const;
 
-/** For what counts usage. */
+/** Options of commands that read usage. */
 export const analyticsReader = {
   "analytics-url": {
     type: "string",
@@ -43,7 +43,7 @@ export const analyticsReader = {
   },
 } as const;
 
-/** For the parts that store it, too. */
+/** Options of services that store usage. */
 export const analyticsStore = {
   ...analyticsReader,
   "analytics-cluster": {
@@ -71,7 +71,7 @@ export const eventsRedisUrl = {
   accepts: url("redis", "rediss"),
 } as const;
 
-/** For the parts that share out the memory for events. */
+/** Option of services that allocate the Redis memory for events. */
 export const eventsMemory = {
   type: "string",
   placeholder: "MIB",
@@ -83,7 +83,7 @@ export const eventsMemory = {
 
 const retentionDuration = { type: "string", placeholder: "DURATION" } as const;
 
-/** For the parts that delete old data. */
+/** Options of services that delete old data. */
 export const retention = {
   "audit-retention": {
     ...retentionDuration,
@@ -101,7 +101,7 @@ export const retention = {
   },
 } as const;
 
-/** For the parts that serve the API: its first generation. */
+/** Options of services that serve v1 of the API. */
 export const v1 = {
   "api-v1": {
     type: "string",
@@ -145,7 +145,7 @@ export const dataDir = {
   default: ".postern",
 } as const;
 
-/** For commands that read manifests: `-f a -f b`. */
+/** Option of commands that read manifests: `-f a -f b`. */
 export const manifestPaths = {
   type: "string",
   short: "f",
@@ -184,10 +184,10 @@ export const docsUrl = {
   accepts: HTTP_URL,
 } as const;
 
-/** A URL to which a path is appended. */
+/** Removes trailing slashes from a URL to which a path is appended. */
 export const withoutSlash = (url: string): string => url.replace(/\/+$/, "");
 
-/** For the parts whose only HTTP server it is. */
+/** Option of services whose only HTTP server has probes and metrics. */
 export const adminPort = {
   type: "string",
   placeholder: "PORT",
@@ -196,7 +196,10 @@ export const adminPort = {
   accepts: PORT,
 } as const;
 
-/** For the parts that store or read recoverable keys. The keys themselves are not an option, because a command line is visible to all. */
+/**
+ * Option of commands that encrypt or decrypt recoverable keys. The keys are not an option, because every user of the machine can read
+ * command lines.
+ */
 export const encryptionKeysFile = {
   type: "string",
   placeholder: "PATH",
@@ -205,7 +208,7 @@ export const encryptionKeysFile = {
   accepts: FILE,
 } as const;
 
-/** For the parts that send browsers to the dashboard. */
+/** Option of commands that create links to the dashboard. */
 export const dashboardUrl = {
   type: "string",
   placeholder: "URL",
@@ -214,7 +217,7 @@ export const dashboardUrl = {
   accepts: ORIGIN,
 } as const;
 
-/** For what has permissions. */
+/** Option of resources with permissions. */
 export const permissions = {
   type: "string",
   alias: "permission",
@@ -224,17 +227,17 @@ export const permissions = {
   separates: true,
 } as const;
 
-/** For lists. */
+/** Option of lists. */
 export const limit = { type: "string", placeholder: "N", help: "maximum number of rows", default: "100" } as const;
 
-/** For lists that the API gives page by page. */
+/** Options of lists that the API returns in pages. */
 export const paging = {
   limit: { type: "string", placeholder: "N", help: "maximum number of rows (default 100)" },
   all: { type: "boolean", help: "show all rows" },
   cursor: { type: "string", placeholder: "CURSOR", help: "cursor from the previous page" },
 } as const;
 
-/** For what runs while an installation starts. */
+/** Option of commands that run during an installation. */
 export const wait = {
   type: "string",
   placeholder: "DURATION",
@@ -244,7 +247,7 @@ export const wait = {
   accepts: duration(WAIT_BOUNDS),
 } as const;
 
-/** For the commands that work on the database. */
+/** Options of commands that use the database. */
 export const database = {
   "database-url": databaseUrl,
   "database-url-file": {
@@ -258,8 +261,8 @@ export const database = {
 } as const;
 
 /**
- * For the commands that call the API: which server, and with which root key. A profile is both. The root key itself is not an option,
- * because a command line is visible to all.
+ * Options of commands that call the API: the server and the root key. A profile has both. The root key is not an option, because every user
+ * of the machine can read command lines.
  */
 export const connection = {
   profile: {
@@ -295,7 +298,7 @@ export const connection = {
   },
 } as const;
 
-/** What a command talks to, in a sentence for its help; undefined for one that runs a part, or needs neither. */
+/** Returns a sentence for the help about the backend of a command; `undefined` for services and commands without a backend. */
 export function worksWith({ options }: Pick<Command, "options">): string | undefined {
   if (options.profile === connection.profile) {
     return "Calls the API with the root key of a profile, or of POSTERN_API_URL and POSTERN_ROOT_KEY.";
@@ -305,14 +308,14 @@ export function worksWith({ options }: Pick<Command, "options">): string | undef
     : undefined;
 }
 
-/** For the commands that work in one workspace. */
+/** Option of commands that act in one workspace. */
 export const workspace = {
   type: "string",
   placeholder: "WORKSPACE",
   help: "workspace id or name (default: `default`, created if missing)",
 } as const;
 
-/** For changes of a workspace itself: it must be named, so that the default one is not changed by mistake. */
+/** Option of commands that change a workspace itself. Required, so that the default workspace is not changed by mistake. */
 export const namedWorkspace = {
   type: "string",
   placeholder: "WORKSPACE",
@@ -320,7 +323,7 @@ export const namedWorkspace = {
   required: true,
 } as const;
 
-/** Returns the value, or throws a `UsageError` that says how to give it. */
+/** Returns the value, or throws a `UsageError` with the text `how`. */
 export function required(value: string | undefined, how: string): string {
   if (value === undefined || value === "") throw new UsageError(how);
   return value;

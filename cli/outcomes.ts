@@ -1,10 +1,10 @@
 import { Code } from "../core/verification/codes.ts";
 
-/** How a request may end at a gate or at `keys.verifyKey`. */
+/** Possible outcomes of a request at a gate or at `keys.verifyKey`. */
 export const OUTCOMES = [...Code.options, "ANONYMOUS", "MALFORMED", "MISSING_KEY", "UNKNOWN"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** The exit codes of commands that decide: those below 10 are of every command. They never change. */
+/** Exit codes of commands that report an outcome. Codes below 10 are common to all commands. They never change. */
 const EXIT_CODES: Readonly<Record<Outcome, number>> = {
   VALID: 0,
   ANONYMOUS: 0,
@@ -21,8 +21,8 @@ const EXIT_CODES: Readonly<Record<Outcome, number>> = {
 };
 
 /**
- * A request that a policy in mode Audit lets through passes, whatever its code is. One that does not ends with 1 where a server of a later
- * release has a code that is not known here.
+ * Returns 0 for a request that passes, such as one that a policy in Audit mode only records. A rejection with a code of a newer server
+ * version returns 1.
  */
 export function exitCodeOf(code: Outcome, passes: boolean): number {
   if (passes) return 0;

@@ -2,13 +2,13 @@ import type { Io } from "./command.ts";
 import { type Fields, printable, printableJson, toObject } from "./fields.ts";
 import { formatFields, formatTable, openTable } from "./table.ts";
 
-/* How commands print: one JSON object on one line with `--json`, otherwise text for a person. */
+/* Output of commands: one line of JSON with `--json`, otherwise text. */
 
 interface Answering {
   readonly json: boolean;
 }
 
-/** Prints one thing. `sentence` says what was done to it, if that is more useful to a person than its fields. */
+/** Prints one resource. `sentence` replaces its fields in the terminal. */
 export function printOne<Row>(
   io: Io,
   { json }: Answering,
@@ -20,7 +20,7 @@ export function printOne<Row>(
 }
 
 /**
- * Prints at most `max` things under the name `things`. `rows` may have one more, which is not printed: it shows that there are more.
+ * Prints at most `max` rows under the name `resources`. `rows` may have one more, which is not printed and shows that the list continues.
  */
 export function printList<Row>(
   io: Io,
@@ -45,11 +45,11 @@ const wordsOf = (resources: string): string => resources.replace(/[A-Z]/g, (lett
 
 export interface Page<Row> {
   readonly rows: readonly Row[];
-  /** Where the list goes on; undefined after the last. */
+  /** Cursor of the next page; `undefined` on the last page. */
   readonly next: string | undefined;
 }
 
-/** Prints a list page by page as it comes, so that a list of any length takes the memory of one page. */
+/** Prints a list page by page, so that memory is limited to one page. */
 export async function printPages<Row>(
   io: Io,
   { json }: Answering,
@@ -64,7 +64,7 @@ export async function printPages<Row>(
   for await (const page of pages) {
     if (json) {
       const objects = page.rows.map((row) => printableJson(toObject(fields, row)));
-      // Nothing is written before the first page is there: a call that fails prints no half of an answer.
+      // Write nothing before the first page arrives, so that a failed call prints no partial result.
       if (!isBegun) write(`{"${resources}":[`);
       write(`${shown > 0 && objects.length > 0 ? "," : ""}${objects.join(",")}`);
       isBegun = true;
@@ -84,13 +84,13 @@ export async function printPages<Row>(
     );
 }
 
-/** One word of a shell, whatever a server says: people paste what they are told to run. */
+/** Quotes text from a server as one shell word, because people paste suggested commands. */
 const shellWord = (text: string): string =>
   /^[\w.:=+@%/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /**
- * Prints a secret that is shown once: alone on standard output, and where that is no terminal without the end of a line, so that it is
- * exactly the secret that goes on through a pipe. What else there is to say goes to standard error.
+ * Prints a secret that is shown once: alone on standard output, and without a newline in a pipe or file, so that the output is exactly the
+ * secret. Notes go to standard error.
  */
 export function printSecret(io: Io, secret: string): void {
   if (io.columns === undefined && io.write !== undefined) io.write(secret);

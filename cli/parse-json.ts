@@ -1,4 +1,4 @@
-/** undefined for what is no JSON: the parser's own error would show a part of the text, which may have a secret. */
+/** Returns `undefined` for invalid JSON, because the parser's error would show a part of the text, which may contain a secret. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -5,8 +5,8 @@ import { toTextLine } from "./log-text.ts";
 import { LOG_LEVELS } from "./variables.ts";
 
 /**
- * The part of an error that may be logged: message, stack and causes. The errors of libraries also carry connections,
- * requests and statements, which are long and may contain secrets.
+ * Returns the loggable part of an error: message, stack and causes. Errors of libraries also carry connections, requests and statements,
+ * which are long and may contain secrets.
  */
 function errorToLog(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
@@ -25,7 +25,10 @@ function levelOf({ POSTERN_LOG_LEVEL: said = "" }: Io["env"]): string {
 
 export type LogFormat = "json" | "text";
 
-/** A logger to standard error, one JSON object or one line of text each, so that standard output stays the command's answer. */
+/**
+ * Returns a logger to standard error, with one JSON object or one line of text per entry, so that standard output has only the command's
+ * result.
+ */
 export function openLog(name: string, env: Io["env"], format: LogFormat = "json"): Logger {
   const options = { level: levelOf(env), base: { name }, serializers: { err: errorToLog } };
   const output = pino.destination({ fd: 2, sync: true });
@@ -33,7 +36,7 @@ export function openLog(name: string, env: Io["env"], format: LogFormat = "json"
   return pino(options, { write: (line) => void output.write(`${toTextLine(line.trimEnd())}\n`) });
 }
 
-/** Resolves with the signal's name at the first SIGTERM or SIGINT; a second signal ends the process at once. */
+/** Resolves with the name of the first SIGTERM or SIGINT. A second signal ends the process immediately. */
 export function untilSignalled(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let signalled = false;
@@ -47,9 +50,7 @@ export function untilSignalled(): Promise<NodeJS.Signals> {
   });
 }
 
-/**
- * What was started, to be closed in reverse order. A part that fails to close does not keep the others open.
- */
+/** Close functions, called in reverse order. A failure does not prevent the others. */
 export class Closers {
   readonly #closers: Array<{ what: string; close: () => Promise<void> }> = [];
 
@@ -57,7 +58,7 @@ export class Closers {
     this.#closers.push({ what, close });
   }
 
-  /** Closes everything; throws the first failure after all have been tried. */
+  /** Closes everything, then throws the first failure. */
   async close(log: Logger): Promise<void> {
     let first: unknown;
     for (const { what, close } of this.#closers.splice(0).reverse()) {
@@ -73,9 +74,9 @@ export class Closers {
 }
 
 /**
- * Starts a service, waits for a signal, then closes everything within `deadlineMs`. Returns the exit code: 1 when something did
- * not close. When the start fails, closes what had been started and throws that failure. A signal during the start is
- * handled at once: what has been started is closed, and the caller ends the process with the rest.
+ * Starts a service, waits for a signal, and closes everything within `deadlineMs`. Returns the exit code: 1 if a component did not close.
+ * If the start fails, closes what was started and throws the error. A signal during the start closes what was started immediately; the
+ * caller then exits.
  */
 export async function runService(
   options: { name: string; env: Io["env"]; deadlineMs?: number; logFormat?: LogFormat },
@@ -96,7 +97,7 @@ export async function runService(
     throw error;
   }
   const signal = await signalled;
-  // A failure of the start during the shutdown is only a consequence of it.
+  // During a shutdown, a failure of the start is only a consequence.
   starting.catch(() => undefined);
   log.info({ signal }, "stopping");
   const late = setTimeout(() => {

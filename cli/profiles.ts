@@ -5,8 +5,8 @@ import { type Io, UsageError } from "./command.ts";
 import { parseJson } from "./parse-json.ts";
 
 /*
- * Servers that a person calls, each with a root key, under names of the person's own: `$XDG_CONFIG_HOME/postern/profiles.json`. The
- * file has secrets, so it is read only where no other user may read it, and none of its text is ever part of an error.
+ * Named servers with root keys in `$XDG_CONFIG_HOME/postern/profiles.json`. The file contains secrets, so it is read only if other users
+ * cannot read it, and errors never contain its text.
  */
 
 const Profile = z.object({ apiUrl: z.string(), rootKey: z.string(), caFile: z.string().optional() });
@@ -14,17 +14,17 @@ export type Profile = z.infer<typeof Profile>;
 
 const Profiles = z.object({ current: z.string().optional(), profiles: z.record(z.string(), Profile) });
 export interface Profiles {
-  /** The one that is used when none is named. */
+  /** Name of the default profile. */
   readonly current?: string | undefined;
   readonly profiles: Readonly<Record<string, Profile>>;
 }
 
 const BYTES_MAX = 1024 * 1024;
-/** Read, write or run, for the group or for all others. */
+/** Read, write and execute permission for group and others. */
 const OF_OTHERS = 0o077;
 const PROFILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-/** Throws `UsageError` for what is no name of a profile. */
+/** Throws `UsageError` for an invalid name. */
 export function parseProfileName(option: string, text: string): string {
   if (PROFILE_NAME.test(text)) return text;
   throw new UsageError(`invalid value for --${option}: must be 1 to 64 letters, digits, dots, dashes and underscores`);
@@ -32,13 +32,13 @@ export function parseProfileName(option: string, text: string): string {
 
 export function profilesFile(env: Io["env"]): string {
   const { XDG_CONFIG_HOME: configured, HOME: home } = env;
-  // A relative path is to be ignored: XDG Base Directory Specification.
+  // The XDG Base Directory Specification requires to ignore a relative path.
   const base = configured?.startsWith("/") ? configured : home === undefined ? undefined : join(home, ".config");
   if (base === undefined) throw new UsageError("there is no place for profiles: set HOME or XDG_CONFIG_HOME");
   return join(base, "postern", "profiles.json");
 }
 
-/** Returns no profiles when there is no file. Throws when others may read it, or it is not a file of profiles. */
+/** Returns no profiles if the file does not exist. Throws if other users can read it, or if it is invalid. */
 export function readProfiles(file: string): Profiles {
   const text = readPrivate(file);
   if (text === undefined) return { profiles: {} };
@@ -47,7 +47,7 @@ export function readProfiles(file: string): Profiles {
   return parsed.data;
 }
 
-/** Replaces the file in one step: it is never half written. */
+/** Replaces the file atomically. */
 export function writeProfiles(file: string, profiles: Profiles): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}`;
@@ -59,7 +59,7 @@ export function writeProfiles(file: string, profiles: Profiles): void {
   }
 }
 
-/** Throws when there is none of that name. */
+/** Throws if the profile does not exist. */
 export function profileOf({ profiles }: Profiles, name: string): Profile {
   const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   if (profile === undefined) throw new Error(`there is no profile ${name}; \`postern profile list\` lists them`);
@@ -75,7 +75,7 @@ function readPrivate(file: string): string | undefined {
     throw error;
   }
   try {
-    // Of the open file, so that it cannot be another one than the one that is read.
+    // fstat avoids a race between check and read.
     const { mode, size } = fstatSync(fd);
     if ((mode & OF_OTHERS) !== 0) {
       throw new Error(

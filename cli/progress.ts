@@ -2,36 +2,36 @@ import { formatDuration } from "../core/manifests/from-store/format-duration.ts"
 import type { Io } from "./command.ts";
 
 /*
- * How far long work has come, for a person who waits: one line on the terminal that is written over, or a line every now and then where
- * standard error is a file. Nothing with `--json`, and nothing for work that is done at once.
+ * Progress of long work: one line that is overwritten on a terminal, or occasional lines in a file. No output with `--json` or for short
+ * work.
  */
 
-/** A person does not wonder yet. */
+/** No output before this delay. */
 const QUIET_MS = 500;
-/** Of the line on a terminal, and of the lines in a log. */
+/** Update interval of the line on a terminal, and of lines in a file. */
 const REDRAWN_MS = 200;
 const LOGGED_MS = 10_000;
-/** Before this, how long the rest takes would be a guess. */
+/** No estimate before this time. */
 const ESTIMATED_AFTER_MS = 2_000;
 const ERASE_LINE = "\r\u001b[K";
 
 export interface Progress {
-  /** `done` of all; `step` is what is done at the moment. Costs nothing: the line is written by a timer. */
+  /** Sets the progress; `step` is the current step. Cheap, because a timer writes the line. */
   at(state: { done?: number; total?: number | undefined; step?: string }): void;
-  /** A line of its own beside it. */
+  /** Writes a separate line. */
   say(line: string): void;
-  /** Takes the line away. To be called however the work ends. */
+  /** Removes the line. Must be called in every case. */
   close(): void;
 }
 
 export interface Work {
-  /** `re-encrypting` */
+  /** Activity, such as `re-encrypting`. */
   readonly doing: string;
-  /** `keys` */
+  /** Counted resources, such as `keys`. */
   readonly resources?: string;
 }
 
-/** Runs the work, which tells how far it is, and takes the line away when it ends or fails. */
+/** Runs work that reports its progress, and removes the line at the end or at a failure. */
 export async function withProgress<T>(
   io: Pick<Io, "note" | "screen">,
   { json = false }: { readonly json?: boolean },
@@ -46,17 +46,17 @@ export async function withProgress<T>(
   }
 }
 
-/** What is made before the work that was asked for can begin, as at a first start. */
+/** Preparation before the requested work, such as at a first start. */
 export interface FirstWork {
-  /** `building the dashboard` */
+  /** Activity, such as `building the dashboard`. */
   readonly doing: string;
-  /** As a person says it: `about 4 minutes`. */
+  /** Expected duration, such as `about 4 minutes`. */
   readonly takes: string;
 }
 
 /**
- * Runs work that cannot tell how far it is: one line when it begins, one when it is done, the same on a terminal and in a file. Nothing
- * with `--json`, and no second line for work that fails, whose error is told.
+ * Runs work without known progress: writes one line at the start and one at the end. No output with `--json`, and no second line after a
+ * failure.
  */
 export async function withNotice<T>(
   { note }: Pick<Io, "note">,
@@ -82,7 +82,7 @@ function openProgress({ note, screen }: Pick<Io, "note" | "screen">, work: Work)
     if (nowMs - startedMs < QUIET_MS) return;
     const line = progressLine(work, { ...state, elapsedMs: nowMs - startedMs });
     if (screen !== undefined) {
-      // A longer line would wrap, and could not be written over.
+      // A longer line would wrap and could not be overwritten.
       screen.write(`${ERASE_LINE}${[...line].slice(0, Math.max(1, screen.columns - 1)).join("")}`);
       isDrawn = true;
     } else if (nowMs - loggedMs >= LOGGED_MS) {
@@ -111,12 +111,12 @@ function openProgress({ note, screen }: Pick<Io, "note" | "screen">, work: Work)
   };
 }
 
-/** `re-encrypting: 1500 of 6000 keys, 25 %, 12s, about 36s left` */
+/** Returns `re-encrypting: 1500 of 6000 keys, 25 %, 12s, about 36s left`. */
 export function progressLine(
   { doing, resources = "" }: Work,
   { done, total, step, elapsedMs }: { done?: number; total?: number | undefined; step?: string; elapsedMs: number },
 ): string {
-  // What was counted before may have grown meanwhile.
+  // The total may have grown since it was counted.
   const all = total === undefined || done === undefined ? undefined : Math.max(total, done);
   const share = all === undefined || done === undefined || all === 0 ? undefined : done / all;
   const remainingMs =

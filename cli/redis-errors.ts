@@ -4,10 +4,10 @@ import { LogThrottle } from "../edge/log-throttle.ts";
 const REFUSED = "Redis refuses our user: see its name, its password and its rights there";
 const AWAY = "no connection to Redis; trying again";
 
-/** Whether Redis does not know the user, or not with this password. */
+/** Whether Redis rejected the user or its password. */
 const isUserRefused = ({ message }: Error): boolean => /WRONGPASS|NOAUTH|NOPERM/.test(message);
 
-/** Logs why there is no connection: once in five seconds for each of the two kinds of reasons. Passwords are in neither of them. */
+/** Logs connection errors without passwords, at most once in five seconds for each of the two kinds. */
 export function logRedisErrors(log: Pick<Logger, "warn">): (error: Error) => void {
   const throttle = new LogThrottle();
   return (error) => {

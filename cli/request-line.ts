@@ -1,6 +1,6 @@
 import { invalidValue } from "./values.ts";
 
-/** `POST /orders`: what a request asks for. The path may have a query. */
+/** A request line such as `POST /orders`. The path may have a query. */
 export interface RequestLine {
   readonly method: string;
   readonly path: string;
@@ -8,13 +8,13 @@ export interface RequestLine {
 
 const LINE = /^([A-Z]{1,20}) (\/\S{0,4095})$/;
 
-/** undefined for what is no method, one blank and a path. */
+/** Returns `undefined` unless the text is a method, one space and a path. */
 export function findRequestLine(text: string): RequestLine | undefined {
   const [, method, path] = LINE.exec(text) ?? [];
   return method === undefined || path === undefined ? undefined : { method, path };
 }
 
-/** The value of an option. Throws `UsageError`. */
+/** Reads an option. Throws `UsageError`. */
 export function parseRequestLine(option: string, text: string): RequestLine {
   const found = findRequestLine(text);
   if (found !== undefined) return found;

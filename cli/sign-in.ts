@@ -7,7 +7,7 @@ import { followed, followFile, withFile } from "./followed.ts";
 import { dashboardUrl } from "./options.ts";
 import { parseDashboardUrl, parseDurationOption, parseProviderUrl } from "./values.ts";
 
-/* How people sign in to the dashboard, as options. */
+/* Options of the dashboard sign-in. */
 
 const ISSUER: Accepts = {
   ...text("URL", "https, except on this machine"),
@@ -84,7 +84,7 @@ export const signInOptions = {
 
 export type SignInValues = { readonly [K in keyof typeof signInOptions]: string | undefined };
 
-/** Throws `UsageError` for what does not go together, and for a file that is not valid. */
+/** Throws `UsageError` for conflicting options and for an invalid file. */
 export function signInOf(options: SignInValues, log: Pick<Logger, "info" | "warn">): SignInSettings {
   const given = options["dashboard-url"];
   const url = given === undefined ? undefined : parseDashboardUrl("dashboard-url", given);

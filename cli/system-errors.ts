@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { UsageError } from "./command.ts";
 
-/* Errors of the operating system, in sentences that say what to do. */
+/* Messages for operating system errors, with the next action. */
 
-/** What the code of a failed connection means. */
+/** Meaning of the error codes of failed connections. */
 export const NETWORK_REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ENOTFOUND: "the name is not known",
@@ -22,24 +22,24 @@ const FILE_REASONS: Readonly<Record<string, string>> = {
   EPERM: "this user may not open it",
 };
 
-/** The sentence for an error with a code; undefined for any other error. `flag` is the option that names the file, such as `--file`. */
+/** Returns the sentence for an error code; `undefined` for other errors. `flag` is the option with the file, such as `--file`. */
 export function saySystemError(error: NodeJS.ErrnoException, flag?: string): string | undefined {
   const { code = "", path, syscall } = error;
   const { address, port, hostname } = error as { address?: string; port?: number; hostname?: string };
   const file = FILE_REASONS[code];
   if (file !== undefined && (path !== undefined || code === "EISDIR")) {
-    // Reading a folder fails after it is opened, without its path.
+    // Reading a directory fails after open, without its path in the error.
     return `cannot open ${path === undefined ? "a path" : `"${path}"`}: ${file}; correct ${flag ?? "the path"} (${code})`;
   }
   const network = NETWORK_REASONS[code];
-  // Libraries give their own errors these codes, with a message that says more.
+  // Libraries use these codes for their own errors, whose messages have more details.
   if (network === undefined || syscall === undefined) return undefined;
   const where =
     address === undefined ? (hostname ?? "the server") : `${address}${port === undefined ? "" : `:${port}`}`;
   return `no connection to ${where}: ${network}; start the server, or correct its address (${code})`;
 }
 
-/** Returns the text of the file that an option names. Throws `UsageError` when it cannot be read. */
+/** Returns the text of the file of an option. Throws `UsageError` if it cannot be read. */
 export function readOptionFile(option: string, file: string): string {
   try {
     return readFileSync(file, "utf8");

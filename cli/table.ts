@@ -1,7 +1,7 @@
 import { type Fields, toText } from "./fields.ts";
 
 const GAP = "  ";
-/** A narrower column would be useless; the line wraps instead. */
+/** Minimum width of a shortened column; a longer line wraps. */
 const SHRUNK_MIN = 12;
 
 interface Column<Row> {
@@ -12,16 +12,15 @@ interface Column<Row> {
 }
 
 /**
- * A heading and a line for each row, in aligned columns. If a line does not fit into `width` characters, texts are told in brief,
- * columns that may be left out are, the last first, and those that may shrink do, the widest first; as little of it as is enough. Without
- * a width (no terminal) nothing is shortened.
+ * Returns a heading and one line per row in aligned columns. If a line exceeds `width`, uses brief texts, then omits droppable columns,
+ * last first, then shortens shrinkable ones, widest first, only as far as necessary. Without a width (no terminal) all text is complete.
  */
 export const formatTable = <Row>(fields: Fields<Row>, rows: readonly Row[], width?: number): string[] =>
   openTable(fields, width)(rows);
 
 /**
- * The same for rows that come in parts: returns the lines of each part. The first part has the heading, and decides how wide the columns
- * are. A text that may not shrink is never cut, so a later one may reach beyond its column.
+ * Like `formatTable` for rows in several parts. The first part has the heading and sets the column widths. Text that must not be shortened
+ * may exceed its column in later parts.
  */
 export function openTable<Row>(
   fields: Fields<Row>,
@@ -42,7 +41,7 @@ export function openTable<Row>(
   };
 }
 
-/** One line for each field of one thing: heading and text. */
+/** Returns one line per field of a resource: heading and text. */
 export function formatFields<Row>(fields: Fields<Row>, row: Row): string[] {
   const shown = fields.filter((field) => field.title !== undefined);
   const width = Math.max(...shown.map((field) => field.title?.length ?? 0));
@@ -58,7 +57,7 @@ function layOut<Row>(
     columns.map(({ title, cell }) =>
       rows.reduce((widest, row) => Math.max(widest, lengthOf(cell(row))), lengthOf(title)),
     );
-  /** Whether the columns fit once those that may shrink are as narrow as they get. */
+  /** Whether the columns fit after shrinking as far as possible. */
   const fits = (columns: readonly Column<Row>[]): boolean =>
     totalOf(measure(columns).map((one, at) => (columns[at]?.shrinks ? Math.min(one, SHRUNK_MIN) : one))) <= width;
 
@@ -98,7 +97,7 @@ function shrink(widths: number[], mayShrink: readonly boolean[], width: number):
 const totalOf = (widths: readonly number[]): number =>
   widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
 
-/** Counts code points, so that a character outside the first plane counts as one. */
+/** Counts code points, so that a character outside the BMP counts as one. */
 const lengthOf = (text: string): number => [...text].length;
 
 function padOrCut(text: string, width: number, mayCut: boolean): string {

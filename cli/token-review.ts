@@ -3,7 +3,10 @@ import type { KubeClient } from "../operator/runtime/kube-client.ts";
 
 const RESPONSE_MS_MAX = 5_000;
 
-/** Asks the Kubernetes API whose a token is, and whether it is for us. Throws when it does not answer, or may not be asked. */
+/**
+ * Returns the owner of a token for the audience of Postern, by a TokenReview. Throws if the Kubernetes API is unavailable or denies the
+ * review.
+ */
 export async function reviewToken({ send }: Pick<KubeClient, "send">, token: string): Promise<TokenReviewStatus> {
   const review = {
     apiVersion: "authentication.k8s.io/v1",

@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 export const invalidValue = (option: string, text: string, expected: string): UsageError =>
   new UsageError(`invalid value "${text}" for --${option}: must be ${expected}`);
 
-/** A port, 0 meaning any free one. */
+/** Reads a port. 0 selects a free port. */
 export function parsePort(option: string, text: string): number {
   const port = Number(text);
   if (text === "" || !Number.isInteger(port) || port < 0 || port > 65535) {
@@ -21,14 +21,14 @@ export function parsePort(option: string, text: string): number {
   return port;
 }
 
-/** `PORT`, or `HOST:PORT` with an IPv6 address in brackets; `host` is that of a port alone. */
+/** Reads `PORT`, or `HOST:PORT` with an IPv6 address in brackets. `host` is the default host. */
 export function parseListen(option: string, text: string, host: string): { host: string; port: number } {
   const [, bracketed, named, port] = /^(?:\[([\da-fA-F:.]+)\]:|([^:[\]\s]+):)?(\d{1,5})$/.exec(text) ?? [];
   if (port === undefined) throw invalidValue(option, text, "a port or HOST:PORT");
   return { host: bracketed ?? named ?? host, port: parsePort(option, port) };
 }
 
-/** Addresses and blocks such as `10.0.0.0/8`, separated by commas. */
+/** Reads comma-separated addresses and CIDR blocks such as `10.0.0.0/8`. */
 export function parseBlocks(option: string, text: string): IpRange[] {
   return text.split(",").map((part) => {
     const range = parseIpRange(part.trim());
@@ -39,7 +39,7 @@ export function parseBlocks(option: string, text: string): IpRange[] {
   });
 }
 
-/** The origin of an http or https address. */
+/** Reads an http or https URL and returns its origin. */
 export function parseHttpUrl(option: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
@@ -48,13 +48,13 @@ export function parseHttpUrl(option: string, text: string): string {
   return url.origin;
 }
 
-/** An http or https address with its path, without a slash at the end. */
+/** Reads an http or https URL and returns it with its path, without a trailing slash. */
 export function parseBaseUrl(option: string, text: string): string {
   const origin = parseHttpUrl(option, text);
   return `${origin}${new URL(text).pathname.replace(/\/+$/, "")}`;
 }
 
-/** A whole decimal number from `min` to `max`. `or` names a word that the caller accepts too, for the message. */
+/** Reads a decimal integer from `min` to `max`. `or` names another accepted word, for the error. */
 export function parseInteger(option: string, text: string, range: { min: number; max: number; or?: string }): number {
   const { min, max, or } = range;
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -96,7 +96,7 @@ export function parseJsonObject(option: string, text: string): Record<string, un
   throw new UsageError(`invalid value for --${option}: must be a JSON object such as '{"plan":"pro"}'`);
 }
 
-/** One of the words. */
+/** Reads one of the words. */
 export function parseChoice<const Word extends string>(option: string, text: string, words: readonly Word[]): Word {
   const found = words.find((word) => word === text);
   if (found !== undefined) return found;
@@ -104,7 +104,7 @@ export function parseChoice<const Word extends string>(option: string, text: str
 }
 
 const MIB = 1024 * 1024;
-/** To a terabyte. */
+/** Up to one tebibyte. */
 export const MIB_BOUNDS = { min: 1, max: MIB };
 
 /** Reads an option in MiB and returns bytes. */
@@ -129,13 +129,13 @@ export function parseRetention(options: { readonly "audit-retention": string; re
   return { audit: days("audit-retention"), deleted: days("deleted-retention") };
 }
 
-/** The most that a list may show. */
+/** Maximum number of rows in a list. */
 const LIST_MAX = 10_000;
 
-/** `--limit` of a list. */
+/** Reads `--limit` of a list. */
 export const parseLimit = (text: string): number => parseInteger("limit", text, { min: 1, max: LIST_MAX });
 
-/** A text of bounded length without characters that cannot be stored or shown. */
+/** Reads text of limited length without control characters or lone surrogates. */
 export function parseName(option: string, text: string, { lengthMax }: { lengthMax: number }): string {
   const isPlain = text.trim() !== "" && text.length <= lengthMax && text.isWellFormed() && !/\p{Cc}/u.test(text);
   if (isPlain) return text;
@@ -144,13 +144,13 @@ export function parseName(option: string, text: string, { lengthMax }: { lengthM
   );
 }
 
-/** `on` or `off`. */
+/** Reads `on` or `off`. */
 export function parseSwitch(option: string, text: string): boolean {
   if (text !== "on" && text !== "off") throw invalidValue(option, text, "on or off");
   return text === "on";
 }
 
-/** Reads the options about the first generation of the API. */
+/** Reads the options for v1 of the API. */
 export function parseV1(options: {
   readonly "api-v1": string;
   readonly "api-v1-sunset": string | undefined;
@@ -170,8 +170,8 @@ const SPAN = /^(\d{1,6})([smhd])$/;
 const SPAN_UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: DAY_MS };
 
 /**
- * Reads an instant and returns Unix ms: a date (midnight UTC), an instant in ISO 8601 with its offset, or a span such as `90m` or
- * `30d` from now, ahead or back as `spans` says.
+ * Reads a time and returns Unix ms: a date (midnight UTC), an ISO 8601 time with offset, or a span such as `90m` or `30d` before or after
+ * `nowMs`, as `spans` says.
  */
 export function parseInstant(
   option: string,
@@ -186,7 +186,7 @@ export function parseInstant(
   throw invalidValue(option, text, `a time such as 2026-12-31, 2026-12-31T18:00:00Z or 30d${word}`);
 }
 
-/** The same for what has to be later than now. A date of today is midnight UTC, which has passed. */
+/** Like `parseInstant`, for a time after `nowMs`. The current date is midnight UTC, which is in the past. */
 export function parseFuture(option: string, text: string, { nowMs, or }: { nowMs: number; or?: string }): number {
   const ms = parseInstant(option, text, { nowMs, spans: "ahead", ...(or === undefined ? {} : { or }) });
   if (ms > nowMs) return ms;
@@ -205,8 +205,8 @@ function parseIso(text: string): number {
 const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
 /**
- * Where browsers reach the dashboard: an origin, without a path, because its cookie is for a whole host. https, except on this machine, because
- * browsers keep its cookie nowhere else.
+ * Reads the public URL of the dashboard: an origin without a path, because its cookie applies to the complete host. Requires https except
+ * on this machine, because browsers reject its cookie elsewhere.
  */
 export function parseDashboardUrl(option: string, text: string): string {
   const url = URL.parse(text);
@@ -222,7 +222,10 @@ export function parseDashboardUrl(option: string, text: string): string {
   return url.origin;
 }
 
-/** Of an OpenID provider, exactly as it names itself: a slash at the end matters. https, except on this machine. */
+/**
+ * Reads the issuer URL of an OpenID provider and returns it unchanged, because a trailing slash matters. Requires https except on this
+ * machine.
+ */
 export function parseProviderUrl(option: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || url.username !== "") {
@@ -234,5 +237,5 @@ export function parseProviderUrl(option: string, text: string): string {
   return text;
 }
 
-/** `1 key`, `2 keys`. */
+/** Returns `1 key` or `2 keys`. */
 export const counted = (count: number, resource: string): string => `${count} ${resource}${count === 1 ? "" : "s"}`;

@@ -1,18 +1,18 @@
-/* Variables that are no options: secrets, which a command line would show to all, and what concerns every command. */
+/* Variables without an option: secrets, because every user of the machine can read command lines, and settings of all commands. */
 
 import { ROOT_KEY_WANTED } from "./root-key.ts";
 
 export interface Variable {
   readonly name: string;
-  /** The commands that read it; all when left out. */
+  /** Commands that read the variable. Default: all. */
   readonly of?: readonly string[];
   readonly help: string;
   readonly accepts: string;
-  /** The option with a file that may hold it instead. */
+  /** Option for a file with the value. */
   readonly file?: string;
 }
 
-/** As pino knows them. */
+/** Log levels of pino. */
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
 export const VARIABLES: readonly Variable[] = [

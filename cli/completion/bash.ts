@@ -1,7 +1,7 @@
 import type { Command } from "../command.ts";
 import { flagsOf, LIST_PROFILES, nounsOf, PROGRAMS, type Values, valuesOf } from "./values.ts";
 
-/** The script that completes all of these in bash. It uses nothing but bash itself. */
+/** Returns the bash completion script. It needs only bash. */
 export function bashCompletion(commands: readonly Command[]): string {
   const nouns = nounsOf(commands);
   return [
@@ -69,7 +69,7 @@ export function bashCompletion(commands: readonly Command[]): string {
   ].join("\n");
 }
 
-/** A case for each pattern. Names of commands and options have neither quotes nor signs that a shell interprets. */
+/** Returns one case per pattern. Names of commands and options contain no quotes or shell syntax. */
 const cases = (of: string, rows: ReadonlyArray<readonly [string, string]>): string[] => [
   `  case "${of}" in`,
   ...rows.map(([pattern, action]) => `    "${pattern}") ${action} ;;`),

@@ -1,7 +1,7 @@
 import type { Command } from "../command.ts";
 import { LIST_PROFILES, nounsOf, PROGRAMS, type Values, valuesOf } from "./values.ts";
 
-/** The script that completes all of these in fish, with what each is for. */
+/** Returns the fish completion script, with summaries. */
 export function fishCompletion(commands: readonly Command[]): string {
   const nouns = nounsOf(commands);
   return [
@@ -50,5 +50,5 @@ function wantedOf(values: Values): string {
   return values.kind === "words" ? ` -x -a ${quoted(values.words.join(" "))}` : " -x";
 }
 
-/** In single quotes fish interprets a backslash and a quote, and nothing else. */
+/** In single quotes, fish interprets only backslashes and quotes. */
 const quoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;

@@ -1,7 +1,7 @@
 import type { Command } from "../command.ts";
 import { flagsOf, LIST_PROFILES, nounsOf, PROGRAMS, type Values, valuesOf } from "./values.ts";
 
-/** The script that completes all of these in zsh, with what each is for. */
+/** Returns the zsh completion script, with summaries. */
 export function zshCompletion(commands: readonly Command[]): string {
   const nouns = nounsOf(commands);
   return [
@@ -45,7 +45,7 @@ export function zshCompletion(commands: readonly Command[]): string {
     "  esac",
     "  _describe -o -t options option found",
     "}",
-    // As a file of $fpath it is the function itself; sourced, it says for which programs it is.
+    // A file in $fpath is the function itself; a sourced script registers it for the programs.
     `if [[ "$funcstack[1]" = _postern ]]; then _postern "$@"; else compdef _postern ${PROGRAMS.join(" ")}; fi`,
   ].join("\n");
 }
@@ -59,7 +59,7 @@ function actionOf(values: Values, placeholder: string): string | undefined {
   return `found=(${words}); _describe -t values value found`;
 }
 
-/** `'name:what it is for'`, in which a colon of the name would end it. */
+/** Returns `'name:summary'`. A colon in the name is escaped. */
 const described = (name: string, text: string): string => quoted(`${name.replaceAll(":", "\\:")}:${text}`);
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

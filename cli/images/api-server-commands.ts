@@ -29,7 +29,7 @@ import { workspaceDisable, workspaceEnable } from "../commands/workspace/enable.
 import { workspaceList } from "../commands/workspace/list.ts";
 import { workspaceUpdate } from "../commands/workspace/update.ts";
 
-/* With the commands that work on the database: `kubectl exec deploy/postern-api-server -- node /app/main.mjs rootkey list`. */
+/* Includes the commands that use the database: `kubectl exec deploy/postern-api-server -- node /app/main.mjs rootkey list`. */
 export const API_SERVER_COMMANDS = [
   apiServer,
   ingest,

@@ -5,7 +5,7 @@ import { listOf, readObject, Text } from "./documents.ts";
 import { fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
 
 /*
- * Apache APISIX: the consumers of `apisix.yaml`, of a file of ADC, of the answers of its Admin API (consumers and their credentials), and of its ingress
+ * Reads Apache APISIX: consumers of `apisix.yaml`, of an ADC file, of Admin API responses (consumers and credentials), and of its ingress
  * controller (ApisixConsumer; Consumer of the Gateway API). The group of a consumer becomes a role.
  */
 
@@ -24,7 +24,7 @@ const Consumer = z.looseObject({
 });
 type Consumer = z.output<typeof Consumer>;
 
-/** A credential, which the Admin API has apart from its consumer. */
+/** Credential, which the Admin API stores separately from its consumer. */
 const Credential = z.looseObject({ id: Text, plugins: Plugins });
 const Kept = z.looseObject({ key: z.string(), value: z.unknown() });
 const ApiResponse = z.looseObject({ list: z.array(Kept) });
@@ -53,7 +53,7 @@ export function findApisixKeys(documents: readonly unknown[], discovered: Discov
   }
 }
 
-/** The Admin API has a consumer at `/consumers/NAME`, and its credentials at `/consumers/NAME/credentials/ID`. */
+/** The Admin API has consumers at `/consumers/NAME` and their credentials at `/consumers/NAME/credentials/ID`. */
 function findInAnswers(kept: readonly z.output<typeof Kept>[], discovered: DiscoveredKeys): void {
   const consumers = new Map<string, Consumer>();
   for (const { key, value } of kept) {

@@ -2,10 +2,10 @@ import type { ImportedKey, KeyToImport } from "../../core/keys/import-keys.ts";
 import { KEY_LENGTH_MAX } from "../../core/keys/key-hash.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 
-/* What was found in the files of another system: keys that can be taken over, others that cannot and why, and what is worth knowing. */
+/* Result of reading the files of another system: keys to import, skipped keys with reasons, and notes. */
 
 export interface FoundKey extends KeyToImport {
-  /** Where it stands, in that system's words: `consumer alice, key 2`. */
+  /** Position in the terms of the other system: `consumer alice, key 2`. */
   readonly from: string;
 }
 
@@ -17,25 +17,25 @@ export interface LeftKey {
 export interface Found {
   readonly keys: readonly FoundKey[];
   readonly left: readonly LeftKey[];
-  /** What is not a key and is not taken over, each once. */
+  /** Notes about settings that are not imported, without duplicates. */
   readonly notes: readonly string[];
-  /** Keys so short that somebody who has the store could find them out from their hashes. */
+  /** Number of keys so short that they could be found from their hashes by brute force. */
   readonly short: number;
 }
 
-/** Some 128 bits in base58. A key that a person made up has less in any length, which cannot be seen here. */
+/** About 128 bits in base58. The entropy of a key that a person chose is lower at any length and cannot be detected. */
 const SECRET_LENGTH_SAFE = 22;
-/** What a header field can carry (RFC 9110, 5.5), without blanks at its ends. */
+/** Characters of an HTTP field value (RFC 9110, 5.5) without leading and trailing spaces. */
 const IN_A_HEADER = /^[!-~](?:[ -~]*[!-~])?$/;
 
-/** Where other systems let a value stand elsewhere: `$env://`, `{vault://…}`, `${{ env "…" }}`. */
+/** References to external values in other systems: `$env://`, `{vault://…}`, `${{ env "…" }}`. */
 const REFERENCE = /^(?:\$(?:env|ENV|secret):\/\/|\{vault:\/\/|\$\{\{)/;
 
 export class DiscoveredKeys implements Found {
   readonly keys: FoundKey[] = [];
   readonly left: LeftKey[] = [];
   readonly #notes = new Set<string>();
-  /** By hash: where the key with it stands. */
+  /** Position of each key by hash. */
   readonly #seen = new Map<string, string>();
   short = 0;
 
@@ -43,7 +43,7 @@ export class DiscoveredKeys implements Found {
     return [...this.#notes];
   }
 
-  /** A key whose plain text is there. */
+  /** Adds a key with known plaintext. */
   add(from: string, secret: string | undefined, key: Omit<ImportedKey, "hash">): void {
     const why = faultOf(secret);
     if (secret === undefined || why !== undefined) {
@@ -55,7 +55,7 @@ export class DiscoveredKeys implements Found {
     this.keys.push({ from, secret, hash: undefined, key });
   }
 
-  /** A key of which only the SHA-256 in base64 is there. */
+  /** Adds a key of which only the SHA-256 in base64 is known. */
   addHash(from: string, hash: string, key: Omit<ImportedKey, "hash">): void {
     if (this.#isNew(from, hash)) this.keys.push({ from, secret: undefined, hash, key });
   }
@@ -64,7 +64,7 @@ export class DiscoveredKeys implements Found {
     this.left.push({ from, why });
   }
 
-  /** A plugin of consumers that has no place here. */
+  /** Notes a consumer plugin that is not imported. */
   notePlugin(name: string, { isLimit }: { readonly isLimit: boolean }): void {
     this.note(
       isLimit

@@ -2,18 +2,16 @@ import { readFileSync } from "node:fs";
 import { LineCounter, parseAllDocuments } from "yaml";
 import * as z from "zod";
 
-/*
- * The files of other systems: YAML or JSON, one document or many, a list of Kubernetes, or a JSON object a line.
- */
+/* Files of other systems: YAML or JSON with one or more documents, a Kubernetes list, or JSON Lines. */
 
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 
-/** A file is not what it should be. The message names the file, and the place if there is one. */
+/** A file is invalid. The message names the file, and the position if known. */
 export class WrongImport extends Error {
   override name = "WrongImport";
 }
 
-/** Returns the text of a file. Throws `WrongImport`, and the file system's errors. */
+/** Returns the text of a file. Throws `WrongImport`, and errors of the file system. */
 export function readText(file: string): string {
   const bytes = readFileSync(file);
   if (bytes.length > FILE_BYTES_MAX) {
@@ -27,8 +25,8 @@ export function readText(file: string): string {
 }
 
 /**
- * Returns the objects in the text of a file. A scalar of YAML is the text as it is written, since a key such as 0123 is no number. Throws
- * `WrongImport`, with the file's name.
+ * Returns the objects in the text of a file. YAML scalars stay text, because a key such as 0123 is not a number. Throws `WrongImport` with
+ * the file name.
  */
 export const readDocuments = (text: string, name: string): unknown[] => parseDocuments(text, name).flatMap(items);
 
@@ -75,14 +73,14 @@ function parseJsonLines(text: string): unknown[] | undefined {
 
 const List = z.looseObject({ kind: z.string().endsWith("List"), items: z.array(z.unknown()) });
 
-/** The objects of a list, at any depth of lists; another value is one object. */
+/** Returns the objects of a list at any depth. Another value is one object. */
 function items(value: unknown): unknown[] {
   if (Array.isArray(value)) return value.flatMap(items);
   const list = List.safeParse(value);
   return list.success ? list.data.items.flatMap(items) : [value];
 }
 
-/** Text that YAML or JSON may have as a number. Empty text is none. */
+/** Text that may be a number in YAML or JSON. Empty text counts as missing. */
 export const Text = z
   .union([z.string(), z.number(), z.null()])
   .transform((value) => (value === null || value === "" ? undefined : String(value)))
@@ -100,7 +98,7 @@ export const listOf = <S extends z.ZodType>(item: S) =>
     .nullish()
     .transform((list) => list ?? []);
 
-/** Reads an object by its schema. Throws `WrongImport` that says where it is wrong. */
+/** Reads an object by its schema. Throws `WrongImport` with the path of the problem. */
 export function readObject<S extends z.ZodType>(schema: S, value: unknown, what: string): z.output<S> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;

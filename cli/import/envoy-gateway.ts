@@ -4,8 +4,8 @@ import { listOf, readObject, Text } from "./documents.ts";
 import { fieldsOf, fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
 
 /*
- * Envoy Gateway's API key authentication: each value of a Secret is a key, and its name the id of the client. Of a file with SecurityPolicies, the Secrets
- * that these name count; of another, all.
+ * Reads API key authentication of Envoy Gateway: each value of a Secret is a key, and its name is the client id. In a file with
+ * SecurityPolicies only the Secrets that they name are read, otherwise all.
  */
 
 const SecurityPolicy = z.looseObject({
@@ -34,7 +34,7 @@ export function findEnvoyGatewayKeys(documents: readonly unknown[], discovered: 
   }
 }
 
-/** The Secrets that policies name, each once. One without a namespace is in the policy's own. */
+/** Returns the Secrets that policies name, without duplicates. The default namespace is that of the policy. */
 function namedBy(policies: readonly KubeObject[]): Set<string> {
   const names = new Set<string>();
   for (const policy of policies) {

@@ -13,8 +13,8 @@ import {
 } from "./kubernetes.ts";
 
 /*
- * Kong Gateway: the declarative file that `deck gateway dump` writes, with credentials below their consumers or beside them, and the KongConsumers and
- * Secrets of its ingress controller. The groups of a consumer (acls, consumer groups) become roles.
+ * Reads Kong Gateway: the declarative file of `deck gateway dump`, with credentials below their consumers or separate, and KongConsumers
+ * and Secrets of its ingress controller. The groups of a consumer (acls, consumer groups) become roles.
  */
 
 const Credential = z.looseObject({ key: Text, ttl: Text, created_at: Text });
@@ -50,18 +50,18 @@ const Declarative = z.looseObject({
 });
 
 /**
- * What the `ttl` of a credential counts: the seconds that remain, as Kong returns it from Postgres and writes it into a dump; or all seconds since
- * `created_at`, as they were set when the key was created. The file does not say which.
+ * Meaning of the `ttl` of a credential: the remaining seconds, as Kong returns it from Postgres and writes it into a dump; or the seconds
+ * since `created_at`, as set at creation. The file does not say which.
  */
 export type TtlMeaning = "remaining" | "total";
 
-/** Returns the expiry in Unix ms, undefined for none, or why it is unknown. */
+/** Returns the expiry in Unix ms, `undefined` for no expiry, or why it is unknown. */
 type ReadExpiry = (credential: {
   ttl?: string | undefined;
   created_at?: string | undefined;
 }) => { readonly expires?: number } | { readonly why: string };
 
-/** Adds the keys of the documents to `finds`. A key with a ttl is left out while `ttlIs` is undefined, because its expiry is not known. */
+/** Adds the keys of the documents to `discovered`. Skips keys with a ttl while `ttlIs` is undefined, because their expiry is unknown. */
 export function findKongKeys(
   documents: readonly unknown[],
   discovered: DiscoveredKeys,
@@ -117,7 +117,7 @@ function findInFile(file: z.output<typeof Declarative>, discovered: DiscoveredKe
   }
 }
 
-/** The ingress controller: a KongConsumer names its Secrets, and each Secret says of what kind it is. */
+/** Reads objects of the ingress controller: a KongConsumer names its Secrets, and each Secret declares its kind. */
 function findInCluster(objects: readonly KubeObject[], discovered: DiscoveredKeys, readExpiry: ReadExpiry): void {
   const secrets = secretsByName(objects);
   for (const object of objects.filter(({ kind }) => kind === "KongConsumer")) {

@@ -1,9 +1,7 @@
 import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { kubeObjectsOf, nameOf, secretsIn, secretText } from "./kubernetes.ts";
 
-/*
- * Kuadrant: the Secrets from which Authorino reads API keys. Only those with its label count. The groups of a user become roles.
- */
+/* Reads Kuadrant: the Secrets with the label from which Authorino reads API keys. The groups of a user become roles. */
 
 const MANAGED_BY = "authorino.kuadrant.io/managed-by";
 const USER_ID = "secret.kuadrant.io/user-id";

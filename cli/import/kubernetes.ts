@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { readObject, Text } from "./documents.ts";
 
-/* The objects of a cluster in which other systems keep keys. */
+/* Kubernetes objects in which other systems store keys. */
 
 const Values = z
   .record(z.string(), Text)
@@ -18,26 +18,26 @@ export type KubeObject = z.output<typeof KubeObject>;
 const Secret = KubeObject.extend({ kind: z.literal("Secret"), data: Values, stringData: Values });
 export type Secret = z.output<typeof Secret>;
 
-/** Those of the documents that are objects of a cluster. */
+/** Returns the documents that are Kubernetes objects. */
 export const kubeObjectsOf = (documents: readonly unknown[]): KubeObject[] =>
   documents.map((document) => KubeObject.safeParse(document).data).filter((object) => object !== undefined);
 
-/** The Secrets among the objects. Throws `WrongImport` when one cannot be read. */
+/** Returns the Secrets among the objects. Throws `WrongImport` if one is invalid. */
 export const secretsIn = (objects: readonly KubeObject[]): Secret[] =>
   objects
     .filter(({ kind }) => kind === "Secret")
     .map((object) => readObject(Secret, object, `Secret ${nameOf(object)}`));
 
-/** The same by `fullName`. */
+/** Returns the Secrets by `fullName`. */
 export const secretsByName = (objects: readonly KubeObject[]): Map<string, Secret> =>
   new Map(secretsIn(objects).map((secret) => [nameOf(secret), secret]));
 
-/** `namespace/name`, or the name alone where the file has no namespace. */
+/** Returns `namespace/name`, or only the name if the file has no namespace. */
 export const fullName = (namespace: string, name: string): string => (namespace === "" ? name : `${namespace}/${name}`);
 
 export const nameOf = ({ metadata: { name, namespace } }: KubeObject): string => fullName(namespace, name);
 
-/** A value of a Secret as text; undefined when it is not there. */
+/** Returns a value of a Secret as text; `undefined` if it is missing. */
 export function secretText({ data, stringData }: Secret, field: string): string | undefined {
   const plain = stringData[field];
   if (plain !== undefined) return plain;
@@ -45,7 +45,7 @@ export function secretText({ data, stringData }: Secret, field: string): string 
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
 }
 
-/** The names of the values that a Secret has. */
+/** Returns the names of a Secret's values. */
 export const fieldsOf = ({ data, stringData }: Secret): string[] => [
   ...new Set([...Object.keys(data), ...Object.keys(stringData)]),
 ];

@@ -5,8 +5,8 @@ import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject } from "./documents.ts";
 
 /*
- * Unkey: the answers of `apis.listKeys` with `decrypt`, of v2 or of v1, a page or the objects of many, as JSON. A key that is not recoverable there has
- * no plain text; a `hash` beside it, as its store has it, does as well: SHA-256 in base64, as here.
+ * Reads Unkey: responses of `apis.listKeys` with `decrypt`, of v2 or v1, as a page or as the objects of many pages. A key that is not
+ * recoverable has no plaintext; a `hash` from Unkey's database, SHA-256 in base64, is accepted instead.
  */
 
 const Refill = z.looseObject({
@@ -43,7 +43,7 @@ const Key = z.looseObject({
 });
 type Key = z.output<typeof Key>;
 
-/** Pages of v2 and v1. */
+/** Pages of v2 and of v1. */
 const Page = z.union([z.looseObject({ data: z.array(z.unknown()) }), z.looseObject({ keys: z.array(z.unknown()) })]);
 
 export function findUnkeyKeys(documents: readonly unknown[], discovered: DiscoveredKeys): void {

@@ -12,22 +12,19 @@ import { type ActivePolicy, readPolicy } from "../../sidecar/policy/active-polic
 import type { CheckedYaml, FileProblem } from "../checked-yaml.ts";
 import type { Fixtures } from "./fixtures.ts";
 
-/*
- * What manifests and fixtures together are in a store: the records that a gate reads, and the policies that it enforces. Ids are made of
- * names, so that they are the same each time.
- */
+/* Records and policies of a gate, created from manifests and fixtures. Ids are derived from names, so that they are reproducible. */
 
 export const WORKSPACE = "ws_decide";
 
 export interface DecidedKey {
   readonly name: string;
-  /** The secret, which is made of the name. */
+  /** Secret, derived from the name. */
   readonly secret: string;
   readonly keyId: string;
   readonly credits: number | undefined;
 }
 
-/** An object of a manifest, with where it stands. */
+/** Object of a manifest with its position. */
 export interface PlacedObject {
   readonly desired: Desired;
   readonly file: string;
@@ -35,7 +32,7 @@ export interface PlacedObject {
 }
 
 export interface World {
-  /** By `namespace/name`. */
+  /** Policies by `namespace/name`. */
   readonly policies: ReadonlyMap<string, ActivePolicy>;
   readonly keys: readonly DecidedKey[];
   readonly writes: readonly RecordWrite[];
@@ -43,12 +40,12 @@ export interface World {
 
 const idOf = (prefix: string, name: string): string => `${prefix}_${name}`;
 
-/** Letters and digits, whatever the name is, so that every header and query may carry it. */
+/** Letters and digits only, so that every header and query can carry the secret. */
 const secretOf = (name: string): string => `decide_${createHash("sha256").update(name).digest("hex").slice(0, 32)}`;
 
 type Of<Kind extends Manifest["kind"]> = Extract<Manifest, { kind: Kind }>;
 
-/** Returns the world, or everything that does not fit together. */
+/** Returns the environment, or all problems. */
 export function makeWorld(
   objects: readonly PlacedObject[],
   fixtures: CheckedYaml<Fixtures>,
@@ -199,10 +196,10 @@ const DEFAULT_NAMESPACE = "default";
 
 const placeOf = ({ metadata: { namespace = DEFAULT_NAMESPACE, name } }: Manifest): string => `${namespace}/${name}`;
 
-/** Policies that name one API share its keys. */
+/** Policies that name the same API share its keys. */
 const apiIdOf = ({ spec: { api } }: Of<"ApiKeyPolicy">): string => api.id ?? idOf("api", api.name ?? "");
 
-/** The policy of this name, or why it cannot be said which one is meant. The only one without a name. */
+/** Returns the policy of this name, or the only policy without a name; otherwise why it is ambiguous. */
 export function findPolicy<T>(policies: ReadonlyMap<string, T>, name: string | undefined): T | string {
   const places = [...policies.keys()];
   const fits = places.filter((place) => name === undefined || place === name || place.endsWith(`/${name}`));
@@ -216,7 +213,7 @@ export function findPolicy<T>(policies: ReadonlyMap<string, T>, name: string | u
   return policies.get(place) as T;
 }
 
-/** A manifest that was found good, with its defaults. */
+/** Returns a valid manifest with its defaults. */
 function readAgain({ kind, namespace, name, spec }: Desired): Manifest[] {
   const parsed = parseManifest({ apiVersion: API_VERSION, kind, metadata: { name, namespace }, spec });
   return "manifest" in parsed ? [parsed.manifest] : [];

@@ -3,10 +3,7 @@ import { ApiKeySpec } from "../../core/manifests/api-key.ts";
 import { durationOf } from "../../core/manifests/duration.ts";
 import { RoleSpec } from "../../core/manifests/role.ts";
 
-/*
- * What `postern simulate` knows beside the manifests: keys, their owners, and the cases that are decided. The bounds are those of the
- * manifests and of the API.
- */
+/* Fixtures of `postern simulate`: keys and owners that manifests do not define. The limits are those of manifests and the API. */
 
 const RESOURCES_MAX = 1_000;
 

@@ -20,38 +20,35 @@ import type { ActivePolicy } from "../../sidecar/policy/active-policy.ts";
 import type { Outcome } from "../outcomes.ts";
 import { WORKSPACE, type World } from "./environment.ts";
 
-/*
- * A gate without a network: the sidecar's own judgment and verification, over the in-process store of `postern dev`, with a clock that
- * stands still until it is moved.
- */
+/* A gate without a network: the sidecar's evaluation and verification over the in-process store of `postern dev`, with a manual clock. */
 
 export interface GateRequest {
   readonly method: string;
   readonly path: string;
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly rawHeaders: readonly string[];
-  /** Of the connection. */
+  /** Address of the connection. */
   readonly clientAddress: string;
 }
 
 export interface Decided {
   readonly code: Outcome;
   readonly passes: boolean;
-  /** 200 stands for what the app answers. */
+  /** 200 stands for the response of the app. */
   readonly status: number;
   readonly retryAfter: number | undefined;
 }
 
 export interface Expected extends ExplainedKey {
-  /** What a verification of the key would end with; undefined when none is made. */
+  /** Verification code of the key; `undefined` if no key is verified. */
   readonly code: Outcome | undefined;
-  /** −1 for the implicit one; undefined when no rule was reached. */
+  /** −1 for the implicit rule; `undefined` if no rule was reached. */
   readonly rule: number | undefined;
 }
 
 const PROJECTION = "prj_decide";
 const NOTHING = { permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };
-/** The store is in this process, so it answers at once. */
+/** The store is in this process and responds immediately. */
 const TIMEOUT_MS = 10_000;
 
 export class OfflineGate {
@@ -77,7 +74,7 @@ export class OfflineGate {
     this.#parts = { ...counting, projection, workspaceId: WORKSPACE, nowMs, onStaleDecision: () => undefined };
   }
 
-  /** With fresh counters, and the credits of the world. */
+  /** Opens a gate with empty counters and the credits of the environment. */
   static async open({ writes, keys }: World, nowMs: number): Promise<OfflineGate> {
     const clock = { nowMs };
     const edge = createMemoryEdge({ nowMs: () => clock.nowMs });
@@ -95,13 +92,13 @@ export class OfflineGate {
     return gate;
   }
 
-  /** Moves the clock, and what the gate knows is as fresh as before. */
+  /** Advances the clock and keeps the data fresh. */
   async advance(ms: number): Promise<void> {
     this.#clock.nowMs += ms;
     await this.#edge.writer.heartbeat(PROJECTION, this.#clock.nowMs, [WORKSPACE]);
   }
 
-  /** Explains what `decide` would say of the request now. Charges nothing. */
+  /** Explains the expected result of `decide`. Charges nothing. */
   async foresee(active: ActivePolicy, request: GateRequest): Promise<Expected> {
     const { policy, record, rules } = active;
     const source = { id: record.policyId, name: record.name, ageMs: 0 };
@@ -118,7 +115,7 @@ export class OfflineGate {
     return { ...NOTHING, code: undefined, rule: found.index, steps };
   }
 
-  /** Decides the request as a sidecar does, and charges it. */
+  /** Evaluates the request as a sidecar does, and charges it. */
   async decide(active: ActivePolicy, request: GateRequest): Promise<Decided> {
     const decision = this.#judge(active, request);
     const outcome: Refuse | Pass =
@@ -144,7 +141,7 @@ export class OfflineGate {
     return {
       nowMs: this.#parts.nowMs,
       projection: this.#projection,
-      // The files were read just now.
+      // The files were just read.
       recordsAgeMs: () => 0,
       peekLimits: edge.counters({ timeoutMs: TIMEOUT_MS }).peek,
       readCredits: async (ref: { readonly workspaceId: string; readonly keyId: string }) => {

@@ -4,9 +4,9 @@ import type { Case, CaseStep } from "./cases.ts";
 import { type DecidedKey, findPolicy, type World } from "./environment.ts";
 import { type Decided, type Expected, type GateRequest, OfflineGate } from "./gate.ts";
 
-/* Requests and cases, decided in a world. */
+/* Runs requests and cases in an environment. */
 
-/** A request as a case or an option names it. */
+/** Request as written in a case or an option. */
 export interface RequestedRequest {
   readonly request: string;
   readonly policy?: string | undefined;
@@ -21,7 +21,7 @@ export interface ResolvedRequest {
   readonly sent: GateRequest;
 }
 
-/** What is wrong with a request, and in which field. */
+/** Problem of a request, with its field. */
 export interface Unresolved {
   readonly field: "request" | "policy" | "key";
   readonly message: string;
@@ -29,7 +29,7 @@ export interface Unresolved {
 
 const CLIENT_ADDRESS = "127.0.0.1";
 
-/** Finds what a request names, and puts the key where the policy looks for it first. */
+/** Resolves the names in a request, and puts the key where the policy looks for it first. */
 export function resolve(world: World, asked: RequestedRequest): ResolvedRequest | Unresolved {
   const line = findRequestLine(asked.request);
   if (line === undefined) return { field: "request", message: `${asked.request} is no method with a path` };
@@ -64,13 +64,13 @@ function findKey({ keys }: World, name: string | false | undefined): DecidedKey 
 }
 
 export interface Decision extends Decided {
-  /** How many of the requests passed. */
+  /** Number of requests that passed. */
   readonly passed: number;
-  /** Before the last request was charged. */
+  /** Expected result before the last request was charged. */
   readonly expected: Expected;
 }
 
-/** Sends a request `times` times, and explains the last one. Throws when the explanation and the decision differ, which would be our fault. */
+/** Sends a request `times` times and explains the last one. Throws if explanation and decision differ, which is an internal error. */
 export async function send(
   gate: OfflineGate,
   { active, sent }: Pick<ResolvedRequest, "active" | "sent">,
@@ -89,17 +89,17 @@ export async function send(
 export interface StepResult {
   readonly step: CaseStep;
   readonly decision: Decision;
-  /** What is not as expected: `code: expected VALID, got EXPIRED`. */
+  /** Differences such as `code: expected VALID, got EXPIRED`. */
   readonly differences: readonly string[];
 }
 
 export interface CaseResult {
   readonly name: string;
-  /** Those that were sent: none after the first that differs. */
+  /** Steps that ran. The case stops at the first difference. */
   readonly steps: readonly StepResult[];
 }
 
-/** Decides a case with fresh counters. Its requests have been resolved before. */
+/** Runs a case with empty counters. Its requests are already resolved. */
 export async function runCase(
   world: World,
   { name, at, steps }: Case,
@@ -115,7 +115,7 @@ export async function runCase(
       const decision = await send(gate, request, step.times);
       const differences = compare(step, decision);
       results.push({ step, decision, differences });
-      // What follows would only repeat it.
+      // Later steps would only repeat the difference.
       if (differences.length > 0) break;
     }
     return { name, steps: results };
