@@ -178,7 +178,7 @@ describe("at a gate", () => {
     expect(await stale(serve, 640)).toMatchObject({ result: "passed", saw: "640ms, at most 30s" });
     const departed = await stale(serve, 45_000);
     expect(departed).toMatchObject({ result: "passed", saw: "45s, at most 30s" });
-    expect(departed.detail).toMatch(/^A gate has data that is 45s old: .* answers 503 for others/);
+    expect(departed.detail).toMatch(/^The data of a gate is 45s old: .* returns 503 for others/);
     expect(await stale({ ...serve, action: "Deny" }, 45_000)).toMatchObject({ result: "refused" });
     expect(await stale(serve, Number.POSITIVE_INFINITY)).toMatchObject({
       result: "refused",
