@@ -68,7 +68,7 @@ function findInAnswers(kept: readonly z.output<typeof Kept>[], discovered: Disco
     const owner = consumers.get(username) ?? readObject(Consumer, { username }, key);
     const { plugins } = readObject(Credential, value, key);
     const from = `consumer ${username}, credential ${id}`;
-    if (plugins["key-auth"] === undefined) discovered.leave(from, "a credential of this kind is no API key");
+    if (plugins["key-auth"] === undefined) discovered.leave(from, "a credential of this kind is not an API key");
     else discovered.add(from, plugins["key-auth"].key, keyOf(owner));
   }
 }
@@ -78,13 +78,13 @@ function findOf(consumer: Consumer, discovered: DiscoveredKeys): void {
   const { "key-auth": keyAuth, ...others } = consumer.plugins as Record<string, unknown> & z.output<typeof Plugins>;
   if (keyAuth !== undefined) discovered.add(from, keyAuth.key, keyOf(consumer));
   for (const name of Object.keys(others)) {
-    if (name.endsWith("-auth")) discovered.leave(`${from}, ${name}`, "a credential of this kind is no API key");
+    if (name.endsWith("-auth")) discovered.leave(`${from}, ${name}`, "a credential of this kind is not an API key");
     else discovered.notePlugin(name, { isLimit: name.startsWith("limit-") });
   }
   for (const { name, type, config } of consumer.credentials) {
     const at = `${from}, credential ${name ?? "without a name"}`;
     if (type === "key-auth") discovered.add(at, config?.key, keyOf(consumer));
-    else discovered.leave(at, `a credential of the kind ${type ?? "unknown"} is no API key`);
+    else discovered.leave(at, `a credential of the kind ${type ?? "unknown"} is not an API key`);
   }
 }
 
@@ -108,7 +108,7 @@ function findInCluster(objects: readonly KubeObject[], discovered: DiscoveredKey
     const { name: username, namespace } = object.metadata;
     const secret = secretName === undefined ? undefined : secrets.get(fullName(namespace, secretName));
     if (secretName !== undefined && secret === undefined)
-      discovered.leave(from, `the Secret ${secretName} is not in the file`);
+      discovered.leave(from, `the file does not contain the Secret ${secretName}`);
     else
       discovered.add(from, secret === undefined ? direct : secretText(secret, "key"), {
         enabled: true,
@@ -120,13 +120,13 @@ function findInCluster(objects: readonly KubeObject[], discovered: DiscoveredKey
     const what = `${object.kind} ${nameOf(object)}`;
     if (object.kind === "ApisixConsumer") {
       const { keyAuth } = readObject(ApisixConsumer, object, what).spec.authParameter;
-      if (keyAuth === undefined) discovered.leave(what, "it has no key of key-auth");
+      if (keyAuth === undefined) discovered.leave(what, "it has no key-auth key");
       else add(object, what, keyAuth.value?.key, keyAuth.secretRef?.name);
     } else if (object.kind === "Consumer") {
       for (const { name, type, config, secretRef } of readObject(GatewayConsumer, object, what).spec.credentials) {
         const from = `${what}, credential ${name ?? "without a name"}`;
         if (type === "key-auth") add(object, from, config?.key, secretRef?.name);
-        else discovered.leave(from, `a credential of the kind ${type ?? "unknown"} is no API key`);
+        else discovered.leave(from, `a credential of the kind ${type ?? "unknown"} is not an API key`);
       }
     }
   }

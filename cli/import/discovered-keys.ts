@@ -47,7 +47,7 @@ export class DiscoveredKeys implements Found {
   add(from: string, secret: string | undefined, key: Omit<ImportedKey, "hash">): void {
     const why = faultOf(secret);
     if (secret === undefined || why !== undefined) {
-      this.leave(from, why ?? "its plain text is not in the file");
+      this.leave(from, why ?? "the file does not contain its plain text");
       return;
     }
     if (!this.#isNew(from, hashKey(secret))) return;
@@ -68,8 +68,8 @@ export class DiscoveredKeys implements Found {
   notePlugin(name: string, { isLimit }: { readonly isLimit: boolean }): void {
     this.note(
       isLimit
-        ? `${name} of consumers is not taken over: set limits on the keys or identities, or overrides of a namespace`
-        : `the plugin ${name} of consumers is not taken over`,
+        ? `${name} of consumers is not imported: set limits on the keys or identities, or overrides of a namespace`
+        : `the plugin ${name} of consumers is not imported`,
     );
   }
 
@@ -83,17 +83,17 @@ export class DiscoveredKeys implements Found {
       this.#seen.set(hash, from);
       return true;
     }
-    this.leave(from, `is the same key as ${twin}, and a key has one owner`);
+    this.leave(from, `same key as ${twin}; a key has only one owner`);
     return false;
   }
 }
 
 function faultOf(secret: string | undefined): string | undefined {
-  if (secret === undefined || secret === "") return "its plain text is not in the file";
-  if (REFERENCE.test(secret)) return "its value is a reference to another place: put the value itself into the file";
+  if (secret === undefined || secret === "") return "the file does not contain its plain text";
+  if (REFERENCE.test(secret)) return "its value is a reference: replace it by the value itself";
   if (secret.length > KEY_LENGTH_MAX) return `it is longer than ${KEY_LENGTH_MAX} characters`;
   if (!IN_A_HEADER.test(secret)) {
-    return "it has a character or an end that no header can carry, such as a line break, so it cannot be in use";
+    return "it contains a character that is invalid in a header, such as a line break, so it cannot be in use";
   }
   return undefined;
 }

@@ -21,7 +21,7 @@ export function findEnvoyGatewayKeys(documents: readonly unknown[], discovered: 
   for (const name of policies.length === 0 ? secrets.keys() : namedBy(policies)) {
     const secret = secrets.get(name);
     if (secret === undefined) {
-      discovered.leave(`Secret ${name}`, "a SecurityPolicy names it, and it is not in the file");
+      discovered.leave(`Secret ${name}`, "the file does not contain this Secret of a SecurityPolicy");
       continue;
     }
     for (const client of fieldsOf(secret)) {

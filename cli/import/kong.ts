@@ -71,14 +71,14 @@ export function findKongKeys(
     if (ttl === undefined || Number(ttl) === 0) return {};
     if (ttlIs === undefined) {
       return {
-        why: `its ttl of ${ttl} s can be the rest of its life or all of it: say so with --ttl-is remaining|total`,
+        why: `its ttl of ${ttl} s may be the remaining or the total lifetime: set --ttl-is remaining|total`,
       };
     }
     const fromMs = ttlIs === "remaining" ? nowMs : createdAt === undefined ? Number.NaN : Number(createdAt) * 1000;
     const expires = fromMs + Number(ttl) * 1000;
     if (Number(ttl) > 0 && Number.isSafeInteger(expires)) return { expires };
     return Number.isNaN(fromMs)
-      ? { why: `its ttl of ${ttl} s counts from created_at, in Unix seconds, which the file does not have` }
+      ? { why: `its ttl of ${ttl} s counts from created_at (Unix seconds), which the file does not contain` }
       : { why: `its ttl "${ttl}" is not a number of seconds` };
   };
   const objects = kubeObjectsOf(documents);
@@ -108,7 +108,7 @@ function findInFile(file: z.output<typeof Declarative>, discovered: DiscoveredKe
     for (const [field, name] of Object.entries(OTHER_CREDENTIALS)) {
       const others = consumer[field];
       if (Array.isArray(others) && others.length > 0) {
-        discovered.leave(`${consumerName(consumer)}, ${name}`, "a credential of this kind is no API key");
+        discovered.leave(`${consumerName(consumer)}, ${name}`, "a credential of this kind is not an API key");
       }
     }
     for (const { name = "without a name" } of consumer.plugins) {
@@ -135,13 +135,14 @@ function findInCluster(objects: readonly KubeObject[], discovered: DiscoveredKey
     for (const { name, secret } of named) {
       const from = `${consumerName(consumer)}, Secret ${name}`;
       const kind = secret === undefined ? undefined : credentialKind(secret);
-      if (secret === undefined) discovered.leave(from, "the Secret is not in the file");
+      if (secret === undefined) discovered.leave(from, "the file does not contain the Secret");
       else if (kind === "key-auth") {
         const expiry = readExpiry({ ttl: secretText(secret, "ttl"), created_at: secretText(secret, "created_at") });
         const key = keyOf(consumer, [...groups, ...consumerGroups]);
         if ("why" in expiry) discovered.leave(from, expiry.why);
         else discovered.add(from, secretText(secret, "key"), { ...key, ...expiry });
-      } else if (kind !== "acl") discovered.leave(from, `a credential of the kind ${kind ?? "unknown"} is no API key`);
+      } else if (kind !== "acl")
+        discovered.leave(from, `a credential of the kind ${kind ?? "unknown"} is not an API key`);
     }
   }
 }

@@ -13,7 +13,7 @@ export function findKuadrantKeys(documents: readonly unknown[], discovered: Disc
     const from = `Secret ${nameOf(secret)}`;
     const { labels, annotations } = secret.metadata;
     if (labels[MANAGED_BY] !== "authorino") {
-      discovered.leave(from, `it has not the label ${MANAGED_BY}: authorino, so Authorino accepts no key of it`);
+      discovered.leave(from, `it lacks the label ${MANAGED_BY}: authorino, so Authorino does not accept its key`);
       continue;
     }
     const owner = annotations[USER_ID];
@@ -23,9 +23,7 @@ export function findKuadrantKeys(documents: readonly unknown[], discovered: Disc
       .filter((group) => group !== "");
     const plan = annotations[PLAN_ID] ?? labels[PLAN_ID];
     if (plan !== undefined) {
-      discovered.note(
-        "plans are kept in the `meta` of keys: their limits are to be written as namespaces and overrides",
-      );
+      discovered.note("plans are stored in the `meta` of keys: write their limits as namespaces and overrides");
     }
     discovered.add(from, secretText(secret, "api_key"), {
       enabled: true,

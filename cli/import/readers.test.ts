@@ -80,9 +80,9 @@ acls: [{ consumer: bob, group: silver }]
   ]);
   expect(discovered.short).toBe(1);
   expect(discovered.left).toEqual([
-    { from: "consumer alice, basic-auth", why: "a credential of this kind is no API key" },
+    { from: "consumer alice, basic-auth", why: "a credential of this kind is not an API key" },
   ]);
-  expect(discovered.notes).toEqual([expect.stringContaining("rate-limiting of consumers is not taken over")]);
+  expect(discovered.notes).toEqual([expect.stringContaining("rate-limiting of consumers is not imported")]);
 });
 
 test("Kong: a consumer whose name is the id of another one does not get that one's keys", () => {
@@ -151,7 +151,7 @@ describe("a ttl of Kong", () => {
     ]);
     expect(left(discovered)).toEqual(
       [1, 2, 4, 5].map((key) =>
-        expect.stringMatching(`^consumer a, key ${key}: its ttl of \\S+ s can be .* --ttl-is remaining\\|total$`),
+        expect.stringMatching(`^consumer a, key ${key}: its ttl of \\S+ s may be .* --ttl-is remaining\\|total$`),
       ),
     );
   });
@@ -232,7 +232,7 @@ test("APISIX: answers of the Admin API, in any order, one a line", () => {
     ["consumer jack, credential one", KEY, { enabled: true, name: "jack", externalId: "jack", roles: ["gold"] }],
   ]);
   expect(discovered.left).toEqual([
-    { from: "consumer rose, credential two", why: expect.stringContaining("a reference to another place") },
+    { from: "consumer rose, credential two", why: expect.stringContaining("its value is a reference") },
   ]);
 });
 
@@ -261,7 +261,7 @@ stringData: { key: ${KEY}2 }
     ["Consumer shop/rose, credential one", `${KEY}2`, { enabled: true, name: "rose", externalId: "rose" }],
   ]);
   expect(discovered.left).toEqual([
-    { from: "Consumer shop/rose, credential two", why: "the Secret gone is not in the file" },
+    { from: "Consumer shop/rose, credential two", why: "the file does not contain the Secret gone" },
   ]);
 });
 
@@ -297,9 +297,9 @@ test("Kuadrant: the Secrets with Authorino's label, with groups and plans", () =
     ],
   ]);
   expect(discovered.left.map(({ from, why }) => [from, why.slice(0, 24)])).toEqual([
-    ["Secret shop/tls", "it has not the label aut"],
-    ["Secret shop/empty", "its plain text is not in"],
-    ["Secret shop/line", "it has a character or an"],
+    ["Secret shop/tls", "it lacks the label autho"],
+    ["Secret shop/empty", "the file does not contai"],
+    ["Secret shop/line", "it contains a character "],
   ]);
 });
 
@@ -324,7 +324,9 @@ spec: { apiKeyAuth: { credentialRefs: [{ name: clients }, { name: gone }], extra
     ["Secret shop/clients, client first", KEY, { enabled: true, name: "first", externalId: "first" }],
     ["Secret shop/clients, client second", `${KEY}2`, { enabled: true, name: "second", externalId: "second" }],
   ]);
-  expect(discovered.left).toEqual([{ from: "Secret shop/gone", why: expect.stringContaining("not in the file") }]);
+  expect(discovered.left).toEqual([
+    { from: "Secret shop/gone", why: expect.stringContaining("the file does not contain this Secret") },
+  ]);
   expect(find(findEnvoyGatewayKeys, secrets).keys).toHaveLength(3);
 });
 

@@ -58,15 +58,12 @@ export function findUnkeyKeys(documents: readonly unknown[], discovered: Discove
     const from = id === undefined ? `key ${i + 1}` : `key ${id}`;
     const { plaintext, hash } = key;
     if (key.ratelimit != null)
-      discovered.note("the single `ratelimit` of keys of v1 is not taken over: give it a name in `ratelimits`");
+      discovered.note("the single `ratelimit` of v1 keys is not imported: name it in `ratelimits`");
     if (plaintext != null && plaintext !== "") discovered.add(from, plaintext, keyOf(key));
     else if (hash != null && KEY_HASH.test(hash)) discovered.addHash(from, hash, keyOf(key));
-    else if (hash != null) discovered.leave(from, "its hash is no SHA-256 in base64, which has 44 characters");
+    else if (hash != null) discovered.leave(from, "its hash is not a SHA-256 in base64 (44 characters)");
     else {
-      discovered.leave(
-        from,
-        "it has neither `plaintext` nor `hash`: list keys with decrypt, or add the hash of the store",
-      );
+      discovered.leave(from, "it has neither `plaintext` nor `hash`: list keys with decrypt, or add the hash");
     }
   });
 }

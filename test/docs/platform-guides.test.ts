@@ -73,7 +73,7 @@ describe.each(pages.filter(({ blocks }) => stepsOf(blocks).some((step) => isOurs
     test.each(steps.filter(isOurs))("platform guide command works: $line", async ({ line, printed }) => {
       const { text, code } = await shell(line, dir);
       if (printed !== undefined) expect(text).toBe(printed);
-      else if (line.includes("--api-id")) expect(text).toMatch(/^[1-9]\d* keys? taken over/);
+      else if (line.includes("--api-id")) expect(text).toMatch(/^[1-9]\d* keys? imported/);
       else expect(code, text).toBe(0);
     });
 

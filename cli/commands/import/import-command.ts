@@ -123,7 +123,7 @@ async function send(
     await importing;
   } catch (error) {
     if (last.done === 0) throw error;
-    const far = `${last.made} of ${what.rows.length} keys were taken over before; run it again to go on`;
+    const far = `${last.made} of ${what.rows.length} keys were imported; run the command again to continue`;
     throw new Error(`${error instanceof Error ? error.message : String(error)}; ${far}`, { cause: error });
   }
   return last;
@@ -142,7 +142,7 @@ function showPlan(io: Io, found: Found, asJson: boolean): number {
   if (asJson) {
     io.out(printableJson({ found: keys.length + left.length, imported: 0, left, notes, short, migrationId: null }));
   } else {
-    io.out(`${counted(keys.length, "key")} can be taken over, ${left.length} cannot. Nothing was sent.`);
+    io.out(`${counted(keys.length, "key")} can be imported, ${left.length} cannot. Nothing was sent.`);
     if (keys.length > 0) for (const line of formatTable(keyFields, keys.slice(0, SHOWN_MAX), io.columns)) io.out(line);
     if (keys.length > SHOWN_MAX) io.out(`and ${keys.length - SHOWN_MAX} more`);
     sayRest(io, found);
@@ -157,19 +157,19 @@ function showOutcome(io: Io, found: Found, state: ImportState<FoundKey>, asJson:
     const { made: imported, migrationId = null } = state;
     io.out(printableJson({ found: found.keys.length + found.left.length, imported, left, notes, short, migrationId }));
   } else {
-    io.out(`${counted(state.made, "key")} taken over, ${left.length} not.`);
+    io.out(`${counted(state.made, "key")} imported, ${left.length} not.`);
     sayRest(io, { ...found, left });
   }
   return left.length === 0 ? 0 : 1;
 }
 
 function sayRest(io: Io, { left, notes, short }: Found): void {
-  for (const { from, why } of left.slice(0, SHOWN_MAX)) io.note(printable(`not taken over: ${from}: ${why}`));
+  for (const { from, why } of left.slice(0, SHOWN_MAX)) io.note(printable(`not imported: ${from}: ${why}`));
   if (left.length > SHOWN_MAX) io.note(`and ${left.length - SHOWN_MAX} more; --json lists all`);
   for (const note of notes) io.note(printable(`note: ${note}`));
   if (short > 0) {
     io.note(
-      `note: ${counted(short, "key")} of fewer than 22 characters: such a key can be guessed, or found out by who reads its hash. Replace it by and by: keys.rerollKey`,
+      `note: ${counted(short, "key")} of fewer than 22 characters: short keys can be guessed or recovered from their hashes. Replace them with keys.rerollKey`,
     );
   }
 }

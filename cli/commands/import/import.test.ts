@@ -43,7 +43,7 @@ test("a dry run says what would be taken over, and sends nothing", async () => {
   const file = kong("dora", "eve");
   const ran = await run(`kong --file ${file} --dry-run`, { env: {} });
   expect(ran).toMatchObject({ code: 0, notes: [] });
-  expect(ran.out[0]).toBe("2 keys can be taken over, 0 cannot. Nothing was sent.");
+  expect(ran.out[0]).toBe("2 keys can be imported, 0 cannot. Nothing was sent.");
   expect(ran.out[2]).toMatch(/^consumer dora, key 1 +dora +dora +gold +never$/);
   expect(JSON.stringify(ran)).not.toContain(secretOf("dora"));
   expect(await verify(secretOf("dora"))).toMatchObject({ valid: false, code: "NOT_FOUND" });
@@ -55,7 +55,7 @@ test("a key of Kong with a ttl stays out and is named without --ttl-is; with it 
   const unsaid = await run(`kong --file ${file} --dry-run`);
   expect(unsaid.code).toBe(1);
   expect(unsaid.notes).toEqual([expect.stringMatching(/consumer tia, key 1: .*--ttl-is remaining\|total/)]);
-  expect(unsaid.out[0]).toBe("1 key can be taken over, 1 cannot. Nothing was sent.");
+  expect(unsaid.out[0]).toBe("1 key can be imported, 1 cannot. Nothing was sent.");
   const dry = await run(`kong --file ${file} --dry-run --ttl-is remaining`);
   expect(dry.code).toBe(0);
   expect(dry.out[2]).toMatch(/^consumer tia, key 1 .* 20\d\d-\d\d-\d\d .*Z \(in 24 hours\)$/);
@@ -90,10 +90,10 @@ test("keys are taken over with owner and roles, verify from then on, and a secon
   });
   const second = await run(`kong --file ${file} --api-id ${apiId}`);
   expect(second.code).toBe(1);
-  expect(second.out).toEqual(["0 keys taken over, 2 not."]);
+  expect(second.out).toEqual(["0 keys imported, 2 not."]);
   expect(second.notes).toEqual([
-    "not taken over: consumer alice, key 1: exists already; nothing was changed",
-    "not taken over: consumer bob, key 1: exists already; nothing was changed",
+    "not imported: consumer alice, key 1: exists already; nothing was changed",
+    "not imported: consumer bob, key 1: exists already; nothing was changed",
   ]);
 });
 
@@ -114,7 +114,7 @@ test("what the API would refuse is said by a dry run, too, and the rest is taken
 
 test("the file may come by standard input", async () => {
   const stdin = `consumers: [{ username: piped, keyauth_credentials: [{ key: ${secretOf("piped")} }] }]`;
-  expect((await run("kong --file - --dry-run", { env: {}, stdin })).out[0]).toContain("1 key can be taken over");
+  expect((await run("kong --file - --dry-run", { env: {}, stdin })).out[0]).toContain("1 key can be imported");
   const wrong = await run("kong --file - --dry-run", { env: {}, stdin: "consumers: [" });
   expect(wrong.notes.join()).toMatch(/standard input:\d+: /);
 });
@@ -170,8 +170,8 @@ test("an import that is cut off says how far it came, and the next one goes on",
   broken.closeAllConnections();
   broken.close();
   expect(cut).toMatchObject({ code: 1, out: [] });
-  expect(cut.notes.join()).toContain("200 of 450 keys were taken over before");
+  expect(cut.notes.join()).toContain("200 of 450 keys were imported");
   expect(JSON.stringify(cut)).not.toContain(secretOf("cut0"));
-  expect((await run(`kong --file ${file} --api-id ${apiId}`)).out).toEqual(["250 keys taken over, 200 not."]);
+  expect((await run(`kong --file ${file} --api-id ${apiId}`)).out).toEqual(["250 keys imported, 200 not."]);
   expect(await verify(secretOf("cut449"))).toMatchObject({ valid: true });
 });
