@@ -13,7 +13,7 @@ import { type Verification, verify } from "../../edge/verification/verify.ts";
 import { createCounting } from "../../sidecar/decision/counting.ts";
 import { aKeyView, aRatelimitRecord } from "../builders/key-view.ts";
 
-/* While the shared counters are away, an explanation says what a gate does that has counted nothing yet. */
+/* Without the shared counters, an explanation describes a gate that has counted nothing yet. */
 
 const HOUR_MS = 3_600_000;
 
@@ -33,7 +33,7 @@ const projection = {
   findNamespace: async () => ({ status: "absent" }),
 } as unknown as Projection;
 
-/** As a gate counts that started just now. */
+/** Returns the counters of a gate that has just started. */
 function aGate() {
   const counters = new LocalCounters(store, { keyOf: counterName, sync: async () => undefined });
   gates.push(counters);

@@ -14,8 +14,8 @@ import { aRatelimitRecord } from "../builders/key-view.ts";
 import { API, aPolicy, aRule, call, openGate, type TestGate, WORKSPACE, withKey } from "../harness/gate.ts";
 
 /*
- * An explanation is held against a real gate over HTTP: for any key, request and state of the counters it says what the gate does right
- * after it, and it changes nothing of what the gate sees.
+ * Compares explanations with a real gate over HTTP: for any key, request and counter state an explanation predicts the gate's next decision
+ * and changes nothing for the gate.
  */
 
 const DAY_MS = 86_400_000;
@@ -175,7 +175,7 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
         const said =
           first.code === "ANONYMOUS" ? 200 : first.code === "MALFORMED" ? 400 : STATUS_AT_A_GATE[first.code as "VALID"];
         expect(status).toBe(mode === "Audit" ? 200 : said);
-        // A key that the gate does not know, and a request without one, have no event.
+        // A request without a key or with an unknown key records no event.
         const outcome = await lastOutcome();
         if (outcome !== undefined) expect(outcome).toBe(first.code);
         else expect(["ANONYMOUS", "MALFORMED", "NOT_FOUND"]).toContain(first.code);
@@ -187,7 +187,7 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
       }),
       { numRuns: 250, seed: 20261123 },
     );
-    // Each way to end was met, so that the comparison is of something.
+    // Each outcome occurred, so that the comparison is meaningful.
     const met = mode === "Enforce" ? ["RATE_LIMITED", "USAGE_EXCEEDED"] : [];
     for (const code of [
       ...["ANONYMOUS", "MALFORMED", "NOT_FOUND", "DISABLED", "EXPIRED", "INSUFFICIENT_PERMISSIONS", "VALID"],

@@ -16,9 +16,7 @@ import { type ActivePolicy, readPolicy } from "../../sidecar/policy/active-polic
 import { aRatelimitRecord } from "../builders/key-view.ts";
 import { aWorkspace } from "./edge/projected.ts";
 
-/*
- * Callers of a verification that are to come, each as small as it can be: what they need beside edge/verification is an adapter.
- */
+/* Minimal future callers of a verification, which need only an adapter beside edge/verification. */
 
 const KEY = "sk_3ZqYt9PwXk";
 const PROJECTION_ID = "prj_1";
@@ -61,7 +59,7 @@ afterEach(async () => {
   await edge.close();
 });
 
-/** A call without a root key, whose query is judged only for a key that is otherwise good, as the v1 API has it. */
+/** A call without a root key whose permission query is parsed only for an otherwise valid key, as in v1. */
 class CallWithoutRootKey implements Verification {
   readonly clientIp = "192.0.2.1";
   readonly #body: { readonly key: string; readonly query?: string };
@@ -118,7 +116,7 @@ describe("an API without a root key", () => {
 });
 
 describe("a gateway with HTTP external authorization", () => {
-  /** What an external authorization is sent: the head of a request that somebody else received. */
+  /** The request head that an external authorization service receives from a gateway. */
   const request = (url: string, ...rawHeaders: string[]) => ({
     method: "GET",
     url,

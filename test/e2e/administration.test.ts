@@ -6,15 +6,12 @@ import { makeKey } from "../faults/client.ts";
 import { openSystem, type System } from "../faults/system.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/*
- * A change at the command line, in a separate process that uses only the database, is enforced by running api-servers and
- * sidecars.
- */
+/* A command-line change in a separate process that uses only the database is enforced by running api-servers and gates. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const exec = promisify(execFile);
 
-/** Runs a command, its words separated by spaces; returns what it printed with `--json`. */
+/** Runs a command of space-separated words and returns its `--json` output. */
 async function cli(system: System, args: string) {
   const { stdout, stderr } = await exec(process.execPath, ["cli/main.ts", ...args.split(" "), "--json"], {
     cwd: ROOT,

@@ -14,7 +14,7 @@ import {
   untilReason,
 } from "./operator-world.ts";
 
-/* ApiKeys on a real Kubernetes API: Secrets, their owner, and the rights on them. */
+/* ApiKeys on a real Kubernetes API: Secrets, their ownership and permissions. */
 
 let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
 beforeAll(async () => {
@@ -54,7 +54,7 @@ const textIn = (secret: Secret | undefined, member = "key") =>
 const verify = async (key: string) => (await world.call("keys.verifyKey", { key })).data;
 const keysOf = async (name: string): Promise<Array<{ keyId: string }>> =>
   (await world.call("managed.listKeys", { manager: `test/ApiKey/${world.namespace}/${name}` })).data.keys;
-/** Has the operator look at it now, and not only at its next resync. */
+/** Makes the operator reconcile the object now instead of at its next resync. */
 const nudge = (name: string) =>
   kubectl("annotate", resourceOf("ApiKey"), name, `test/nudge=${crypto.randomUUID()}`, "--overwrite");
 
@@ -140,7 +140,7 @@ test("foreign Secret is never changed by an ApiKey", async () => {
   expect(textIn(await secretOf("foreign"))).toBe("theirs");
   expect(await keysOf("foreign")).toEqual([]);
 
-  // Nor one that says so, of another type: the type of a Secret cannot be changed.
+  // A Secret with that label but another type is also foreign, because the type of a Secret is immutable.
   const uid = (await kubectl("get", "ak", "foreign", "-o", "jsonpath={.metadata.uid}")).stdout;
   const owner = { apiVersion: "postern.dev/v1alpha1", kind: "ApiKey", name: "foreign", uid, controller: true };
   const patch = JSON.stringify({ metadata: { ownerReferences: [owner] } });

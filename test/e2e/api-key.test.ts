@@ -9,8 +9,8 @@ import { conditionOf, type TestManifest } from "./operator-world.ts";
 import { oneWorkspace, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
 /*
- * ApiKeys on a real store, with their Secrets as files. A test decides when a reconcile happens, what time it is, and after which step
- * the operator dies. What only a cluster has is tried in api-key-kubernetes.test.ts.
+ * ApiKeys on a real api-server, with their Secrets as files. The test controls reconciles, the clock and operator crashes.
+ * api-key-kubernetes.test.ts tests the parts that need a cluster.
  */
 
 let world: ReconcilerWorld;
@@ -39,7 +39,7 @@ const apiKey = (
   spec: { policyRef: { name: "orders" }, secretRef: { name: "orders-key" }, ...spec },
 });
 
-/** As an operator whose log and Events are read. Its clock is wrong, which must not matter. */
+/** Context of an operator with readable log and Events. Its clock is wrong, which must not matter. */
 const context = (more: Partial<OperatorContext> = {}): OperatorContext => ({
   ...world.ctx,
   nowMs: () => Date.now() + 30 * DAY,
@@ -50,7 +50,7 @@ const context = (more: Partial<OperatorContext> = {}): OperatorContext => ({
     recordEvent: async (_, event) => void lines.push(JSON.stringify(event)),
   },
 });
-/** Lets time pass for the keys that are there. */
+/** Ages the existing keys. */
 const age = (ms: number) =>
   world.store.sql("update keys set created_at = created_at - $1, expires_at = expires_at - $1", [ms]);
 async function settle(one: TestManifest = apiKey(), ctx = context()) {
@@ -103,7 +103,7 @@ describe("an ApiKey", () => {
     const everythingSaid = lines.join("") + JSON.stringify([status, world.objectOf(apiKey())]);
     expect(everythingSaid).toContain(String(status.keyId));
     expect(everythingSaid).not.toContain(key);
-    // Nothing more is to be done.
+    // The next reconcile has no work.
     lines.length = 0;
     expect(await settle(apiKey())).toEqual(status);
     expect(lines.filter((line) => line.includes('"level":30'))).toEqual([]);
@@ -126,7 +126,7 @@ describe("an ApiKey", () => {
     expect(verified).toMatchObject({ valid: true, permissions: ["d.e.f"] });
     expect(verified).not.toHaveProperty("identity");
     expect(lines.join("")).toContain("DriftCorrected");
-    // Anybody else is told to edit the manifest.
+    // Other callers are referred to the manifest.
     expect((await world.store.call("keys.updateKey", { keyId, enabled: false })).status).toBe(409);
   });
 
@@ -207,7 +207,7 @@ describe("an ApiKey", () => {
     await world.apply(apiKey({ ...one.spec, expires: "2099-01-01T00:00:00Z" }));
     expect(await settle(one)).toMatchObject({ keyId, expiresAt: "2099-01-01T00:00:00.000Z" });
     expect((await verify(await secretText())).valid).toBe(true);
-    // One that ended before it began never has a key.
+    // An ApiKey that expired before its creation never has a key.
     const late = apiKey(
       { expires: "2020-01-01T00:00:00Z", secretRef: { name: "late" } },
       { name: "late", namespace: "shop" },
@@ -246,7 +246,7 @@ describe("a rotation", () => {
     expect(said).not.toContain("DriftCorrected");
     for (const key of [first, second]) expect(said).not.toContain(key);
 
-    // The overlap is not longer for being looked at again. After it the former key is revoked.
+    // Another reconcile does not extend the overlap, after which the former key is revoked.
     await settle(rotated);
     expect(await endOf(before.keyId)).toBe(end);
     await age(10 * MINUTE);
@@ -277,7 +277,7 @@ describe("a rotation", () => {
   });
 });
 
-/** An operator that is killed at a step: the step is, or is not, done, and nothing after it. */
+/** An operator crash before or after a step. */
 class Killed extends Error {}
 
 describe("an operator that is killed", () => {
@@ -331,7 +331,7 @@ describe("an operator that is killed", () => {
     const left = await listed();
     if (unheld) {
       expect(left).toHaveLength(1);
-      // Should no operator come back, it ends by itself.
+      // The key expires even if no operator returns.
       expect(left[0]?.expires).toBeLessThanOrEqual(Date.now() + HOUR);
     }
     const status = await settle();
@@ -351,7 +351,7 @@ describe("an operator that is killed", () => {
       const first = await secretText();
       await age(2 * HOUR);
       expect(await killed(one, ctx())).toBe(true);
-      // The former key works, and what the Secret has works too.
+      // Both the former key and the one in the Secret work.
       for (const key of [first, await secretText()]) expect((await verify(key)).valid).toBe(true);
       const left = (await listed()).filter(({ keyId }) => keyId !== before.keyId);
       const status = await settle(one);
@@ -375,7 +375,7 @@ describe("an operator that is killed", () => {
     const status = await settle();
     const second = await secretText();
     expect(await verify(second)).toMatchObject({ valid: true, keyId: status.keyId });
-    // The one in use, and those that run out.
+    // The active key and the expiring ones.
     for (const { keyId, expires } of await listed()) {
       if (keyId === status.keyId) expect(expires).toBeUndefined();
       else expect(expires).toBeLessThanOrEqual(Date.now() + HOUR);

@@ -52,7 +52,7 @@ test("postern dev uses DATABASE_URL and REDIS_URL without starting its own datab
 test("postern dev keeps events in EVENTS_REDIS_URL within its memory budget", async () => {
   const own = await startOwnRedis();
   const [shared, ofEvents] = [new Redis(redis.url), new Redis(own.url)];
-  // Left by the previous start.
+  // Keys of the previous start.
   const left = await shared.keys(`${redis.prefix}*:events*`);
   if (left.length > 0) await shared.del(left);
   const dev = await startDev({ EVENTS_REDIS_URL: own.url, POSTERN_EVENTS_MEMORY: "12" });
@@ -73,7 +73,7 @@ test("postern dev keeps events in EVENTS_REDIS_URL within its memory budget", as
 test("postern dev reports ready only after its gate has the policy", async () => {
   const db = new pg.Client({ connectionString: database.url });
   await db.connect();
-  // While we hold the relay's lock, nothing is projected from Postgres to Redis.
+  // While the test holds the relay's lock, nothing is projected from Postgres to Redis.
   await db.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.relay]);
   await db.query("truncate policies");
   const client = new Redis(redis.url);

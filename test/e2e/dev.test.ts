@@ -30,13 +30,13 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A test that fails half-way must not leave its server on the same files to the next one. */
+/** A failing test must not leave its server running on shared files. */
 const started: RunningProcess[] = [];
 afterEach(async () => {
   for (const child of started.splice(0)) await child.stop(6000);
 });
 
-/** The variables that would make `dev` use other stores. */
+/** Unsets the variables that would make `dev` use other databases. */
 const env = { DATABASE_URL: undefined, REDIS_URL: undefined, POSTERN_ROOT_KEY: undefined };
 
 async function startDev(more: { args?: string[]; env?: Record<string, string> } = {}) {
@@ -68,7 +68,7 @@ async function callApi(ready: Ready, procedure: string, body: unknown, rootKey =
   return { status: response.status, body: (await response.json()) as { data: Record<string, string> } };
 }
 
-/** Creating the files of a new Postgres takes a second, and much longer on a busy machine. */
+/** Creating the files of a new Postgres takes a second, or much longer on a busy machine. */
 const FILES_MADE = { deadlineMs: 45_000 };
 
 async function childrenOf(pid: number): Promise<string[]> {

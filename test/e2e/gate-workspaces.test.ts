@@ -13,8 +13,8 @@ import { waitFor } from "../harness/wait.ts";
 import { type AnyPod, gateOf, guardedPod, openWebhookWorld, type WebhookWorld } from "./webhook-world.ts";
 
 /*
- * A gate is told its workspace when it is injected, and gets its user of Redis there. Real API server, webhook, operator, api-server,
- * Redis and gates; only kubelet is this test, which starts a gate with the environment that is written in its pod.
+ * A gate gets its workspace at injection and its Redis user from there. API server, webhook, operator, api-server, Redis and gates are
+ * real; the test acts as kubelet and starts a gate with the environment of its pod.
  */
 
 const LONG = { deadlineMs: 60_000 };
@@ -59,7 +59,7 @@ afterAll(async () => {
   rmSync(keysDir, { recursive: true, force: true });
 });
 
-/** A workspace with a root key in the operator's folder, and a namespace with its label. The workspace's id is not its name there. */
+/** Creates a workspace with a root key in the operator's folder, and a labeled namespace. The label differs from the workspace id. */
 async function openSide(name: string): Promise<Side> {
   const { workspaceId, rootKey } = await makeWorkspace(system, `ws_of_${name}`);
   writeFileSync(join(keysDir, name), rootKey);
@@ -74,7 +74,7 @@ async function kubectl(args: string[]): Promise<string> {
   return stdout.trim();
 }
 
-/** A guarded pod that names a policy that need not exist. */
+/** Creates a guarded pod that names a policy, which may be missing. */
 async function createPod(namespace: string): Promise<AnyPod> {
   const annotations = { "postern.dev/policy": "orders" };
   const metadata = { ...guardedPod().metadata, annotations };
@@ -94,7 +94,7 @@ const environmentOf = (pod: AnyPod): Record<string, string> =>
     gateOf(pod).env.flatMap(({ name, value }: AnyPod) => (value === undefined ? [] : [[name, value]])),
   );
 
-/** Does what kubelet does with the pod's gate. */
+/** Starts the pod's gate as kubelet does. */
 async function runGate(pod: AnyPod): Promise<SidecarProcess & { status(key: string): Promise<number> }> {
   const dir = mkdtempSync(join(tmpdir(), "postern-token-"));
   onTestFinished(() => rmSync(dir, { recursive: true }));
@@ -115,13 +115,13 @@ async function runGate(pod: AnyPod): Promise<SidecarProcess & { status(key: stri
   return { ...gate, status: async (key) => (await call(gate.port, withKey(key))).status };
 }
 
-/** A key of the API of the side's policy. */
+/** Creates a key of the API of the side's policy. */
 async function keyOf({ rootKey }: Side): Promise<string> {
   const [policy] = await api.data("policies.listStatus", {}, rootKey);
   return (await api.data("keys.createKey", { apiId: policy.apiId }, rootKey)).key;
 }
 
-/** The answer to a gate that says it belongs to this workspace: `issued`, or the kind of the error. */
+/** Returns the response to a gate that claims this workspace: `issued` or the error kind. */
 async function ask(token: string, workspaceId: string): Promise<string> {
   const response = await fetch(`${api.url}${CREDENTIALS_PATH}`, {
     method: "POST",
@@ -146,7 +146,7 @@ test("gates wait for later policies, each in the workspace of its namespace", as
   await waitFor("the gate of prod to be ready", () => isReady(prodGate), LONG);
   const prodKey = await keyOf(prod);
   await waitFor("its key to be accepted", async () => (await prodGate.status(prodKey)) === 200, LONG);
-  // The other one has the same policy name, and waits on.
+  // The other workspace has a policy of the same name, and its gate keeps waiting.
   expect(await isReady(devGate)).toBe(false);
 
   await world.policy(dev.namespace, "orders");
@@ -159,12 +159,12 @@ test("gates wait for later policies, each in the workspace of its namespace", as
 test("pod or workspace cannot attach a gate to another workspace alone", async () => {
   const [devPod, prodPod] = [await createPod(dev.namespace), await createPod(prod.namespace)];
   const [devToken, prodToken] = [await tokenOf(devPod), await tokenOf(prodPod)];
-  // A pod of dev that is written by hand says what it likes.
+  // A manually created pod in dev may claim anything.
   expect([await ask(devToken, dev.workspaceId), await ask(devToken, prod.workspaceId)]).toEqual([
     "issued",
     "policy_not_found",
   ]);
-  // A root key of dev may send any manager's name. The gates of prod are told their workspace by the cluster and do not ask there.
+  // A root key of dev may send any manager name. The gates of prod get their workspace from the cluster.
   const apiId = (await api.data("apis.createApi", { name: "forged" }, dev.rootKey)).apiId;
   const manager = managerOfPolicy({ cluster: "main", namespace: prod.namespace, name: "orders" });
   const forged = await fetch(`${api.url}/v2/policies.setPolicy`, {
@@ -206,11 +206,11 @@ test("pods of a namespace without a workspace are rejected, and relabeling moves
   const key = await keyOf(moving);
 
   await kubectl(["label", "--overwrite", "namespace", moving.namespace, "postern.dev/workspace=prod"]);
-  // At once: the webhook reads the Namespace as it is now.
+  // Takes effect immediately, because the webhook reads the current Namespace.
   const after = await createPod(moving.namespace);
   expect(environmentOf(after).POSTERN_WORKSPACE).toBe(prod.workspaceId);
   expect(await ask(await tokenOf(after), prod.workspaceId)).toBe("policy_not_found");
-  // What is in the old workspace stays in force there (docs/decisions/0018).
+  // Objects in the old workspace stay active there (docs/decisions/0018).
   await waitFor("its key to be accepted", async () => (await gate.status(key)) === 200, LONG);
 });
 

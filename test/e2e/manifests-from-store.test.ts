@@ -7,10 +7,7 @@ import { PolicyInput } from "../../core/policies/policy.ts";
 import { conditionOf, type TestManifest } from "./operator-world.ts";
 import { openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
-/*
- * A manifest that is written from what is stored, and then applied: the operator manages the object from then on, and
- * nothing else of it has changed.
- */
+/* Applying a manifest exported from a stored object: the operator manages the object from then on without changing it. */
 
 let world: ReconcilerWorld;
 beforeAll(async () => {
@@ -26,7 +23,7 @@ async function data<P extends Procedure>(procedure: P, body: Input<P>): Promise<
 type ManagedKind = Input<"managed.getObject">["kind"];
 const managerOf = async (kind: ManagedKind, id: string) => (await data("managed.getObject", { kind, id })).manager;
 
-/** Applies the text in a Kubernetes namespace, reconciles until all is ready, and returns the manifests. */
+/** Applies the text in a Kubernetes namespace, reconciles until all objects are Ready and returns the manifests. */
 async function apply(text: string, namespace: string): Promise<TestManifest[]> {
   const manifests = parseAllDocuments(text).map((document) => {
     const manifest = document.toJS();
@@ -43,7 +40,7 @@ async function apply(text: string, namespace: string): Promise<TestManifest[]> {
 
 interface Case {
   readonly name: string;
-  /** Makes the object, and returns what to write. */
+  /** Creates the object and returns the export to apply. */
   readonly make: () => Promise<{ object: StoredObject; kind: ManagedKind; id: string; read: () => Promise<unknown> }>;
 }
 

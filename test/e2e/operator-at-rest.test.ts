@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
 import { conditionOf, openDirectoryWorld, operatorOf, statusIn, type TestManifest } from "./operator-world.ts";
 
-/* What an operator costs the api-server while nothing changes, and how soon it sees what does. */
+/* Load of an idle operator on the api-server, and its delay in detecting changes. */
 
 const POLICIES = 60;
 const WINDOW_MS = 20_000;
@@ -17,7 +17,7 @@ const policies: TestManifest[] = Array.from({ length: POLICIES }, (_, i) => ({
   spec: { api: { name: `api-${i}` }, target: { port: 80 } },
 }));
 
-/** As a sidecar of each policy would: every 5 s, with the version that is stored. */
+/** Reports as a gate of each policy does: every 5 s with the stored version. */
 async function report(): Promise<void> {
   const { db, pods } = world.server.deps;
   const { rows } = await db.query<{ id: string; workspace_id: string; version: number }>(
@@ -48,7 +48,7 @@ const statusOf = ({ kind, metadata }: TestManifest) => statusIn(operator, kind, 
 const statuses = () => policies.map((policy) => JSON.stringify(statusOf(policy)));
 const areEnforced = () => policies.every((policy) => conditionOf(statusOf(policy), "Enforced")?.status === "True");
 
-/** How many calls the api-server answered so far, by its own metrics. */
+/** Returns the number of calls served by the api-server, from its metrics. */
 async function calls(): Promise<number> {
   const text = await (await fetch(`${world.server.url}/metrics`)).text();
   const counts = [...text.matchAll(/^postern_api_requests_total\{.*\} (\d+)$/gm)].map(([, count]) => Number(count));
@@ -107,14 +107,14 @@ test("operator compares other kinds by digest lists and corrects differences", a
       return { all: of(/./), lists: of(/listDigests/) };
     };
     const from = await counts();
-    // Two resync periods: each object's turn came.
+    // Two resync periods, within which each object is due.
     await sleep(2 * resyncMs + 1_000);
     const to = await counts();
     expect(to.lists - from.lists).toBeGreaterThanOrEqual(3);
-    // One by one these would be some 600 calls. A machine that stands still for a while makes an object's look due.
+    // Separate calls would be about 600. A stalled machine may make some objects due.
     expect(to.all - to.lists - (from.all - from.lists)).toBeLessThanOrEqual(60);
 
-    // Behind the manifests' backs, with all rights.
+    // Changes the database directly.
     const { db } = second.server.deps;
     await db.query("update roles set description = 'Not as written.' where name = 'role-7'");
     await db.query("update ratelimit_overrides set max_count = 99 where identifier = 'id-8'");

@@ -13,8 +13,8 @@ import { applyCrds, conditionOf, openStore, operatorOf, type Status, type Store 
 import { gateOf, guardedPod } from "./webhook-world.ts";
 
 /*
- * Two operators in one cluster, with one store and webhooks of their own: one without a class, and one of the class blue. What each
- * touched is said by the metrics of its requests, and by the messages that its objects have.
+ * Two operators in one cluster with one api-server and separate webhooks: one without a class and one of class blue. Request metrics and
+ * object messages show which operator handled an object.
  */
 
 const CLASS = "postern.dev/controller-class";
@@ -102,7 +102,7 @@ const statusOf = async (name: string) => (await send("GET", pathOf("roles", name
 const readyOf = async (name: string) => conditionOf(await statusOf(name), "Ready");
 const untilReady = (name: string) =>
   waitFor(`${name} to be Ready`, async () => (await readyOf(name))?.status === "True", LONG);
-/** The roles that an operator has. */
+/** Returns the roles of an operator. */
 const seenBy = (operator: Operator): string[] =>
   operator
     .statuses()
@@ -115,7 +115,7 @@ test("each object belongs to the operator of its class, or to the one without", 
   await Promise.all([untilReady("ours"), untilReady("theirs")]);
   expect(seenBy(plain)).toEqual(["ours"]);
   expect(seenBy(blue)).toEqual(["theirs"]);
-  // A class without an operator: no operator touches it.
+  // No operator handles a class without an operator.
   const untouched = await send("GET", pathOf("roles", "none"));
   expect(untouched.metadata.finalizers).toBeUndefined();
   expect((await readyOf("none"))?.status).not.toBe("True");
@@ -161,7 +161,7 @@ test("guarded pod gets its policy by class, and a class without operator admits 
       metadata: labelled(name, controllerClass),
       spec: { api: { name: `${name}-api` }, target: { port: "http" }, selector: { matchLabels: { app: "orders" } } },
     });
-  // The older one, of the other class, would have the pod.
+  // The older policy has another class; without classes it would guard the pod.
   await policy("of-blue", "blue");
   await policy("of-none");
   const create = async (controllerClass: string | undefined) => {

@@ -15,8 +15,8 @@ import { conditionOf, openStore, type Status, type Store } from "./operator-worl
 import { oneWorkspace } from "./reconciler-world.ts";
 
 /*
- * How many objects are looked at in order to reconcile one, and to find out whom its change concerns: as many among 80 of each kind as
- * among 20. Time is not measured, because it would say little of 20 and of 80.
+ * Number of objects that a reconcile reads, and that the search for affected objects reads: equal for 80 and 20 objects of each kind. Times
+ * would not distinguish 20 from 80.
  */
 
 let store: Store;
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => store?.close());
 
-/** Four objects of each kind per Kubernetes namespace; each refers to those with its own number. */
+/** Four objects of each kind per Kubernetes namespace; each refers to those of its own number. */
 const SPECS: Readonly<Record<Kind, (i: number, unique: string) => object>> = {
   Role: (i, unique) => ({ name: `${unique}-r${i}`, permissions: ["a.read"] }),
   RatelimitNamespace: (i, unique) => ({ name: `${unique}-n${i}` }),
@@ -42,10 +42,10 @@ const SPECS: Readonly<Record<Kind, (i: number, unique: string) => object>> = {
     secretRef: { name: `key-${i}` },
   }),
 };
-/** What the others refer to comes first. */
+/** Referenced kinds come first. */
 const ORDER: readonly Kind[] = ["Role", "RatelimitNamespace", "RatelimitOverride", "ApiKeyPolicy", "ApiKey"];
 
-/** Adds an object to a set whenever any part of it is read. */
+/** Returns the object and adds it to a set when any part is read. */
 function noticing(object: ManifestObject, looked: Set<string>): ManifestObject {
   const id = `${object.kind} ${object.metadata.namespace}/${object.metadata.name}`;
   const read = <T>(value: T): T => {
@@ -66,7 +66,7 @@ function noticing(object: ManifestObject, looked: Set<string>): ManifestObject {
   };
 }
 
-/** A cluster in memory: the objects alone are of interest, and the store is a real one. */
+/** Returns an in-memory cluster of the objects; the api-server is real. */
 function openCluster(objects: readonly ManifestObject[], looked: Set<string>) {
   const held = new Map<string, ManifestObject>();
   const idOf = (kind: Kind, { namespace, name }: { namespace: string; name: string }) => `${kind} ${namespace}/${name}`;
@@ -113,7 +113,7 @@ function openCluster(objects: readonly ManifestObject[], looked: Set<string>) {
   return { source, start: () => source.start((one) => changes.push(one)), changes };
 }
 
-/** For each kind, how many objects its reconcile looks at, and the change that it makes. */
+/** Returns for each kind the number of objects that its reconcile reads, and the resulting change. */
 async function lookedAt(count: number): Promise<Record<string, number>> {
   const unique = `of${count}`;
   const looked = new Set<string>();

@@ -12,7 +12,7 @@ import {
   untilReason,
 } from "./operator-world.ts";
 
-/* What only a directory has: files that are broken, doubled, half saved, or changed while the operator was not running. */
+/* Cases of a directory source: invalid, duplicate or partially saved files, and changes while the operator was stopped. */
 
 let world: Awaited<ReturnType<typeof openDirectoryWorld>>;
 beforeAll(async () => {
@@ -165,9 +165,9 @@ test("manifest deleted while the operator was stopped is cleaned up at its start
       "the role to be gone",
       async () => (await world.call("permissions.getRole", { role: "left" })).status === 404,
     );
-    // The role is deleted first, then the object's finalizer is removed.
+    // The role is deleted before the finalizer is removed.
     await waitFor("its object to be gone", () => after.statuses().length === 1);
-    // An unchanged manifest is the same object as before, with the same generation.
+    // An unchanged manifest keeps its object identity and generation.
     expect(after.statuses()).toMatchObject([{ name: "stays", generation }]);
     await waitFor(
       "the other to be Ready still",
@@ -188,7 +188,7 @@ test("unreadable folder deletes nothing", async () => {
     await rename(dir, `${dir}-away`);
     await writeFile(join(`${dir}-away`, "a.yaml"), roleYaml("mounted", "b"));
     await rename(`${dir}-away`, dir);
-    // Events of the folder that was removed are lost: the slow rescan finds the change.
+    // Events of the removed folder are lost, and the slow rescan finds the change.
     await untilPermission("mounted", "b");
     expect(operator.statuses()).toHaveLength(1);
   } finally {

@@ -7,8 +7,8 @@ import { conditionOf, type TestManifest } from "./operator-world.ts";
 import { oneWorkspace, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
 /*
- * An operator of each kind that is killed at each of its writes, to the store and to the object: once before the write, and once after
- * it, before anything else. Another one goes on. The steps of an ApiKey's rotation are in api-key.test.ts.
+ * Kills an operator at each write to the API and to the object, for each kind: once before the write and once after it. Another operator
+ * continues. api-key.test.ts covers ApiKey rotation.
  */
 
 let world: ReconcilerWorld;
@@ -27,7 +27,7 @@ const aManifest = (kind: Kind, name: string, spec: Record<string, unknown>): Tes
   metadata: { name, namespace },
   spec,
 });
-/** What the others refer to. */
+/** Referenced objects. */
 const BASE = [
   aManifest("RatelimitNamespace", "base", { name: "base" }),
   aManifest("ApiKeyPolicy", "base", { api: { name: "base" }, target: { port: 80 } }),
@@ -36,17 +36,17 @@ const BASE = [
 interface Case {
   readonly kind: Kind;
   readonly spec: (name: string) => Record<string, unknown>;
-  /** Each of these, applied over the first spec; left out when nothing of it can change. */
+  /** Changes of the first spec; omitted if the kind is immutable. */
   readonly change?: Record<string, unknown>;
-  /** How many of it live in the store. */
+  /** SQL that counts its live stored objects. */
   readonly count: string;
-  /** Whether the store has what `change` says. */
+  /** SQL that returns whether `change` is stored. */
   readonly changed?: string;
-  /** By its deletion policy. */
+  /** Remaining objects by deletion policy. */
   readonly left?: number;
 }
 
-/** `$1` is the name that the object has in the store, and in its cluster. */
+/** `$1` is the name of the object in the database and in its cluster. */
 const CASES: readonly Case[] = [
   {
     kind: "Role",
@@ -76,7 +76,7 @@ const CASES: readonly Case[] = [
                  + (select count(*) from policies where name = 'test/shop/' || $1 and deleted_at is null) - 1 as count`,
     changed:
       "select count(*) from policies where name = 'test/shop/' || $1 and policy->>'mode' = 'Audit' and deleted_at is null",
-    // The API stays, and of API and policy, less one, nothing.
+    // The count is that of API and policy minus one, so the remaining API alone gives 0.
     left: 0,
   },
   {
@@ -91,7 +91,7 @@ const CASES: readonly Case[] = [
 
 class Killed extends Error {}
 
-/** An operator that dies at its nth write; `writes` says what it wrote before. */
+/** Returns an operator that crashes at its nth write; `writes` lists the earlier ones. */
 function killedAt(nth: number, when: "before" | "after"): { ctx: OperatorContext; writes: string[] } {
   const writes: string[] = [];
   const write = async <T>(name: string, go: () => Promise<T>): Promise<T> => {
@@ -136,7 +136,7 @@ const isAccepted = (one: TestManifest): boolean => {
   const found = conditionOf(status, "Accepted") ?? conditionOf(status, "Ready");
   return found?.status === "True" && status.observedGeneration === generation;
 };
-/** The next operator, as often as its queue would. */
+/** Reconciles with the next operator as often as its queue would. */
 const settle = (one: TestManifest) =>
   waitFor(`${one.kind} ${one.metadata.name} to be as written`, async () => {
     await world.reconcile(one);
@@ -155,7 +155,7 @@ async function count(text: string, name: string): Promise<number> {
 
 let made = 0;
 
-/** Kills at the first write, at the second, …, each time with another object, until one came through. Returns how many writes there are. */
+/** Crashes at the first write, the second, and so on, each time with a new object, until one completes. Returns the number of writes. */
 async function killAtEach(
   when: "before" | "after",
   { kind, spec }: Case,
@@ -199,7 +199,7 @@ describe.each(CASES)("of a $kind", (one) => {
           expect(await count(one.count, manifest.metadata.name), at).toBe(1);
         },
       });
-      // Its finalizer, the object in the store, its status.
+      // Finalizer, stored object and status.
       expect(writes).toBeGreaterThanOrEqual(3);
     },
   );

@@ -19,7 +19,7 @@ import {
   toJson,
 } from "./operator-world.ts";
 
-/* What ends amid the work: the leader, as a process of its own, and the Kubernetes API server. */
+/* Crashes during work: of the leader process and of the Kubernetes API server. */
 
 const LONG = { deadlineMs: 120_000, everyMs: 200 };
 const POLICIES = 40;
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => store?.close());
 
-/** A policy makes two things in the store, one after the other, and APIs of the store may have equal names. */
+/** A policy creates two stored objects in sequence, and API names need not be unique. */
 const policy = (name: string, namespace: string, port = 80): TestManifest => ({
   kind: "ApiKeyPolicy",
   metadata: { name, namespace },
@@ -39,7 +39,7 @@ const policy = (name: string, namespace: string, port = 80): TestManifest => ({
 });
 const policies = (namespace: string) => Array.from({ length: POLICIES }, (_, i) => policy(`p${i}`, namespace));
 
-/** One of each other kind, which says `n`. */
+/** Returns one object of each other kind with content `n`. */
 const others = (namespace: string, name: string, n: number): TestManifest[] => {
   const metadata = { name, namespace };
   return [
@@ -88,7 +88,7 @@ const isReady = ({ metadata, status }: Found): boolean =>
   status?.observedGeneration === metadata.generation &&
   status.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") === true;
 
-/** The ids of the APIs of these policies that live in the store, by the word of the store. */
+/** Returns the ids of live stored APIs of these policies. */
 async function apisOf(namespace: string): Promise<string[]> {
   const text = "select id from apis where deleted_at is null and name like $1";
   const { rows } = await store.server.deps.db.query<{ id: string }>(text, [`${namespace}-%`]);
@@ -125,7 +125,7 @@ test(
       await waitFor("the first to lead", leader.leads, LONG);
       const follower = await start();
       await applyAll(kubernetes, policies(namespace));
-      // By the store, which is asked faster than the API server.
+      // Polls the api-server, which is faster than the Kubernetes API.
       await waitFor("it to be amid its work", async () => (await apisOf(namespace)).length >= 5, {
         deadlineMs: 60_000,
         everyMs: 5,
@@ -195,7 +195,7 @@ test(
         const found = await find(kubernetes, namespace);
         expect(found.map(({ metadata }) => metadata.name)).toContain("added");
         expect(found).toHaveLength(POLICIES);
-        // The API of the deleted policy stays, as its deletionPolicy says.
+        // The API of the deleted policy stays by its deletionPolicy.
         expect(await apisOf(namespace)).toEqual(expect.arrayContaining(idsIn(found)));
         expect(await apisOf(namespace)).toHaveLength(POLICIES + 1);
         expect((await fetch(`${operator.adminUrl}/readyz`)).status).toBe(200);

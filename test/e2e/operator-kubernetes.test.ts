@@ -21,7 +21,7 @@ import {
   untilReason,
 } from "./operator-world.ts";
 
-/* What only a real Kubernetes API has: its validation, its Events and waits, its leases, and its own failures. */
+/* Properties of a real Kubernetes API: validation, Events, waits, Leases and failures. */
 
 let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
 beforeAll(async () => {
@@ -39,7 +39,7 @@ const policy = (name: string, spec: Record<string, unknown> = {}) =>
   manifest("ApiKeyPolicy", name, { api: { name: `${name}-api` }, target: { port: "http" }, ...spec });
 const kubectl = (...args: string[]): Promise<KubectlResult> =>
   world.kubernetes.kubectl(["-n", world.namespace, ...args]);
-/** A copy of the kubeconfig with that namespace in its context, which is where the operators' Lease is. */
+/** Returns a copy of the kubeconfig with that namespace, which contains the Lease of the operators. */
 const kubeconfigIn = (namespace: string): Promise<string> => kubeconfigWith(world.kubernetes, { namespace });
 
 const tryApply = (one: TestManifest) => world.kubernetes.kubectl(["apply", "-f", "-"], toJson(one));
@@ -123,7 +123,7 @@ test("object has a condition from creation on, even without an operator", async 
   const unwatched = await createTestNamespace(world.kubernetes);
   onTestFinished(unwatched.drop);
   const one = { ...policy("unseen"), metadata: { name: "unseen", namespace: unwatched.name } };
-  // As kubectl creates it: what the API server answers is what the first reader sees.
+  // Created as by kubectl: the API server's response is what the first reader gets.
   const created = await world.kubernetes.kubectl(["create", "-f", "-", "-o", "json"], toJson(one));
   expect((JSON.parse(created.stdout) as { status?: Status }).status?.conditions).toEqual([
     expect.objectContaining({ type: "Ready", status: "Unknown", reason: "Pending" }),
@@ -199,7 +199,7 @@ test("reconciling an unchanged object writes nothing", async () => {
       }),
     );
   const before = await versions();
-  // Of a resync nothing is seen but that it corrects what was changed in the store.
+  // A resync is only observable by its correction of drift.
   const { db } = world.server.deps;
   for (const description of ["first", "second"]) {
     await db.query("update roles set description = $1 where name = 'resting'", [description]);
@@ -233,12 +233,12 @@ test("permission to write statuses in one namespace cannot affect another", asyn
     metadata: { name, namespace: world.other },
     spec,
   });
-  // The victim's: a namespace of the store, with an override.
+  // The victim's stored rate limit namespace with an override.
   const theirs = manifest("RatelimitNamespace", "theirs", { name: "theirs" });
   await world.apply(theirs);
   const { namespaceId } = await untilReason(world, theirs, "Succeeded");
 
-  // A user who may write only in the other namespace, including statuses; RBAC enforces this, not the test.
+  // A user with write access, including statuses, to the other namespace only, enforced by RBAC.
   const user = "mallory";
   const as = (...args: string[]) => world.kubernetes.kubectl(["--as", user, "-n", world.other, ...args]);
   const grant = ["--verb=*", "--resource=ratelimitnamespaces.postern.dev,ratelimitnamespaces.postern.dev/status"];
@@ -259,7 +259,7 @@ test("permission to write statuses in one namespace cannot affect another", asyn
     "-p",
     forged,
   ];
-  // By the reply, because the operator writes the status again at any time.
+  // Checks the response, because the operator may rewrite the status at any time.
   expect(await as(...patch, "-o", "jsonpath={.status.namespaceId}")).toMatchObject({
     exitCode: 0,
     stdout: namespaceId,
@@ -307,7 +307,7 @@ test("unreachable API keeps Ready objects Ready, and new ones report and recover
     });
     expect(conditionOf(kept, "Ready")).toMatchObject({ status: "True", reason: "Succeeded" });
 
-    // The Kubernetes API restarts too: the watch continues from where it was.
+    // The Kubernetes API also restarts: the watch resumes from its position.
     await own.restartApiServer();
     await apply(there("newer"));
     closeAgain = await store.reopen(Number(new URL(store.server.url).port));
@@ -355,7 +355,7 @@ test("second operator takes over immediately when the active one stops", async (
     const closedAt = performance.now();
     await first.close();
     await waitFor("the second to lead", () => leads(second));
-    // The Lease is released on exit, so the other need not wait until it expires.
+    // The Lease is released at exit, so the other operator need not wait for its expiry.
     expect(performance.now() - closedAt).toBeLessThan(10_000);
   } finally {
     await first.close();
@@ -370,7 +370,7 @@ test("operator closed while opening watches ends without an unhandled error", as
   process.on("uncaughtExceptionMonitor", note);
   onTestFinished(() => void process.off("uncaughtExceptionMonitor", note));
   const kubeconfig = await kubeconfigIn(world.other);
-  // About every third ended the process, before each stream had a listener of ours.
+  // About every third attempt crashed the process before each stream had an error listener.
   for (let time = 0; time < 12; time++) {
     const operator = await operatorOf(world, { kind: "kubernetes", kubeconfig, namespaces: [world.other] });
     await operator.close();

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { applyManyObjects, POD_MEMORY_BYTES } from "../load/operator/many-objects.ts";
 
-/* Short; `npm run bench:operator` does it with more objects, and in a measured time. */
+/* A short run; `npm run bench:operator` measures more objects. */
 
 test(
   "operator with its pod memory handles many objects over few connections",

@@ -11,8 +11,8 @@ import {
 import { type PodOptions, runPod } from "./running-pods.ts";
 
 /*
- * The NetworkPolicy of an ApiKeyPolicy, on a real API server. No network plugin enforces it here: what it lets in is decided by the
- * unit tests of operator/network/.
+ * The NetworkPolicy of an ApiKeyPolicy on a real API server without a network plugin. Unit tests of operator/network/ decide what it
+ * admits.
  */
 
 let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
@@ -107,7 +107,7 @@ test("managed NetworkPolicy is created, repaired and deleted with networkPolicy 
   expect(portsOf(written)).toContainEqual({ protocol: "TCP", port: 8081, endPort: 65_535 });
   expect(portsOf(written)).not.toContainEqual(expect.objectContaining({ port: 8080 }));
 
-  // What is as it should be is not written again.
+  // A correct NetworkPolicy is not rewritten.
   await startPod("orders-2", "orders");
   const version = written.metadata.resourceVersion;
   const open = JSON.stringify({ spec: { ingress: [{}] } });
@@ -130,7 +130,7 @@ test("managed NetworkPolicy is created, repaired and deleted with networkPolicy 
     "The NetworkPolicy postern-orders was edited, and was written again.",
   ]);
 
-  // A pod in which the name means another port.
+  // Starts a pod in which the port name has another number.
   await startPod("orders-3", "orders", { gate: { guards: 3000 } });
   const both = { protocol: "TCP", port: 3001, endPort: 8079 };
   await until("both ports to be closed", async () =>
@@ -145,7 +145,7 @@ test("managed NetworkPolicy is created, repaired and deleted with networkPolicy 
   await until("it to be deleted", async () => (await networkPolicy("postern-orders")) === undefined);
   await world.apply(orders);
   await untilBypassable(orders, "False", "Succeeded");
-  // Gates run on without their policy, so the app's port stays closed: Kubernetes deletes the NetworkPolicy with the last of their pods.
+  // Gates run on without their policy, so the app port stays closed: Kubernetes deletes the NetworkPolicy with the last pod.
   await world.remove(orders);
   await untilDisconnected(world, orders);
   const left = await networkPolicy("postern-orders");
@@ -161,7 +161,7 @@ test("managed NetworkPolicy is created, repaired and deleted with networkPolicy 
   });
   expect((await networkPolicy("postern-orders")).metadata.ownerReferences).toHaveLength(1);
   await untilBypassable(orders, "False", "Succeeded");
-  // Here nothing collects what a deleted object owns, so the operator must have deleted it.
+  // This cluster has no garbage collector, so the operator must have deleted it.
   await Promise.all(running.splice(0).map((stop) => stop()));
   await untilBypassable(orders, "Unknown", "NoPods");
   await world.remove(orders);
@@ -191,7 +191,7 @@ test("NetworkPolicy of the same name with another owner is kept and reported", a
   await untilDisconnected(world, taken);
   expect(await networkPolicy("postern-taken")).toEqual(before);
 
-  // Once the name is free, it is written.
+  // The NetworkPolicy is written once the name is free.
   await world.apply(taken);
   await untilReason(world, taken, "Conflict");
   await kubectl(["delete", "networkpolicy", "postern-taken"]);
@@ -227,7 +227,7 @@ test("NetworkPolicy is not needed for Redirect, and unguarded pods are reported"
   await kubectl(["create", "-f", "-"], JSON.stringify(wide));
   const { message } = await untilBypassable(shared, "True", "ConflictingNetworkPolicy");
   expect(message).toContain("NetworkPolicy wide");
-  // Ours would open what that one closes, so it is gone.
+  // The managed NetworkPolicy would open what the other closes, so it is deleted.
   await until("ours to be deleted", async () => (await networkPolicy("postern-shared")) === undefined);
   const narrow = JSON.stringify({ spec: { ingress: [{ ports: [{ port: 19_080 }] }] } });
   await kubectl(["patch", "networkpolicy", "wide", "--type=merge", "-p", narrow]);

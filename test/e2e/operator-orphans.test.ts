@@ -7,8 +7,8 @@ import { conditionOf, type Status, type TestManifest } from "./operator-world.ts
 import { type Name, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
 /*
- * What a manifest leaves in the store when it is deleted, above all the API whose keys customers have: the manifest finds it when it
- * comes back, and no one else gets it without leave.
+ * Objects that a deleted manifest leaves in the database, mainly the API of customers' keys: the returning manifest finds them, and no
+ * other gets them without permission.
  */
 
 let world: ReconcilerWorld;
@@ -36,7 +36,7 @@ async function applied(one: TestManifest, ctx?: OperatorContext): Promise<Status
   await world.work(one, ctx).catch(() => undefined);
   return world.statusIn(one);
 }
-/** Deletes the manifest, and reconciles until it is gone. */
+/** Deletes the manifest and reconciles until it is gone. */
 async function pruned(one: Name, ctx?: OperatorContext): Promise<void> {
   await world.remove(one);
   await world.work(one, ctx);
@@ -121,7 +121,7 @@ describe("what a policy left", () => {
   test("orphaned API is reserved for its namespace unless an administrator permits", async () => {
     const { apiId } = await applied(policy("wanted"));
     await pruned(policy("wanted"));
-    // With equal names it makes an API of its own.
+    // With an equal name it creates a separate API.
     const own = await applied(policy("wanted", {}, "dev"));
     expect(readyOf(own)).toMatchObject({ status: "True" });
     expect(own.apiId).not.toBe(apiId);
@@ -138,7 +138,7 @@ describe("what a policy left", () => {
     const granted = policy("taking-override", { api: { id: apiId }, adopt: "override" }, "dev");
     expect(readyOf(await world.reconcile(granted))).toMatchObject({ status: "True" });
     expect(await ownerOf("api", apiId)).toMatchObject({ manager: "test/ApiKeyPolicy/dev/taking-override" });
-    // The former owner makes another one, and leaves this alone.
+    // The former owner creates another API and leaves this one unchanged.
     expect((await applied(policy("wanted"))).apiId).not.toBe(apiId);
   });
 
@@ -152,7 +152,7 @@ describe("what a policy left", () => {
       status: "True",
     });
     expect(await ownerOf("api", apiId)).toMatchObject({ manager: "test/ApiKeyPolicy/prod/after" });
-    // Like one that it made: it stays in the store when the manifest goes.
+    // Like an API that it created, it remains when the manifest is deleted.
     await pruned(user);
     expect(await ownerOf("api", apiId)).toMatchObject({ lastManager: "test/ApiKeyPolicy/prod/after" });
   });
@@ -230,7 +230,7 @@ test("orphaned RatelimitOverride is adopted by its returning manifest", async ()
   await applied(limits);
   const first = await applied(override);
   await pruned(override);
-  // Equal, and different.
+  // An equal and a different override.
   expect((await applied(override)).overrideId).toBe(first.overrideId);
   expect(await ownerOf("override", first.overrideId)).toMatchObject({ manager: "test/RatelimitOverride/prod/acme" });
   await pruned(override);

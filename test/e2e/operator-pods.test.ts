@@ -5,8 +5,8 @@ import { conditionOf, openKubernetesWorld, type Status, type TestManifest, until
 import { type PodOptions, runPod } from "./running-pods.ts";
 
 /*
- * Whether a policy is enforced at the pods that it selects. The pods are objects of a real API server without nodes, so a test says
- * itself that they run, and reports as their gates would.
+ * Whether a policy is enforced at the pods that it selects. The pods are objects of a real API server without nodes, so the test sets their
+ * state and reports as their gates would.
  */
 
 let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
@@ -36,7 +36,7 @@ async function startPod(name: string, options: PodOptions): Promise<() => Promis
   return stop;
 }
 
-/** The gates of these pods report the version that is stored, until the test ends or what is returned is called. */
+/** Reports the stored version for the gates of these pods until the test ends or the returned function is called. */
 async function reportFrom(one: TestManifest, podNames: readonly string[], more: object = {}): Promise<() => void> {
   const { db, pods } = world.server.deps;
   const { policyId } = (await world.status(one)) ?? {};
@@ -102,7 +102,7 @@ test("running pod without a gate makes its policy not enforced until it ends", a
     "2 of the pods do not have the label postern.dev/guarded",
   );
 
-  // None of these is a pod of the policy that may serve.
+  // None of these pods is a serving pod of the policy.
   await startPod("other-app", { app: "other" });
   await startPod("pending", { app: "orders", phase: "Pending" });
   await startPod("done", { app: "orders", phase: "Succeeded" });
@@ -141,7 +141,7 @@ test("older of two policies guards a pod, and the other is Stalled", async () =>
   const older = policy("older", "shared");
   await world.apply(older);
   await untilReason(world, older, "Succeeded");
-  // Creation times have seconds, and the older one wins.
+  // Creation times have a resolution of one second, and the older policy wins.
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   const younger = policy("younger", "shared", { tier: "back" });
   await world.apply(younger);
@@ -164,7 +164,7 @@ test("report of a deleted pod does not replace a missing report, which is named"
   await startPod("depot-old", of);
   await reportFrom(depot, ["depot-old"]);
   await until(depot, "Enforced", "Succeeded");
-  // Another takes its place, and does not report; the old one's report counts as long as it is kept.
+  // Its replacement does not report; the old report counts while it is retained.
   await startPod("depot-new", of);
   await world.kubernetes.kubectl(["-n", world.namespace, "delete", "pod", "depot-old", "--grace-period=0", "--force"]);
   const waiting = await until(depot, "Enforced", "Progressing");
@@ -195,7 +195,7 @@ test.each([
     await reportFrom(one, [`${app}-1`]);
     const hang = await reportFrom(one, [`${app}-2`]);
     await until(one, "Enforced", "Succeeded");
-    // Its pod runs on, and so does the clock of the reports, of which the API forgets one after 15 s.
+    // The pod keeps running, while the API discards a report after 15 s.
     hang();
     const status = await waitFor(
       "the pod to be missed",

@@ -5,11 +5,10 @@ import { conditionOf, type Status, type TestManifest } from "./operator-world.ts
 import { labelOf, type Name, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
 /*
- * A user with every right in the namespace dev, and none in prod, tries each way in which one object can name another. They
- * can write any spec, any annotation, and also any status, although a status is not an input. Nothing of prod may change or
- * stop working.
+ * A user with all permissions in namespace dev and none in prod uses every way in which one object can name another. The user can write any
+ * spec, annotation and status, although a status is no input. Nothing of prod may change or stop working.
  *
- * Each round uses its own names; the store and the source are shared.
+ * Each round uses its own names; the api-server and the source are shared.
  */
 
 let world: ReconcilerWorld;
@@ -45,13 +44,13 @@ const manifest = (
 
 let rounds = 0;
 
-/** The objects of prod: one of each kind, with everything that could be named. */
+/** Objects of prod: one of each kind with everything that could be named. */
 interface Prod {
   readonly suffix: string;
   readonly objects: readonly TestManifest[];
-  /** The ids in prod's statuses, which the forged statuses in dev repeat. */
+  /** Ids in the statuses of prod, which the forged statuses in dev repeat. */
   readonly ids: Readonly<Record<string, unknown>>;
-  /** Everything that the store has of prod. */
+  /** Returns all stored data of prod. */
   read(): Promise<unknown>;
 }
 
@@ -99,7 +98,7 @@ async function openProd(): Promise<Prod> {
   return { suffix, objects, ids, read };
 }
 
-/** Writes a status that claims what is true only of prod: all of prod's ids, and Ready at the current generation. */
+/** Writes a status that is true only for prod: all its ids, and Ready at the current generation. */
 async function forgeStatus(one: Name, { ids }: Prod): Promise<void> {
   const object = objectOf(one);
   if (object === undefined) return;
@@ -113,7 +112,7 @@ async function forgeStatus(one: Name, { ids }: Prod): Promise<void> {
   });
 }
 
-/** Annotations that careless code might read as a statement about the object's manager. */
+/** Annotations that careless code might read as the manager of the object. */
 const forgedAnnotations = ({ objects, ids }: Prod, kind: Kind): Record<string, string> => {
   const rightful = objects.find((one) => one.kind === kind) ?? objects[0];
   const manager = `test/${kind}/prod/${rightful?.metadata.name}`;
@@ -129,9 +128,9 @@ const forgedAnnotations = ({ objects, ids }: Prod, kind: Kind): Record<string, s
 };
 
 interface Scenario {
-  /** The manifests that dev writes, in this order. Each gets every forgery. */
+  /** Manifests written by dev, in order. Each gets every forgery. */
   readonly dev: (prod: Prod) => readonly TestManifest[];
-  /** The reason in the last one's status; undefined when it correctly gets what is dev's own. */
+  /** Reason in the last status; `undefined` if dev correctly gets its own object. */
   readonly reason: "NotAllowed" | "Conflict" | "DependencyNotReady" | undefined;
 }
 
@@ -144,7 +143,7 @@ const devKey = (name: string, spec: Record<string, unknown>) =>
 const devPolicy = (name: string, spec: Record<string, unknown>) =>
   manifest("ApiKeyPolicy", "dev", name, { target: { port: 80 }, deletionPolicy: "Delete", ...spec });
 
-/** Every field of a spec by which an object names something outside of itself. */
+/** Every spec field that names another object. */
 const REFERENCES: Readonly<Record<string, Readonly<Record<string, Scenario>>>> = {
   "RatelimitOverride namespaceRef.name": {
     "its own namespace, which passes itself off as prod's": {
@@ -257,14 +256,14 @@ const REFERENCES: Readonly<Record<string, Readonly<Record<string, Scenario>>>> =
   },
 };
 
-/** Texts of a spec that name nothing outside of the object. */
+/** Spec texts that name nothing outside the object. */
 const PLAIN: ReadonlySet<string> = new Set([
   ...["Role description", "ApiKey owner", "ApiKey name", "ApiKey permissions[]", "ApiKey expires"],
   ...["ApiKey ratelimits[].name", "ApiKey ratelimits[].duration", "ApiKey rotation.every", "ApiKey rotation.overlap"],
-  // In the namespace of the object, where a Secret of another is never touched: api-key.test.ts. Roles are shared by name.
+  // Names in the namespace of the object; api-key.test.ts tests that foreign Secrets are left alone. Role names are shared.
   ...["ApiKey secretRef.name", "ApiKey secretRef.key", "ApiKey roles[]"],
   ...["RatelimitOverride duration", "RatelimitNamespace allowedNamespaces[]", "ApiKeyPolicy allowedNamespaces[]"],
-  // Pods are searched only in the policy's own namespace.
+  // Pods are searched only in the namespace of the policy.
   ...["ApiKeyPolicy selector.matchLabels.*", "ApiKeyPolicy target.port"],
   ...["ApiKeyPolicy credentials[].header.name", "ApiKeyPolicy credentials[].header.scheme"],
   ...["ApiKeyPolicy credentials[].query.name", "ApiKeyPolicy onStale.after", "ApiKeyPolicy onStale.denyAfter"],
@@ -284,7 +283,7 @@ interface JsonSchema {
   readonly oneOf?: readonly JsonSchema[];
 }
 
-/** The paths of all texts in a spec, such as `rules[].ratelimits[].namespace`. */
+/** Returns the paths of all texts in a spec, such as `rules[].ratelimits[].namespace`. */
 function textsOf(schema: JsonSchema, at = ""): string[] {
   const alternatives = schema.anyOf ?? schema.oneOf;
   if (alternatives !== undefined) return alternatives.flatMap((one) => textsOf(one, at));
@@ -324,7 +323,7 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
         : one,
     );
     for (const one of objects) await apply(one);
-    // Several rounds, so that what one object learns reaches the next; the forgery is repeated in each.
+    // Several rounds, so that effects on one object reach the next; the forgery is repeated in each.
     for (let round = 0; round < 3; round++) {
       for (const one of objects) {
         if (forge.status) for (const each of objects) await forgeStatus(each, prod);
@@ -347,7 +346,7 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
     const status = await reconcile(last);
     if (reason === undefined) expect(readyOf(status)).toMatchObject({ status: "True" });
     else expect(readyOf(status)).toMatchObject({ status: "False", reason });
-    // Its own ids, or none: a forged one is replaced.
+    // Its own ids or none: forged ids are replaced.
     for (const id of ["roleId", "overrideId", "policyId"]) expect(status[id]).not.toBe(prod.ids[id]);
     for (const one of prod.objects) {
       expect(readyOf(await reconcile(one)), labelOf(one)).toMatchObject({ status: "True" });

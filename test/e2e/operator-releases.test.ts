@@ -3,7 +3,7 @@ import type { ApiClient } from "../../operator/api/client.ts";
 import { conditionOf, type TestManifest } from "./operator-world.ts";
 import { oneWorkspace, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
-/* An operator of another release than the api-server and the sidecars. */
+/* An operator of another version than the api-server and the gates. */
 
 let world: ReconcilerWorld;
 beforeAll(async () => {
@@ -17,7 +17,7 @@ const policy = (name: string): TestManifest => ({
   spec: { api: { name: `${name}-api` }, target: { port: 80 } },
 });
 
-/** The API as an operator of the next release uses it: its policies contain something that this release does not know. */
+/** Returns an API client like that of the next version: its policies contain a member that this version does not know. */
 const asTheNextRelease = (change: object): ApiClient => ({
   call: (procedure, body, management) =>
     world.api.call(
@@ -47,7 +47,7 @@ test.each([
     expect(condition?.message).toContain(says);
     expect(condition?.message).toContain("upgrade the api-servers first");
   }
-  // The api-server was upgraded, or the operator rolled back: nothing is left over.
+  // After the upgrade of the api-server or the rollback of the operator no condition remains.
   await world.work(one);
   expect(conditionOf(world.statusIn(one), "Ready")).toMatchObject({ status: "True" });
 });

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitFor } from "../harness/wait.ts";
 import { openDirectoryWorld, type TestManifest, untilReason } from "./operator-world.ts";
 
-/* Postgres is restored to an older state while an operator goes on: its manifests are brought into the store again. */
+/* Postgres is restored to an older state while an operator runs, which stores its manifests again. */
 
 let world: Awaited<ReturnType<typeof openDirectoryWorld>>;
 beforeAll(async () => {
@@ -56,7 +56,7 @@ const ruleOf = async (): Promise<string | undefined> => {
   return (await world.call("policies.getPolicy", { policyId })).data.policy.rules[0].permissions;
 };
 
-/** What keys.verifyKey says of the key in the Secret of the ApiKey, which is a file here. */
+/** Returns the verification code of the key in the Secret of the ApiKey, which is a file here. */
 async function codeOfSecret(): Promise<string> {
   const key = await readFile(join(world.stateDir, "secrets/shop/client-key/key"), "utf8");
   return (await world.call("keys.verifyKey", { key })).data.code;
@@ -103,7 +103,7 @@ test("restored database gets current manifests, and orphans are listed for admin
     await waitFor("the edits to be in the store again", async () => (await stands()) === wanted, {
       deadlineMs: 30_000,
     });
-    // Its Secret had a key that the restored store does not know.
+    // The Secret had a key that the restored database does not contain.
     await waitFor("a key that works", async () => (await codeOfSecret()) === "VALID", { deadlineMs: 30_000 });
     for (const one of after) await untilReason(world, one, "Succeeded");
     expect(await permissionsOf("retired")).toEqual(["a.read"]);

@@ -25,12 +25,12 @@ import {
 } from "./operator-world.ts";
 
 /*
- * What the chart allows the operator to do (charts/postern/files/operator-rules.yaml), held against a real API server with RBAC: it is
- * enough, none of it is unused, and whatever is missing is said in readiness or in the log, by the name of the right.
+ * Compares the RBAC rules of the chart (charts/postern/files/operator-rules.yaml) with a real API server: they suffice, each is used, and a
+ * missing permission is reported by name in readiness or the log.
  */
 
 const RULES = join(import.meta.dirname, "../../charts/postern/files/operator-rules.yaml");
-/** Where the operator runs, and where the manifests are. */
+/** Namespaces of the operator and of the manifests. */
 const OWN = "postern-system";
 const SHOP = "shop";
 
@@ -46,7 +46,7 @@ interface Right {
   readonly section: Section;
   readonly group: string;
   readonly resource: string;
-  /** The only object that it is about; of all when left out. */
+  /** Name of the only object; default: all. */
   readonly name?: string | undefined;
   readonly verb: string;
 }
@@ -60,14 +60,14 @@ const listed: Right[] = SECTIONS.flatMap((section) =>
   ),
 );
 const textOf = ({ group, resource, name, verb }: Right): string => JSON.stringify([group, resource, name, verb]);
-/** What two sections give is one right of this operator, which needs both. */
+/** A permission listed in two sections is one permission here, because the operator needs both. */
 const rights = listed.filter((right, i) => listed.findIndex((one) => textOf(one) === textOf(right)) === i);
 
-/** In the namespace of the operator. */
+/** Whether the permission applies in the operator's namespace. */
 const isOwn = ({ section }: Right): boolean => section === "own" || section === "ownWebhook";
 const labelOf = ({ group, resource, verb }: Right): string => `${verb} ${resource}.${group}`;
 
-/** The names that the rules have in the place of those of a release. */
+/** Names in the rules in place of release names. */
 const WEBHOOK = {
   host: "127.0.0.1",
   port: 0,
@@ -83,7 +83,7 @@ beforeAll(async () => {
   kubernetes = await startOwnKubernetes();
   await applyCrds(kubernetes);
   for (const name of [OWN, SHOP]) await kubectl(["create", "namespace", name]);
-  // What the chart makes. Nothing is guarded here, so the API server does not call.
+  // Created by the chart. Nothing is guarded here, so the API server never calls it.
   const client = (path: string) => ({ service: { name: "webhook", namespace: OWN, path } });
   for (const one of webhookConfigurations({ name: WEBHOOK.configurationName, ownNamespace: OWN, client })) {
     await kubectl(["apply", "-f", "-"], JSON.stringify(one));
@@ -102,7 +102,7 @@ async function kubectl(args: string[], stdin?: string): Promise<string> {
   return stdout;
 }
 
-/** Lets the user do what `granted` says, and nothing else. */
+/** Grants the user exactly `granted`. */
 async function grant(user: string, granted: readonly Right[]): Promise<void> {
   const ruleOf = ({ group, resource, name, verb }: Right) => ({
     apiGroups: [group],
@@ -128,7 +128,7 @@ async function grant(user: string, granted: readonly Right[]): Promise<void> {
     bind("ClusterRole", { name: user }),
   ];
   await kubectl(["apply", "-f", "-"], JSON.stringify({ apiVersion: "v1", kind: "List", items }));
-  // The API server learns of its own rules a moment later, and a refusal in between would look like a missing right.
+  // The API server applies rules with a delay, and a denial in between would look like a missing permission.
   for (const [right, namespace] of [
     [own.at(-1), OWN],
     [wide.at(-1), SHOP],
@@ -142,11 +142,11 @@ async function grant(user: string, granted: readonly Right[]): Promise<void> {
   }
 }
 
-/** A kubeconfig that acts as the user, whose namespace is that of the operator. */
+/** Returns a kubeconfig that impersonates the user in the operator's namespace. */
 const kubeconfigOf = (user: string): Promise<string> =>
   kubeconfigWith(kubernetes, { user: { as: user }, namespace: OWN });
 
-/** A folder with the root key of the one workspace that there is, so that the operator goes by the labels of Namespaces. */
+/** Returns a folder with the root key of the only workspace, so that the operator uses Namespace labels. */
 async function rootKeysDir(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "postern-rights-keys-"));
   onTestFinished(() => rm(dir, { recursive: true }));
@@ -154,7 +154,7 @@ async function rootKeysDir(): Promise<string> {
   return dir;
 }
 
-/** So that the next operator has to make one, and to write its authority. */
+/** Deletes the certificate, so that the next operator creates one and writes its CA. */
 async function forgetCertificate(): Promise<void> {
   await kubectl([
     ...["-n", OWN, "patch", "secret", WEBHOOK.certificate.secretName],
@@ -162,7 +162,7 @@ async function forgetCertificate(): Promise<void> {
   ]);
 }
 
-/** Starts an operator without waiting until it has listed everything, which may be never. */
+/** Starts an operator without waiting for its lists, which may never complete. */
 async function startAs(user: string) {
   await forgetCertificate();
   const lines: string[] = [];
@@ -192,13 +192,13 @@ async function startAs(user: string) {
     starting,
     get,
     isReady: async () => operator !== undefined && (await get("/readyz")) === "ok\n",
-    // An API server that has just got a kind answers its first watches with 429, which come again.
+    // An API server with a new kind answers the first watches with 429, which are retried.
     warnings: () =>
       lines.filter((line) => (JSON.parse(line) as { level: number }).level >= 40 && !/TooManyRequests/.test(line)),
   };
 }
 
-/** A policy that wants no NetworkPolicy, with one that it has from before, so that the operator must delete it. */
+/** Creates a policy without a NetworkPolicy beside an earlier one, which the operator must delete. */
 async function leaveNetworkPolicy(name: string) {
   const metadata = { name, namespace: SHOP };
   const none = {
@@ -222,7 +222,7 @@ async function leaveNetworkPolicy(name: string) {
   return policy;
 }
 
-/** One object of each kind, with names of their own. */
+/** Creates one object of each kind with unique names. */
 async function applyOneOfEach(): Promise<{ isReady(): Promise<boolean>; remove(): Promise<void> }> {
   const name = `x${randomBytes(4).toString("hex")}`;
   const of = (kind: string, spec: Record<string, unknown>) => ({ kind, metadata: { name, namespace: SHOP }, spec });
@@ -244,7 +244,7 @@ async function applyOneOfEach(): Promise<{ isReady(): Promise<boolean>; remove()
       const statuses = await Promise.all(all.map(statusOf));
       return statuses.every((status) => conditionOf(status, "Ready")?.status === "True");
     },
-    // Without the operator, which may lack the right to let go of them.
+    // Removes finalizers directly, because the operator may lack permission.
     remove: async () => {
       const free = ["--type=merge", "-p", '{"metadata":{"finalizers":null}}'];
       for (const { kind, metadata } of all) {
@@ -277,7 +277,7 @@ test("chart RBAC rules suffice for the operator", async () => {
   }
 }, 180_000);
 
-/** All kinds go the same way, so a short run drops the rights of one of them. `npm run test:rights` drops each. */
+/** All kinds share code, so a short run drops the permissions of one kind. `npm run test:rights` drops each. */
 const dropped = rights.filter(
   ({ group, resource }) => process.env.ALL_RIGHTS === "1" || group !== "postern.dev" || resource.startsWith("roles"),
 );
@@ -294,7 +294,7 @@ test.each(dropped.map((right) => ({ name: labelOf(right), right })))(
     const objects = await applyOneOfEach();
     try {
       const missing = `cannot ${right.verb} resource "${right.resource}"`;
-      // Without what it reads or is elected by it does nothing at all, which must cost it its readiness.
+      // Without its reads or its election it does nothing and must be unready.
       const where = () =>
         ["list", "watch"].includes(right.verb) || isOwn(right) || right.section === "webhook"
           ? running.get("/readyz")

@@ -14,7 +14,7 @@ test("root key file rotation is followed without an operator restart", async () 
   const dir = await mkdtemp(join(tmpdir(), "postern-root-key-"));
   const manifests = join(dir, "manifests");
   await mkdir(manifests);
-  /** As kubelet mounts a Secret: each version has its folder, and one rename puts the next in its place. */
+  /** Mounts a Secret as kubelet does: each version has a folder, and a rename activates the next. */
   const mount = async (version: string, rootKey: string) => {
     await mkdir(join(dir, version));
     await writeFile(join(dir, version, "rootKey"), `${rootKey}\n`);
@@ -52,7 +52,7 @@ test("root key file rotation is followed without an operator restart", async () 
         { deadlineMs: 60_000 },
       );
     await untilSaid("first");
-    // Every key that the team had, the operator's too.
+    // Disables all keys of the team, including the operator's.
     await team.disableKeys();
     rootKey = await team.anotherKey();
     await mount("..2", rootKey);
@@ -107,7 +107,7 @@ test("rejected root key makes operator and objects unready with advice and few l
     ).join("\n");
     return text;
   };
-  // It worked before, so the objects were Ready.
+  // The key worked before, so the objects were Ready.
   await writeFile(keyFile, team.operatorKey);
   const before = await start();
   await waitFor("ready", async () => (await readyz()).startsWith("200"), { deadlineMs: 60_000 });
@@ -130,7 +130,7 @@ test("rejected root key makes operator and objects unready with advice and few l
       { deadlineMs: 60_000 },
     );
     await sleep(8_000);
-    // Of 20 objects that fail again and again.
+    // 20 objects fail repeatedly.
     expect(operator.stderr().length).toBeLessThan(8_000);
     expect(operator.stderr()).toContain("refuses the operator's root key");
     expect(operator.stderr()).not.toContain("root_of_no_workspace");

@@ -3,7 +3,10 @@ import { KUBERNETES_START_MS, type KubectlResult } from "../harness/kubernetes.t
 import { waitFor } from "../harness/wait.ts";
 import { openKubernetesWorld, resourceOf, type TestManifest, toJson, untilReason } from "./operator-world.ts";
 
-/* Several who apply one object: GitOps, a person, the operator. The Kubernetes API keeps the fields of each apart, and refuses who is not their owner. */
+/*
+ * Several field managers of one object: GitOps, a user and the operator. The Kubernetes API separates their fields and rejects changes by
+ * others.
+ */
 
 let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
 beforeAll(async () => {

@@ -17,7 +17,7 @@ import {
   untilReason,
 } from "./operator-world.ts";
 
-/* CRDs of another release than the operator: of a later one during an upgrade or after a roll-back, of an earlier one before it. */
+/* CRDs of another version than the operator: newer ones during an upgrade or after a rollback, older ones before an upgrade. */
 
 interface Schema {
   properties?: Record<string, Schema>;
@@ -62,7 +62,7 @@ const status = async ({ kind, metadata }: Pick<TestManifest, "kind" | "metadata"
   return (JSON.parse(stdout) as { status?: Status }).status ?? {};
 };
 
-/** Applies our CRDs with the schema of each changed. */
+/** Applies the CRDs with each schema changed. */
 async function applyChanged({ kubectl }: Pick<TestKubernetes, "kubectl">, change: (schema: Schema) => void) {
   for (const name of await readdir("crds")) {
     const crd = parse(await readFile(join("crds", name), "utf8")) as Crd;
@@ -106,7 +106,7 @@ test("CRD rollback removes unknown fields and the warning", async () => {
 test("operator under older CRDs writes the known status fields and is Ready", async () => {
   await applyChanged(kubernetes, (schema) => {
     const { properties = {} } = statusOf(schema);
-    // Those of the release before do not keep what they do not know.
+    // Older CRDs prune unknown fields.
     delete statusOf(schema)["x-kubernetes-preserve-unknown-fields"];
     delete properties.policyVersion;
     delete properties.roleId;
@@ -123,6 +123,6 @@ test("operator under older CRDs writes the known status fields and is Ready", as
     apiId: expect.any(String),
     dataPlane: { pods: 0, current: 0 },
   });
-  // The CRDs are upgraded: what was left out comes back with the next change.
+  // After the CRD upgrade, pruned fields return with the next change.
   await applyCrds(kubernetes);
 }, 60_000);

@@ -21,13 +21,13 @@ import { runPod } from "./running-pods.ts";
 import { openTeam, type Team } from "./teams.ts";
 
 /*
- * Users with the chart's persona roles, and those of Kubernetes itself, each in their own namespace: on a real API server that authorizes
- * them. One has objects of every kind; another in the same workspace, and one in another workspace, try every way to reach them. The
- * operator is a cluster administrator, so that nothing but its own decisions stands between the teams.
+ * Users with the chart's persona roles and those of Kubernetes, each in a separate namespace, on a real API server with authorization. One
+ * has objects of every kind; one in the same workspace and one in another try every way to reach them. The operator is a cluster
+ * administrator, so only its own decisions separate the teams.
  */
 
 const ANN = { user: "ann", namespace: "ann-shop" };
-/** Of the same workspace as ann. */
+/** In the same workspace as ann. */
 const BOB = { user: "bob", namespace: "bob-shop" };
 const CAROL = { user: "carol", namespace: "carol-shop" };
 type User = typeof ANN;
@@ -86,8 +86,8 @@ async function allowed(user: User, args: string[], stdin?: string): Promise<stri
 }
 
 /**
- * What `admin` of a namespace may; nothing here aggregates ClusterRoles, so each is bound. And more than that: statuses, which somebody may
- * have been allowed to write, and must not gain by it.
+ * Grants the permissions of `admin` in a namespace by separate bindings, because ClusterRoles are not aggregated here. Statuses are
+ * included, because a user with that permission must not gain by it.
  */
 async function grantPersonas(users: readonly User[]): Promise<void> {
   const objects = await render({ dev: { enabled: true }, operator: { clusterName: "test" } });
@@ -163,7 +163,7 @@ async function until(one: Manifest, reason: string): Promise<Status> {
   });
 }
 
-/** Ann's objects: one of each kind, with a guarded pod. */
+/** Objects of ann: one of each kind, with a guarded pod. */
 const HERS = {
   role: manifest(ANN, "Role", "editor", { name: "editor", permissions: ["orders.write"] }),
   limits: manifest(ANN, "RatelimitNamespace", "public", { name: "public" }),
@@ -181,7 +181,7 @@ const HERS = {
   }),
 };
 
-/** Everything of ann's, in the cluster and in the store, but for times and versions of the API server. */
+/** Returns everything of ann in the cluster and the database, except times and versions of the API server. */
 async function everythingOfAnn(): Promise<unknown> {
   const resources = [...KINDS.map(({ kind }) => resourceOf(kind)), "secrets", "networkpolicies", "pods"];
   const { items } = JSON.parse(await admin(["-n", ANN.namespace, "get", resources.join(","), "-o", "json"]));
@@ -255,7 +255,7 @@ describe.each([
   const own = (kind: Kind, name: string, spec: Record<string, unknown>, metadata = {}) =>
     manifest(user, kind, name, spec, metadata);
   const target = { port: 8080 };
-  /** What refers to something of another workspace finds nothing. */
+  /** References to another workspace find nothing. */
   const refused = isTogether ? "NotAllowed" : "DependencyNotReady";
 
   test("other tenant has no permission in ann's namespace or on Namespaces", async () => {
@@ -294,7 +294,7 @@ describe.each([
     key: { policyRef: { name: "orders" }, secretRef: { name: "billing-key" } },
   };
 
-  // By what the attempt is: the object, and the reason of its Ready.
+  // Attempts by name: the object and the reason of its Ready condition.
   const attempts: ReadonlyArray<{ readonly name: string; readonly make: () => Manifest; readonly reason: string }> = [
     {
       name: "a policy for ann's API",
@@ -434,7 +434,7 @@ describe.each([
       const path = [resourceOf(copy.kind), copy.metadata.name];
       await allowed(user, ["-n", user.namespace, "delete", ...path, "--wait=false"]);
     }
-    // A finalizer of another workspace holds its own object, until its owner lets go of it.
+    // A finalizer of another workspace keeps its object until its owner removes it.
     await waitFor(
       "the copies to be gone",
       async () => {
@@ -501,7 +501,7 @@ describe.each([
     const key = own("ApiKey", "billing", { ...claims.key, rotation: { overlap: "0s" } });
     await apply(user, policy);
     await apply(user, key);
-    // The pod without a gate is counted here, and the NetworkPolicy that is not this policy's is left alone.
+    // The pod without a gate counts here, and the foreign NetworkPolicy is left unchanged.
     const status = await until(policy, "Conflict");
     expect(conditionOf(status, "Bypassable")).toMatchObject({ status: "True" });
     await until(key, "SecretNotOwned");

@@ -28,8 +28,8 @@ import {
 import { openTeam, type Team } from "./teams.ts";
 
 /*
- * Two teams, each with a workspace, in one cluster with one operator. They use the same names for everything, and nothing of one
- * may change, read or block what is the other's.
+ * Two teams with one workspace each, in one cluster with one operator. They use the same names, and neither may change, read or block
+ * objects of the other.
  */
 
 let kubernetes: TestKubernetes;
@@ -39,7 +39,7 @@ let dir: string;
 let keysDir: string;
 let teamA: Team;
 let teamB: Team;
-/** Namespaces: of team A, another of team A, of team B, and one without a workspace. */
+/** Namespaces: two of team A, one of team B, and one without a workspace. */
 let ns: { readonly a: string; readonly a2: string; readonly b: string; readonly none: string };
 
 beforeAll(async () => {
@@ -120,7 +120,7 @@ const manifest = (kind: Kind, namespace: string, name: string, spec: Record<stri
 const role = (namespace: string, name: string, spec: Record<string, unknown> = {}) =>
   manifest("Role", namespace, name, { name, ...spec });
 
-/** One object of each kind, with the same names in every namespace, and contents of the namespace's own. */
+/** Returns one object of each kind with equal names in every namespace and different contents. */
 const everyKind = (namespace: string, limit: number): Readonly<Record<Kind, TestManifest>> => ({
   ApiKey: manifest("ApiKey", namespace, "orders", {
     policyRef: { name: "orders" },
@@ -148,7 +148,7 @@ const everyKind = (namespace: string, limit: number): Readonly<Record<Kind, Test
   }),
 });
 
-/** Everything that the store has of these objects in a team's workspace. */
+/** Returns the stored data of these objects in a team's workspace. */
 async function stored(team: Team, statuses: Readonly<Record<Kind, Status>>): Promise<unknown> {
   const { roleId } = statuses.Role;
   const { namespaceId } = statuses.RatelimitNamespace;
@@ -197,7 +197,7 @@ test("equally named objects of two workspaces are independent", async () => {
     expect(theirStatuses[kind][id], kind).not.toBe(myStatuses[kind][id]);
   }
 
-  // What refers to the other team's objects, which even allow it, finds nothing.
+  // References to objects of the other team find nothing, even if those permit it.
   const far = manifest("RatelimitOverride", ns.b, "far", {
     namespaceRef: { name: "limits", namespace: ns.a },
     identifier: "far",
@@ -271,7 +271,7 @@ test("objects of a namespace that moves to another workspace stay and report it"
   await label(ns.none, "team-b");
   const status = await until(synced, "WorkspaceChanged");
   expect(conditionOf(status, "Stalled")?.message).toContain("team-a");
-  // A rival of the new workspace is not blocked by it, and new objects act in the new one.
+  // A competitor in the new workspace is not blocked, and new objects act there.
   const competitor = role(ns.b, "settled");
   await apply(competitor);
   await until(competitor, "Succeeded");
@@ -281,7 +281,7 @@ test("objects of a namespace that moves to another workspace stay and report it"
   const there = await teamA.call("permissions.getRole", { role: "settled" });
   expect(there).toMatchObject({ status: 200, data: { id: roleId } });
 
-  // Deleted now, it waits: nothing is done in a workspace that the namespace does not belong to.
+  // A deleted object waits: nothing happens in a workspace to which the namespace does not belong.
   await remove(synced);
   await until(synced, "WorkspaceChanged");
   expect(await teamA.call("permissions.getRole", { role: "settled" })).toMatchObject({ status: 200 });
@@ -303,7 +303,7 @@ test("workspace root keys are added, changed and removed without a restart", asy
   await writeFile(join(keysDir, "team-c"), teamC.operatorKey);
   await until(one, "Succeeded");
 
-  // The old key is revoked before the new one is there.
+  // The old key is revoked before the new one exists.
   await teamC.disableKeys();
   const next = await teamC.anotherKey();
   await writeFile(join(keysDir, "team-c"), next);
@@ -336,12 +336,12 @@ test("name grant restricts a name to namespaces without blocking others", async 
     await apply(squatter);
     return conditionOf(await world.status(squatter), "Ready")?.reason === "NotAllowed";
   });
-  // The rightful object is younger, and the squatter claims the same name.
+  // The rightful object is younger, and a squatter claims the same name.
   const rightful = role(ns.a, "granted.admin");
   await apply(rightful);
   await until(rightful, "Succeeded");
   await until(squatter, "NotAllowed");
-  // Without the grant the older rule holds again; what the store has stays with its owner.
+  // Without the grant the older object wins again, but stored objects stay with their owner.
   await writeFile(join(dir, "tenancy.yaml"), "");
   await until(squatter, "Conflict");
   expect(conditionOf(await world.status(rightful), "Ready")).toMatchObject({ status: "True" });

@@ -17,8 +17,8 @@ import { waitFor } from "../harness/wait.ts";
 export { resourceOf };
 
 /*
- * An api-server on its own database, with an operator on a directory or on a real Kubernetes API. The
- * same scenario runs on both, so manifests are written and read back here in one way.
+ * An api-server with its own database and an operator on a directory or on a real Kubernetes API. Both run the same scenario, so manifests
+ * are written and read back by the same code.
  */
 
 export interface TestManifest {
@@ -49,23 +49,23 @@ export interface Store {
   readonly server: ApiServer;
   readonly databaseUrl: string;
   readonly rootKey: string;
-  /** `POST /v2/<procedure>`; the answer's status and body. */
+  /** Sends `POST /v2/<procedure>` and returns status and body. */
   call(procedure: string, body: unknown, headers?: Record<string, string>): Promise<HttpResponse>;
-  /** After `server` was closed: starts another one on the same database and port. Returns the function that closes it. */
+  /** Starts another `server` on the same database and port after it was closed. Returns a function that closes it. */
   reopen(port: number): Promise<() => Promise<void>>;
-  /** Runs a statement on the store's database, for what no procedure can do, such as letting time pass. */
+  /** Runs SQL for effects that no procedure has, such as passing time. */
   sql(text: string, values: unknown[]): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface World extends Store {
-  /** The namespace of the manifests, and another one. */
+  /** Namespace of the manifests, and another one. */
   readonly namespace: string;
   readonly other: string;
   readonly operator: Operator;
   apply(manifest: TestManifest): Promise<void>;
   remove(manifest: Pick<TestManifest, "kind" | "metadata">): Promise<void>;
-  /** undefined when the object does not exist, `{}` when it has no status yet. */
+  /** Returns `undefined` if the object does not exist, and `{}` if it has no status yet. */
   status(manifest: Pick<TestManifest, "kind" | "metadata">): Promise<Status | undefined>;
 }
 
@@ -203,7 +203,7 @@ export async function openKubernetesWorld(): Promise<World & { kubernetes: TestK
   };
 }
 
-/** `role` alone means RBAC's, so the group is always named. */
+/** `role` alone is that of RBAC, so the group is always given. */
 export const toJson = (manifest: TestManifest): string => JSON.stringify({ apiVersion: API_VERSION, ...manifest });
 
 export async function applyCrds({ kubectl }: Pick<TestKubernetes, "kubectl">): Promise<void> {
@@ -216,7 +216,7 @@ export async function applyCrds({ kubectl }: Pick<TestKubernetes, "kubectl">): P
 export const conditionOf = (status: Status | undefined, type: string): Condition | undefined =>
   status?.conditions?.find((condition) => condition.type === type);
 
-/** Waits until the object's Ready condition has this reason, and returns the status at that time. */
+/** Waits until the Ready condition has this reason and returns the status. */
 export async function untilReason(
   world: Pick<World, "status">,
   manifest: Pick<TestManifest, "kind" | "metadata">,

@@ -11,7 +11,7 @@ import {
   type World,
 } from "./operator-world.ts";
 
-/* One scenario, for manifests in a directory and in a real Kubernetes API. */
+/* One scenario for manifests in a directory and in a real Kubernetes API. */
 
 describe.each([
   { name: "a directory", open: openDirectoryWorld },
@@ -59,7 +59,7 @@ describe.each([
         },
       ],
     });
-    // Objects that refer to others come first: the order must not matter.
+    // Objects that refer to others are applied first, because the order must not matter.
     for (const one of [orders, premium, shared, editor]) await world.apply(one);
     const [roleStatus, namespaceStatus, overrideStatus, policyStatus] = await Promise.all(
       [editor, shared, premium, orders].map((one) => untilReason(world, one, "Succeeded")),
@@ -170,7 +170,7 @@ describe.each([
     await world.apply(second);
     const status = await untilReason(world, second, "Conflict");
     expect(conditionOf(status, "Stalled")).toMatchObject({ status: "True" });
-    // The second one's status names the owner. If both have the same age, the name decides.
+    // The status of the second one names the owner. For equal ages the name decides.
     expect(conditionOf(status, "Stalled")?.message).toMatch(new RegExp(`Role[ /]${world.namespace}/first`));
     expect(conditionOf(await world.status(first), "Ready")).toMatchObject({ status: "True" });
     await world.remove(first);

@@ -12,7 +12,7 @@ import { waitFor } from "../harness/wait.ts";
 
 const ROOT_KEY = "root_of_the_test_of_names_0123456789";
 
-/** Runs an api-server of its own on a real Postgres and Redis. */
+/** Starts an api-server on a real Postgres and Redis. */
 async function openSystem(closers: AsyncDisposableStack) {
   const database = closers.adopt(await createTestDatabase(), (one) => one.drop());
   const redis = closers.adopt(await createTestRedis(), (one) => one.close());
@@ -58,7 +58,7 @@ test("gate waits with 503 for the named policy and serves it, also a second time
   expect(await gate.isReady()).toBe(false);
   expect(await gate.status(key)).toBe(503);
 
-  // Those of another name, manager or kind are not taken for it.
+  // Policies of another name, manager or kind do not match.
   const policy = { ...aPolicy(), apiId };
   const named = { apiId, uid: "u", generation: 1, policy };
   const manager = (name: string) => ({
@@ -78,7 +78,7 @@ test("gate waits with 503 for the named policy and serves it, also a second time
   expect(await gate.status(key)).toBe(200);
   expect(await gate.status("wrong")).toBe(401);
 
-  // Deleted and made again, as by a prune and a new apply: the gate follows the new one without a restart.
+  // Deletes and recreates the policy: the gate follows the new one without a restart.
   await ask("policies.deletePolicy", { policyId }, manager("orders"));
   const { apiId: next = "" } = await ask("apis.createApi", { name: "next" });
   const again = { ...named, apiId: next, uid: "v", policy: { ...policy, apiId: next }, name: "main/shop/orders" };

@@ -6,8 +6,8 @@ import { conditionOf, type Status, type TestManifest } from "./operator-world.ts
 import { oneWorkspace, openReconcilerWorld, type ReconcilerWorld } from "./reconciler-world.ts";
 
 /*
- * A policy in force is changed, and the change cannot be set. Then its conditions are of the new generation, and say of it what is true:
- * it is not enforced, and which former one is.
+ * An active policy gets a change that cannot be stored. Its conditions belong to the new generation and report that it is not enforced, and
+ * which former one is.
  */
 
 let world: ReconcilerWorld;
@@ -23,7 +23,7 @@ const policy = (name: string, more: Record<string, unknown> = {}): TestManifest 
 });
 const CHANGE = { mode: "Audit" };
 
-/** A policy of which one gate enforces the first generation. */
+/** Returns a policy whose first generation is enforced by one gate. */
 async function active(name: string): Promise<Status> {
   await world.apply(policy(name));
   const { policyId, policyVersion, workspaceId } = await world.reconcile(policy(name));
@@ -34,7 +34,7 @@ async function active(name: string): Promise<Status> {
   return status;
 }
 
-/** Reconciles the policy with another context; a throw, which an operator would retry, is part of the case. */
+/** Reconciles the policy with another context; a thrown error, which an operator would retry, is part of the case. */
 async function lookedAt(name: string, ctx: Partial<OperatorContext>): Promise<Status> {
   await world.work(policy(name), { ...world.ctx, ...ctx }).catch(() => undefined);
   return world.statusIn(policy(name));
@@ -65,7 +65,7 @@ test("invalid spec reports the previous generation with its version", async () =
 test("change rejected by the API is neither accepted nor enforced", async () => {
   await active("refused");
   await world.apply(policy("refused", CHANGE));
-  // Between the look and the write another cluster's operator takes the policy.
+  // Between read and write, the operator of another cluster takes the policy.
   const api: ApiClient = {
     ...world.api,
     call: async (...call: Parameters<ApiClient["call"]>) => {

@@ -19,8 +19,8 @@ import { waitFor } from "../harness/wait.ts";
 import { openStore, type Status, type Store, type TestManifest } from "./operator-world.ts";
 
 /*
- * A real store, a real directory of manifests, and the reconcilers without an operator around them: a test decides when which object
- * is reconciled, and what others write in between.
+ * A real api-server, a real manifest directory and the reconcilers without an operator: the test decides when each object is reconciled and
+ * what others write in between.
  */
 
 export type Name = Pick<TestManifest, "kind" | "metadata">;
@@ -36,9 +36,9 @@ export interface ReconcilerWorld {
   /** Writes the manifest and waits until the source has it. */
   apply(one: TestManifest): Promise<void>;
   remove(one: Name): Promise<void>;
-  /** Reconciles once; throws what the reconciler throws. */
+  /** Reconciles once; rethrows errors of the reconciler. */
   work(one: Name, ctx?: OperatorContext): Promise<WorkResult>;
-  /** Reconciles once and returns the status afterwards. A throw, which an operator would retry later, counts as not done. */
+  /** Reconciles once and returns the status. A thrown error, which an operator would retry, counts as not done. */
   reconcile(one: Name): Promise<Status>;
   close(): Promise<void>;
 }
@@ -82,7 +82,7 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
   const work = async (one: Name, within = ctx): Promise<WorkResult> => {
     const reconciler = RECONCILERS.find(({ kind }) => kind === one.kind);
     if (reconciler === undefined) throw new Error(`no reconciler of ${one.kind}`);
-    // No poll shows here what changed since the last look.
+    // No poll runs here that would report changes since the last read.
     within.looks.forget(one.metadata);
     within.synced.forget(one.kind as Kind, one.metadata);
     return await reconciler.reconcile(one.metadata, within);

@@ -1,10 +1,10 @@
 import type { TestKubernetes } from "../harness/kubernetes.ts";
 
-/* Pods as objects of a real API server without nodes: a test says itself that they run. */
+/* Pods as objects of a real API server without nodes: the test sets their state. */
 
 export interface PodOptions {
   readonly app: string;
-  /** Container and init container of a gate that was injected for the app's port 8080; none when left out. */
+  /** Container and init container of a gate injected for app port 8080. Default: none. */
   readonly gate?: boolean | { readonly guards?: number; readonly redirects?: boolean };
   readonly phase?: string;
   readonly namespace?: string;
@@ -12,7 +12,7 @@ export interface PodOptions {
   readonly annotations?: Record<string, string>;
 }
 
-/** Makes a pod that runs. Returns what deletes it. */
+/** Creates a running pod and returns a function that deletes it. */
 export async function runPod(
   world: { readonly kubernetes: Pick<TestKubernetes, "kubectl">; readonly namespace: string },
   name: string,

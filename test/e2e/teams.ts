@@ -9,20 +9,20 @@ import type { HttpResponse, Store } from "./operator-world.ts";
 export interface Team {
   readonly name: string;
   readonly workspaceId: string;
-  /** With every permission, for `call`. */
+  /** Root key with every permission, for `call`. */
   readonly rootKey: string;
-  /** With those of the operator alone. */
+  /** Root key with the permissions of the operator. */
   readonly operatorKey: string;
   readonly administrator: Administrator;
-  /** `POST /v2/<procedure>` with a root key of the team. */
+  /** Sends `POST /v2/<procedure>` with a root key of the team. */
   call(procedure: string, body: unknown, rootKey?: string): Promise<HttpResponse>;
-  /** Another one with the permissions of the operator. */
+  /** Creates another root key with the permissions of the operator. */
   anotherKey(): Promise<string>;
-  /** Disables all root keys that the team has. */
+  /** Disables all root keys of the team. */
   disableKeys(): Promise<void>;
 }
 
-/** A workspace of the store with a root key of its own, as `postern workspace create` and `postern rootkey create` make them. */
+/** Creates a workspace with its own root key, as `postern workspace create` and `postern rootkey create` do. */
 export async function openTeam({ server }: Pick<Store, "server">, name: string): Promise<Team> {
   const administrator: Administrator = { ...server.deps, actor: { type: "cli", id: "test", name: "test" } };
   const workspace = await createWorkspace(administrator, { name, quotaPerMinute: null });

@@ -13,8 +13,8 @@ import { waitFor } from "../harness/wait.ts";
 import { applyCrds, openStore, type Store } from "./operator-world.ts";
 
 /*
- * A real Kubernetes API server that calls the webhook of real operators, and no node: pods are created and looked at, and never run.
- * It is a separate one, because webhook configurations concern the whole cluster.
+ * A separate Kubernetes API server that calls the webhook of real operators, without nodes: pods are created and inspected but never run.
+ * It is separate because webhook configurations are cluster-wide.
  */
 
 export type Cluster = Awaited<ReturnType<typeof startOwnKubernetes>>;
@@ -23,7 +23,7 @@ export type Cluster = Awaited<ReturnType<typeof startOwnKubernetes>>;
 export type AnyPod = any;
 
 export interface Created {
-  /** undefined when the API server refused it, and then `message` says why. */
+  /** `undefined` if the API server rejected it; `message` then has the reason. */
   readonly pod?: AnyPod;
   readonly message: string;
 }
@@ -32,20 +32,20 @@ export interface WebhookWorld {
   readonly cluster: Cluster;
   readonly client: OpenKubeClient;
   readonly store: Store;
-  /** Where the webhook is called. */
+  /** Port of the webhook server. */
   readonly port: number;
   startOperator(options?: {
     port?: number;
     lifetimes?: Lifetimes;
-    /** When a deleted configuration is made again. */
+    /** Delay until a deleted configuration is recreated. */
     restoreMs?: number;
-    /** A folder with a certificate, instead of one that the operator makes. */
+    /** Folder with a certificate, instead of one created by the operator. */
     certDir?: string;
     injection?: Partial<InjectionConfig>;
-    /** Those of the world's store when left out. */
+    /** Default: the api-server of this world. */
     api?: Pick<OperatorConfig, "apiUrl" | "keys">;
   }): Promise<Operator>;
-  /** Makes a namespace with these labels; returns its name. */
+  /** Creates a namespace with these labels and returns its name. */
   namespace(labels?: Record<string, string>): Promise<string>;
   policy(namespace: string, name: string, spec?: object): Promise<void>;
   create(namespace: string, pod: object, options?: { dryRun?: boolean }): Promise<Created>;
@@ -153,7 +153,7 @@ export async function openWebhookWorld(): Promise<WebhookWorld> {
   };
 }
 
-/** A pod that Pod Security `restricted` admits, guarded by its label. */
+/** Returns a pod that Pod Security `restricted` admits, guarded by its label. */
 export const guardedPod = (more: { metadata?: object; spec?: object; app?: object; labels?: object } = {}): AnyPod => ({
   apiVersion: "v1",
   kind: "Pod",
@@ -163,7 +163,7 @@ export const guardedPod = (more: { metadata?: object; spec?: object; app?: objec
     ...more.metadata,
   },
   spec: {
-    // The admission plugin that would set it is off, because no controller makes the account.
+    // The admission plugin that sets the account is disabled, because no controller creates it.
     serviceAccountName: "default",
     securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: "RuntimeDefault" } },
     containers: [

@@ -27,7 +27,7 @@ beforeAll(async () => {
 }, KUBERNETES_START_MS);
 afterAll(() => world?.close());
 
-/** A new policy, and a new configuration, are known a moment later. */
+/** A new policy and a new configuration take effect after a moment. */
 const untilInjected = (namespace: string, pod: AnyPod = guardedPod()) =>
   waitFor("a guarded pod to be injected", async () => {
     const { pod: created, message } = await world.create(namespace, pod);
@@ -56,7 +56,7 @@ describe("a guarded pod", () => {
     expect(app.lifecycle.preStop).toEqual({ sleep: { seconds: 5 } });
     expect(stored.metadata.annotations["postern.dev/policy"]).toBe("orders");
 
-    // A pod that is copied with its gate is the same again.
+    // A pod copied with its gate stays the same.
     const { resourceVersion, uid, creationTimestamp, name, ...metadata } = stored.metadata;
     const copy = await world.create(shop, { ...stored, metadata, status: undefined });
     expect(copy.pod?.spec).toEqual(stored.spec);
@@ -118,7 +118,7 @@ describe("a guarded pod", () => {
     const two = await world.namespace();
     await world.policy(two, "z-first");
     await untilInjected(two);
-    // Times of creation are whole seconds.
+    // Creation times have a resolution of one second.
     await sleep(1_100);
     await world.policy(two, "a-second");
     await waitFor("both to be known", async () => {
@@ -203,7 +203,7 @@ test("CPU limit quota rejects a gate without one, and a warning names the annota
   const hard = { "limits.cpu": "4" };
   const path = `/api/v1/namespaces/${limited}/resourcequotas`;
   await world.client.send({ method: "POST", path, body: { metadata: { name: "compute" }, spec: { hard } } });
-  // The controller manager, which is not there, would write it.
+  // Written here in place of the missing controller manager.
   const contentType = "application/merge-patch+json";
   const status = { status: { hard, used: { "limits.cpu": "0" } } };
   await world.client.send({ method: "PATCH", path: `${path}/compute/status`, contentType, body: status });
@@ -347,7 +347,7 @@ test("any pod that Kubernetes admits is also admitted with a gate", async () => 
       if ((await world.create(shop, { metadata, spec })).pod === undefined) return;
       const labels = { "postern.dev/guarded": "true" };
       const { pod, message } = await world.create(shop, { metadata: { ...metadata, labels }, spec });
-      // A policy may name a port that the pod lacks, or gives two numbers; that is said, and is no fault of the patch.
+      // A policy may name a port that the pod lacks or that has two numbers; that is reported and is no error of the patch.
       if (pod === undefined) {
         expect(message).toMatch(/no container of the pod has a TCP port of this name|means \d+ and, in the container/);
       }
@@ -396,7 +396,7 @@ describe("a webhook configuration", () => {
       const found: AnyPod = await world.client.send<KubeObject>({ method: "GET", path });
       for (const webhook of found.webhooks) delete webhook.clientConfig.caBundle;
       await world.client.send({ method: "PUT", path, body: found });
-      // It was looked at once a minute.
+      // The periodic check runs once a minute.
       await waitFor("the authority to be back", async () => (await bundle()) === before, { deadlineMs: 3_000 });
     }
   });
@@ -470,7 +470,7 @@ test("webhook certificate and CA rotation under traffic rejects no pod", async (
   let calls = 0;
   const until = Date.now() + 40_000;
   let trusted: readonly string[] = [];
-  // Until the first authority is over, and no longer trusted.
+  // Until the first CA has expired and is no longer trusted.
   const isRotated = () =>
     served.size >= 4 && authorities.size >= 2 && calls > 50 && !trusted.includes([...authorities][0] ?? "");
   while (Date.now() < until && !isRotated()) {
@@ -481,7 +481,7 @@ test("webhook certificate and CA rotation under traffic rejects no pod", async (
     served.add(data["tls.crt"] ?? "");
     trusted = splitPem(Buffer.from(data["ca.crt"] ?? "", "base64").toString());
     authorities.add(trusted[0] ?? "");
-    // The API server keeps its connections; a new one trusts what the configuration says, and nothing else.
+    // The API server keeps its connections; a new one trusts only the configured CA.
     await shake(await bundle()).catch((error: unknown) => failures.push(String(error)));
     await sleep(100);
   }
@@ -520,7 +520,7 @@ test("externally issued webhook certificates are followed, and mismatched pairs 
     );
   await mount(dir, second);
   await untilServed(second);
-  // The key of another certificate, as when files are copied one after the other.
+  // The key belongs to another certificate, as when files are copied separately.
   await mount(dir, { ...third, key: second.key });
   await waitFor("calls in the meantime", () => calls > 20);
   expect(await servedFingerprint()).toBe(new X509Certificate(second.cert).fingerprint256);
@@ -531,7 +531,7 @@ test("externally issued webhook certificates are followed, and mismatched pairs 
   expect(failures).toEqual([]);
 }, 90_000);
 
-/** As kubelet puts a Secret into a pod: all files change at once, by a link to another folder. */
+/** Mounts a Secret as kubelet does: all files change together by a symbolic link. */
 async function mount(dir: string, { cert, key }: { cert: string; key: string }): Promise<void> {
   const version = `..${randomBytes(4).toString("hex")}`;
   await mkdir(join(dir, version));
@@ -541,7 +541,7 @@ async function mount(dir: string, { cert, key }: { cert: string; key: string }):
   for (const name of ["tls.crt", "tls.key"]) await symlink(`..data/${name}`, join(dir, name)).catch(() => undefined);
 }
 
-/** Makes the API server trust these authorities, as the installer of such a certificate does. */
+/** Makes the API server trust these CAs, as the installer of such a certificate does. */
 async function trust(authorities: string): Promise<void> {
   const caBundle = Buffer.from(authorities).toString("base64");
   for (const kind of ["mutating", "validating"]) {
@@ -562,7 +562,7 @@ async function servedFingerprint(): Promise<string> {
   }
 }
 
-/** As the API server has it. */
+/** Returns the caBundle stored in the API server. */
 async function bundle(): Promise<string> {
   const path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/postern";
   const { webhooks } = await world.client.send<{ webhooks: { clientConfig: { caBundle: string } }[] }>({

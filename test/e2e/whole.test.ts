@@ -14,8 +14,8 @@ import { createTestRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /*
- * The whole system except the pod: the committed CRDs and four manifests are applied by kubectl, and api-server, operator,
- * sidecar and app run as separate processes, as in a cluster.
+ * The complete system except the pod: kubectl applies the committed CRDs and four manifests, and api-server, operator, gate and app run as
+ * separate processes, as in a cluster.
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -70,7 +70,7 @@ interface Limits {
   writes: number;
 }
 
-/** The quickstart's four kinds, in the test's namespace. */
+/** The four kinds of the quickstart in the test namespace. */
 const manifests = ({ writes }: Limits) => `
 apiVersion: postern.dev/v1alpha1
 kind: Role
@@ -217,7 +217,7 @@ describe("from manifests to a protected app", () => {
     expect((await call("ratelimit.getNamespace", { namespace: "public-api" })).status).toBe(404);
     expect((await call("policies.listPolicies", {})).body.data).toEqual([]);
     expect((await call("keys.verifyKey", { key })).body.data).toMatchObject({ valid: true, code: "VALID" });
-    // The API has no manager any more, so it can be changed.
+    // The API is unmanaged now, so it can be changed.
     expect((await call("apis.updateApi", { apiId: status?.apiId, name: "orphan" })).status).toBe(200);
   });
 

@@ -8,7 +8,7 @@ import { BODY_BYTES_MAX } from "../../api-server/plugins/read-body.ts";
 const VALUES_MAX = 250_000;
 /** The value with the most memory per byte: it reserves space for 30 other members. */
 const EXPENSIVE = '{"30":0}';
-/** Maximum size of `meta` in bytes. */
+/** Maximum size of `meta` in bytes and in values. */
 const META_BYTES_MAX = 1_048_576;
 const META_VALUES_MAX = 10_000;
 
@@ -75,7 +75,7 @@ function largestMeta(): object {
   return { expensive, long: "x".repeat(META_BYTES_MAX - 50_000) };
 }
 
-/** Whether a schema has free members with a limit. */
+/** Whether a schema is `meta`: arbitrary members up to a maximum. */
 const isMeta = ({ properties, maxProperties }: Schema): boolean =>
   properties === undefined && maxProperties !== undefined;
 

@@ -11,7 +11,7 @@ export interface Service {
 }
 
 const PROBE_EVERY_MS = 100;
-/** Default probe timeout of kubelet; below, its default failure threshold. */
+/** Kubelet defaults: probe timeout in ms and failure threshold. */
 const PROBE_MS_MAX = 1_000;
 const FAILURES_MAX = 3;
 

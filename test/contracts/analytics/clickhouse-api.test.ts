@@ -6,7 +6,7 @@ import { createTestClickhouse } from "../../harness/clickhouse.ts";
 import { createTestDatabase } from "../../harness/postgres.ts";
 import { waitFor } from "../../harness/wait.ts";
 
-/* An api-server whose usage events are in ClickHouse, from the request to the answer of a query. */
+/* An api-server with usage events in ClickHouse, from the request to the query result. */
 
 async function startWith(analyticsUrl: string): Promise<{ api: ApiServer; call: Call }> {
   const database = await createTestDatabase();
@@ -33,7 +33,7 @@ async function startWith(analyticsUrl: string): Promise<{ api: ApiServer; call: 
 
 type Call = (procedure: string, body: object) => Promise<{ status: number; data: Record<string, never> & unknown[] }>;
 
-/** Returns the id of the API. */
+/** Verifies a key three times and returns the id of its API. */
 async function verifyThrice(call: Call): Promise<string> {
   const { data: made } = await call("apis.createApi", { name: "payments" });
   const { data: key } = await call("keys.createKey", { apiId: made.apiId });

@@ -20,9 +20,7 @@ import { aScenario } from "./deliveries.ts";
 import { plainCounts } from "./plain-count.ts";
 import { clickhouseCounts, NOW_MS } from "./stores.ts";
 
-/*
- * What can go wrong between an ingester and ClickHouse. Whatever it is, a portion that is delivered until it is stored is counted once.
- */
+/* Failures between an ingester and ClickHouse. In each case, a batch that is delivered until it is stored is counted once. */
 
 let database: TestDatabase;
 let clickhouse: TestClickhouse;
@@ -109,9 +107,9 @@ test("partial ClickHouse insert is completed by redelivery", async () => {
     await client.command({ query: `alter table ${table} drop constraint broken` });
   }
   await expect(expectCounts(workspaceId, [...first, ...second])).rejects.toThrow();
-  // What is written beside the events may have changed since.
+  // Data written beside the events may have changed since.
   await keepVerifications(workspaceId, 50);
-  // A portion that shares events with the half-stored one, and comes before it.
+  // A batch that shares events with the partially stored one and precedes it.
   const third = [...second.slice(10, 20), ...someEvents(workspaceId, 5)];
   await ingest(workspaceId, third);
   await ingest(workspaceId, second);
@@ -129,7 +127,7 @@ test("ClickHouse writer that hangs while another takes over adds nothing on resu
   });
   await sleeper.maintain();
   const held = someEvents(workspaceId);
-  // The writer has sent some of the events a second time, in another entry of the stream.
+  // The writer has sent some of the events again in another stream entry.
   const repeated = [...held.slice(0, 20), ...someEvents(workspaceId, 10)];
   let wake: () => void = () => undefined;
   let sleeps = false;
@@ -143,7 +141,7 @@ test("ClickHouse writer that hangs while another takes over adds nothing on resu
   const sleeping = sleeper.ingest(batchOf(workspaceId, held), NOW_MS);
   const slept = expect(sleeping).rejects.toThrow();
   await waitFor("it to stand before its insert", () => sleeps);
-  // It has lost the lock by now, or soon.
+  // The lock is lost now or soon.
   await waitFor("the heir's turn", () =>
     heir.ingest(batchOf(workspaceId, repeated), NOW_MS).then(
       () => true,
@@ -220,7 +218,7 @@ test("ClickHouse database replaced by an empty one gets tables and failed events
 test("ClickHouse rows beyond the workspace retention are dropped, raw rows and buckets separately", async () => {
   const [plain, longer] = [await aWorkspace(), await aWorkspace()];
   await keepVerifications(longer, 400);
-  // Stored in time, 40 days ago by the machine's clock.
+  // The events were stored in time, 40 days ago by the system clock.
   const thenMs = Date.now() - 40 * 86_400_000;
   for (const workspaceId of [plain, longer]) {
     const events = [anEvent({ workspaceId, timeMs: thenMs }), aRatelimit(workspaceId, thenMs)];

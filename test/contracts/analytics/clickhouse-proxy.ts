@@ -3,22 +3,22 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 
-/** What happens to the inserts that pass. */
+/** What happens to forwarded inserts. */
 export interface InsertFate {
-  /** Resolves when the insert may go on to ClickHouse. */
+  /** Resolves when the insert may continue to ClickHouse. */
   readonly before?: () => Promise<void>;
-  /** The insert runs, and its answer does not arrive. */
+  /** Whether the insert runs but its response is lost. */
   readonly loseAnswer?: boolean;
 }
 
 export interface ClickhouseProxy {
   readonly url: string;
-  /** Decides about the next inserts; all pass until it is called. */
+  /** Decides about later inserts; all pass until the first call. */
   decide(fate: (nth: number) => InsertFate): void;
   close(): Promise<void>;
 }
 
-/** Stands between a store and ClickHouse, as a network does. */
+/** Starts an HTTP proxy between an analytics store and ClickHouse. */
 export async function startClickhouseProxy(target: string): Promise<ClickhouseProxy> {
   let fateOf: (nth: number) => InsertFate = () => ({});
   let inserts = 0;

@@ -16,7 +16,7 @@ import { anEvent } from "../edge/an-event.ts";
 import { aName } from "../edge/edges.ts";
 import { NOW_MS } from "./stores.ts";
 
-/* The bounds of a query on ClickHouse: whose rows it sees, what it may take, and what its caller learns of a failure. */
+/* Limits of a query on ClickHouse: its visible rows, its resources and its error messages. */
 
 const LIMITS: QueryLimits = { rowsMax: 1_000, timeoutMs: 10_000, memoryBytesMax: 1e9, answerBytesMax: 4e6 };
 const [mine, theirs] = [aName("ws"), aName("ws")];

@@ -13,8 +13,8 @@ import { plainCounts } from "./plain-count.ts";
 import { clickhouseCounts, NOW_MS } from "./stores.ts";
 
 /*
- * `--analytics-cluster`: the tables with Replicated engines, on one replica with a Keeper in its process. What two replicas do is told in
- * docs/decisions/0017; here is no queue of statements ON CLUSTER, and no second server.
+ * `--analytics-cluster`: tables with Replicated engines on one replica with Keeper in its process. docs/decisions/0017 describes two
+ * replicas; this test has no ON CLUSTER queue and no second server.
  */
 
 let database: TestDatabase;

@@ -18,8 +18,8 @@ import { anEvent } from "../edge/an-event.ts";
 import { NOW_MS } from "./stores.ts";
 
 /*
- * The users of docs/administration.md, with the rights and the profile that its statements give them, and no others. The engine has one user, so it is
- * started again as each of them; it checks rights as a server does.
+ * The users of docs/administration.md with exactly the documented grants and profile. The engine has one user, so it is restarted as each;
+ * it checks permissions as a server does.
  */
 
 const SQL = /```sql\n(CREATE DATABASE[\s\S]*?)```/.exec(
@@ -45,7 +45,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** What the document gives a user, for the database of this test. */
+/** Returns the documented grants of a user for the database of this test. */
 function rightsOf(user: string): EngineRights {
   const granted = [...(SQL ?? "").matchAll(/^GRANT (.*) TO (\w+);$/gm)].filter(([, , to]) => to === user);
   const grants = granted.map(([, grant = ""]) => grant.replace("postern.*", `${name}.*`));
@@ -103,7 +103,7 @@ test("ClickHouse writer can create tables and store events in its database only"
       expect(await store.ingest(events(workspaceId), NOW_MS)).toMatchObject({ stored: 1 });
     }
     expect(await store.trouble()).toBeUndefined();
-    // Without a reader, it answers queries as well.
+    // Without a reader, the writer also runs queries.
     const query = aQuery("SELECT key_id FROM key_verifications_per_day_v1");
     expect((await store.query(query, { scope, limits })).rowsJson).toBe('[{"key_id":"key_ws_1"}]');
   });

@@ -6,7 +6,7 @@ import { anEvent } from "../edge/an-event.ts";
 import { aName } from "../edge/edges.ts";
 import { NOW_MS, type OpenedStore, STORES } from "./stores.ts";
 
-/* The counts of callers that write no SQL: the same events in both stores, the same rows in the same order. */
+/* Usage counts of callers without SQL: the same events in both databases give the same rows in the same order. */
 
 const HOUR_MS = 3_600_000;
 const workspaceId = aName("ws");

@@ -6,9 +6,7 @@ import { sliceStart } from "../../../api-server/domain/analytics/slices.ts";
 import { Code } from "../../../core/verification/codes.ts";
 import type { TakenEvents, VerificationEvent } from "../../../edge/events/contract.ts";
 
-/*
- * Counts of verifications, as every analytics store must give them: compared with a plain count over the same events, for random questions.
- */
+/* Usage counts that every analytics store must return, compared with a plain count over the same events for random questions. */
 
 export interface OpenedStore {
   readonly store: Pick<AnalyticsStore, "ingest" | "rollUp" | "maintain" | "countVerifications">;
@@ -17,9 +15,9 @@ export interface OpenedStore {
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Over the end of a leap year's February, so that days, months and their edges differ. */
+/** A range that includes the end of February in a leap year, so that days, months and their boundaries differ. */
 const FIRST_DAY_MS = Date.UTC(2040, 1, 24);
-/** Less than the default retention. */
+/** Shorter than the default retention. */
 const DAYS = 12;
 const EVENTS = 4_000;
 const WORKSPACES = ["ws_b", "ws_a"];
@@ -45,9 +43,7 @@ export function describeCounts(name: string, open: (options: { nowMs: () => numb
           expect(stored).toBe(ofDay.length);
         }
       }
-      while (await opened.store.rollUp()) {
-        // The next batch.
-      }
+      while (await opened.store.rollUp()) {}
     });
     afterAll(() => opened?.close());
 
@@ -76,7 +72,7 @@ export function describeCounts(name: string, open: (options: { nowMs: () => numb
   });
 }
 
-/** The events of a portion, as a source delivers them. */
+/** Returns the events of a batch as delivered by a source. */
 export const takenOf = (workspaceId: string, events: readonly VerificationEvent[]): TakenEvents => ({
   workspaceId,
   batchId: `portion of ${events[0]?.id}`,
@@ -84,7 +80,7 @@ export const takenOf = (workspaceId: string, events: readonly VerificationEvent[
   [Symbol.iterator]: () => events[Symbol.iterator](),
 });
 
-/** Names that sort differently by code unit, by byte and without case; the second identity has an externalId of two words. */
+/** Names that sort differently by code unit, by byte and case-insensitively; the second identity has an externalId of two words. */
 const KEY_SPACES = ["ks_Z", "ks_a", "ks_b"];
 const KEYS = ["key_Zz", "key_aa", "key_aB", "key_ab", "key_1"];
 const IDENTITIES = [
@@ -95,7 +91,7 @@ const IDENTITIES = [
 const TAGS = ["a", "B", "ä", "\u{1f511}", "\uffee", "plan=pro, yes"];
 const OUTCOMES = [...Code.options, "A_CODE_OF_A_LATER_RELEASE"];
 
-/** Deterministic: the same numbers in each run. */
+/** Returns a deterministic random generator. */
 function numbers(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -110,7 +106,7 @@ function someEvents(): VerificationEvent[] {
   return Array.from({ length: EVENTS }, (_, index) => {
     const workspaceId = pick(WORKSPACES);
     const identity = pick(IDENTITIES);
-    // Often at the very edge of an hour.
+    // Often at the boundary of an hour.
     const timeMs = FIRST_DAY_MS + draw(DAYS * 24) * HOUR_MS + pick([0, HOUR_MS - 1, draw(HOUR_MS)]);
     return {
       type: "verification",
@@ -175,7 +171,7 @@ const anyQuestion: fc.Arbitrary<CountQuestion> = fc
     order: question.slice === undefined && order.by === "time" ? { ...order, by: "total" } : order,
   }));
 
-/** What `question` asks, read off the events one by one. */
+/** Computes the counts for `question` from the events one at a time. */
 function countPlainly(events: readonly VerificationEvent[], question: CountQuestion): UsageCount[] {
   const { slice, by, order, rowsMax } = question;
   const rows = new Map<string, UsageCount>();
@@ -223,7 +219,7 @@ function isAskedFor(
   );
 }
 
-/** In the order of the question's targets, each by its bytes. */
+/** Compares rows by the targets of the question in byte order. */
 function byTargets(a: UsageCount, b: UsageCount, by: readonly Target[]): number {
   for (const target of by) {
     const [one, other] = [a, b].map((row) =>
@@ -254,5 +250,5 @@ const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a),
 const NO_CODES = Object.fromEntries(Code.options.map((code) => [code, 0])) as Record<Code, number>;
 const isCode = (outcome: string): outcome is Code => Code.safeParse(outcome).success;
 
-/** Without members that are undefined, so that rows compare by what they say. */
+/** Removes undefined members, so that rows compare by content. */
 const plain = (row: UsageCount): unknown => JSON.parse(JSON.stringify(row));

@@ -3,22 +3,22 @@ import type { UsageEvent } from "../../../edge/events/contract.ts";
 import { NOW_MS } from "./stores.ts";
 
 /*
- * What can happen to events on their way into a store. Portions are fixed, as the stream hands them over: what was not acknowledged is
- * delivered again as it was. Within and between portions events are shuffled and repeated.
+ * Possible deliveries of events to an analytics store. Batches are fixed, as in the stream: an unacknowledged batch is delivered again
+ * unchanged. Events are shuffled and repeated within and between batches.
  */
 
-/** How one delivery of a portion ends. Only after `stored` it is not delivered again. */
+/** Result of a batch delivery. Only `stored` ends its redelivery. */
 export type Delivery = "stored" | "diedBefore" | "diedAfter";
 
 export interface Scenario {
   readonly portions: readonly (readonly UsageEvent[])[];
-  /** The deliveries, in the order in which they happen; the last one of each portion is `stored`. */
+  /** Deliveries in order; the last one of each batch is `stored`. */
   readonly deliveries: readonly { readonly batch: number; readonly ends: Delivery }[];
 }
 
 const HOUR_MS = 3_600_000;
 
-/** Mostly of now; some cross the ends of a minute, hour, day and month, some come nearly a day late. */
+/** Mostly the current time; some times cross a minute, hour, day or month, and some are nearly a day late. */
 const aTime = fc.oneof(
   { weight: 5, arbitrary: fc.integer({ min: NOW_MS - 120_000, max: NOW_MS }) },
   { weight: 2, arbitrary: fc.integer({ min: NOW_MS, max: NOW_MS + HOUR_MS - 1 }) },
@@ -55,13 +55,13 @@ const aRatelimit = fc.record({
   cost: fc.integer({ min: 0, max: 3 }),
 });
 
-/** Ids and the workspace are left for `scenarioOf`. */
+/** `scenarioOf` adds ids and the workspace. */
 const anEvent = fc.oneof({ weight: 3, arbitrary: aVerification }, { weight: 1, arbitrary: aRatelimit });
 
 export const aScenario: fc.Arbitrary<(workspaceId: string) => Scenario> = fc
   .record({
     events: fc.array(anEvent, { minLength: 20, maxLength: 120 }),
-    /** Which events are sent again, by index; the second time in another portion, or in the same. */
+    /** Indexes of events that are sent again, in another batch or in the same. */
     again: fc.array(fc.nat(119), { maxLength: 40 }),
     batchSizes: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 12 }),
     shuffle: fc.array(fc.nat(), { minLength: 200, maxLength: 200 }),
@@ -69,7 +69,7 @@ export const aScenario: fc.Arbitrary<(workspaceId: string) => Scenario> = fc
       fc.record({
         batch: fc.nat(11),
         ends: fc.constantFrom<Delivery>("diedBefore", "diedAfter"),
-        /** How many other deliveries come before the next one. */
+        /** Number of other deliveries before the redelivery. */
         laterBy: fc.nat(4),
       }),
       { maxLength: 10 },
@@ -100,7 +100,7 @@ export const aScenario: fc.Arbitrary<(workspaceId: string) => Scenario> = fc
       const final = deliveries.findIndex(
         (delivery) => delivery.batch === batch % portions.length && delivery.ends === "stored",
       );
-      // This delivery ends badly, and the portion comes back after some others.
+      // This delivery fails, and the batch is redelivered after some others.
       deliveries.splice(final, 1, { batch: batch % portions.length, ends });
       deliveries.splice(final + 1 + laterBy, 0, { batch: batch % portions.length, ends: "stored" });
     }

@@ -109,7 +109,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     expect(await ingest(mine, of(mine))).toMatchObject({ stored: 20 });
     expect(await ingest(theirs, of(theirs))).toMatchObject({ stored: 20 });
     expect(await ingest(mine, of(mine))).toMatchObject({ stored: 0 });
-    // An id that looks like one of the other workspace, as it is stored.
+    // An id that looks like a stored id of the other workspace.
     const disguised = anEvent({ workspaceId: mine, id: `${theirs}/ev_1`, timeMs: NOW_MS });
     expect(await ingest(mine, [disguised])).toMatchObject({ stored: 1 });
     await expectCounts(mine, [...of(mine), disguised]);

@@ -7,18 +7,16 @@ import { KINDS, type Kind, openServed, type Served } from "../../analytics/serve
 import { waitFor } from "../../harness/wait.ts";
 import { anEvent } from "../edge/an-event.ts";
 
-/*
- * A query whose caller closes the connection is given up: the store ends it, its place is free, and it is charged for what it ran.
- */
+/* A query whose client disconnects is canceled: the database aborts it, its slot is released, and its runtime is charged. */
 
 const NOW_MS = Date.UTC(2042, 4, 31, 12);
 const RAW = "key_verifications_v1";
-/** Runs for far longer than any limit. */
+/** Runs far longer than any limit. */
 const ENDLESS = `SELECT count() AS endless FROM ${RAW} AS t0 ${Array.from({ length: 9 }, (_, at) => `CROSS JOIN ${RAW} AS t${at + 1}`).join(" ")}`;
-/** Runs for a second or so. */
+/** Runs for about a second. */
 const SLOW = `SELECT count() AS n FROM ${RAW} AS t0 CROSS JOIN ${RAW} AS t1 CROSS JOIN ${RAW} AS t2 CROSS JOIN (SELECT request_id FROM ${RAW} LIMIT 5) AS t3 WHERE concat(t0.request_id, t3.request_id, t1.key_id) != t2.request_id`;
 const QUICK = `SELECT count() AS n FROM ${RAW}`;
-/** More than a workspace's queries that run at once on either store, so that some wait. */
+/** More queries than a workspace may run concurrently on either database, so that some wait. */
 const QUERIES = 6;
 
 let served: Served;
@@ -32,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => served?.close());
 
-/** 60 events, in both stores. */
+/** Stores 60 events in both databases. */
 async function store(workspaceId: string): Promise<void> {
   const events = Array.from({ length: 60 }, (_, at) =>
     anEvent({ workspaceId, timeMs: NOW_MS - at, requestId: `req_${at}` }),
@@ -43,7 +41,7 @@ async function store(workspaceId: string): Promise<void> {
   }
 }
 
-/** How many queries of callers the store works on. */
+/** Returns the number of callers' queries that run in the database. */
 const RUNNING: Readonly<Record<Kind, () => Promise<number>>> = {
   postgres: async () => {
     const { rows } = await served.db.query<{ n: number }>(
@@ -83,7 +81,7 @@ describe.each(KINDS)("on %s", (kind) => {
     await askAndLeave(kind, rootKey, QUERIES);
     const leftAt = performance.now();
     await waitFor("all to end", async () => (await RUNNING[kind]()) === 0, { deadlineMs: 10_000 });
-    // Far from their limit of 30 s.
+    // Far below their limit of 30 s.
     expect(performance.now() - leftAt).toBeLessThan(10_000);
     expect(await served.ask(kind, { rootKey, query: QUICK })).toEqual({ status: 200, rowsJson: '[{"n":60}]' });
   });

@@ -1,11 +1,9 @@
 import { BUCKETS, type Bucket } from "../../../api-server/analytics/tables.ts";
 import type { RatelimitEvent, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
 
-/*
- * The counts that a store must have, computed from the events in the simplest way.
- */
+/* Computes the counts that an analytics store must have in the simplest way. */
 
-/** A table of counts: what tells its rows apart, as JSON, and the sums of each. */
+/** Counts of a table: sums by the JSON of their dimensions. */
 export type Counts = Readonly<Record<string, readonly number[]>>;
 
 const START_OF: Readonly<Record<Bucket, (iso: string) => string>> = {
@@ -15,11 +13,11 @@ const START_OF: Readonly<Record<Bucket, (iso: string) => string>> = {
   month: (iso) => `${iso.slice(0, 7)}-01T00:00:00Z`,
 };
 
-/** Unix seconds of the start of the bucket. */
+/** Returns the start of the bucket in Unix seconds. */
 const startOf = (bucket: Bucket, timeMs: number): number =>
   Date.parse(START_OF[bucket](new Date(timeMs).toISOString())) / 1000;
 
-/** By the name of the table. Of events with the same id the first counts. */
+/** Returns the counts by table name. Of events with the same id the first counts. */
 export function plainCounts(events: readonly UsageEvent[]): Record<string, Counts> {
   const distinct = [...new Map(events.toReversed().map((event) => [event.id, event])).values()];
   const verifications = distinct.filter((event) => event.type === "verification");
@@ -70,7 +68,7 @@ function sums<E>(events: readonly E[], rowOf: (event: E) => Row): Counts {
   return counts;
 }
 
-/** The columns of each table in the order of `plainCounts`: dimensions, then sums. */
+/** Columns of each table in the order of `plainCounts`: dimensions, then sums. */
 export const COLUMNS: Readonly<
   Record<string, { readonly dimensions: readonly string[]; readonly sums: readonly string[] }>
 > = {

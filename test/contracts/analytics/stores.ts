@@ -18,17 +18,17 @@ export type Ingesting = Pick<
 export interface OpenedStore {
   readonly store: Ingesting;
   readonly db: Pool;
-  /** What a table of counts has of a workspace. */
+  /** Returns the counts of a table for a workspace. */
   counts(table: string, workspaceId: string): Promise<Counts>;
-  /** How many raw rows it has of a workspace, of both kinds. */
+  /** Returns the number of raw rows of both kinds for a workspace. */
   rawRows(workspaceId: string): Promise<number>;
   close(): Promise<void>;
 }
 
-/** A clock that is not the machine's: shortly before the end of a month, so that buckets of all kinds meet. */
+/** A fixed time shortly before the end of a month, where buckets of all kinds end. */
 export const NOW_MS = Date.UTC(2042, 4, 31, 23, 30);
 
-/** Both stores, as an api-server has them. */
+/** Both analytics stores as used by an api-server. */
 export const STORES: { name: string; open(): Promise<OpenedStore> }[] = [
   { name: "on Postgres", open: openPostgres },
   { name: "on ClickHouse", open: openClickhouse },
@@ -90,7 +90,7 @@ async function openClickhouse(): Promise<OpenedStore> {
   };
 }
 
-/** What a table of counts in ClickHouse has of a workspace. */
+/** Returns the counts of a ClickHouse table for a workspace. */
 export async function clickhouseCounts(client: ClickHouseClient, table: string, workspaceId: string): Promise<Counts> {
   const { dimensions, sums } = columnsOf(table);
   const select = [...dimensions, ...sums].map((name) =>
@@ -111,7 +111,7 @@ function columnsOf(table: string) {
   return columns;
 }
 
-/** Two rows with the same dimensions are a fault, and would hide one another here. */
+/** Two rows with equal dimensions are an error and would hide each other here. */
 function toCounts(rows: readonly (readonly unknown[])[], dimensions: number): Counts {
   const entries = rows.map((row) => [
     JSON.stringify(row.slice(0, dimensions).map((value) => (typeof value === "bigint" ? Number(value) : value))),

@@ -13,7 +13,7 @@ export const anEvent = (event: Partial<VerificationEvent> = {}): VerificationEve
     ...event,
   });
 
-/** Takes all waiting events of these workspaces, portion by portion. */
+/** Takes all pending events of these workspaces batch by batch. */
 export async function takeAll(source: EventSource, workspaceIds: readonly string[]): Promise<UsageEvent[]> {
   const taken: UsageEvent[] = [];
   for (const workspaceId of workspaceIds) {

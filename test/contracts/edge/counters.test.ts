@@ -3,7 +3,7 @@ import type { LimitCharge } from "../../../core/charges.ts";
 import type { EdgeCounters } from "../../../edge/open.ts";
 import { aName, EDGES, type OpenedEdge } from "./edges.ts";
 
-/** So long that no test sees the end of a window, unless it starts in the last seconds of an hour. */
+/** So long that a window ends during a test only if the test starts in the last seconds of an hour. */
 const HOUR_MS = 3_600_000;
 
 const aCharge = (charge: Partial<LimitCharge> = {}): LimitCharge => ({
@@ -28,7 +28,7 @@ describe.each(EDGES)("counters $name", ({ open }) => {
   afterAll(() => opened.close());
 
   const consume = (...limits: LimitCharge[]) => counters.consume({ limits });
-  /** The remaining amount of a limit, by a check that consumes nothing. */
+  /** Returns the remaining amount of a limit by a check that consumes nothing. */
   const left = async (charge: LimitCharge) => (await consume({ ...charge, cost: 0 })).limits[0]?.remaining;
 
   test("limit of 100 admits exactly 100 of 1,000 concurrent requests", async () => {

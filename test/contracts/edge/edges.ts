@@ -4,12 +4,12 @@ import { createTestRedis, startOwnRedis } from "../../harness/redis.ts";
 
 export interface OpenedEdge {
   readonly edge: Edge;
-  /** The edge of a second process over the same store; for an in-process store, the same edge. */
+  /** Opens the edge of a second process on the same Redis; an in-process edge returns itself. */
   openAnother(): Promise<Edge>;
   close(): Promise<void>;
 }
 
-/** The implementations that run the same suite: in process, on a shared Redis, and on a real cluster of one node. */
+/** Implementations that run the same suite: in process, on a shared Redis, and on a Redis Cluster of one node. */
 export const EDGES: { name: string; open(): Promise<OpenedEdge> }[] = [
   {
     name: "in memory",
@@ -52,5 +52,5 @@ export async function openOn(url: string, prefix: string, closeStore: () => Prom
   };
 }
 
-/** A unique name, because tests share a store but not its contents. */
+/** Returns a unique name, because tests share a Redis. */
 export const aName = (prefix: string): string => `${prefix}_${randomUUID().replaceAll("-", "").slice(0, 16)}`;

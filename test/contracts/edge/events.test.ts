@@ -172,7 +172,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     const { depths } = await edge.events.look([flooding]);
     expect(depths[0]?.bytes).toBeLessThan(1024 * 1024);
     expect(await takeAll(edge.events, [flooding])).toHaveLength(6_000 - dropped);
-    // Reading events made room.
+    // Reading events has freed space.
     another.sink.add(anEvent({ workspaceId: flooding }));
     await another.sink.flush();
     expect(await takeAll(edge.events, [flooding])).toHaveLength(1);

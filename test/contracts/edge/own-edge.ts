@@ -8,7 +8,7 @@ import { waitFor } from "../../harness/wait.ts";
 import { aName } from "./edges.ts";
 import { aWorkspace } from "./projected.ts";
 
-/** A Redis that a file may stop, empty and write to directly; each test has a newly projected workspace. */
+/** A Redis that a test file may stop, empty and write to directly; each test has a newly projected workspace. */
 export class OwnEdge {
   readonly keys = new RedisKeys();
   projectionId = "";
@@ -22,7 +22,7 @@ export class OwnEdge {
     return this.#redis;
   }
 
-  /** A second connection, besides the edge's. */
+  /** Returns a second connection beside that of the edge. */
   get raw(): Redis {
     if (this.#raw === undefined) throw new Error("the tests have not begun");
     return this.#raw;
@@ -65,14 +65,14 @@ export class OwnEdge {
     await this.edge.writer.heartbeat(this.projectionId, await this.edge.writer.nowMs(), [this.ws.workspaceId]);
   }
 
-  /** Writes an entry with the next number into a feed, bypassing the writer. */
+  /** Appends an entry with the next number to a change stream without the writer. */
   async append(stream: string, fields: Readonly<Record<string, string>>): Promise<void> {
     const n = await this.raw.hincrby(this.keys.mark(stream), "head", 1);
     const entry = { p: this.projectionId, n: String(n), ...fields };
     await this.raw.xadd(this.keys.changes(stream), "*", ...Object.entries(entry).flat());
   }
 
-  /** The entries of a feed that are kept, in order: the number, the id in the stream, and the other fields. */
+  /** Returns the retained entries of a change stream in order: number, stream id and other fields. */
   async history(stream: string): Promise<(readonly [n: number, id: string, ...fields: string[]])[]> {
     const all = Object.entries(await this.raw.hgetall(this.keys.history(stream)));
     return all
@@ -87,7 +87,7 @@ export class OwnEdge {
   }
 }
 
-/** Call it at the top of a `describe`: starts and stops around its tests. */
+/** Starts and stops the edge around the tests of a `describe`, at whose top it is called. */
 export function useOwnEdge(): OwnEdge {
   const own = new OwnEdge();
   beforeAll(() => own.start());

@@ -3,7 +3,7 @@ import type { RecordRef } from "../../../edge/records.ts";
 import { aKeyRecord } from "../../builders/key-view.ts";
 import { aName } from "./edges.ts";
 
-/** A workspace with one key that has a role and an identity, as the relay would write it: referred records first. */
+/** Returns a workspace with a key that has a role and an identity, in the order of the relay: referenced records first. */
 export function aWorkspace() {
   const workspaceId = aName("ws");
   const ids = { hash: `${aName("hash")}+/=`, keyId: aName("key"), apiId: aName("api"), roleId: aName("role") };

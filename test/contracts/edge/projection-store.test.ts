@@ -30,7 +30,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     const batch = await edge.source.read([ref]);
     return batch.usable ? batch.records[0] : batch.reason;
   };
-  /** Resolves when everything that was written before has been reported to the listener. */
+  /** Resolves when every earlier write has been reported to the listener. */
   const heardAll = async (listener: Recording, workspaceIds = [ws.workspaceId]) => {
     const asOfMs = Math.floor(Math.random() * 1e12);
     await edge.writer.heartbeat(projectionId, asOfMs, workspaceIds);

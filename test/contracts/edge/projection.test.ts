@@ -41,7 +41,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   };
   const beat = async () => edge.writer.heartbeat(projectionId, await edge.writer.nowMs(), [ws.workspaceId]);
   const write = (writes: RecordWrite[]) => edge.writer.write({ projectionId, version: ++version, writes });
-  /** Writes, and waits until the projection was notified. */
+  /** Writes a record and waits until the projection is notified. */
   const change = async (ref: RecordRef, data: unknown) => {
     const told = new Promise<void>((resolve) => {
       projection.onDropped((dropped) => {
@@ -239,7 +239,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeUndefined();
     expect(await find()).toMatchObject({ status: "found", stale: true, value: { key: { keyId: ws.keyId } } });
     expect(await projection.findKey(ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
-    // Halfway: what keys share was projected again, the key itself was not.
+    // The shared records are projected again, the key is not yet.
     await change(ws.refs.workspace, { id: ws.workspaceId, enabled: false });
     expect(await find()).toMatchObject({ status: "found", stale: true, value: { workspace: { enabled: false } } });
     await write(ws.writes);

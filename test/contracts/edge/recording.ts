@@ -1,7 +1,7 @@
 import type { ChangeListener, ReadBatch, RecordSource, RefusedKind } from "../../../edge/projection/contract.ts";
 import type { RecordRef } from "../../../edge/records.ts";
 
-/** A listener that records its calls, in order, as short texts. */
+/** A listener that records its calls in order as short texts. */
 export class Recording implements ChangeListener {
   readonly told: string[] = [];
 
@@ -27,12 +27,12 @@ export class Recording implements ChangeListener {
   }
 }
 
-/** A source that can hold back its replies, and that counts its reads. */
+/** A source that can delay its replies and counts its reads. */
 export class GatedSource implements RecordSource {
   readonly #inner: RecordSource;
   #gate: Promise<void> = Promise.resolve();
   reads = 0;
-  /** Reads that the inner source has answered, including held-back replies. */
+  /** Number of reads answered by the inner source, including delayed ones. */
   responses = 0;
   isBroken = false;
 
@@ -40,7 +40,7 @@ export class GatedSource implements RecordSource {
     this.#inner = inner;
   }
 
-  /** Reads are made at once, but their replies arrive only when the returned function is called. */
+  /** Delays replies until the returned function is called; reads still run immediately. */
   hold(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#gate = promise;

@@ -22,7 +22,7 @@ const aCharge = (): LimitCharge => ({
   accuracy: "strict",
 });
 
-/** Failures of Redis alone, for counters and events: slow, unreachable, without its scripts, refusing. */
+/** Failures of Redis only, for counters and events: slow, unreachable, without scripts, or rejecting. */
 describe("counting and events when Redis fails", () => {
   const own = useOwnEdge();
 
@@ -75,7 +75,7 @@ describe("counting and events when Redis fails", () => {
     await counters.consume({ limits: [charge] });
     process.kill(own.redis.pid, "SIGSTOP");
     const pending = counters.consume({ limits: [charge] }).catch((error: unknown) => error);
-    // Killed while stopped, so that it has not replied; the harness would continue it first.
+    // Kills the stopped process, so that it never replies; the harness would resume it first.
     process.kill(own.redis.pid, "SIGKILL");
     await own.redis.restart();
     expect(await pending).toBeInstanceOf(CountersUnavailable);

@@ -47,7 +47,7 @@ describe("event streams in a hostile or unreachable Redis", () => {
         .catch(() => ({ entries: 1 }));
       return entries > 0;
     };
-    // Each of three readers takes two entries and dies with them; two more are read by none.
+    // Each of three readers takes two entries and crashes; two more entries are unread.
     const stream = own.keys.events(workspaceId);
     const add = () => own.raw.xadd(stream, "*", "e", JSON.stringify(anEvent({ workspaceId })));
     for (const name of ["a", "b", "c"]) {
@@ -81,7 +81,7 @@ describe("event streams in a hostile or unreachable Redis", () => {
     await add("ev_before");
     await takeAll(reader, [workspaceId]);
     await add("ev_lost");
-    // The script runs and its reply never arrives.
+    // The script runs, but its reply is lost.
     const sendCommand = client.sendCommand.bind(client);
     client.sendCommand = (command: Command) =>
       Promise.resolve(sendCommand(command)).then(() => Promise.reject(new Error("Connection is closed.")));
@@ -124,7 +124,7 @@ describe("event streams in a hostile or unreachable Redis", () => {
     expect(room).toEqual({ totalBytes: 64 * 1024 * 1024, trimmed: 0 });
     await own.edge.sink.flush();
     const taken = await takeAll(own.edge.events, [workspaceId]);
-    // Some may have been sent and refused before there was room.
+    // Some events may have been sent and rejected before space was available.
     expect(taken.length + own.edge.sink.dropped()).toBe(10_050);
     expect(taken.length).toBeGreaterThan(0);
   });
@@ -154,7 +154,7 @@ describe("event streams in a hostile or unreachable Redis", () => {
       expect(await own.raw.get(room)).toBe(none);
     }
     expect(await own.raw.xlen(stream)).toBe(entries);
-    // What is no number at all is replaced by the room of a workspace that has none yet.
+    // An invalid number is replaced by the initial budget of a new workspace.
     for (const write of [() => own.raw.set(room, "nan"), () => own.raw.lpush(room, "1")]) {
       await own.raw.del(room);
       await write();

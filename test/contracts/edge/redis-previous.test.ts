@@ -8,7 +8,7 @@ import { type OwnRedis, startOwnRedis } from "../../harness/redis.ts";
 import { aName, type OpenedEdge, openOn } from "./edges.ts";
 import { aWorkspace } from "./projected.ts";
 
-/** While a projection is incomplete, records of the one that its mark names as the previous one may be used. */
+/** While a projection is incomplete, records of the previous projection named in its state may be used. */
 describe.each([{ cluster: false }, { cluster: true }])(
   "a projection that has a previous one (cluster: $cluster)",
   ({ cluster }) => {
@@ -37,7 +37,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
     };
     const INCOMPLETE = "not usable: the projection is not complete yet";
 
-    /** A projection with a deleted role, and a second one begun after it, in which only the API is written. */
+    /** Creates a projection with a deleted role, and a second one in which only the API is written. */
     beforeEach(async () => {
       ws = aWorkspace();
       [previousId, projectionId] = [aName("prj_z"), aName("prj_a")];
@@ -100,9 +100,9 @@ describe.each([{ cluster: false }, { cluster: true }])(
       await beat(later, new Map([[ws.workspaceId, 0]]));
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
       await beat(later);
-      // The nodes of a cluster may go back in time separately.
+      // The nodes of a cluster may be rolled back separately.
       expect(await state(ws.refs.key)).toBe(cluster ? INCOMPLETE : "found");
-      // A projection that was never complete cannot be used as the previous one.
+      // A projection that was never complete cannot serve as the previous one.
       await edge.writer.begin(last, [ws.workspaceId], { usePrevious: true });
       await beat(last);
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);

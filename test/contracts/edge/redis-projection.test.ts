@@ -9,7 +9,7 @@ import { useOwnEdge } from "./own-edge.ts";
 import { aWorkspace } from "./projected.ts";
 import { GatedSource, Recording } from "./recording.ts";
 
-/** Failures of Redis alone, for a projection: emptied, restarted, lost connections, or written to by others. */
+/** Failures of Redis only, for a projection: emptied, restarted, lost connections, or foreign writes. */
 describe("a projection whose Redis fails", () => {
   const own = useOwnEdge();
 
@@ -29,7 +29,7 @@ describe("a projection whose Redis fails", () => {
       const kept = await own.history(stream);
       expect(kept.map(([n]) => n)).toEqual(kept.map((_, i) => i));
       expect(kept.length).toBeGreaterThan(50);
-      // The stream has the last ones of them, with the same ids.
+      // The stream contains the last entries with the same ids.
       const entries = await own.raw.xrange(own.keys.changes(stream), "-", "+");
       expect(entries.map(([id, [, p, , n]]) => [p, Number(n), id])).toEqual(
         kept.slice(-4).map(([n, id]) => [own.projectionId, n, id]),
@@ -47,7 +47,7 @@ describe("a projection whose Redis fails", () => {
     const entries = Array.from({ length: 1_600 }, (_, i) => [i, JSON.stringify([`${atMs(i)}-0`, "k", "heartbeat"])]);
     await own.raw.hset(history, "first", "0", ...entries.flat());
     await own.raw.hset(mark, "head", "1599");
-    // A heartbeat removes a thousand.
+    // Each heartbeat removes 1,000 entries.
     for (const first of [1_000, 1_500, 1_500]) {
       await own.beat();
       const kept = await own.history(workspaceId);
@@ -95,7 +95,7 @@ describe("a projection whose Redis fails", () => {
     await waitFor("those that were missed", () => reported().length >= written);
     expect(reported()).toEqual(expected());
     expect(listener.resets()).toEqual([]);
-    // Another projection begins while it is away, and has more changes than the stream holds.
+    // Another projection starts during the outage and has more changes than the stream holds.
     await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     await own.connected();
     listener.told.length = 0;
@@ -271,7 +271,7 @@ describe("a projection whose Redis fails", () => {
       usable: true,
       records: [{ state: "found" }],
     });
-    // The whole projection, with the other workspaces in it, is unchanged.
+    // The projection of the other workspaces is unchanged.
     expect(await own.edge.writer.state()).toMatchObject({ projectionId, complete: true });
   });
 
@@ -293,13 +293,13 @@ describe("a projection whose Redis fails", () => {
     await own.redis.restart({ signal: "SIGKILL" });
     await own.connected();
     expect((await own.edge.writer.state()).runId).not.toBe(runId);
-    // At once, even if the follower has not noticed yet: the mark is behind what is known.
+    // The rollback is detected immediately, even before the follower notices: the state is behind the known head.
     const wentBack = { usable: false, reason: "the store has gone back in time" };
     expect(await own.edge.source.read([own.ws.refs.key])).toEqual(wentBack);
     await waitFor("the feed to notice", () => projection.sourceState().usable === false);
     expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "unusable" });
 
-    // Later entries raise the head past the known one. The record is still that of the snapshot, and still distrusted.
+    // Later entries raise the head above the known one. The record is still from the snapshot and still unusable.
     const agedMs = projection.stalenessMs();
     for (let i = 0; i < 8; i++) {
       await own.append(own.ws.workspaceId, { k: "heartbeat", t: String(await own.edge.writer.nowMs()) });

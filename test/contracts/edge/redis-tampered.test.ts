@@ -7,7 +7,7 @@ import { useOwnEdge } from "./own-edge.ts";
 import { aWorkspace } from "./projected.ts";
 import { Recording } from "./recording.ts";
 
-/** A workspace's pods may write below its prefix. Its other pods read what is written there, which must not harm them. */
+/** The pods of a workspace may write below its prefix, which must not harm other pods of the workspace. */
 describe("a projection that is tampered with", () => {
   const own = useOwnEdge();
   const states = (batch: ReadBatch) => (batch.usable ? batch.records.map(({ state }) => state) : batch.reason);
@@ -74,7 +74,7 @@ describe("a projection that is tampered with", () => {
     expect(projection.refused().mark).toBe(1);
     expect(projection.sourceState()).toMatchObject({ usable: false });
     expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
-    // A follower reads the mark again when it connects.
+    // A follower reads the state again when it connects.
     await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     await waitFor("the follower to meet it", () => listener.told.includes("refused mark"));
     await own.raw.del(mark);
@@ -120,7 +120,7 @@ describe("a projection that is tampered with", () => {
     await waitFor("the change", () => listener.told.includes(`key ${own.ws.workspaceId} ${own.ws.hash}`));
     const resets = listener.resets().length;
     expect(resets).toBeGreaterThan(0);
-    // One for each reply with such entries, not one for each entry.
+    // One reset per reply with such entries, not one per entry.
     expect(resets).toBeLessThan(50);
     await own.beat();
     await waitFor("a heartbeat", () => listener.told.at(-1)?.startsWith("heartbeat"));
@@ -152,7 +152,7 @@ describe("a projection that is tampered with", () => {
     expect(projection.sourceState()).toMatchObject({ usable: false });
     expect(states(await own.edge.source.read([other.refs.key]))).toEqual(["found"]);
     const agedMs = projection.stalenessMs();
-    // From a relay that does not know its own progress.
+    // Written by a relay that does not know its own progress.
     const [mark, stream] = [own.keys.mark(own.ws.workspaceId), own.keys.changes(own.ws.workspaceId)];
     const n = await own.raw.hincrby(mark, "head", 1);
     await own.raw.xadd(
@@ -181,7 +181,7 @@ describe("a projection that is tampered with", () => {
     const stream = own.keys.changes(own.ws.workspaceId);
     await own.beat();
     await waitFor("a heartbeat", () => listener.told.at(-1)?.startsWith("heartbeat"));
-    // In one step, so that the follower cannot read in between.
+    // One transaction, so that the follower cannot read in between.
     const mark = own.keys.mark(own.ws.workspaceId);
     const cut = own.raw.multi();
     for (const n of ["a", "b", "c"]) cut.xadd(stream, "*", "p", own.projectionId, "n", n, "k", "heartbeat", "t", "5");

@@ -14,7 +14,7 @@ interface Shown {
   readonly ratelimits?: readonly { name: string; limit: number; duration: number }[];
 }
 
-/** v2 leaves out what is empty. */
+/** v2 omits empty values. */
 const shown = ({ externalId, meta = {}, ratelimits = [] }: Shown) => ({
   externalId,
   meta,

@@ -13,7 +13,7 @@ afterAll(() => t.close());
 const DAY_MS = 86_400_000;
 const REFILL = { interval: "monthly", amount: 5, refillDay: 3 };
 const LIMIT = { limit: 20, duration: DAY_MS };
-/** As v2 has it; v1 knows this one alone. */
+/** A named limit in v2 form; v1 supports only this one. */
 const asNamed = (limit: object) => [{ name: "default", ...limit, autoApply: true }];
 
 const create = (path: string, words: object) => async (teller: Teller) => {
@@ -24,7 +24,7 @@ const create = (path: string, words: object) => async (teller: Teller) => {
   return Object.keys(made).sort();
 };
 
-/** What both generations show, in the words of v2. */
+/** The values that v1 and v2 both return, in v2 terms. */
 const READ: Step = {
   v1: async ({ t, kept }) => {
     const shown = await t.data("v1/keys.getKey", { keyId: kept.id });

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-/** A permission and a role are alike in both generations, except that v1 reads and deletes by the id alone. */
+/** Permissions and roles are alike in v1 and v2, except that v1 reads and deletes by id only. */
 const storyOf = (noun: "permission" | "role"): Story => {
   const Noun = noun === "permission" ? "Permission" : "Role";
   const id = `${noun}Id`;

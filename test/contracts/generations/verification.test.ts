@@ -12,7 +12,7 @@ afterAll(() => t.close());
 
 const DAY_MS = 86_400_000;
 
-/** Code, credits and what is left of the limit `default`, in words that are the same for both. */
+/** Returns the code, the credits and the remaining amount of limit `default` in common terms. */
 const verify = (asked: { slug?: string; cost?: number } = {}): Step => ({
   v1: async ({ t, kept }) => {
     const authorization = asked.slug === undefined ? {} : { authorization: { permissions: { and: [asked.slug] } } };

@@ -6,11 +6,11 @@ import { RECORD_FORMAT_VERSION } from "../../../core/records.ts";
 import { RECORD_SCHEMAS } from "../../../edge/projection/record-schemas.ts";
 
 /*
- * The records of each release, and the schemas of its readers, kept as files: `<release>/<kind>.json` holds records as the release
- * reads them from Postgres for projection, `<release>/<kind>.schema.json` the JSON schema that its readers accept.
+ * Record files of each version and the schemas of its readers: `<release>/<kind>.json` contains records as projected by that version,
+ * `<release>/<kind>.schema.json` the JSON schema that its readers accept.
  */
 
-/** Every projected kind, plus the kinds that only api-servers follow. Root keys have no record. */
+/** Every projected kind and the kinds that only api-servers follow. Root keys have no record. */
 export const FROZEN_KINDS = [
   ...["workspace", "api", "namespace", "namespaceName", "role", "identity"],
   ...["overridePatterns", "override", "key", "policy"],
@@ -21,7 +21,7 @@ const HERE = import.meta.dirname;
 const { version } = JSON.parse(readFileSync(resolve(HERE, "../../../package.json"), "utf8")) as { version: string };
 export const THIS_RELEASE = version;
 
-/** The releases whose files are kept, including the current one once it is frozen. */
+/** Returns the versions with record files, including the current one once it is frozen. */
 export const frozenReleases = (): string[] =>
   readdirSync(HERE, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -37,7 +37,7 @@ export const readFrozenRecords = (release: string, kind: FrozenKind): object[] =
 export const readFrozenSchema = (release: string, kind: FrozenKind): object =>
   read(release, `${kind}.schema.json`) as object;
 
-/** Writes the files of the current release. Throws if they exist, because what a release wrote does not change afterwards. */
+/** Writes the files of the current version. Throws if they exist, because they never change afterwards. */
 export function freeze(records: Readonly<Record<FrozenKind, readonly unknown[]>>): void {
   const folder = join(HERE, THIS_RELEASE);
   if (existsSync(folder)) {
@@ -52,7 +52,7 @@ export function freeze(records: Readonly<Record<FrozenKind, readonly unknown[]>>
 
 const toText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-/** What the readers of this release accept, including the format version. */
+/** Returns the schema that readers of this version accept, including the format version. */
 function schemaOf(kind: FrozenKind): object {
   const schema = kind === "policy" ? PolicyRecord.extend({ policy: StoredPolicy }) : RECORD_SCHEMAS[kind];
   const { properties, ...json } = z.toJSONSchema(schema, { io: "input", target: "draft-7" });

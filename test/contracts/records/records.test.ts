@@ -18,8 +18,8 @@ import {
 } from "./frozen.ts";
 
 /*
- * Old and new pods and api-servers run side by side during an upgrade. Each release's records are read by the next release
- * and by the previous one. `npm run freeze:records` keeps the records of the current release for the next ones.
+ * Old and new pods and api-servers run side by side during an upgrade, so records of each version are read by the next and the previous
+ * version. `npm run freeze:records` stores the records of the current version.
  */
 
 const HOUR_MS = 3_600_000;
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-/** Of each kind one record without optional members, and one with all of them. */
+/** Creates for each kind one record without optional members and one with all of them. */
 async function makeOneOfEach(): Promise<void> {
   const resources = makeResources(t.deps.db, { workspaceId: t.workspace.id, ask: (path, body) => t.data(path, body) });
   const ratelimits = [{ name: "requests", limit: 100, duration: HOUR_MS, autoApply: true }];
@@ -87,7 +87,7 @@ const wholePolicy = (apiId: string, namespaceId: string) => {
   return { ...body, policy: { ...body.policy, rules, credentials, clientAddress, allowPaths: ["Semicolon"] } };
 };
 
-/** Everything in the database, by the statements of the relay. */
+/** Reads all records with the statements of the relay. */
 async function readAll(): Promise<Record<FrozenKind, object[]>> {
   const { db } = t.deps;
   const all: Partial<Record<FrozenKind, object[]>> = {};
@@ -103,7 +103,7 @@ async function readAll(): Promise<Record<FrozenKind, object[]>> {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The complete value of a record, as deciding code gets it; throws when it is unreadable. */
+/** Returns the complete value of a record as used for decisions; throws if it is unreadable. */
 function complete(kind: FrozenKind, data: unknown): Json {
   const record = readRecordData(kind, data);
   if (!record.success) throw new Error(record.problem);
@@ -117,7 +117,7 @@ function complete(kind: FrozenKind, data: unknown): Json {
 const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** A copy with another member in every object, at every level. */
+/** Returns a copy with an additional member in every object at every level. */
 function withUnknown(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withUnknown);
   if (!isObject(value)) return value;
@@ -165,7 +165,7 @@ describe.each(cases)("$kind of $release", ({ release, kind }) => {
   });
 });
 
-/** Members that may be missing, and their defaults. All other members are required: without them more would be admitted. */
+/** Optional members with their defaults. All other members are required, because their absence would admit more. */
 const DEFAULTS: Readonly<Partial<Record<FrozenKind, Json>>> = {
   key: { roleIds: [], permissions: [] },
   role: { permissions: [] },
@@ -173,7 +173,7 @@ const DEFAULTS: Readonly<Partial<Record<FrozenKind, Json>>> = {
   namespaceName: { deleted: false },
   override: { async: false },
 };
-/** Members that have no default and may be missing. */
+/** Optional members without a default. */
 const OPTIONAL: Readonly<Partial<Record<FrozenKind, readonly string[]>>> = {
   key: ["name", "expiresMs", "identityId"],
   api: ["ipAllowList"],

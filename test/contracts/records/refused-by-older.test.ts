@@ -4,7 +4,7 @@ import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { aPolicy } from "../../harness/gate.ts";
 import { readFrozenSchema } from "./frozen.ts";
 
-/* A policy that sidecars of an earlier release cannot enforce must not be readable to them: they keep the one before, and report that. */
+/* A policy that gates of an earlier version cannot enforce must be unreadable for them, so that they keep and report the previous one. */
 
 const record = (onCounterFailure: CompiledPolicy["onCounterFailure"]) => ({
   policyId: "pol_1",
