@@ -146,7 +146,7 @@ export const HEALTH_METRICS = defineMetrics({
     help: "1 while a dependency has failed but this replica still serves, by reason",
     unit: "1 or 0",
     labels: { reason: REASONS },
-    bad: '1 (PosternApiDegraded): `/readyz?verbose` and docs/architecture.md, "When something is down", say what each reason means.',
+    bad: "1 (PosternApiDegraded): `/readyz?verbose` and docs/operations/failure-modes.md describe each reason.",
   },
   ready: {
     name: "postern_ready",

@@ -14,7 +14,7 @@ import {
   withKey,
 } from "../../test/harness/gate.ts";
 
-/* Behavior of a gate whose data is stale, missing or deleted: the table "When something is down" of docs/architecture.md. */
+/* Behavior of a gate whose data is stale, missing or deleted: the table of docs/operations/failure-modes.md. */
 
 let gate: TestGate;
 afterEach(() => gate.close());

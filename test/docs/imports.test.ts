@@ -2,17 +2,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { findCircle } from "../circles.ts";
+import { COMPONENT_IMPORTS, FOLDER_IMPORTS } from "../import-rules.ts";
 import { importedFile, importsBelow } from "../imports.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const PARTS = ["core", "edge", "http1", "api-server", "sidecar", "operator", "dashboard", "cli"];
-
-/** The rows of the tables in docs/architecture.md: a part, or a folder of a part, and what it may import by the third column. */
-const allowed = new Map(
-  [...readFileSync(join(ROOT, "docs/architecture.md"), "utf8").matchAll(/^\| `([a-z0-9/-]+)\/` \|.*\| (.*) \|$/gm)].map(
-    ([, part = "", cell = ""]) => [part, cell],
-  ),
-);
+const PARTS = Object.keys(COMPONENT_IMPORTS);
 
 const isTest = (path: string) => path.endsWith(".test.ts") || /(^|\/)test\//.test(path);
 /** Every source file by its path, with its imports; those of types count as well. */
@@ -26,11 +20,8 @@ const importedFiles = (path: string): string[] =>
   imports(path).flatMap((specifier) => importedFile(path, specifier) ?? []);
 
 describe.each(PARTS)("%s/", (part) => {
-  test("component imports only components that docs/architecture.md allows", () => {
-    const cell = allowed.get(part);
-    if (cell === undefined) throw new Error(`docs/architecture.md has no row for ${part}/`);
-    const mayImport = (other: string) =>
-      other === part || cell.includes(`\`${other}/\``) || (cell.includes("the parts") && PARTS.includes(other));
+  test("component imports only components that COMPONENT_IMPORTS allows", () => {
+    const mayImport = (other: string) => other === part || COMPONENT_IMPORTS[part]?.includes(other);
     const wrong = sources(part).flatMap((path) =>
       importedFiles(path)
         .filter((imported) => !mayImport(imported.split("/")[0] ?? ""))
@@ -60,22 +51,22 @@ test("no file imports itself through other files", () => {
   expect(findCircle(new Map([...FILES.keys()].map((path) => [path, importedFiles(path)])))).toBeUndefined();
 });
 
-const FOLDERS = [...allowed.keys()].filter((folder) => folder.includes("/"));
+const FOLDERS = Object.keys(FOLDER_IMPORTS);
 
 describe.each(FOLDERS)("%s/", (folder) => {
-  test("folder imports only folders that docs/architecture.md allows", () => {
+  test("folder imports only folders and files that FOLDER_IMPORTS allows", () => {
     const [part] = folder.split("/");
     const wrong = sources(folder).flatMap((path) =>
       importedFiles(path)
         .filter((imported) => imported.startsWith(`${part}/`) && placeOf(imported) !== `${folder}/`)
-        .filter((imported) => !allowed.get(folder)?.includes(`\`${placeOf(imported)}\``))
+        .filter((imported) => !FOLDER_IMPORTS[folder]?.includes(placeOf(imported)))
         .map((imported) => `${path} imports ${imported}`),
     );
     expect(wrong).toEqual([]);
   });
 });
 
-test("docs/architecture.md has a row for every folder of these components", () => {
+test("every folder of the layered components is in FOLDER_IMPORTS", () => {
   const folders = ["edge", "api-server", "sidecar", "operator", "dashboard"].flatMap((part) =>
     readdirSync(join(ROOT, part), { withFileTypes: true })
       .filter((entry) => entry.isDirectory() && entry.name !== "test" && !entry.name.startsWith("dist"))
@@ -102,7 +93,7 @@ test("dashboard pages never import other pages", () => {
   expect(wrong).toEqual([]);
 });
 
-test("inner files import only libraries that a decision permits", () => {
+test("no library is imported by an inner file except those that a decision names", () => {
   const decision = readFileSync(join(ROOT, "docs/decisions/0025-llhttp-out-of-undici.md"), "utf8");
   const inner = PARTS.flatMap((part) => sources(part)).flatMap((file) => imports(file).filter(isInnerFile));
   expect(inner.filter((specifier) => !decision.includes(`\`${specifier}\``))).toEqual([]);

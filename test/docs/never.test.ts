@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 
-/* Checks the lines of "What never happens" in docs/architecture.md that can be read from the sources. */
+/* Checks the lines of "Invariants" in docs/architecture.md that can be read from the sources. */
 
 const API_SERVER = resolve(import.meta.dirname, "../../api-server");
 

@@ -8,7 +8,7 @@ import { type OwnRedis, startOwnRedis } from "../harness/redis.ts";
 import { type SidecarProcess, spawnSidecar, spawnUnready } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/* Three gates and a killed Redis: how much they admit together and report (docs/architecture.md, "Counters"). */
+/* Three gates and a killed Redis: how much they admit together and report (docs/operations/failure-modes.md, "Redis"). */
 
 const HOUR = 3_600_000;
 const LIMIT = 30;

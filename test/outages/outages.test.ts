@@ -1,15 +1,15 @@
-import { writeFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { broken, measure, type Seen } from "./measure.ts";
 import { ROWS, type Row } from "./rows.ts";
 import { toPage } from "./table.ts";
 import { openWorld, type World } from "./world.ts";
 
-/* `npm run outages` runs this with OUTAGES=1: all of them, and writes docs/outages.md of what was seen. The tests make a third of them happen. */
+/* `npm run outages` runs every outage (OUTAGES=1) and writes the results to .postern/outages.md. The regular run tries about a third. */
 
 const isComplete = process.env.OUTAGES === "1";
-/** The first of each part that is down, and each fourth. */
+/** The first outage of each component, and every fourth. */
 const TRIED = ROWS.filter(({ down }, i) => isComplete || i % 4 === 0 || ROWS[i - 1]?.down !== down);
 
 describe("in each outage the promises hold, and everything recovers afterwards", () => {
@@ -24,7 +24,9 @@ describe("in each outage the promises hold, and everything recovers afterwards",
   afterAll(async () => {
     await close();
     if (!isComplete || measured.length < ROWS.length) return;
-    writeFileSync(resolve(import.meta.dirname, "../../docs/outages.md"), toPage(measured));
+    const folder = resolve(import.meta.dirname, "../../.postern");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "outages.md"), toPage(measured));
   });
 
   // Not as $how, which would be shortened.

@@ -2,8 +2,8 @@ import type { LineFault } from "../harness/fault-line.ts";
 import type { World } from "./world.ts";
 
 /*
- * The rows of "When something is down" (docs/architecture.md), each with every way in which the part can be away, and what is promised
- * then. test/outages/outages.test.ts makes them happen; docs/outages.md is written from these rows and what was seen.
+ * Outages of the table in docs/operations/failure-modes.md: each row with every fault that can cause the outage, and the promise for that
+ * time. test/outages/outages.test.ts causes the outages; `npm run outages` writes .postern/outages.md from these rows and the results.
  */
 
 /** What is asked all the time, and answered by a status. */
@@ -21,7 +21,7 @@ export const ASKS = {
 export type Ask = keyof typeof ASKS;
 
 export interface Row {
-  /** The first cell of the row in docs/architecture.md. */
+  /** First cell of the row in docs/operations/failure-modes.md. */
   readonly down: string;
   readonly how: string;
   /** In words, for the table. */
@@ -115,7 +115,8 @@ const WITHOUT_USER = {
 } as const;
 
 const REDIS = "Redis";
-const CENTRE = "all api-servers, or Postgres";
+const API = "all api-servers";
+const POSTGRES = "Postgres";
 const APP = "the app of a gate";
 const USER = "a gate's user of Redis";
 
@@ -135,7 +136,7 @@ const BETWEEN = [
 
 export const ROWS: readonly Row[] = [
   {
-    down: CENTRE,
+    down: API,
     how: "api-server: kill -9",
     ...WITHOUT_API,
     seen: { verify: 0, change: 0 },
@@ -143,7 +144,7 @@ export const ROWS: readonly Row[] = [
     end: (world) => world.startApi(),
   },
   {
-    down: CENTRE,
+    down: API,
     how: "api-server: stands still (SIGSTOP)",
     ...WITHOUT_API,
     begin: (world) => world.signalApi("SIGSTOP"),
@@ -156,7 +157,7 @@ export const ROWS: readonly Row[] = [
       ["Postgres: 200 ms later each way", { kind: "latency", ms: 200 }],
     ] as const
   ).map(([how, fault]) => ({
-    down: CENTRE,
+    down: POSTGRES,
     how,
     ...WITHOUT_POSTGRES,
     begin: (world: World) => world.postgres.disturb(fault),
@@ -284,7 +285,7 @@ export const ROWS: readonly Row[] = [
     end: () => {},
   },
   {
-    down: "a sidecar",
+    down: "one gate",
     how: "the sidecar of another pod: kill -9",
     promised: "the other pods as always",
     statuses: {},

@@ -1,14 +1,14 @@
 /*
- * What of "When something is down" (docs/architecture.md) the outages do not ask, because it takes longer than they last, another policy
- * or another part: the test that shows it. test/docs/outages.test.ts looks whether there is such a test.
+ * Promises of docs/operations/failure-modes.md that the outages of this folder do not cover, because they take longer, need another policy or
+ * concern another component, with the test that covers each. test/docs/outages.test.ts checks that these tests exist.
  */
 
 export interface Shown {
-  /** As the row of the table in docs/architecture.md begins. */
-  readonly down: string;
+  /** First cell of the row in docs/operations/failure-modes.md; `undefined` for an event that is no outage. */
+  readonly down: string | undefined;
   readonly what: string;
   readonly file: string;
-  /** The first words of its name. */
+  /** First words of the name of the test. */
   readonly name: string;
 }
 
@@ -24,6 +24,8 @@ export const SHOWN: readonly Shown[] = [
       file: "test/faults/centre-away.test.ts",
       name: "policy action Deny rejects requests after the first staleness bound",
     },
+  ].map((one) => ({ down: "all api-servers", ...one })),
+  ...[
     {
       what: "`verifyKey` from the cache as long as that is fresh",
       file: "test/faults/routed-by-readiness.test.ts",
@@ -35,18 +37,39 @@ export const SHOWN: readonly Shown[] = [
       name: "api-server started without Postgres reports unready",
     },
     {
+      what: "restored to an older state",
+      file: "test/faults/backup.test.ts",
+      name: "restored database dump is complete, and gates follow it",
+    },
+  ].map((one) => ({ down: "Postgres", ...one })),
+  ...[
+    {
       what: "kill -9 loses nothing that was acknowledged",
       file: "test/faults/kill-nine.test.ts",
       name: "kill -9 of the api-server",
     },
-  ].map((one) => ({ down: "all api-servers, or Postgres", ...one })),
+    {
+      what: "kill -9 while the other one serves",
+      file: "test/faults/replicas.test.ts",
+      name: "kill -9 of the relaying api-server loses no acknowledged change",
+    },
+    {
+      what: "the relay hangs",
+      file: "test/faults/leader-stands-still.test.ts",
+      name: "hanging leader api-server is replaced within ten seconds and reverts nothing",
+    },
+  ].map((one) => ({ down: "one api-server", ...one })),
   ...[
     {
       what: "`Local` and `Local` with `budget: 1/pods`",
       file: "test/faults/overshoot.test.ts",
       name: "$onCounterFailure: three gates without Redis admit $perPod each",
     },
-    { what: "`Deny`", file: "edge/verification/verify.test.ts", name: "onCounterFailure Deny returns undecided" },
+    {
+      what: "`Deny`",
+      file: "edge/verification/verify.test.ts",
+      name: "onCounterFailure Deny returns undecided",
+    },
     {
       what: "`Allow`",
       file: "edge/verification/verify.test.ts",
@@ -82,6 +105,31 @@ export const SHOWN: readonly Shown[] = [
       file: "test/faults/events-redis.test.ts",
       name: "separate events Redis holds all events",
     },
+    {
+      what: "readiness, and keys that the api-server has not cached",
+      file: "test/faults/routed-by-readiness.test.ts",
+      name: "readiness routing without Redis still verifies cached and new keys",
+    },
+    {
+      what: "the shares of `budget: 1/pods` when a pod ends",
+      file: "test/faults/overshoot.test.ts",
+      name: "limit share of a deleted pod goes to the remaining pods",
+    },
+    {
+      what: "it hangs",
+      file: "test/faults/hanging-redis.test.ts",
+      name: "hanging Redis delays dependent calls by at most a second and others never",
+    },
+    {
+      what: "it lost everything or went back: revoked keys stay revoked",
+      file: "test/faults/store-lost.test.ts",
+      name: "no gate accepts disabled keys after Redis restarts from an old snapshot",
+    },
+    {
+      what: "an older snapshot, and a gate that was disconnected",
+      file: "test/faults/redis-snapshot.test.ts",
+      name: "gate disconnected since before a Redis rollback accepts no disabled key",
+    },
   ].map((one) => ({ down: "Redis", ...one })),
   {
     down: "a gate's user of Redis",
@@ -89,4 +137,44 @@ export const SHOWN: readonly Shown[] = [
     file: "test/faults/gate-credentials.test.ts",
     name: "gate serves while api-servers are unavailable and renews its lost Redis user",
   },
+  {
+    down: "ClickHouse",
+    what: "events wait in Redis, and each is stored once",
+    file: "test/faults/clickhouse-troubles.test.ts",
+    name: "ClickHouse killed under load is reported, and each event is stored once",
+  },
+  {
+    down: "the operator",
+    what: "admission of pods",
+    file: "test/e2e/webhook.test.ts",
+    name: "operator outage rejects only guarded pods, and its CA survives",
+  },
+  {
+    down: "one gate",
+    what: "no request bypasses it",
+    file: "test/cluster/installation.test.ts",
+    name: "sudden death of a gate pod admits no request without a key",
+  },
+  ...[
+    {
+      what: "a deleted policy",
+      file: "test/cluster/installation.test.ts",
+      name: "deleted and reapplied policy guards the app and accepts its former keys",
+    },
+    {
+      what: "an invalid manifest",
+      file: "test/cluster/installation.test.ts",
+      name: "invalid policy is not Ready and the previous version stays active",
+    },
+    {
+      what: "a rollout of the app",
+      file: "test/cluster/installation.test.ts",
+      name: "three rollouts of the app fail no request",
+    },
+    {
+      what: "rotated passwords and root keys",
+      file: "test/faults/rotated-secrets.test.ts",
+      name: "api-server uses rotated passwords and root key without a restart",
+    },
+  ].map((one) => ({ down: undefined, ...one })),
 ];

@@ -2,16 +2,16 @@ import { type Seen, statusesOf } from "./measure.ts";
 import { ASKS, type Ask, type Row } from "./rows.ts";
 import { SHOWN, type Shown } from "./shown.ts";
 
-/** The page docs/outages.md: what is promised in each outage, and what was seen. */
+/** Returns the report of a complete run: the promise for each outage, and the observed statuses. */
 export function toPage(measured: readonly { readonly row: Row; readonly seen: Seen }[]): string {
   return [
-    "<!-- Written by `npm run outages`, which makes each of these outages happen. Do not edit. -->",
-    "# Outages, as they were seen",
+    "# Outage report",
     "",
-    "Each row of [When something is down](architecture.md#when-something-is-down), in every way that is tried, on real processes: an api-server, gates, an app, Postgres and Redis,",
-    "with lines between them that delay, lose, reset, hold or falsify what they carry. Each outage lasts three seconds, and everything is asked all the time. A number is a status; 0 is no answer; late is when it was over;",
-    "rarely is less than a tenth. A gate's call of the counters has 50 ms, which a busy machine exceeds now and then. The slowest is the gate's slowest answer.",
-    "`test/outages` makes them happen in each run of the tests and fails when a promise does not hold. The figures are of one run, on two cores that others use too.",
+    "Written by `npm run outages`. The promises are in docs/operations/failure-modes.md.",
+    "",
+    "Each outage lasts 3 s while clients send requests continuously to an api-server, gates, an app, Postgres and Redis, with proxies",
+    "between them that delay, drop, reset, hold or falsify data. A number is a status, 0 is a missing response, `late` came after the",
+    "outage, `rarely` is less than a tenth. `slowest` is the slowest response of the gate.",
     "",
     `| down | how | promised | ${Object.values(ASKS).join(" | ")} | slowest | as always after |`,
     `|---|---|---|${"---|".repeat(Object.keys(ASKS).length)}---|---|`,
@@ -21,7 +21,7 @@ export function toPage(measured: readonly { readonly row: Row; readonly seen: Se
       return `| ${[...cellsOf(row), ...statuses, slowest, after].join(" | ")} |`;
     }),
     "",
-    "What the outages above do not ask is shown by other tests:",
+    "Other tests cover:",
     "",
     "| down | what | test |",
     "|---|---|---|",
@@ -38,9 +38,13 @@ function cellOf(seen: Seen, what: Ask): string {
   return (during.length === 0 ? late : during).join(", ");
 }
 
-export const toShownCells = ({ down, what, file, name }: Shown): string[] => [down, what, `\`${file}\`: ${name}`];
+export const toShownCells = ({ down, what, file, name }: Shown): string[] => [
+  down ?? "–",
+  what,
+  `\`${file}\`: ${name}`,
+];
 
-/** What of a row of the page does not come from a measurement. */
+/** Cells of a row that are not measured. */
 export const cellsOf = ({ down, how, promised }: Row): string[] => [down, how, promised];
 
 const inSeconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;

@@ -36,16 +36,16 @@ export function describeInstallation(deps: Deps, away: UnavailableSince): Promis
     check(part, ask, { away, nowMs, help });
   return Promise.all([
     look("postgres", "docs/backup.md", () => seePostgres(deps)),
-    look("redis", "docs/failures.md", () => seeStore(installation)),
-    look("relay", "docs/failures.md", () => seeRelay(deps)),
-    look("projection", "docs/failures.md", () => seeProjection(deps)),
+    look("redis", "docs/operations/failure-modes.md", () => seeStore(installation)),
+    look("relay", "docs/operations/failure-modes.md", () => seeRelay(deps)),
+    look("projection", "docs/operations/failure-modes.md", () => seeProjection(deps)),
     look("events", "docs/sizing.md", () => seeEvents(deps)),
     look("usage", "docs/sizing.md", () => seeUsage(deps)),
     look("api-servers", "docs/upgrades.md", () => seeServers(deps)),
     look("sidecars", "docs/upgrades.md", () => seeSidecars(deps)),
     look("encryption", "docs/administration.md", () => seeEncryption(deps)),
     look("certificate", "docs/administration.md", async () => seeCertificate(deps)),
-    look("retention", "docs/failures.md", async () => seeRetention(deps)),
+    look("retention", "docs/operations/failure-modes.md", async () => seeRetention(deps)),
   ]);
 }
 
@@ -70,7 +70,7 @@ async function seeStore({ edge }: InstallationDeps): Promise<Seen> {
   if (edge.kind === "memory") return { state: "off", facts: { kind: "in this process" } };
   const { evictionPolicy = "unknown", memoryBytes, memoryMaxBytes, ...rest } = await edge.describe();
   const details = { evictionPolicy, memoryBytes, memoryMaxBytes, ...rest };
-  const help = "docs/failures.md";
+  const help = "docs/operations/failure-modes.md";
   if (evictionPolicy !== "noeviction") {
     return { facts: details, problem: "It may evict keys: set maxmemory-policy to noeviction.", help };
   }
@@ -88,7 +88,7 @@ async function seeRelay({ db, installation }: Deps): Promise<Seen> {
     ...(holder === undefined ? {} : { holderSinceAt: Math.round(holder.since) }),
     outboxEntries,
   };
-  const help = "docs/failures.md";
+  const help = "docs/operations/failure-modes.md";
   if (holder === undefined && !isHere)
     return { facts: details, problem: "No api-server is the relay: changes reach no pod.", help };
   if (outboxEntries > OUTBOX_DEEP) return { facts: details, problem: "Many changes wait to be relayed.", help };
@@ -120,7 +120,7 @@ async function seeProjection({ db, installation, projection }: Deps): Promise<Se
     laggingWorkspaces: projection.streamStaleness().laggingWorkspaces,
     ...(typeof progress?.records === "number" ? { rebuiltRecords: progress.records } : {}),
   };
-  const help = "docs/failures.md";
+  const help = "docs/operations/failure-modes.md";
   if (!state.complete) return { facts: details, problem: "Everything is being projected again.", help };
   if (heartbeatAgeMs === undefined || heartbeatAgeMs > HEARTBEAT_LATE_MS) {
     return {
@@ -173,7 +173,11 @@ async function seeServers({ db, installation }: Deps): Promise<Seen> {
     memoryBytes: process.memoryUsage.rss(),
   };
   if (worst === undefined) return { facts: details };
-  return { facts: { ...details, degradation: worst.reason }, problem: worst.means, help: "docs/failures.md" };
+  return {
+    facts: { ...details, degradation: worst.reason },
+    problem: worst.means,
+    help: "docs/operations/failure-modes.md",
+  };
 }
 
 async function seeSidecars({ db, pods }: Deps): Promise<Seen> {

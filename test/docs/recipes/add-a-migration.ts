@@ -13,7 +13,7 @@ export const addAMigration: Recipe = {
     {
       step: 2,
       file: "CHANGELOG.md",
-      after: "### Before you upgrade\n\n",
+      after: "## 0.1.0: first release\n\n",
       text: "- The database gets the migration 9999.\n",
     },
   ],
