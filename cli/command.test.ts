@@ -47,7 +47,7 @@ describe("options", () => {
     const args = ["-f", "a", "--color", "red, blue", "--colors=green", "--color", ","];
     expect(parseOptions(command, args, {})).toMatchObject({ colors: ["red", "blue", "green"] });
     expect(isGiven(parseOptions(command, args, {}), "colors")).toBe(true);
-    // A comma of an option that does not separate belongs to its value.
+    // Without `separates`, a comma is part of the value.
     expect(parseOptions(command, ["-f", "a", "--word", "b,c"], {})).toMatchObject({ word: ["b,c"] });
     expect(helpText(command)).toContain("colors (comma-separated or repeated, also as --color)");
   });

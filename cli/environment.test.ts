@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { findUnknownVariables, isOfService, readVariable } from "./environment.ts";
 import { KNOWN_VARIABLES } from "./known-variables.ts";
 
-/** What Kubernetes 1.34 sets in the pods of a namespace with this Service of one named port. */
+/** Variables that Kubernetes 1.34 sets in the pods of a namespace with this Service of one named port. */
 const ofService = (name: string, port = 443) => ({
   [`${name}_SERVICE_HOST`]: "10.0.0.7",
   [`${name}_SERVICE_PORT`]: String(port),
@@ -45,7 +45,7 @@ test("what Kubernetes sets for a Service is no value of ours, and what a person 
   const env = ofService("POSTERN_WEBHOOK");
   expect(readVariable("POSTERN_WEBHOOK_PORT", env)).toBeUndefined();
   expect(readVariable("POSTERN_WEBHOOK_PORT", { ...env, POSTERN_WEBHOOK_PORT: "8443" })).toBe("8443");
-  // Without the Service it is a mistake, which is refused.
+  // Without the Service, the value is invalid and rejected.
   expect(readVariable("POSTERN_WEBHOOK_PORT", { POSTERN_WEBHOOK_PORT: "tcp://10.0.0.7:443" })).toBe(
     "tcp://10.0.0.7:443",
   );

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ApiCli, openApiCli, runPostern } from "./test/api-cli.ts";
 
-/* What a server says that wants to command the terminal, or to keep a command busy. */
+/* Responses that contain terminal codes or keep a command busy. */
 
-/** Sets the title, colours, begins a line of its own, is the CSI of eight bits, and turns what follows around. */
+/** Sets the title and colors, starts a new line, contains an 8-bit CSI, and reverses the text direction. */
 const HOSTILE = "\u001b]0;owned\u0007\u001b[31m\r\nforged\u009b2J\u202e\u200b$(touch owned)";
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach the terminal.
 const COMMANDING = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/;
@@ -24,7 +24,7 @@ let requestId: string;
 beforeAll(async () => {
   cli = await openApiCli();
   dir = mkdtempSync(join(tmpdir(), "postern-hostile-"));
-  // The real answers, with something behind each text.
+  // Real responses with the hostile text appended to each string.
   server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -62,7 +62,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true });
 });
 
-/** Puts it behind every text, but of what a type and not a person chose. */
+/** Appends the hostile text to each string that a person can choose. */
 function made(value: unknown): unknown {
   if (typeof value === "string") return `${value}${HOSTILE}`;
   if (Array.isArray(value)) return value.map(made);
@@ -103,9 +103,9 @@ describe.each(COMMANDS)("$name", ({ args }) => {
     const { text, notes } = await run(args(), 80);
     const said = [text, ...notes];
     expect(said.filter((part) => COMMANDING.test(part))).toEqual([]);
-    // A line that the server would begin.
+    // No output line starts with text from the server.
     expect(said.flatMap((part) => part.split("\n")).filter((line) => line.startsWith("forged"))).toEqual([]);
-    // It did say something of the server's.
+    // The output contains text from the server.
     expect(said.join("")).toContain("owned");
   });
 

@@ -25,7 +25,7 @@ describe("while work runs", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  /** Runs work of so long that tells 1 of 4 at once; returns what was written. */
+  /** Runs work of this duration that reports 1 of 4 immediately. Returns the output. */
   async function run(
     ms: number,
     { columns, json = false, fails = false }: { columns?: number; json?: boolean; fails?: boolean },

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitFor } from "../test/harness/wait.ts";
 import { type ApiCli, openApiCli } from "./test/api-cli.ts";
 
-/* What only a process of its own can show: pipes, a terminal, and what other users of the machine see. */
+/* Tests that need a separate process: pipes, a terminal, and what other users can see. */
 
 const ROOT = resolve(import.meta.dirname, "..");
 const POSTERN = `'${process.execPath}' cli/main.ts`;
@@ -59,7 +59,7 @@ test("a root key that is typed is not shown, and stands in no command line", asy
   const { stdout: processes } = await run("ps", ["-eo", "args"], { maxBuffer: 16 * 1024 * 1024 });
   expect(processes).toContain("profile add --name typed");
   expect(processes).not.toContain(rootKey);
-  // One mistake, taken back.
+  // Types one wrong character and a backspace.
   child.stdin.write(`x\u007f${rootKey}\r`);
   expect(await exited).toBe(0);
   expect(shown).toContain("profile typed is kept");

@@ -8,44 +8,44 @@ import { processIo } from "../cli/execute.ts";
 import { withNotice } from "../cli/progress.ts";
 
 /*
- * Makes dashboard/dist: the files that the api-server serves at /dashboard/, each with its compressed forms beside it, so that
- * no request compresses. With `--if-stale` it builds only when a source is newer than what is there.
+ * Builds dashboard/dist: the files that the api-server serves at /dashboard/, with compressed copies, so that no request compresses. With
+ * `--if-stale` it builds only if a source has changed.
  */
 
 const ROOT = resolve(import.meta.dirname, "..");
 const SOURCE = join(ROOT, "dashboard");
 export const DASHBOARD_DIST = join(SOURCE, "dist");
 
-/** What the build reads: the page itself, what it imports of core/, the libraries, and this file. */
+/** Inputs of the build: the page, its imports from core/, the libraries, and this file. */
 const READ = ["dashboard", "core", "package-lock.json", "scripts/build-dashboard.ts"];
 
-/** Less is not worth a header. */
+/** Minimum size of compressed files. */
 const COMPRESSED_FROM_BYTES = 512;
 const COMPRESSED = /\.(js|css|html|svg)$/;
 
-/** What at least this many pages share is one file; by itself it would be dozens of small ones, which a first load waits for in turn. */
+/** Modules that at least this many pages share go into one file. Otherwise the first load would fetch dozens of small files. */
 const SHARED_BY_PAGES = 4;
 const SHARED = [
   { name: "components", test: /\/dashboard\/(components|api|usage)\//, minShareCount: SHARED_BY_PAGES },
   { name: "controls", test: /\/node_modules\//, minShareCount: SHARED_BY_PAGES },
 ];
 
-/** In the folder that is served, but no page refers to it: of which sources it was made. */
+/** File with the fingerprint of the sources. It is in the served directory, but no page refers to it. */
 const STAMP = "made-from";
 
-/** Builds unless what is there was made from the same sources. */
+/** Builds unless the existing files have the same fingerprint. */
 export async function ensureDashboard(): Promise<void> {
   const madeFrom = await readFile(join(DASHBOARD_DIST, STAMP), "utf8").catch(() => undefined);
   if (madeFrom !== (await fingerprint())) await buildDashboard();
 }
 
-/** Says on standard error what it builds, how long that takes, and when it is done. */
+/** Builds with a notice on standard error at the start and the end. */
 export const buildDashboard = (): Promise<void> =>
   withNotice(processIo, {}, { doing: `building ${relative(ROOT, DASHBOARD_DIST)}`, takes: "about 10 seconds" }, build);
 
 /**
- * Builds into a new folder that then takes the place of the old one, so that a server on the same files never sees half of it and two
- * builds at a time do no harm.
+ * Builds into a new directory and then replaces the old one, so that a server never reads an incomplete build, and concurrent builds are
+ * safe.
  */
 async function build(): Promise<void> {
   const next = await mkdtemp(join(SOURCE, "dist-"));
@@ -53,7 +53,7 @@ async function build(): Promise<void> {
   const madeFrom = await fingerprint();
   const { NODE_ENV } = process.env;
   try {
-    // The build follows it, and a run of tests says "test": they would try libraries in their slow form for development.
+    // Vite uses NODE_ENV, and a test run sets "test", which would select slow development versions of libraries.
     process.env.NODE_ENV = "production";
     await buildByVite({
       configFile: false,
@@ -62,26 +62,26 @@ async function build(): Promise<void> {
       logLevel: "warn",
       build: {
         outDir: next,
-        // A file as data within another is one that its policy would refuse.
+        // The content security policy of the dashboard forbids data URLs.
         assetsInlineLimit: 0,
         target: "es2023",
         modulePreload: { polyfill: false },
         reportCompressedSize: false,
         chunkSizeWarningLimit: Number.POSITIVE_INFINITY,
-        // All of it is some 8 kB over the wire: less than what twenty requests cost.
+        // All styles together are about 8 kB compressed, less than the cost of twenty requests.
         cssCodeSplit: false,
         rolldownOptions: {
           output: { codeSplitting: { groups: SHARED } },
-          // Libraries say which of their modules are for browsers, which here are all.
+          // Libraries mark modules for browsers; here all modules are for browsers.
           onLog: (level, log, report) => log.code !== "MODULE_LEVEL_DIRECTIVE" && report(level, log),
         },
       },
     });
     await compressBelow(next);
-    // A temporary folder is its maker's alone; a server may run as another user.
+    // A temporary directory is readable only by its owner, but a server may run as another user.
     await chmod(next, 0o755);
     await writeFile(join(next, STAMP), madeFrom);
-    // There may be none, and another build that ends at this moment is as good.
+    // The directory may be missing, and the result of a concurrent build is equivalent.
     await rename(DASHBOARD_DIST, last).catch(() => undefined);
     await rename(next, DASHBOARD_DIST).catch((error) => {
       if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
@@ -107,7 +107,7 @@ async function compressFile(path: string): Promise<void> {
   await writeFile(`${path}.gz`, await promisify(gzip)(bytes, { level: 9 }));
 }
 
-/** A hash over the paths and contents of all that the build reads. */
+/** Returns a hash of the paths and contents of all inputs. */
 async function fingerprint(): Promise<string> {
   const paths = (await Promise.all(READ.map((path) => filesOf(join(ROOT, path))))).flat().sort();
   const hash = createHash("sha256");

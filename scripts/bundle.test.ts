@@ -15,11 +15,11 @@ import { type Component, componentsOf, cycloneDx } from "./sbom.ts";
 const run = promisify(execFile);
 
 let folder: string;
-/** The packages in each part. */
+/** Packages in each component. */
 const inside = new Map<string, Set<string>>();
 const components = new Map<string, Component[]>();
 beforeAll(async () => {
-  // Not below the checkout, where a bundle would find what was left out of it.
+  // Outside the checkout, where a bundle could resolve modules that it lacks.
   folder = await mkdtemp(join(tmpdir(), "postern-bundle-"));
   for (const name of Object.keys(PARTS)) {
     const { inputs } = await bundle(name, join(folder, name));
@@ -57,7 +57,7 @@ test("what the gRPC ext-auth endpoint needs is in its own file alone, and has no
   );
   const has = (text: string | undefined, name: string) => text?.includes(name);
   expect([has(main, "@connectrpc/connect"), has(extAuth, "@connectrpc/connect")]).toEqual([false, true]);
-  // A second copy of these would not know the errors and the records of the first.
+  // A second copy of these modules would not recognize errors and records of the first.
   for (const stateful of ["CountersUnavailable", "KeyView", "Deciding"]) {
     expect([stateful, has(main, stateful), has(extAuth, stateful)]).toEqual([stateful, true, false]);
   }
@@ -68,7 +68,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   afterEach(() => stop());
 
   const start = async (main: readonly string[], query = "") => {
-    // Without a Redis, which it does not need for its start.
+    // The gate starts without Redis.
     const gate = await startProcess(process.execPath, [...main], {
       cwd: folder,
       env: { REDIS_URL: `redis://127.0.0.1:${await freePort()}/${query}`, POSTERN_DRAIN_TIMEOUT: "0" },
@@ -88,7 +88,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
 
   test.each(["cluster=true", "sentinel=main"])("has what it needs for a Redis with %s", async (query) => {
     const gate = await start([programOf("sidecar"), ...args, ...ports], `?${query}`);
-    // It tries in vain, as often as it would with one Redis.
+    // The connection fails, and is retried as with a single Redis.
     expect(gate.stderr()).not.toMatch(/TypeError|is not a (?:function|constructor)/);
     expect(await readFile(`/proc/${gate.pid}/comm`, "utf8")).not.toBe("");
   });
@@ -101,7 +101,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   test("takes little memory of its own", async () => {
     const gate = await start([programOf("sidecar"), ...args, ...ports]);
     const status = await readFile(`/proc/${gate.pid}/status`, "utf8");
-    // Measured: 40 MB. Node alone has 9 MB.
+    // Measured: 40 MB, of which Node takes 9 MB.
     expect(Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024).toBeLessThan(60e6);
   });
 });

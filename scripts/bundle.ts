@@ -15,24 +15,24 @@ const MIB = 1024 * 1024;
 
 interface Part {
   readonly entry: string;
-  /** The most that it may take, everything together. */
+  /** Maximum total size. */
   readonly bytesMax: number;
-  /** Copied beside the file: where to, and from which file or folder. */
+  /** Files to copy beside the bundle: destination and source. */
   readonly files?: Readonly<Record<string, string>>;
-  /** Whether users run it with a Node of their own, which may be too old. */
+  /** Whether users run it with their own Node, which may be too old. */
   readonly checksNode?: true;
-  /** Whether it may open the gRPC ext-auth endpoint, which is a file beside it: a process that does not open it never reads that. */
+  /** Whether it can open the gRPC ext-auth endpoint, which is a separate file that is loaded only if the endpoint is open. */
   readonly hasGrpcExtAuth?: true;
 }
 
-/** It has its own copy of what it imports, so nothing with a state may be among that: the caller passes in what decides. */
+/** The file has its own copies of its imports, so it must not import modules with state. The caller passes the decision function. */
 const GRPC_EXT_AUTH = { entry: "sidecar/ext-auth/grpc-server.ts", file: "grpc-ext-auth.mjs" };
 
 const swagger = (name: string) => ({
   [`node_modules/swagger-ui-dist/${name}`]: createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`),
 });
 
-/** What the api-server reads: its migrations, the dashboard, and what the page at `/docs` is made of. */
+/** Files that the api-server reads: the dashboard and the assets of `/docs`. */
 const SERVER_FILES = {
   migrations: "api-server/store/migrations",
   dashboard: "dashboard/dist",
@@ -50,7 +50,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES, hasGrpcExtAuth: true, checksNode: true },
 };
 
-/** Writes the part into the folder, which is emptied first. Returns what went into it. */
+/** Writes the component into the directory, which is emptied first. Returns the bundled inputs. */
 export async function bundle(name: string, folder: string): Promise<Metafile> {
   const part = PARTS[name];
   if (part === undefined) throw new Error(`there is no part ${name}; there are ${Object.keys(PARTS).join(", ")}`);
@@ -70,7 +70,7 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
   return metafile;
 }
 
-/** The file that checks the version of Node before it loads the program, in syntax that old versions can parse. */
+/** Returns a file that checks the version of Node before it loads the program, in syntax that old versions can parse. */
 function nodeCheck(): string {
   const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { engines: { node: string } };
   const [, major, minor] = /^>=(\d+)\.(\d+)$/.exec(engines.node) ?? [];
@@ -88,7 +88,7 @@ else {
 async function bundleFile(entry: string, outfile: string): Promise<Metafile> {
   const { metafile } = await build({
     format: "esm",
-    // Libraries written for CommonJS call `require`, which does not exist in a module.
+    // CommonJS libraries call `require`, which does not exist in an ES module.
     banner: { js: 'const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);' },
     absWorkingDir: ROOT,
     entryPoints: [entry],
@@ -133,7 +133,7 @@ const LLHTTP_AS_BYTES: Plugin = {
   },
 };
 
-/** The bytes of all files below a folder. */
+/** Returns the total size of all files in a directory. */
 export function bytesBelow(folder: string): number {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -18,10 +18,10 @@ const { values: options } = parseArgs({
   options: { all: { type: "boolean", default: false }, record: { type: "boolean", default: false } },
 });
 
-/** Tests that this run leaves out. */
+/** Tests that this run omits. */
 const notes: string[] = [];
 
-/** A line for each test that failed, with the first line of why: all that is left when only the end of the output is kept. */
+/** One line per failed test with the first line of its error, because often only the end of the output is kept. */
 const failures: string[] = [];
 
 type Count = { passed: number; failed: number };
@@ -29,7 +29,7 @@ type Count = { passed: number; failed: number };
 const root = join(import.meta.dirname, "..");
 const results = join(root, ".postern", "test-results");
 
-/** The part of the JSON reporter's file (in Jest's format) that is needed here. */
+/** Used members of the JSON report (Jest's format). */
 type Report = {
   numPassedTests: number;
   numFailedTests: number;
@@ -62,7 +62,7 @@ async function asOne(name: string): Promise<Count> {
 type Counts = Count & { skipped: number };
 
 async function allTests(): Promise<Counts> {
-  // A build would count against the time limit of the first test that needs its result.
+  // A build would count against the timeout of the first test that needs it.
   await prepare(prepareKubernetes);
   await prepare(findChromium);
   return countedTests("test");
@@ -80,7 +80,7 @@ async function quickTests(): Promise<Counts> {
   );
 }
 
-/** What needs a whole cluster, where there is a program that makes one. */
+/** Runs the tests on a complete cluster, if a program that creates one is installed. */
 async function clusterTests(): Promise<Counts | undefined> {
   const given = process.env.KUBECONFIG && process.env.E2E_TAG;
   return given || (await findAdapter(process.env)) !== undefined ? countedTests("e2e") : undefined;
@@ -96,7 +96,7 @@ async function countedTests(script: "test" | "e2e", args: readonly string[] = []
     () => undefined,
   );
   if (report === undefined) return { passed: 0, failed: 1, skipped: 0 };
-  // A file whose hook failed, or which could not be loaded, has no failed test that would be counted.
+  // A file with a failed hook, or one that cannot be loaded, has no failed test to count.
   const brokenFiles = report.testResults.filter(
     (file) => file.status === "failed" && !file.assertionResults.some(({ status }) => status === "failed"),
   );
@@ -133,7 +133,7 @@ function failuresOf(report: Report): string[] {
 
 const firstLine = (text: string): string => stripVTControlCharacters(text).split("\n", 1)[0]?.slice(0, 300) ?? "";
 
-/** Gets a part that the machine may have to build or to install first, before the time limit of a test starts. */
+/** Builds or installs a dependency before the timeout of a test starts. */
 async function prepare(get: () => Promise<unknown>): Promise<void> {
   try {
     await get();

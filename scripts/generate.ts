@@ -19,11 +19,11 @@ import { tenancySchema } from "./generate/tenancy-schema.ts";
  * With `--ignored` it writes only those that git ignores, as `make setup` does.
  */
 
-/** A derived document: the contents of its files by path from the root of the project. */
+/** Generated files: content by path from the project root. */
 export interface Target {
   readonly name: string;
   readonly files: () => Promise<ReadonlyMap<string, string>>;
-  /** A folder that holds only generated files: a file that the target does not name is stale too. */
+  /** Directory with only generated files: a file that the target does not return is stale. */
   readonly ownsFolder?: string;
   /** Whether git ignores the files, so that a checkout does not have them. */
   readonly isIgnored?: true;

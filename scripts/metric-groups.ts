@@ -22,9 +22,9 @@ export type Part = "api-server" | "ingest" | "operator" | "sidecar";
 
 export interface MetricGroup {
   readonly title: string;
-  /** Those that export it; all of them that do. */
+  /** Components that export the group. */
   readonly parts: readonly Part[];
-  /** A setting without which it is not exported. */
+  /** Setting that is required for the export. */
   readonly only?: string;
   readonly metrics: readonly Metric[];
 }
@@ -36,7 +36,7 @@ const group = (title: string, parts: readonly Part[], tables: readonly Metrics[]
   ...(only === undefined ? {} : { only }),
 });
 
-/** Every metric that Postern exports, in the order of docs/operations/metrics.md. */
+/** All metrics of Postern, in the order of docs/operations/metrics.md. */
 export const METRIC_GROUPS: readonly MetricGroup[] = [
   group("Health and requests", ["api-server"], [HEALTH_METRICS, REQUEST_METRICS, STATE_METRICS]),
   group("Relay: changes to the gates", ["api-server"], [RELAY_METRICS]),

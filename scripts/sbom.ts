@@ -4,7 +4,8 @@ import { join, resolve } from "node:path";
 import { bundle, PARTS } from "./bundle.ts";
 
 /*
- * What is inside each part, from what the bundler really took: dist/PART.cdx.json (CycloneDX 1.6) and dist/PART.licences.txt.
+ * Writes the bill of materials of each component from the inputs of the bundler: dist/COMPONENT.cdx.json (CycloneDX 1.6) and
+ * dist/COMPONENT.licences.txt.
  */
 
 const ROOT = resolve(import.meta.dirname, "..");
@@ -12,13 +13,13 @@ const ROOT = resolve(import.meta.dirname, "..");
 export interface Component {
   readonly name: string;
   readonly version: string;
-  /** As its package.json says, such as `MIT`. */
+  /** License in package.json, such as `MIT`. */
   readonly licence: string;
 }
 
 /**
- * The packages of which at least one file is in the part, by name. An input that the bundler was given by a plugin has that one's name and a colon
- * before its path. Throws when one says no licence.
+ * Returns the packages with at least one file in the component, by name. An input from a bundler plugin has the prefix `PLUGIN:`. Throws if
+ * a package has no license.
  */
 export function componentsOf(inputs: readonly string[]): Component[] {
   const paths = inputs.map((input) => input.replace(/^[a-z]+:/, ""));
@@ -32,7 +33,7 @@ export function componentsOf(inputs: readonly string[]): Component[] {
   return components.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
 }
 
-/** The bill of materials as CycloneDX. */
+/** Returns the bill of materials in CycloneDX format. */
 export function cycloneDx(part: string, version: string, components: readonly Component[]): object {
   return {
     bomFormat: "CycloneDX",

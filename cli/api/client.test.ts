@@ -31,7 +31,7 @@ const portOf = async (server: Server | SocketServer): Promise<number> => {
 
 type ApiResponse = (response: ServerResponse, attempt: number) => void;
 
-/** A server that gives each request an answer, and counts them. */
+/** Starts a server with a fixed response that counts requests. */
 async function aServer(respond: ApiResponse) {
   const seen = { requests: 0, authorization: "" };
   const server = createServer((request, response) => {
@@ -228,7 +228,7 @@ test.each([
   expect(said.replaceAll(`${url}/base`, "URL")).toMatch(says);
   expect(said).not.toContain("\u001b");
   expect(said).not.toContain(ROOT_KEY);
-  // It only read.
+  // The call only read data.
   expect(said).not.toContain("is not known");
 });
 

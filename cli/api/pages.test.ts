@@ -8,7 +8,7 @@ interface Asked {
   readonly cursor?: string;
 }
 
-/** An API with so many roles; `cursorOf` names the page after the n-th role. */
+/** Returns an API with `count` roles; `cursorOf` returns the cursor after the n-th role. */
 function anApi(
   count: number,
   cursorOf: (n: number) => string | undefined = (n) => (n < count ? String(n) : undefined),
@@ -95,7 +95,7 @@ test("100 are shown unless --limit or --all says otherwise", () => {
   expect(readPaging({ ...options, all: true }, "key").max).toBe(Number.POSITIVE_INFINITY);
   expect(() => readPaging({ ...options, all: true, limit: "7" }, "key")).toThrow(UsageError);
   expect(() => readPaging({ ...options, cursor: `key_${"x".repeat(2000)}` }, "key")).toThrow(UsageError);
-  // The API would list what sorts after it: nothing, or everything.
+  // The API would list what sorts after the cursor: nothing or everything.
   for (const cursor of ["", "x", "a", "role_1"]) {
     expect(() => readPaging({ ...options, cursor }, "key")).toThrow("key_…");
   }

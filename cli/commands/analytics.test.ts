@@ -9,7 +9,7 @@ import { type Cli, openCli } from "../test/cli.ts";
 const HOUR_MS = 3_600_000;
 
 let cli: Cli;
-/** The start of an hour, 3 h ago. */
+/** Start of an hour, 3 h ago. */
 let hourMs: number;
 beforeAll(async () => {
   cli = await openCli();

@@ -69,7 +69,7 @@ test("the kubeconfig of the user is read when no other one is named, as kubectl 
   copyFileSync(cluster.kubeconfigPath, join(HOME, ".kube/config"));
   const { code, out } = await runIn({ HOME }, "status", "-n", namespace);
   expect([code, out.length]).toEqual([0, 2]);
-  // A pod has a ServiceAccount for this, and no user.
+  // A pod uses its ServiceAccount and has no kubeconfig.
   const inPod = await runIn({ HOME, KUBERNETES_SERVICE_HOST: "127.0.0.1" }, "status", "-n", namespace);
   expect(inPod).toMatchObject({ code: 1, out: [] });
 });

@@ -14,7 +14,7 @@ const role = (name: string, permissions = "[a.b]") =>
   `apiVersion: postern.dev/v1alpha1\nkind: Role\nmetadata: { name: ${name} }\nspec: { name: ${name}, permissions: ${permissions} }\n`;
 
 let folders = 0;
-/** A folder with these files. */
+/** Creates a directory with these files. */
 function folderOf(files: Readonly<Record<string, string>>): string {
   const folder = join(dir, String(folders++));
   mkdirSync(folder);
@@ -34,7 +34,7 @@ test("an object that is defined twice is a problem at its second place, within a
   ]);
   const within = await validate(["-"], `${role("one")}---\n${role("one")}---\n${role("one")}`);
   expect(within.out.at(-1)).toBe("1 file, 2 problems");
-  // The namespace that is left out is the default one.
+  // The default namespace is `default`.
   const named = role("one").replace("name: one }", "name: one, namespace: default }");
   expect((await validate(["-"], `${role("one")}---\n${named}`)).code).toBe(1);
   expect((await validate(["-"], `${role("one")}---\n${named.replace("default", "other")}`)).code).toBe(0);
@@ -49,7 +49,7 @@ test.each(["", "# nothing\n", "---\n---\n"])("an input without a manifest is a p
       out: [`${path}:1: manifest: file: contains no manifest`, "1 file, 1 problem"],
     });
   }
-  // Beside a manifest in the same folder an empty file is no mistake.
+  // An empty file is valid beside a manifest.
   expect((await validate([folderOf({ "a.yaml": text, "b.yaml": role("one") })])).code).toBe(0);
 });
 

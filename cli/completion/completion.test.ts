@@ -13,7 +13,7 @@ import { writeProfiles } from "../profiles.ts";
 import { runPostern } from "../test/api-cli.ts";
 import { nounsOf, valuesOf } from "./values.ts";
 
-/* Each script in its real shell, which is asked what it would complete. */
+/* Runs each script in its real shell and reads the completions. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const run = promisify(execFile);
@@ -23,7 +23,7 @@ let env: Record<string, string>;
 let commands: Command[];
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), "postern completion "));
-  // The program that is asked for the names of profiles.
+  // Program that lists the profile names.
   mkdirSync(join(dir, "bin"));
   writeFileSync(join(dir, "bin/postern"), `#!/bin/sh\nexec '${process.execPath}' '${ROOT}/cli/main.ts' "$@"\n`);
   chmodSync(join(dir, "bin/postern"), 0o755);
@@ -52,7 +52,7 @@ const shellOf = (name: string): Promise<string> =>
     { name: "Debian's packages", attempt: () => unpackedProgram({ packages: [name] }, [name]) },
   ]);
 
-/** What is typed, the last word of it unfinished, and what it may become. */
+/** Typed text with an incomplete last word, and its completions. */
 const CASES: { typed: string; found: readonly string[] }[] = [
   { typed: "postern ke", found: ["key"] },
   { typed: "postern expl", found: ["explain"] },
@@ -105,10 +105,10 @@ test.each(CASES)(
 );
 
 describe("zsh", () => {
-  /** What stands in the line after Tab: the whole word where one fits, else what all of them have in common. */
+  /** Returns the line after Tab: the completed word, or the common prefix of several. */
   async function complete(typed: string): Promise<string> {
     const zsh = await shellOf("zsh");
-    // An unpacked zsh has its modules and functions where its build does not look for them.
+    // An unpacked zsh needs explicit paths for its modules and functions.
     const lib = join(unpackedRoot(zsh), "usr");
     if (existsSync(join(lib, "share/zsh"))) {
       const paths = `module_path=(${lib}/lib/*/zsh/*(/)); fpath=(${lib}/share/zsh/functions/**/*(/))\n`;
@@ -131,7 +131,7 @@ describe("zsh", () => {
     try {
       await waitFor("the prompt", () => shown.includes("ready> "), { deadlineMs: 30_000 });
       child.stdin.write(`${typed}\t`);
-      // Keys that follow are read after the completion, which may ask another program.
+      // Send the key after the completion, which may run another program.
       child.stdin.write("\u0014");
       await waitFor(`the line: ${shown}`, () => existsSync(response), { deadlineMs: 30_000 });
       return readFileSync(response, "utf8");

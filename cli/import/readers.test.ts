@@ -10,7 +10,7 @@ import { findKongKeys } from "./kong.ts";
 import { findKuadrantKeys } from "./kuadrant.ts";
 import { findUnkeyKeys } from "./unkey.ts";
 
-/* What is found in the files of other systems, in the forms that they write. */
+/* Reads files of other systems in their own formats. */
 
 const dir = mkdtempSync(join(tmpdir(), "postern-import-"));
 afterAll(() => rmSync(dir, { recursive: true }));
@@ -30,7 +30,7 @@ function find(
   return discovered;
 }
 
-/** A key in a line: where it stands, the key, and what it gets. */
+/** Returns each key as one line: position, secret, and settings. */
 const shown = ({ keys }: DiscoveredKeys) => keys.map(({ from, secret, hash, key }) => [from, secret ?? hash, key]);
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
@@ -74,7 +74,7 @@ acls: [{ consumer: bob, group: silver }]
   expect(shown(discovered)).toEqual([
     ["consumer alice, key 1", `${KEY}1`, alice],
     ["consumer alice, key 2", `${KEY}2`, { ...alice, expires: 1_900_003_600_000 }],
-    // As it is written: no number.
+    // The key stays text, not a number.
     ["consumer bob, key 1", "0123", { enabled: true, name: "bob", externalId: "bob", roles: ["silver"] }],
     ["consumer 7, key 1", `${KEY}4`, { enabled: true, externalId: "7" }],
   ]);

@@ -7,25 +7,25 @@ import type { Io } from "../command.ts";
 import { COMMANDS } from "../commands.ts";
 import { runCommand } from "../run-command.ts";
 
-/** What a run is given beside its arguments. */
+/** Inputs of a run besides its arguments. */
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly columns?: number;
-  /** Piped into it. */
+  /** Text on standard input. */
   readonly stdin?: string;
-  /** Typed when it asks. */
+  /** Text typed at a prompt. */
   readonly typed?: string;
 }
 
 export interface RanText {
   readonly code: number;
-  /** Standard output as it was written, and by line. */
+  /** Complete standard output. */
   readonly text: string;
   readonly out: readonly string[];
   readonly notes: readonly string[];
 }
 
-/** Runs `postern` in this process with nothing of this process's environment. */
+/** Runs `postern` in this process with an empty environment. */
 export async function runPostern(args: readonly string[], options: RunOptions = {}): Promise<RanText> {
   const { env = {}, columns, stdin = "", typed } = options;
   const notes: string[] = [];
@@ -56,19 +56,19 @@ export async function runPostern(args: readonly string[], options: RunOptions = 
   return { code, text, out: text === "" ? [] : text.replace(/\n$/, "").split("\n"), notes };
 }
 
-/** The command line on an api-server of its own, which listens, with a folder for profiles. */
+/** Command line with its own api-server and a directory for profiles. */
 export interface ApiCli {
   readonly t: TestApp;
   readonly resources: Resources;
   readonly url: string;
-  /** Of `XDG_CONFIG_HOME`; nothing is there. */
+  /** Empty directory for `XDG_CONFIG_HOME`. */
   readonly configHome: string;
-  /** With the first workspace's root key in the environment. */
+  /** Runs with the root key of the first workspace in the environment. */
   run(args: readonly string[], options?: RunOptions): Promise<RanText>;
-  /** The same with `--json`: what it printed. Throws unless it ended with this exit code and one line. */
+  /** Runs with `--json` and returns the output. Throws unless the exit code matches and the output is one line. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
   json(args: readonly string[], code?: number): Promise<any>;
-  /** The environment in which the root key is another one. */
+  /** Returns an environment with another root key. */
   as(rootKey: string): { env: Record<string, string> };
   close(): Promise<void>;
 }

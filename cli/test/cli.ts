@@ -13,17 +13,17 @@ export interface Ran {
   readonly notes: readonly string[];
 }
 
-/** The command line on a database of its own, in this process, from the arguments to the exit code. */
+/** Command line with its own database, in this process, from the arguments to the exit code. */
 export interface Cli {
   readonly databaseUrl: string;
-  /** The database, for assertions about its state. */
+  /** Database for assertions. */
   readonly db: Pool;
-  /** The arguments are separated by spaces. */
+  /** Runs arguments that are separated by spaces. */
   run(args: string, more?: { columns?: number; env?: Record<string, string> }): Promise<Ran>;
-  /** Runs with `--json` and returns what it printed. Throws unless it succeeded with one line of the shape in its reference page. */
+  /** Runs with `--json` and returns the output. Throws unless it succeeds with one line of the documented shape. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
   json(args: string): Promise<any>;
-  /** Returns the one line of its failure; throws when it did not fail with this exit code. */
+  /** Returns the error line. Throws unless the command fails with this exit code. */
   failure(args: string, code: 1 | 2): Promise<string>;
   close(): Promise<void>;
 }
@@ -76,7 +76,7 @@ async function commandOf(args: string): Promise<Command> {
   return row.load();
 }
 
-/** The shape as the reference writes it: a list by its first item, which must exist, everything else by its names. */
+/** Returns the documented shape of the output: a list by its first item, which must exist, an object by its names. */
 function outline(printed: unknown): string {
   const entries = Object.entries(printed as Record<string, unknown>);
   const isList = entries.length === 2 && entries[1]?.[0] === "hasMore";

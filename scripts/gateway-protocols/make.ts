@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
 /*
- * Makes `sidecar/ext-auth/protocol`: the messages and services of the gRPC ext-auth endpoint, from what their owners publish as Go modules (their versions are in
- * `go.mod`). It needs Go and npm's registry, so it is run by hand: `node scripts/gateway-protocols/make.ts`.
+ * Creates `sidecar/ext-auth/protocol`: messages and services of the gRPC ext-auth endpoint, from the Go modules of their owners (versions
+ * in `go.mod`). Requires Go and the npm registry, so run it manually: `node scripts/gateway-protocols/make.ts`.
  */
 
 const HERE = import.meta.dirname;
@@ -29,7 +29,7 @@ try {
   const packages = TOOLS.flatMap((tool) => ["--package", tool]);
   const command = ["exec", "--yes", ...packages, "--", "buf", "generate", "--template", join(work, "template.json")];
   execFileSync("npm", command, { cwd: work, stdio: "inherit" });
-  // The library has these itself.
+  // The library includes these files.
   rmSync(join(work, "out/google/protobuf"), { recursive: true });
   rmSync(OUT, { recursive: true, force: true });
   cpSync(join(work, "out"), OUT, { recursive: true });

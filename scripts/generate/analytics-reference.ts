@@ -1,7 +1,7 @@
 import { ANALYTICS_SCHEMA } from "../../api-server/domain/analytics/schema.ts";
 import type { Target } from "../generate.ts";
 
-/** docs/reference/analytics.md: what queries about usage may name, from the tables that check the queries. */
+/** Generates docs/reference/analytics.md from the tables that validate analytics queries. */
 export const analyticsReference: Target = {
   name: "analytics reference",
   files: async () => new Map([["docs/reference/analytics.md", page()]]),

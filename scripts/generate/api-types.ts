@@ -3,9 +3,8 @@ import { procedures } from "../../api-server/v2/index.ts";
 import type { Target } from "../generate.ts";
 
 /*
- * The types that openapi-fetch uses, made from the OpenAPI document. openapi-typescript would write the same, but it
- * needs the compiler's JavaScript API, which ended with TypeScript 6, and npm cannot give a direct dependency its own peer. The few
- * forms of schema that zod writes need one page of code, not a second compiler.
+ * Types for openapi-fetch, generated from the OpenAPI document. openapi-typescript would write the same, but needs the JavaScript API of
+ * the compiler, which TypeScript 7 does not have. The few schema forms of zod need only a page of code.
  */
 
 interface Schema {
@@ -25,7 +24,7 @@ interface Schema {
 }
 
 interface Content {
-  /** Refers to one of the responses that operations share. */
+  /** Reference to a shared response. */
   readonly $ref?: string;
   readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
 }
@@ -80,7 +79,7 @@ function operationType(
 ): string {
   const body = requestBody?.content?.[JSON_TYPE]?.schema;
   const success = responses["200"]?.content?.[JSON_TYPE]?.schema;
-  // All failures have the same form.
+  // All errors have the same schema.
   const first = Object.entries(responses).find(([status]) => status !== "200")?.[1];
   const failure = (first?.$ref === undefined ? first : sharedResponse(first.$ref, shared))?.content?.[JSON_TYPE]
     ?.schema;

@@ -4,7 +4,7 @@ import { connection, database, json, paging, workspace } from "../../cli/options
 import type { Target } from "../generate.ts";
 import { SERVICES } from "./configuration-page.ts";
 
-/** docs/reference/cli.md: all commands, from the tables that parse them. Options of services are on the configuration page. */
+/** Generates docs/reference/cli.md from the option tables. Options of services are on the configuration page. */
 export const cliReference: Target = {
   name: "command line reference",
   files: async () => {
@@ -13,7 +13,7 @@ export const cliReference: Target = {
   },
 };
 
-/** Options that many commands share. A command that has all of a group refers to the group. */
+/** Groups of shared options. A command with all options of a group refers to the group. */
 const SHARED = [
   { title: "API options", options: connection },
   { title: "Database options", options: database },

@@ -3,10 +3,10 @@ import { COMMANDS } from "../../cli/commands.ts";
 import { VARIABLES } from "../../cli/variables.ts";
 import type { Target } from "../generate.ts";
 
-/** The commands that run a service. */
+/** Commands that run a service. */
 export const SERVICES = ["api-server", "ingest", "operator", "sidecar", "dev"] as const;
 
-/** docs/operations/configuration.md: every setting of every service, from the tables that parse them. */
+/** Generates docs/operations/configuration.md from the option tables of the services. */
 export const configurationPage: Target = {
   name: "page of the configuration",
   files: async () => new Map([["docs/operations/configuration.md", await page()]]),

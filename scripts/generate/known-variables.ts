@@ -2,7 +2,7 @@ import { COMMANDS } from "../../cli/commands.ts";
 import { VARIABLES } from "../../cli/variables.ts";
 import type { Target } from "../generate.ts";
 
-/** cli/known-variables.ts: a part's image knows the variables of all parts, without loading the others' commands. */
+/** Generates cli/known-variables.ts, so that the image of a component knows the variables of all components without their commands. */
 export const knownVariables: Target = {
   name: "known variables",
   files: async () => {

@@ -2,7 +2,7 @@ import { API_VERSION, KINDS, type KindDefinition } from "../../core/manifests/in
 import type { Target } from "../generate.ts";
 import { type Structural, structuralSchema } from "./structural-schema.ts";
 
-/** A table of fields for each kind, from the descriptions in the schemas. */
+/** Generates a table of fields for each kind from the descriptions in the schemas. */
 export const manifestReference: Target = {
   name: "reference of the manifests",
   files: async () => new Map([["docs/reference/manifests.md", reference()]]),

@@ -2,7 +2,7 @@ import type { Metric } from "../../core/metric.ts";
 import type { Target } from "../generate.ts";
 import { METRIC_GROUPS, type MetricGroup } from "../metric-groups.ts";
 
-/** docs/operations/metrics.md: every metric, from the definitions that the parts export it by. */
+/** Generates docs/operations/metrics.md from the metric definitions of the components. */
 export const metricsPage: Target = {
   name: "page of the metrics",
   files: async () => new Map([["docs/operations/metrics.md", page()]]),
@@ -54,12 +54,12 @@ function row({ name, type, unit, help, labels, bad }: Metric, listed: Set<string
   return `| ${[`\`${name}\``, is, of.join("; ") || "–", withLinks(bad)].map(cell).join(" | ")} |`;
 }
 
-/** The names of alerts lead to what to do. */
+/** Links names of alerts to their runbook entries. */
 const withLinks = (text: string): string =>
   text.replace(/\bPostern[A-Z]\w+/g, (alert) => `[${alert}](alerts.md#${alert.toLowerCase()})`);
 const cell = (text: string): string => text.replaceAll("|", "\\|");
 const capitalised = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
-/** As GitHub makes it of a heading. */
+/** Returns the anchor that GitHub creates for a heading. */
 const anchor = (title: string): string =>
   title
     .toLowerCase()

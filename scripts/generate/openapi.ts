@@ -16,8 +16,8 @@ const documents = (): ReadonlyMap<string, string> =>
   ]);
 
 /**
- * The documents that the api-server serves at `/openapi.json` and `/v1/openapi.json`, for readers and for generators of clients. They are
- * not in the repository.
+ * Generates the documents that the api-server serves at `/openapi.json` and `/v1/openapi.json`, for readers and client generators. Git
+ * ignores them.
  */
 export const openApi: Target = {
   name: "OpenAPI documents",
@@ -25,7 +25,7 @@ export const openApi: Target = {
   files: async () => new Map([...documents()].map(([name, text]) => [`${FOLDER}/${name}`, text])),
 };
 
-/** The digests of the documents (`sha256sum --check` in their folder), so that each change of the API shows in a diff. */
+/** Generates the digests of the documents (for `sha256sum --check`), so that each API change shows in a diff. */
 export const openApiDigests: Target = {
   name: "digests of the OpenAPI documents",
   files: async () => {

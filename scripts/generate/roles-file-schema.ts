@@ -2,7 +2,7 @@ import * as z from "zod";
 import { RolesFile } from "../../api-server/sign-in/roles-file.ts";
 import type { Target } from "../generate.ts";
 
-/** The JSON schema of the file of `postern api-server --dashboard-roles-file`, for editors and pipelines. */
+/** Generates the JSON schema of `postern api-server --dashboard-roles-file`, for editors and pipelines. */
 export const rolesFileSchema: Target = {
   name: "schema of the roles of groups",
   files: async () =>

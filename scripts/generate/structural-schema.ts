@@ -2,9 +2,9 @@ import * as z from "zod";
 import { DURATION_PATTERN } from "../../core/manifests/duration.ts";
 
 /*
- * Converts JSON Schema to the structural subset that the Kubernetes API server accepts: each place has one type; no $ref, const or
- * conditional; an object lists its properties or has one schema for all of them, never both. The API server itself prunes
- * unknown fields, so `additionalProperties: false` has no counterpart.
+ * Converts JSON Schema to the structural subset of the Kubernetes API server: each value has one type; no $ref, const or conditional; an
+ * object has either listed properties or one schema for all of them. The API server prunes unknown fields, so `additionalProperties: false`
+ * has no counterpart.
  */
 
 const DURATION_FORM = "A duration such as 500ms, 60s or 1h30m, or an integer of milliseconds.";
@@ -13,7 +13,7 @@ export type Structural = Record<string, unknown>;
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Keywords with the same meaning in both, copied unchanged, in the order in which they are written. */
+/** Keywords that are copied unchanged, in output order. */
 const KEPT = [
   "type",
   "description",
@@ -52,9 +52,9 @@ export function structuralSchema(schema: z.ZodType, io: "input" | "output"): Str
 function convert(schema: JsonSchema, path: string): Structural {
   const structural: Structural = {};
   for (const keyword of KEPT) if (schema[keyword] !== undefined) structural[keyword] = schema[keyword];
-  // `kubectl explain` shows neither the pattern nor that it is a text or a number.
+  // `kubectl explain` shows neither the pattern nor the alternative types.
   if (schema.pattern === DURATION_PATTERN) structural.description = `${schema.description} ${DURATION_FORM}`;
-  // JavaScript's escape of a character is unknown to Go, which the API server is written in.
+  // The API server uses Go regular expressions, which do not have JavaScript's `\u` escapes.
   if (typeof schema.pattern === "string") structural.pattern = schema.pattern.replace(/\\u([0-9a-f]{4})/gi, "\\x{$1}");
   if (schema.const !== undefined) structural.enum = [schema.const];
   convertFormat(schema, structural);
@@ -66,7 +66,7 @@ function convert(schema: JsonSchema, path: string): Structural {
     }
   }
   if (structural["x-kubernetes-int-or-string"] === true) delete structural.type;
-  // A place without a type, where the values that are allowed are listed.
+  // A value without a type, with a list of allowed values.
   else if (structural["x-kubernetes-preserve-unknown-fields"] === true && Array.isArray(schema.enum))
     delete structural.type;
   else if (schema.anyOf !== undefined || Array.isArray(schema.type))
@@ -78,7 +78,7 @@ function convertFormat({ type, format }: JsonSchema, structural: Structural): vo
   if (type === "integer") structural.format = "int64";
   if (format !== "date-time") return;
   structural.format = "date-time";
-  // The format says the same in a readable way.
+  // The format states the same in a readable form.
   delete structural.pattern;
 }
 

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { TenancySettings } from "../../operator/tenancy/settings.ts";
 import type { Target } from "../generate.ts";
 
-/** The JSON schema of the file of `postern operator --tenancy-file`, for editors and pipelines. */
+/** Generates the JSON schema of `postern operator --tenancy-file`, for editors and pipelines. */
 export const tenancySchema: Target = {
   name: "schema of the tenancy settings",
   files: async () =>

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ApiCli, openApiCli, type RunOptions } from "../../test/api-cli.ts";
 
-/* Keys of another system, taken over into a real api-server. */
+/* Imports keys of other systems into a real api-server. */
 
 let cli: ApiCli;
 let dir: string;
@@ -151,7 +151,7 @@ test("an import that is cut off says how far it came, and the next one goes on",
   const apiId = await cli.resources.api();
   const names = Array.from({ length: 450 }, (_, i) => `cut${i}`);
   const file = kong(...names);
-  // A server that stops to answer after the first portion.
+  // Server that stops responding after the first batch.
   let portions = 0;
   const broken = createServer((request, response) => {
     const isBatch = request.url?.endsWith("keys.migrateKeys") === true;

@@ -253,7 +253,7 @@ describe("key list", () => {
   let many: string;
   beforeAll(async () => {
     many = await cli.resources.api();
-    // As the API would make them, but all at once; ids in no order of time.
+    // Same rows as the API creates, in one statement. The ids are not in order of time.
     await cli.t.deps.db.query(
       `insert into keys (id, workspace_id, api_id, hash, start, name, created_at)
        select 'key_' || md5($1 || n), workspace_id, id, md5($1 || n), 'shop_1234', 'key number ' || n, n
@@ -261,7 +261,7 @@ describe("key list", () => {
         where id = $1`,
       [many],
     );
-    // As autovacuum would soon.
+    // Replaces the autovacuum.
     await cli.t.deps.db.query("analyze keys");
   });
 

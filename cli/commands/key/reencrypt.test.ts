@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => cli.close());
 
-/** Stores a key whose string is its id, encrypted with this encryption key. */
+/** Stores a key whose plaintext is its id, encrypted with this encryption key. */
 async function store(keyId: string, sealedBy: EncryptionKey): Promise<void> {
   await cli.db.query(
     "insert into keys (id, workspace_id, api_id, hash, start, created_at) values ($1, $2, 'api_1', $1, '', 0)",

@@ -11,7 +11,7 @@ afterAll(() => cli.close());
 
 const MANAGER = { api: "main/ApiKeyPolicy/shop/orders", role: "main/Role/shop/editor" };
 
-/** An API and a role that `main` manages, an API that it left, and the same in another workspace. Ids begin with the prefix. */
+/** Inserts an API and a role that `main` manages and an API that it released, also in another workspace. Ids begin with the prefix. */
 async function rows(prefix: string, cluster = "main"): Promise<void> {
   const of = (manager: string) => manager.replace("main", cluster);
   for (const workspace of ["default", "other"]) {
@@ -53,7 +53,7 @@ test("ownership list shows what manifests manage or left, of all managers or of 
   expect(await listed(" --manager main")).toEqual(all);
   expect(await listed(" --manager main/Role")).toEqual([all[2]]);
   expect(await listed(` --manager ${MANAGER.api}`)).toEqual([all[1]]);
-  // Only whole parts: neither a cluster whose name begins so, nor a pattern.
+  // Matches complete parts only, not a prefix of a cluster name and not a pattern.
   expect(await listed(" --manager mai")).toEqual([]);
   expect(await listed(" --manager m.in")).toEqual([]);
   expect((await cli.json("ownership list --limit 1")).objects).toHaveLength(1);

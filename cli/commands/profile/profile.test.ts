@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => cli.close());
 afterEach(() => rmSync(dirname(file), { recursive: true, force: true }));
 
-/** With no server and no root key in the environment. */
+/** Runs without server and root key in the environment. */
 const run = (args: readonly string[], { env, ...rest }: RunOptions = {}) =>
   runPostern(args, { env: { XDG_CONFIG_HOME: cli.configHome, ...env }, ...rest });
 const add = (name: string, rootKey: string, ...more: string[]) =>
@@ -150,9 +150,9 @@ test("a root key goes to no other server than its own: a profile and an address 
   expect(both.notes.join()).toContain("--profile has a server");
   const env = { POSTERN_PROFILE: "shop", POSTERN_ROOT_KEY: "root_other", POSTERN_API_URL: "http://127.0.0.1:1" };
   expect((await run(explainNothing, { env })).notes.join()).toContain("name two servers");
-  // What the arguments name goes before what the environment names.
+  // Arguments override the environment.
   expect((await run([...explainNothing, "--profile", "shop"], { env })).notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
-  // Half of a server is none: the profile does not fill it in.
+  // A root key without a server is not completed by the profile.
   expect((await run(explainNothing, { env: { POSTERN_ROOT_KEY: "root_other" } })).notes.join()).toContain(
     "set POSTERN_API_URL",
   );
@@ -171,7 +171,7 @@ test("an address that is none is not repeated: it may be the root key", async ()
 test("the authority of a server is kept with its profile, and used by every command", async () => {
   const certificates = openCertificateFolder();
   const { cert, key, certFile } = certificates.make("server");
-  // The api-server behind TLS.
+  // TLS proxy in front of the api-server.
   const front = createServer({ cert, key }, async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);

@@ -19,7 +19,7 @@ afterAll(async () => {
   await redis.close();
 });
 
-/** 3 credits left and a refill of 10 a day, last done on 1 March. */
+/** Remaining credits: 3; refill: 10 a day, last on 1 March. */
 beforeEach(async () => {
   await cli.db.query("delete from keys");
   await cli.db.query(

@@ -8,7 +8,7 @@ import { crds } from "../crds.ts";
 import { leavesOf, valuesYaml } from "./describe-values.ts";
 import { Values } from "./values.ts";
 
-/* What of charts/postern is made from the sources: its description, its values with their schema and table, the webhooks, and the CRDs. */
+/* Generated files of charts/postern: description, values with schema and table, webhooks and CRDs. */
 
 const CHART = "charts/postern";
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -31,7 +31,7 @@ export const chart: Target = {
   },
 };
 
-/** The CRDs once more, because a chart reads only files of its own folder. */
+/** Copies of the CRDs, because a chart reads only files in its own directory. */
 export const chartCrds: Target = {
   name: "CRDs of the chart",
   ownsFolder: `${CHART}/files/crds`,
@@ -53,7 +53,7 @@ const chartYaml = ({ version, description }: { version: string; description: str
     "",
   ].join("\n");
 
-/** The template puts the release's own names in the place of these. */
+/** The template replaces these names by those of the release. */
 function webhooksYaml(): string {
   const configurations = webhookConfigurations({
     name: "NAME",

@@ -1,10 +1,10 @@
 import { stringify } from "yaml";
 import { z } from "zod";
 
-/* Reads descriptions and defaults out of the schema of the chart's values. */
+/* Reads descriptions and defaults from the schema of the chart values. */
 
 export interface Leaf {
-  /** `apiServer.image.tag` */
+  /** Path such as `apiServer.image.tag`. */
   readonly path: string;
   readonly standard: unknown;
   readonly what: string;
@@ -12,7 +12,7 @@ export interface Leaf {
 
 const groupOf = (schema: z.ZodType): z.ZodObject | undefined => (schema instanceof z.ZodObject ? schema : undefined);
 
-/** Returns every value, with its path; a group is not one. Throws when one has no default or no description. */
+/** Returns all values with their paths, without groups. Throws if a value has no default or no description. */
 export function leavesOf(schema: z.ZodObject, prefix = ""): Leaf[] {
   return Object.entries(schema.shape).flatMap(([name, child]) => {
     const path = `${prefix}${name}`;
@@ -22,7 +22,7 @@ export function leavesOf(schema: z.ZodObject, prefix = ""): Leaf[] {
   });
 }
 
-/** `values.yaml`: every value with its default, each below a comment with what it means. */
+/** Returns `values.yaml`: all values with their defaults, each below its description. */
 export function valuesYaml(schema: z.ZodObject, indent = "", prefix = ""): string {
   const lines = Object.entries(schema.shape).flatMap(([name, child]) => {
     const path = `${prefix}${name}`;

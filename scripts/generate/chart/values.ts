@@ -2,8 +2,8 @@ import { z } from "zod";
 import { PERSON_ROLES } from "../../../core/permissions/person-roles.ts";
 
 /*
- * The values of the chart charts/postern, each with its default and what it means. `values.yaml`, `values.schema.json` and the table of its
- * README are made from them.
+ * Values of charts/postern with defaults and descriptions. `values.yaml`, `values.schema.json` and the table of its README are generated
+ * from them.
  */
 
 const labels = (what: string) => z.record(z.string(), z.string()).default({}).describe(what);
@@ -32,14 +32,14 @@ const image = (repository: string, what = "Image of the container.") =>
     digest: text("Image digest, `sha256:…`. Overrides the tag."),
   });
 
-/** An address with a password, by value or, better, from a Secret. */
+/** URL with a password, as a value or, preferably, from a Secret. */
 const address = (what: string, example: string) => ({
   url: text(`${what} in plain text, such as \`${example}\`. The chart stores it in a Secret.`),
   existingSecret: text("Existing Secret with the URL, instead of `url`. Changes are reloaded."),
   existingSecretKey: text("Key of that Secret with the URL.", "url"),
 });
 
-/** What every Deployment has. */
+/** Settings of every Deployment. */
 const pods = {
   podAnnotations: labels("Additional annotations of the pods."),
   podLabels: labels("Additional labels of the pods."),
