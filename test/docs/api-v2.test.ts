@@ -199,7 +199,7 @@ describe("the audit log", () => {
     "rootKey.${verb}": ["rootKey.create", "rootKey.update", "rootKey.delete"],
   };
   const NOUNS =
-    "api|key|identity|ratelimit|ratelimitNamespace|permission|role|authorization|policy|workspace|rootKey|migration";
+    "api|key|identity|ratelimit|ratelimitNamespace|permission|role|authorization|policy|workspace|rootKey|migration|session|signInLink";
   const plain = findAll(new RegExp(`(?<=")(?:${NOUNS})\\.[a-z_]+(?=")`, "g"));
   const templates = findAll(new RegExp(`(?<=event: \`)(?:${NOUNS})\\.[a-z_]*\\$\\{[^\`]+(?=\`)`, "g"));
 
