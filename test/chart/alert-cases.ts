@@ -1,15 +1,15 @@
 /*
- * For each alert, series with which it fires and with which it does not. They are written as in promtool's rule tests: the values of
- * one minute after another, `a+bxn` for n steps of b from a, `axn` for a repeated. NS stands for the namespace.
+ * For each alert, series for which it fires and for which it does not, in the notation of promtool rule tests: one value per minute,
+ * `a+bxn` for n steps of b from a, `axn` for a repeated value. NS stands for the namespace label.
  */
 
 export interface AlertCase {
   readonly alert: string;
   readonly fires: readonly string[];
   readonly quiet: readonly string[];
-  /** How long it is looked at; 30 when left out. */
+  /** Evaluation period in minutes. Default: 30. */
   readonly minutes?: number;
-  /** What its summary says then. */
+  /** Expected summary. */
   readonly says: RegExp;
 }
 
@@ -20,7 +20,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'postern_degraded{NS,pod="api-0",reason="redis_unavailable"} 1x30',
       'postern_degraded{NS,pod="api-1",reason="redis_unavailable"} 0x30',
     ],
-    // Over before the five minutes are.
+    // The condition ends before the five minutes of the alert.
     quiet: ['postern_degraded{NS,pod="api-0",reason="redis_unavailable"} 0x20 1x3 0x6'],
     says: /^api-0 is degraded \(redis_unavailable\):/,
   },
@@ -38,7 +38,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: "PosternPropagationDelayed",
-    // The replica that leads tells it, the others export 0.
+    // The leading replica exports the value, the others export 0.
     fires: [
       'postern_relay_as_of_timestamp_seconds{NS,pod="a"} 0+60x10 600x20',
       'postern_relay_as_of_timestamp_seconds{NS,pod="b"} 0x30',
@@ -57,7 +57,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: "PosternRelayDown",
-    // Without any api-server there is no series that could be 0.
+    // Without an api-server the series is missing.
     fires: [],
     quiet: ['postern_relay_leading{NS,pod="b"} 1x30'],
     says: /No api-server relays changes/,
@@ -132,7 +132,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: "PosternUnguardedPods",
-    // Each replica says the same.
+    // Each replica exports the same value.
     fires: ['postern_operator_unguarded_pods{NS,pod="a"} 2x30', 'postern_operator_unguarded_pods{NS,pod="b"} 2x30'],
     quiet: ['postern_operator_unguarded_pods{NS,pod="a"} 2x5 0x26'],
     says: /^2 running pods/,
@@ -149,7 +149,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: "PosternSilentPods",
     fires: ['postern_operator_silent_pods{NS,pod="a"} 1x30', 'postern_operator_silent_pods{NS,pod="b"} 1x30'],
-    // Pods that start are silent until their gates have read the policy.
+    // Starting pods are silent until their gates have read the policy.
     quiet: ['postern_operator_silent_pods{NS,pod="a"} 3x8 0x23'],
     says: /^The gates of 1 running pods/,
   },
@@ -167,7 +167,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: "PosternLimitsExceeded",
-    // Followers know of no policy.
+    // Followers have no data about policies.
     fires: [
       'postern_operator_policies{NS,pod="a",condition="LimitsExceeded",status="True"} 0x28 2x2',
       'postern_operator_policies{NS,pod="b",condition="LimitsExceeded",status="True"} 0x30',
@@ -200,7 +200,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
       'postern_operator_queue_depth{NS,pod="a",kind="Role"} 500x30',
       'postern_operator_queue_depth{NS,pod="b",kind="Role"} 0x30',
     ],
-    // A resync of many objects empties it again.
+    // A resync of many objects empties the queue again.
     quiet: ['postern_operator_queue_depth{NS,pod="a",kind="Role"} 2000x20 50x2 2000x8'],
     says: /More than 100 objects of kind Role/,
   },
@@ -240,7 +240,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: "PosternOperatorForbidden",
     fires: ['postern_operator_kubernetes_requests_total{NS,method="PATCH",resource="roles/status",code="403"} 0+3x40'],
-    // Two writers of one object are no fault.
+    // Concurrent writers of one object are normal.
     quiet: ['postern_operator_kubernetes_requests_total{NS,method="PATCH",resource="roles/status",code="409"} 0+3x40'],
     minutes: 40,
     says: /responds 403 to the operator for roles\/status/,
@@ -250,7 +250,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     fires: ['postern_operator_webhook_certificate_expiry_timestamp_seconds{NS,pod="a"} 200000x90'],
     quiet: [
       'postern_operator_webhook_certificate_expiry_timestamp_seconds{NS,pod="a"} 2000000x90',
-      // A replica that has none yet is not ready, which others see.
+      // A replica without a certificate is unready, which other alerts report.
       'postern_operator_webhook_certificate_expiry_timestamp_seconds{NS,pod="b"} 0x90',
     ],
     minutes: 90,

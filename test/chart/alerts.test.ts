@@ -7,7 +7,7 @@ import { runWithJson } from "../harness/run-with-json.ts";
 import { ALERT_CASES, type AlertCase } from "./alert-cases.ts";
 import { render } from "./render.ts";
 
-/* Each alert of the PrometheusRule that Helm makes, evaluated by Prometheus's own engine. */
+/* Evaluates each alert of the rendered PrometheusRule with the Prometheus engine. */
 
 interface Rule {
   readonly alert: string;
@@ -40,7 +40,7 @@ const findEngine = () =>
     modules: ["github.com/prometheus/prometheus@v0.305.0"],
   });
 
-/** The summaries of the alert with these series, at the end. */
+/** Returns the summaries of the alert for these series at the end of the period. */
 async function summariesOf({ alert, minutes = 30 }: AlertCase, series: readonly string[]): Promise<string[]> {
   const rule = rules.find((one) => one.alert === alert);
   if (rule === undefined) throw new Error(`there is no alert ${alert}`);
@@ -53,7 +53,7 @@ async function summariesOf({ alert, minutes = 30 }: AlertCase, series: readonly 
 const inNamespace = (series: readonly string[], namespace: string) =>
   series.map((line) => line.replace("NS", `namespace="${namespace}"`));
 const isOfGates = ({ alert }: AlertCase) => /^Postern(Gate|Upstream)/.test(alert);
-/** Another Postern in the cluster, whose alerts are its own. The gates of a cluster stand in any namespace. */
+/** Series of another Postern in the cluster, which must not affect the alerts. Gates of a cluster run in any namespace. */
 const elsewhere = (one: AlertCase, series: readonly string[]) =>
   isOfGates(one) ? [] : inNamespace(series, "elsewhere");
 
@@ -84,7 +84,7 @@ test("every alert has a page section with meaning, impact and action, and vice v
   );
   expect([...parts.keys()]).toEqual(rules.map(({ alert }) => alert));
   for (const { alert, annotations } of rules) {
-    // A relative path is no link in a message of Alertmanager.
+    // A relative path is no valid link in an Alertmanager message.
     expect(new URL(annotations.runbook_url)).toMatchObject({ protocol: "https:", hash: `#${alert.toLowerCase()}` });
     const said = [...(parts.get(alert) ?? "").matchAll(/^- \*\*(.*?):\*\* (.{10,})$/gm)].map(([, what]) => what);
     expect(said.join(), alert).toMatch(/^Meaning,Impact,(Check,Action|Check and action)$/);

@@ -22,7 +22,7 @@ const HELM_BUILD_MS = 1_200_000;
 const operator = { clusterName: "c" };
 const database = { existingSecret: "db" };
 const redis = { existingSecret: "redis" };
-/** How gates reach the Redis whose address is in a Secret. */
+/** Gates use the Redis whose URL is in a Secret. */
 const injection = { redisUrl: "rediss://redis.example:6379" };
 const stores = { database, redis, injection };
 const extAuth = {
@@ -32,7 +32,7 @@ const extAuth = {
   existingSecret: "gate",
   trustedGateways: ["10.0.0.0/8", "fd00::/8"],
 };
-/** Values as an installation may have them, by what is special about them. */
+/** Values of possible installations by their distinguishing feature. */
 const MATRIX: Readonly<Record<string, object>> = {
   "a throw-away pair": { dev: { enabled: true }, operator },
   "addresses in Secrets": { operator, ...stores },
@@ -348,7 +348,7 @@ test("commands in an api-server container get databases, Redis prefix and encryp
       { name: "POSTERN_ENCRYPTION_KEYS_FILE", value: "/secrets/encryption-keys/keys" },
     ]),
   );
-  // What is said twice could be said in two ways.
+  // A setting given twice could be given inconsistently.
   expect(args.join(" ")).not.toMatch(/redis-prefix|encryption-keys/);
   const without = deploymentOf(await render(MATRIX["addresses in Secrets"] ?? {}), "api-server").containers[0];
   expect(JSON.stringify(without)).not.toContain("ENCRYPTION_KEYS");
@@ -542,7 +542,7 @@ describe("a Job", () => {
   test("chart without a migration Job lets api-servers migrate", async () => {
     const objects = await render({ ...MATRIX["addresses in Secrets"], migrations: { enabled: false } });
     expect(JSON.stringify(objects)).not.toMatch(/--migrate=off|postern-migrate/);
-    // The Job does not run again when a throw-away Postgres has lost everything.
+    // The Job does not run again after a trial Postgres has lost its data.
     expect(JSON.stringify(await render(MATRIX["a throw-away pair"] ?? {}))).not.toContain("--migrate=off");
   });
 });
@@ -596,7 +596,7 @@ describe("injection", () => {
     for (const part of ["api-server", "ext-auth"]) expect(argsOf(objects, part)).toContain(`--docs-url=${docsUrl}`);
     const gateEnv = argsOf(objects, "operator").find((arg) => arg.startsWith("--gate-env="));
     expect(gateEnv?.split(",")).toContain(`POSTERN_DOCS_URL=${docsUrl}`);
-    // The values of gates are separated by commas.
+    // The environment values of gates are separated by commas.
     for (const wrong of ["docs.example", "https://docs.example,REDIS_URL=redis://mine"]) {
       await expect(render({ operator, ...stores, docsUrl: wrong })).rejects.toThrow(/docsUrl/);
     }

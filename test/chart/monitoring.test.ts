@@ -4,12 +4,12 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { METRICS } from "../../scripts/metric-groups.ts";
 
-/* test/operations/metrics.test.ts compares METRICS with what is really exported. */
+/* test/operations/metrics.test.ts compares METRICS with the exported metrics. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const FILES = join(ROOT, "charts/postern/files");
 
-/** What Prometheus adds to every series. */
+/** Labels that Prometheus adds to every series. */
 const FROM_PROMETHEUS = ["namespace", "pod", "job", "instance"];
 
 const known = new Map<string, readonly string[]>(

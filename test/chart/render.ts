@@ -34,7 +34,7 @@ async function helm(args: readonly string[], values: object): Promise<string> {
   }
 }
 
-/** What Helm makes of the chart with these values. Throws what it says when it refuses them. */
+/** Renders the chart with these values. Throws Helm's error message if it rejects them. */
 export async function render(values: object, namespace = "postern"): Promise<Rendered[]> {
   const text = await helm(["template", "postern", CHART, "--namespace", namespace], values);
   return parseAllDocuments(text)
@@ -42,10 +42,10 @@ export async function render(values: object, namespace = "postern"): Promise<Ren
     .filter((object) => object !== null);
 }
 
-/** Returns what `helm lint` says; throws when it finds an error. */
+/** Returns the output of `helm lint`; throws if it finds an error. */
 export const lint = (values: object): Promise<string> => helm(["lint", CHART, "--strict"], values);
 
-/** What Helm makes of a new release in a cluster, which the chart may look at; nothing is installed. Throws what it says when it refuses. */
+/** Renders a new release with access to a cluster, without installing. Throws Helm's error message if it fails. */
 export async function renderIn(kubeconfig: string, release: string, values: object): Promise<string> {
   const command = ["install", release, CHART, "--namespace", release, "--kubeconfig", kubeconfig, "--dry-run=server"];
   return await helm(command, { crds: { enabled: false }, ...values });

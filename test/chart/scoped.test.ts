@@ -18,7 +18,7 @@ import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
 import { render } from "./render.ts";
 
-/* The rights that the chart gives without ClusterRoles, on a real API server: an operator of two namespaces works with them alone. */
+/* Permissions of the chart without ClusterRoles on a real API server: they suffice for an operator of two namespaces. */
 
 const OWN = "postern";
 const SCOPED = ["shop", "lab"];
@@ -44,7 +44,7 @@ async function kubectl(args: string[], stdin?: string): Promise<string> {
   return stdout;
 }
 
-/** A kubeconfig that acts as the operator's ServiceAccount. */
+/** Returns a kubeconfig that impersonates the ServiceAccount of the operator. */
 const kubeconfig = (): Promise<string> =>
   kubeconfigWith(kubernetes, { user: { as: `system:serviceaccount:${OWN}:postern-operator` }, namespace: OWN });
 
@@ -102,7 +102,7 @@ test("operator of two namespaces needs no cluster-wide permission and reaches no
   const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const refused = metrics.match(/^postern_operator_kubernetes_requests_total.*code="403".*$/gm) ?? [];
   expect(refused).toEqual([]);
-  // What it must not do it may not do.
+  // Other actions are denied.
   for (const right of ["get secrets -n lab", `list apikeypolicies.postern.dev -n ${ELSEWHERE}`, "list pods -A"]) {
     const { stdout } = await kubernetes.kubectl([
       ...["auth", "can-i", ...right.split(" ")],

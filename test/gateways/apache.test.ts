@@ -7,7 +7,7 @@ import { exampleWith, openWorld, type World } from "./world.ts";
 
 const MODULES = ["mpm_event", "authz_core", "lua", "proxy", "proxy_http"];
 
-/** The file of the example belongs into a whole configuration; Apache as root would want to become another user. */
+/** The example belongs into a complete configuration; as root, Apache would switch to another user. */
 const mainFile = (dir: string, port: number, root: string): string => `ServerRoot ${dir}
 ServerName test
 Listen 127.0.0.1:${port}

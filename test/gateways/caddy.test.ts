@@ -15,7 +15,7 @@ async function startCaddy(world: World): Promise<Gateway> {
   return startGateway({
     name: "caddy",
     port,
-    // Several run side by side, and each would want the same port to be administered.
+    // Several Caddy processes run side by side, so the shared admin port is disabled.
     files: () => ({ Caddyfile: `{\n\tadmin off\n}\n${site}` }),
     command: (dir) => [caddy, "run", "--config", `${dir}/Caddyfile`, "--adapter", "caddyfile"],
   });
@@ -24,6 +24,6 @@ async function startCaddy(world: World): Promise<Gateway> {
 testGateway("Caddy with forward_auth", {
   world: openWorld,
   gateway: startCaddy,
-  // It passes on to the client nothing of an answer that lets a request through.
+  // Caddy forwards no headers of an allowing response to the client.
   expected: { stripsQueryKey: true, undecided: [503], showsLimits: false },
 });

@@ -5,7 +5,7 @@ import { startEnvoy } from "./envoy.ts";
 import type { Gateway } from "./suite.ts";
 import { openWorld, type World } from "./world.ts";
 
-/* Envoy's rate limit filter, asking the gate as the example says; the decisions themselves are tested in grpc.test.ts. */
+/* Envoy's rate limit filter calls the gate as in the example; grpc-server.test.ts tests the decisions. */
 
 const HOUR = 3_600_000;
 const CLIENT = "generic_key=everyone|remote_address=127.0.0.1";

@@ -6,7 +6,7 @@ import { startEnvoy } from "./envoy.ts";
 import type { Gateway } from "./suite.ts";
 import { openWorld, type World } from "./world.ts";
 
-/* Envoy asks the gRPC ext-auth endpoint by TLS and shows a certificate, by which alone it may ask: the gate trusts no address that it has. */
+/* Envoy calls the gRPC ext-auth endpoint over TLS with a client certificate, its only authorization: the gate trusts no address. */
 
 let folder: CertificateFolder;
 let world: World;

@@ -4,7 +4,7 @@ import { startGateway } from "./programs.ts";
 import type { Gateway } from "./suite.ts";
 import { exampleWith, type World } from "./world.ts";
 
-/** Starts Envoy with an example, of which `extAuth` replaces the gate's port. */
+/** Starts Envoy with an example in which `extAuth` replaces the port of the gate. */
 export async function startEnvoy(
   world: World,
   example: string,

@@ -10,8 +10,9 @@ import { startGateway } from "./programs.ts";
 import type { Gateway } from "./suite.ts";
 
 /*
- * gRPC over HTTP/2 all the way: grpcurl, a gateway, a gate, and a gRPC app, for which another gate's ext-auth endpoint stands: it has health, and reflection,
- * which is streamed both ways. grpcurl asks for reflection first, so one question is two calls. Envoy also sends WebSockets over HTTP/2.
+ * gRPC over HTTP/2 end to end: grpcurl, a gateway, a gate and a gRPC app. The ext-auth endpoint of another gate serves as app: it has
+ * health, and reflection with bidirectional streams. grpcurl uses reflection first, so each request is two calls. Envoy also forwards
+ * WebSockets over HTTP/2.
  */
 
 const HEALTH = "grpc.health.v1.Health/Check";
@@ -19,7 +20,7 @@ const HEALTH = "grpc.health.v1.Health/Check";
 let grpcurl: string;
 let app: TestGate;
 let gate: TestGate;
-/** Before an app of WebSockets. */
+/** A gate in front of a WebSocket app. */
 let socketGate: TestGate;
 let sockets: WebSocketServer;
 
@@ -83,7 +84,7 @@ const ENVOY = (port: number): string => `static_resources:
 `;
 
 beforeAll(async () => {
-  // What is installed first takes longer than the gate may go without a heartbeat.
+  // A first installation takes longer than the gate may go without a heartbeat.
   [grpcurl] = await Promise.all([findGrpcurl(), findEnvoy(), findDebianGateway("nginx"), findDebianGateway("haproxy")]);
   const loopback = parseIpRange("127.0.0.1");
   if (loopback === undefined) throw new Error("no range");

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import type { RunningProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/** Waits until something listens on the port of 127.0.0.1. Throws with the program's output when it ends before. */
+/** Waits until a process listens on the port of 127.0.0.1. Throws with the program's output if it exits first. */
 export async function waitForPort(port: number, child: RunningProcess): Promise<void> {
   const ended = child.exited.then(() => {
     throw new Error(`it ended: ${child.stderr()}${child.stdout()}`);

@@ -6,7 +6,7 @@ import { exampleWith, openWorld, type World } from "./world.ts";
 
 const TEMPORARY = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
 
-/** The file of the example belongs into the http block of a whole configuration. */
+/** The example belongs into the http block of a complete configuration. */
 const mainFile = (dir: string): string => `error_log stderr warn; pid ${dir}/pid; worker_processes 1;
 events {}
 http {

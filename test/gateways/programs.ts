@@ -6,20 +6,20 @@ import { waitFor } from "../harness/wait.ts";
 import { waitForPort } from "./listening.ts";
 import type { Gateway } from "./suite.ts";
 
-/** Starts a gateway with files of its own in a new folder, and waits for its port. */
+/** Starts a gateway with its own files in a new folder and waits for its port. */
 export async function startGateway(options: {
   readonly name: string;
   readonly port: number;
-  /** By name, given the folder. */
+  /** Returns file contents by name for the folder. */
   readonly files: (dir: string) => Readonly<Record<string, string>>;
   readonly command: (dir: string) => readonly [program: string, ...args: string[]];
   readonly env?: Readonly<Record<string, string>>;
-  /** For one that listens before it has read what it serves. */
+  /** Readiness check for a gateway that listens before it has read its configuration. */
   readonly isReady?: () => Promise<boolean>;
 }): Promise<Gateway> {
   const { name, port, files, command, env = {}, isReady } = options;
   const dir = await mkdtemp(join(tmpdir(), `postern-${name}-`));
-  // Some read their files as another user.
+  // Some gateways read their files as another user.
   await chmod(dir, 0o755);
   for (const [file, text] of Object.entries(files(dir))) await writeFile(join(dir, file), text);
   const [program, ...args] = command(dir);

@@ -6,7 +6,7 @@ import { freePort } from "../harness/ports.ts";
 import { startGateway } from "./programs.ts";
 import type { Gateway } from "./suite.ts";
 
-/* A shared cache in front of a gate, which knows no header but Authorization as a credential. */
+/* A shared cache in front of a gate. The cache recognizes only Authorization as a credential. */
 
 let gate: TestGate;
 let cache: Gateway;

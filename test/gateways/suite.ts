@@ -3,25 +3,25 @@ import { call, type RawResponse, sendRaw } from "../harness/gate.ts";
 import { waitFor } from "../harness/wait.ts";
 import type { World } from "./world.ts";
 
-/* What every gateway must do with an ext-auth endpoint of the gate, whatever it is. Run against the real programs. */
+/* Requirements for every gateway with an ext-auth endpoint of the gate, tested with the real programs. */
 
 export interface Gateway {
   readonly port: number;
-  /** What it has logged, for a failing test. */
+  /** Returns the log output, for a failing test. */
   log(): string;
   close(): Promise<void>;
 }
 
 export interface Expected {
-  /** Whether the app gets no key that came in the query. */
+  /** Whether the app does not receive a key sent in the query. */
   readonly stripsQueryKey: boolean;
-  /** The status of a client whose request cannot be decided. */
+  /** Accepted statuses for a request that cannot be decided. */
   readonly undecided: readonly number[];
-  /** Whether the `RateLimit-*` headers of a request that passed reach the client. */
+  /** Whether the client receives the `RateLimit-*` headers of an admitted request. */
   readonly showsLimits: boolean;
 }
 
-/** Identity headers in spellings that some server or other takes for one of ours. */
+/** Identity headers in spellings that some servers normalize to a Postern header. */
 const FORGED = {
   "X-Postern-Key-Id": "forged",
   "x-postern-permissions": "admin",
@@ -35,7 +35,7 @@ const FORGED = {
   "X.Postern.Key.Id": "forged",
 };
 
-/** Spellings of `/admin`, or of ways into it, that servers between client and app may read differently. */
+/** Spellings of `/admin`, and paths into it, that servers between client and app may read differently. */
 const WAYS_INTO_ADMIN = [
   "/admin",
   "/admin/",
@@ -115,7 +115,7 @@ export function testGateway(
       expect(world.app.seen[0]).toMatchObject({ method: "POST", body });
       expect((await ask("/orders", bearer(key), { method: "HEAD" })).status).toBe(200);
       expect(world.app.seen[0]).toMatchObject({ method: "HEAD" });
-      // A rule of the policy wants a permission for this method.
+      // A policy rule requires a permission for this method.
       expect((await ask("/orders", bearer(key), { method: "DELETE" })).status).toBe(403);
       expect(world.app.seen).toEqual([]);
     });
@@ -167,7 +167,7 @@ export function testGateway(
         ["/orders", { ...FORGED, ...bearer(key) }],
       ] as const) {
         const { status } = await ask(path, headers);
-        // A gateway may also refuse such names.
+        // A gateway may also reject such names.
         if (status === 400) continue;
         expect(status, gateway.log()).toBe(200);
         const text = JSON.stringify(world.app.seen[0]?.rawHeaders);
@@ -183,7 +183,7 @@ export function testGateway(
         "X-Forwarded-For, X-Original-URI, X-Forwarded-Uri",
       ]) {
         const { status } = await ask("/orders", { ...bearer(key), Connection: `close, ${named}` });
-        // A gateway may also refuse it, or take the key for what ends with the connection.
+        // A gateway may also reject the request, or treat the key as a hop-by-hop header.
         if (status !== 200) {
           expect([400, 401, 403], gateway.log()).toContain(status);
           continue;
@@ -264,7 +264,7 @@ export function testGateway(
         expected.undecided.includes((await ask("/orders", bearer("unknown-meanwhile"))).status),
       );
       expect(world.app.seen).toEqual([]);
-      // A gateway may give up a question on a busy machine, and asks again with the next request.
+      // A gateway may time out on a busy machine and calls the gate again for the next request.
       await waitFor("the known key to be served", async () => (await ask("/orders", bearer(key))).status === 200);
       await waitFor("what is public to be served", async () => (await ask("/public")).status === 200);
     });
@@ -288,8 +288,8 @@ const raw = (port: number, target: string, key: string, method = "GET"): Promise
   );
 
 /**
- * Whether some app would serve what is under `/admin` for this target: one that decodes, merges slashes, and drops path parameters (which servers
- * look for before they decode).
+ * Whether some app would serve a path under `/admin` for this target: an app that decodes, merges slashes and drops path parameters (which
+ * servers parse before they decode).
  */
 function leadsToAdmin(url: string): boolean {
   const path = (url.split(/[?#]/, 1)[0] ?? "").replace(/^https?:\/\/[^/]*/i, "").replaceAll(/;[^/]*/g, "");
@@ -297,7 +297,7 @@ function leadsToAdmin(url: string): boolean {
   try {
     decoded = decodeURIComponent(path);
   } catch {
-    // Apps refuse what they cannot decode.
+    // Apps reject targets that they cannot decode.
   }
   return [path, decoded].some((one) => {
     const segments: string[] = [];

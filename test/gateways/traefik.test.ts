@@ -16,7 +16,7 @@ async function startTraefik(world: World): Promise<Gateway> {
     name: "traefik",
     port,
     isReady: async () => (await call(port)).status !== 404,
-    // Not under the name that Traefik would take for its static configuration.
+    // Another name than that of Traefik's static configuration.
     files: () => ({ "dynamic.yaml": config }),
     command: (dir) => [
       traefik,
@@ -31,6 +31,6 @@ async function startTraefik(world: World): Promise<Gateway> {
 testGateway("Traefik with ForwardAuth", {
   world: openWorld,
   gateway: startTraefik,
-  // It can neither take another path from the answer, nor pass on to the client what an answer says that lets a request through.
+  // Traefik can neither rewrite the path by the response nor forward headers of an allowing response to the client.
   expected: { stripsQueryKey: false, undecided: [503], showsLimits: false },
 });

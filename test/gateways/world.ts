@@ -7,14 +7,14 @@ import { type SidecarProcess, spawnSidecar } from "../harness/sidecar-process.ts
 import { waitFor } from "../harness/wait.ts";
 
 /*
- * For the tests of gateways: an app, a gate with open ext-auth endpoints and no app of its own, and a Redis that may be stopped. The gateway itself is
- * the test's.
+ * Environment of gateway tests: an app, a gate with open ext-auth endpoints and no upstream, and a Redis that may be stopped. The test
+ * starts the gateway.
  */
 
 const EXAMPLES = resolve(import.meta.dirname, "../../examples/gateways");
 const HOUR = 3_600_000;
 
-/** What the gateways protect: see `suite.ts` for what each rule is about. */
+/** The policy behind the gateways; `suite.ts` tests each rule. */
 const POLICY_OF_WORLD = aPolicy({
   credentials: [
     { in: "header", name: "Authorization", scheme: "Bearer" },
@@ -54,7 +54,7 @@ export interface World {
   close(): Promise<void>;
 }
 
-/** `env`: more of the gate's environment. */
+/** `env` extends the environment of the gate. */
 export async function openWorld(env: Readonly<Record<string, string>> = {}): Promise<World> {
   const redis = await startOwnRedis();
   const edge = await openRedisEdge({ url: redis.url, prefix: "ps", clientName: "test-relay" });
@@ -88,7 +88,7 @@ export async function openWorld(env: Readonly<Record<string, string>> = {}): Pro
   };
 }
 
-/** Returns a file of `examples/gateways` with other addresses. Throws when it does not contain what is to be replaced. */
+/** Returns a file of `examples/gateways` with replaced addresses. Throws if it lacks a replaced text. */
 export async function exampleWith(name: string, replaced: Readonly<Record<string, string>>): Promise<string> {
   let text = await readFile(join(EXAMPLES, name), "utf8");
   for (const [from, to] of Object.entries(replaced)) {

@@ -9,13 +9,13 @@ import { startApp } from "../harness/gate.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/* Runs the commands of docs/operations as they stand; their ports and addresses are of the test's own. */
+/* Runs the commands of docs/operations with ports and addresses of the test. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const POSTERN = `${process.execPath} cli/main.ts`;
 const run = promisify(execFile);
 
-/** The lines of the shell in a page. */
+/** Returns the shell lines of a page. */
 const linesOf = (page: string): string[] =>
   [...readFileSync(join(ROOT, "docs/operations", page), "utf8").matchAll(/^( *)```sh\n([\s\S]*?)^\1```/gm)]
     .flatMap(([, , body = ""]) => body.split("\n"))
@@ -60,7 +60,7 @@ test("each component starts by the documented commands, and the gate asks for a 
   const untilReady = (url: string | undefined) =>
     waitFor(`${url} to be ready`, async () => (await fetch(`${url}/readyz`)).ok);
 
-  // The api-server serves its probes on the API's port unless it is told another one.
+  // The api-server serves probes on the API port by default.
   const { POSTERN_ADMIN_PORT: _, ...ofApi } = own;
   Object.assign(own, ofApi);
   const api = await start("api-server", { POSTERN_ADMIN_PORT: "" });
@@ -134,7 +134,7 @@ test("commands of rotation.md and events.md work", async () => {
   await waitFor("the stream to be there", async () => (await system.raw.exists(stream)) === 1);
   const asked = linesOf("events.md").filter((line) => line.startsWith("redis-cli "));
   expect(asked).toHaveLength(2);
-  // Asked as redis-cli does, which a machine may lack.
+  // Queries Redis as redis-cli does, which may be missing on the machine.
   const ask = async (line: string): Promise<string> => {
     const [command = "", ...args] = line
       .replace(/^redis-cli -u "\$REDIS_URL" /, "")

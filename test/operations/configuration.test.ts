@@ -5,13 +5,13 @@ import { COMMANDS } from "../../cli/commands.ts";
 import { SERVICES } from "../../scripts/generate/configuration-page.ts";
 import { startProcess } from "../harness/process.ts";
 
-/* What docs/operations/configuration.md says of each option is what the parts accept. */
+/* Compares the options in docs/operations/configuration.md with those that the commands accept. */
 
 const commands = await Promise.all(
   SERVICES.map((name) => (COMMANDS.find((row) => row.name === name) as (typeof COMMANDS)[number]).load()),
 );
 
-/** Options that a command does not start without. */
+/** Returns the options without which a command does not start. */
 const required = ({ options }: Command, but: string): string[] =>
   Object.entries(options).flatMap(([name, row]) =>
     row.required === true && name !== but ? [`--${name}`, name === "api-url" ? "http://a" : "a"] : [],
@@ -155,7 +155,7 @@ describe("a process", () => {
         msg: "unknown variable of the environment: it has no effect",
       },
     ]);
-    // The Service's address is not its port, which is the default's then.
+    // The variable contains the Service address rather than a port, so the default port applies.
     expect(child.stderr()).toMatch(/"adminUrl":"http:\/\/127\.0\.0\.1:8001"|EADDRINUSE/);
     await child.stop();
   });

@@ -9,15 +9,15 @@ import { findHelm } from "../harness/parts/helm.ts";
 import { waitFor } from "../harness/wait.ts";
 
 /*
- * The commands of docs/operations for Kubernetes, on a real API server that has the chart's objects. No pod runs, so of those that reach into a
- * pod only the names are looked at.
+ * The kubectl commands of docs/operations on a real API server with the objects of the chart. No pod runs, so commands that reach into a
+ * pod are checked for existing names only.
  */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const REACH_INTO_PODS = /^kubectl -n \S+ (?:logs|port-forward|exec|wait pod\/\S+) |\| kubectl -n \S+ exec /;
 
 const pages = globSync("docs/operations/*.md", { cwd: ROOT });
-/** As they stand, with names of this test for those in capitals. */
+/** The documented commands with names of this test for those in capitals. */
 const commands = [
   ...new Set(
     pages.flatMap((page) =>
@@ -43,7 +43,7 @@ beforeAll(async () => {
   for (const object of rendered) {
     await kubectl(["apply", "-n", object.metadata.namespace ?? "postern", "-f", "-"], JSON.stringify(object));
   }
-  // kubectl remembers what kinds there were before.
+  // kubectl caches the API resources.
   await kubectl(["api-resources"]);
 }, KUBERNETES_START_MS);
 afterAll(() => world?.close());
@@ -107,12 +107,12 @@ test("documented reset of the webhook Secret recreates the certificate", async (
     deadlineMs: 60_000,
   });
   await admitted();
-  // The labels are those of who made the Secret, and the right to make it is theirs alone.
+  // Labels of the Secret's creator stay; only the operator may create it.
   expect(await read(".metadata.labels.kept")).toBe("yes");
   await operator.close();
 }, 150_000);
 
-/** As GitHub makes it of a heading. */
+/** Returns the anchor that GitHub generates for a heading. */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()

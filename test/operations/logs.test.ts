@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { DEGRADATIONS } from "../../api-server/health.ts";
 
-/* docs/operations/logs.md has every line at warn and above, and what the other pages say of log lines is in the code. */
+/* docs/operations/logs.md lists every log line at warn and above, and log lines named on other pages exist in the code. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
@@ -11,10 +11,10 @@ const sources = globSync("{api-server,sidecar,operator,edge,cli,http1,http2,core
   (file) => !/\.test\.ts$|\/test\//.test(file),
 );
 
-/** Where a message is no text of its own: what it may be. The texts are in the same file. */
+/** Possible texts of messages that are not literals; the texts are in the same file. */
 const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   "api-server/health-watch.ts DEGRADATIONS[reason]": Object.values(DEGRADATIONS),
-  // Of logThrottled: its callers say it, see below.
+  // The callers of logThrottled pass the message, see below.
   "api-server/log-throttled.ts message": [],
   "api-server/credits/refill.ts message": ["a key was not refilled; the next run retries it"],
   "api-server/plugins/errors.ts message": ["… at …"],
@@ -40,7 +40,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** The text between the bracket at `open` and the one that closes it. */
+/** Returns the text between the bracket at `open` and the matching one. */
 function bracketed(source: string, open: number): string {
   let depth = 0;
   for (let at = open; at < source.length; at++) {
@@ -54,7 +54,7 @@ function bracketed(source: string, open: number): string {
   throw new Error(`no end: ${source.slice(open, open + 100)}`);
 }
 
-/** The last argument of a call. */
+/** Returns the last argument of a call. */
 function lastArgument(inside: string): string {
   const text = inside.trim().replace(/,$/, "");
   const [, literal] = /((?:"[^"]*")|(?:`[^`]*`))$/.exec(text) ?? [];

@@ -15,13 +15,13 @@ import { guardApp } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 import { readScrape, type Scrape, scrape } from "./scrapes.ts";
 
-/* docs/operations/metrics.md, which is made of METRIC_GROUPS, compared with what each part really exports. */
+/* Compares docs/operations/metrics.md, generated from METRIC_GROUPS, with the metrics that each component exports. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
 interface Scraped extends Scrape {
   readonly part: Part;
-  /** Of `only` in the groups: what holds for this process. */
+  /** Values of `only` in the groups that apply to this process. */
   readonly settings: readonly string[];
 }
 
@@ -30,7 +30,7 @@ const ON_POSTGRES = "without `--analytics-url`";
 const ON_CLICKHOUSE = "with `--analytics-url`";
 const FOR_GATES = "with `--gate-credentials-cluster`";
 
-/** A scrape of each part that runs, after it has done something of what it counts. */
+/** Scrapes of each running component after some activity. */
 const scraped: Scraped[] = [];
 const closers: Array<() => Promise<unknown>> = [];
 const look = async (part: Part, url: string | undefined, settings: readonly string[]) =>
@@ -133,7 +133,7 @@ test("metric labels never contain caller input", () => {
     for (const { labels } of series) expect(Object.values(labels).join()).not.toMatch(/\b(ws|api|key|id)_\w{6}/);
 });
 
-/** What the linter finds, and why it is left. */
+/** Accepted findings of the linter, with the reason. */
 const LEFT: Readonly<Record<string, string>> = {
   "postern_sidecar_counter_failures_total: metric name should not include type 'counter'":
     "the counters of limits and credits are meant, not the type",
@@ -150,7 +150,7 @@ test("metric names, help texts and types follow Prometheus conventions", async (
     for (const problem of (await runWithJson(lint, [], text)).split("\n")) if (problem !== "") found.add(problem);
   }
   expect([...found].sort()).toEqual(Object.keys(LEFT).sort());
-  // It can find something.
+  // The linter detects an error.
   expect(await runWithJson(lint, [], '# TYPE postern_waitMs counter\npostern_waitMs{K="1"} 1\n')).toMatch(/_total/);
 }, 1_200_000);
 

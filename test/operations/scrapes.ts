@@ -1,15 +1,15 @@
-/** What one `GET /metrics` said. */
+/** Result of one `GET /metrics`. */
 export interface Scrape {
   readonly text: string;
-  /** The type of each metric, by name. */
+  /** Type of each metric by name. */
   readonly types: ReadonlyMap<string, string>;
   readonly series: readonly Series[];
 }
 
 export interface Series {
-  /** Of the metric: without the `_bucket`, `_sum` and `_count` of a histogram. */
+  /** Metric name without `_bucket`, `_sum` and `_count` of a histogram. */
   readonly metric: string;
-  /** Without the `le` of a bucket. */
+  /** Labels without the `le` of a bucket. */
   readonly labels: Readonly<Record<string, string>>;
 }
 
