@@ -107,7 +107,7 @@ test("documented reset of the webhook Secret recreates the certificate", async (
     deadlineMs: 60_000,
   });
   await admitted();
-  // Labels of the Secret's creator stay; only the operator may create it.
+  // The operator updates the Secret in place and keeps the labels that its creator has set.
   expect(await read(".metadata.labels.kept")).toBe("yes");
   await operator.close();
 }, 150_000);
