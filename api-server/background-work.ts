@@ -80,14 +80,14 @@ export async function startBackgroundWork(parts: {
       ...common,
     }));
   const retentionTurns = createFairScheduler({ loop: "retention", ...common, turnMsMax: RETENTION_TURN_MS });
-  const retention = new Retention({ db, nowMs, days: parts.retentionDays, runTurns: retentionTurns, metrics });
-  const recordRejected = createRefusals({ log, registry: metrics });
-  const turnsOf = (loop: string) => createFairScheduler({ loop, ...common });
-  const [loadTurns, writeTurns] = [turnsOf("credit-loads"), turnsOf("credit-write-behind")];
-  const keyQueue = new KeyQueue({ deps, runTurns: turnsOf("key-queue"), metrics });
+  const retention = new Retention({ db, nowMs, days: parts.retentionDays, runFairly: retentionTurns, metrics });
+  const recordRejection = createRefusals({ log, registry: metrics });
+  const schedulerOf = (loop: string) => createFairScheduler({ loop, ...common });
+  const [loadTurns, writeTurns] = [schedulerOf("credit-loads"), schedulerOf("credit-write-behind")];
+  const keyQueue = new KeyQueue({ deps, runFairly: schedulerOf("key-queue"), metrics });
   const store = edge.credits;
-  const load = () => loadRequested({ store, runTurns: loadTurns, recordRejected, workspaceIds, credits });
-  const writeBehind = () => writeSpentBehind({ store, runTurns: writeTurns, recordRejected, workspaceIds, db });
+  const load = () => loadRequested({ store, runFairly: loadTurns, recordRejection, workspaceIds, credits });
+  const writeBehind = () => writeSpentBehind({ store, runFairly: writeTurns, recordRejection, workspaceIds, db });
   const loop = (name: string, everyMs: number, work: () => Promise<boolean | undefined>) =>
     startLoop({ name, everyMs, work, ...common });
 

@@ -47,7 +47,7 @@ export class ConcurrencyLimiter {
    */
   async acquire(workspaceId: string, signal?: AbortSignal): Promise<Release> {
     signal?.throwIfAborted();
-    if (!this.#hasRoom(workspaceId)) await this.#wait(workspaceId, signal);
+    if (!this.#hasCapacity(workspaceId)) await this.#wait(workspaceId, signal);
     else this.#count(workspaceId, 1);
     let isHeld = true;
     return () => {
@@ -91,7 +91,7 @@ export class ConcurrencyLimiter {
   /** A workspace that uses its full share does not block the others. */
   #startNext(): void {
     for (const [workspaceId, waiters] of this.#waiting) {
-      if (!this.#hasRoom(workspaceId)) continue;
+      if (!this.#hasCapacity(workspaceId)) continue;
       this.#waiting.delete(workspaceId);
       this.#waiting.set(workspaceId, waiters);
       const [first] = waiters;
@@ -100,7 +100,7 @@ export class ConcurrencyLimiter {
     }
   }
 
-  #hasRoom(workspaceId: string): boolean {
+  #hasCapacity(workspaceId: string): boolean {
     const { total, perWorkspace } = this.#limits;
     return this.#total < total && (this.#running.get(workspaceId) ?? 0) < perWorkspace;
   }

@@ -16,14 +16,14 @@ import { PROPAGATION_BOUND_MS } from "./health.ts";
 const ABSENCES_MAX = 10_000;
 
 /** `absent`: no record has this hash, or the record or its workspace is deleted. */
-export type Known<T> = T | "absent";
+export type CachedValue<T> = T | "absent";
 
 export interface HashCache<T> {
   /**
    * Returns a fresh cached entry without a promise or I/O; otherwise reads the database. Concurrent callers with the same hash share one
    * read.
    */
-  find(hash: string): Known<T> | Promise<Known<T>>;
+  find(hash: string): CachedValue<T> | Promise<CachedValue<T>>;
 }
 
 export function createHashCache<T extends object>({
@@ -42,7 +42,7 @@ export function createHashCache<T extends object>({
 }): HashCache<T> {
   const found = new BoundedCache<string, T>(entriesMax);
   const absent = new BoundedCache<string, "absent">(ABSENCES_MAX);
-  const pending = new Map<string, Promise<Known<T>>>();
+  const pending = new Map<string, Promise<CachedValue<T>>>();
 
   projection.onDropped((ref) => {
     if (ref?.kind === kind) {
@@ -58,9 +58,9 @@ export function createHashCache<T extends object>({
   });
 
   /** Reads the record, and caches the result unless it was dropped meanwhile. */
-  function ask(hash: string): Promise<Known<T>> {
+  function ask(hash: string): Promise<CachedValue<T>> {
     const asked = read(hash)
-      .then((value): Known<T> => {
+      .then((value): CachedValue<T> => {
         if (pending.get(hash) === asked) {
           if (value === undefined) absent.set(hash, "absent");
           else found.set(hash, value);

@@ -16,7 +16,7 @@ import {
 } from "./store/queued-keys.ts";
 import { inTransaction, type Transacting } from "./store/transaction.ts";
 import { limitWaiting } from "./store/waiting.ts";
-import type { RunTurns } from "./workspace-turns.ts";
+import type { RunFairly } from "./workspace-turns.ts";
 
 /*
  * Creates the keys that `migrations.enqueueKeys` of v1 has accepted. The states of a queued key:
@@ -94,7 +94,7 @@ export const KEY_QUEUE_METRICS = defineMetrics({
 
 export class KeyQueue {
   readonly #deps: KeyQueueDeps;
-  readonly #runTurns: RunTurns;
+  readonly #runFairly: RunFairly;
   readonly #waiting: Gauge;
   readonly #oldest: Gauge;
   readonly #created: Counter;
@@ -102,9 +102,9 @@ export class KeyQueue {
   readonly #givenUp: Counter<"reason">;
   #isClosing = false;
 
-  constructor({ deps, runTurns, metrics }: { deps: KeyQueueDeps; runTurns: RunTurns; metrics: Registry }) {
+  constructor({ deps, runFairly, metrics }: { deps: KeyQueueDeps; runFairly: RunFairly; metrics: Registry }) {
     this.#deps = deps;
-    this.#runTurns = runTurns;
+    this.#runFairly = runFairly;
     const registers = [metrics];
     const of = KEY_QUEUE_METRICS;
     this.#waiting = new Gauge({ ...exported(of.waiting), registers });
@@ -118,7 +118,7 @@ export class KeyQueue {
   async round(): Promise<boolean> {
     const { db, nowMs } = this.#deps;
     const workspaceIds = await listWorkspacesWithDueKeys(db, { nowMs: nowMs() });
-    return this.#runTurns(workspaceIds, (workspaceId) => this.#turn(workspaceId));
+    return this.#runFairly(workspaceIds, (workspaceId) => this.#turn(workspaceId));
   }
 
   /** Reads the values of the gauges. */

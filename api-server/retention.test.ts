@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase } from "../test/harness/postgres.
 import { PostgresAnalytics } from "./analytics/postgres/store.ts";
 import { DEFAULT_RETENTION_DAYS, Retention, type RetentionDays } from "./retention.ts";
 import { createPool } from "./store/pool.ts";
-import type { RunTurns } from "./workspace-turns.ts";
+import type { RunFairly } from "./workspace-turns.ts";
 
 const NOW_MS = Date.UTC(2042, 5, 15);
 const DAY_MS = 86_400_000;
@@ -30,7 +30,7 @@ afterEach(async () => {
 
 /** As in the api-server: a failure belongs to its turn. */
 const failures: unknown[] = [];
-const runTurns: RunTurns = async (workspaceIds, work) => {
+const runFairly: RunFairly = async (workspaceIds, work) => {
   let isMore = false;
   for (const id of workspaceIds) {
     isMore = (await work(id).catch((error: unknown) => void failures.push(error))) || isMore;
@@ -41,7 +41,7 @@ const runTurns: RunTurns = async (workspaceIds, work) => {
 /** Runs until nothing is left to remove. Returns the metrics. */
 async function run(days: RetentionDays = DEFAULT_RETENTION_DAYS): Promise<string> {
   const metrics = new Registry();
-  const retention = new Retention({ db, nowMs: () => NOW_MS, days, runTurns, metrics });
+  const retention = new Retention({ db, nowMs: () => NOW_MS, days, runFairly, metrics });
   for (let round = 0; await retention.round(); round++) {
     expect(round).toBeLessThan(50);
     // Deletes the marks of the removed rows, because no relay runs here.

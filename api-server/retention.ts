@@ -17,7 +17,7 @@ import {
 } from "./store/retention.ts";
 import { removeOldSignIns } from "./store/sessions.ts";
 import { listEveryWorkspaceId } from "./store/workspaces.ts";
-import type { RunTurns } from "./workspace-turns.ts";
+import type { RunFairly } from "./workspace-turns.ts";
 
 /*
  * Removes data after its retention time: hourly, one batch of each kind per workspace and turn, until all expired data is removed. Several
@@ -79,12 +79,18 @@ export const RETENTION_METRICS = defineMetrics({
 });
 
 export class Retention {
-  readonly #options: { db: Pool; nowMs: () => number; days: RetentionDays; runTurns: RunTurns };
+  readonly #options: { db: Pool; nowMs: () => number; days: RetentionDays; runFairly: RunFairly };
   readonly #removed: Counter<"kind">;
   readonly #finished: Gauge;
   #dueAtMs = 0;
 
-  constructor(options: { db: Pool; nowMs: () => number; days: RetentionDays; runTurns: RunTurns; metrics: Registry }) {
+  constructor(options: {
+    db: Pool;
+    nowMs: () => number;
+    days: RetentionDays;
+    runFairly: RunFairly;
+    metrics: Registry;
+  }) {
     this.#options = options;
     const registers = [options.metrics];
     this.#removed = new Counter({
@@ -99,11 +105,11 @@ export class Retention {
 
   /** Runs one turn per workspace if a run is due. Returns whether there is more to remove soon. */
   async round(): Promise<boolean> {
-    const { db, nowMs, runTurns } = this.#options;
+    const { db, nowMs, runFairly } = this.#options;
     if (nowMs() < this.#dueAtMs) return false;
     if ((await countOutbox(db, { max: OUTBOX_MAX })) >= OUTBOX_MAX) return false;
     let failed = false;
-    const isMore = await runTurns(await listEveryWorkspaceId(db), async (workspaceId) => {
+    const isMore = await runFairly(await listEveryWorkspaceId(db), async (workspaceId) => {
       try {
         return await this.#turn(workspaceId);
       } catch (error) {

@@ -14,7 +14,7 @@ const AT_ONCE = 4;
 const TURN_MS_MAX = 2_000;
 
 /** Runs `work` for each workspace. `work` returns true if there is more to do; the round returns true if any does. */
-export type RunTurns = (
+export type RunFairly = (
   workspaceIds: readonly string[],
   work: (workspaceId: string) => Promise<boolean>,
 ) => Promise<boolean>;
@@ -29,12 +29,12 @@ export function createFairScheduler({
   log: Pick<Logger, "error" | "warn" | "info">;
   failures: Counter<"loop">;
   turnMsMax?: number;
-}): RunTurns {
+}): RunFairly {
   const underWay = new Set<string>();
   const failing = new Set<string>();
 
   /** Never throws. Logs only the first of consecutive failures. */
-  async function takeTurn(workspaceId: string, work: (workspaceId: string) => Promise<boolean>): Promise<boolean> {
+  async function acquireTurn(workspaceId: string, work: (workspaceId: string) => Promise<boolean>): Promise<boolean> {
     underWay.add(workspaceId);
     try {
       const isMore = await work(workspaceId);
@@ -56,7 +56,7 @@ export function createFairScheduler({
     const takeTurns = async (): Promise<void> => {
       for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
         const workspaceId = id;
-        const turn = within(turnMsMax, takeTurn(workspaceId, work)).catch(() => {
+        const turn = within(turnMsMax, acquireTurn(workspaceId, work)).catch(() => {
           log.warn({ loop, workspaceId }, "a workspace takes long; the others continue");
           return false;
         });

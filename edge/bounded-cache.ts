@@ -30,7 +30,7 @@ export class BoundedCache<K, V> {
     let evicted: readonly V[] = NONE;
     const known = this.#entries.get(key);
     if (known === undefined) {
-      evicted = this.#makeRoom({ entries: this.#max - 1, weight: this.#weightMax - weight, least: 0 });
+      evicted = this.#evictFor({ entries: this.#max - 1, weight: this.#weightMax - weight, least: 0 });
       this.#entries.set(key, { value, used: false, weight });
       this.#weight += weight;
     } else {
@@ -39,7 +39,7 @@ export class BoundedCache<K, V> {
       known.weight = weight;
       if (this.#weight > this.#weightMax) {
         known.used = true;
-        evicted = this.#makeRoom({ entries: this.#max, weight: this.#weightMax, least: 1 });
+        evicted = this.#evictFor({ entries: this.#max, weight: this.#weightMax, least: 1 });
       }
     }
     return evicted;
@@ -66,7 +66,7 @@ export class BoundedCache<K, V> {
   }
 
   /** Evicts until at most `entries` entries with a total weight of at most `weight` remain, but keeps `least` entries despite their weight. */
-  #makeRoom({ entries, weight, least }: { entries: number; weight: number; least: number }): readonly V[] {
+  #evictFor({ entries, weight, least }: { entries: number; weight: number; least: number }): readonly V[] {
     let evicted: V[] | undefined;
     while (this.#entries.size > entries || (this.#entries.size > least && this.#weight > weight)) {
       evicted ??= [];

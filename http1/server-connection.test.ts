@@ -288,7 +288,7 @@ describe("a body whose last bytes its receiver pauses", () => {
     await open((exchange) => {
       let bytes = 0;
       exchange.read({
-        onPiece: (piece) => {
+        onChunk: (piece) => {
           bytes += piece.length;
           exchange.pause();
           setImmediate(() => exchange.resume());
@@ -307,7 +307,7 @@ describe("a body whose last bytes its receiver pauses", () => {
       setTimeout(() => {
         let bytes = 0;
         exchange.read({
-          onPiece: (piece) => (bytes += piece.length),
+          onChunk: (piece) => (bytes += piece.length),
           onEnd: () => respond(exchange, `${exchange.url} ${bytes}`),
         });
       }, 100);
@@ -334,7 +334,7 @@ describe("a client that disconnects at any byte", () => {
         exchange.onClose = () => {
           closes += 1;
         };
-        exchange.read({ onPiece: () => undefined, onEnd: () => respond(exchange) });
+        exchange.read({ onChunk: () => undefined, onEnd: () => respond(exchange) });
       });
       for (let at = 0; at <= MESSAGE.length; at++) {
         const { socket } = opened.dial(MESSAGE.slice(0, at));
@@ -353,7 +353,7 @@ describe("a client that disconnects at any byte", () => {
 
   test("half-closed client gets the responses to all of its requests", async () => {
     await open((exchange) =>
-      exchange.read({ onPiece: () => undefined, onEnd: () => setImmediate(() => respond(exchange, exchange.url)) }),
+      exchange.read({ onChunk: () => undefined, onEnd: () => setImmediate(() => respond(exchange, exchange.url)) }),
     );
     const { socket, text } = opened.dial(MESSAGE);
     socket.end();

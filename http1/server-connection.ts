@@ -330,7 +330,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   }
 
   /** Discards the rest of a body after its response. */
-  onPiece(bytes: Buffer, chunks: number): void {
+  onChunk(bytes: Buffer, chunks: number): void {
     this.#sinceMs = performance.now();
     this.#drainedBytes += bytes.length;
     this.#drainedChunks += chunks;

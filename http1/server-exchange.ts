@@ -16,7 +16,7 @@ export interface BodyReceiver {
   /**
    * Called with the bytes of one read of the connection and the number of chunks in it. After the last bytes, `onEnd` follows immediately.
    */
-  onPiece(bytes: Buffer, chunks: number, isLast: boolean): void;
+  onChunk(bytes: Buffer, chunks: number, isLast: boolean): void;
   onEnd(): void;
 }
 
@@ -189,7 +189,7 @@ export class Http1Exchange implements ServerExchange {
       this.#early = NO_PIECES;
       this.#earlyBytes = 0;
       this.#earlyChunks = 0;
-      receiver.onPiece(bytes, chunks, this.isComplete);
+      receiver.onChunk(bytes, chunks, this.isComplete);
     }
     if (this.isComplete) this.#receiver?.onEnd();
     else this.resume();
@@ -210,7 +210,7 @@ export class Http1Exchange implements ServerExchange {
   /** Called by the connection with bytes of the body. */
   take(bytes: Buffer, chunks: number, isLast: boolean): void {
     if (this.#receiver !== undefined) {
-      this.#receiver.onPiece(bytes, chunks, isLast);
+      this.#receiver.onChunk(bytes, chunks, isLast);
       return;
     }
     if (this.#earlyBytes === 0) this.#early = [];

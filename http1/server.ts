@@ -96,10 +96,10 @@ export class HttpServer {
       midHeadChanged: (connection) => this.#midHeadChanged(connection),
     };
     const { mayAcquire, onLimitReached } = handlers;
-    const roomFor = (protocol: Protocol, max: number): ConnectionLimiter =>
+    const limiterFor = (protocol: Protocol, max: number): ConnectionLimiter =>
       new ConnectionLimiter({ max, mayAcquire, onLimitReached: (done) => onLimitReached(protocol, done) });
-    this.#room = roomFor("http1", limits.clientConnectionsMax);
-    this.#http2Limiter = roomFor("http2", limits.clientHttp2ConnectionsMax);
+    this.#room = limiterFor("http1", limits.clientConnectionsMax);
+    this.#http2Limiter = limiterFor("http2", limits.clientHttp2ConnectionsMax);
     // A client that half-closes after its request still gets its response.
     const options = { allowHalfOpen: true, noDelay: true };
     const connected = (socket: Socket): void => this.#connected(socket);

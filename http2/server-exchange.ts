@@ -110,9 +110,9 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     else this.#input?.resume();
   }
 
-  onPiece(bytes: Buffer, _frames: number, isLast: boolean): void {
+  onChunk(bytes: Buffer, _frames: number, isLast: boolean): void {
     // The frames were counted on arrival.
-    this.#receiver?.onPiece(bytes, 0, isLast);
+    this.#receiver?.onChunk(bytes, 0, isLast);
   }
 
   onEnd(): void {
@@ -265,7 +265,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     stream.once("close", () => clearTimeout(timer));
     let left = DRAIN_BYTES_MAX;
     this.#receiver = {
-      onPiece: (bytes) => {
+      onChunk: (bytes) => {
         left -= bytes.length;
         if (left < 0) close();
       },

@@ -17,7 +17,7 @@ import { guardRun, type OnInternalError } from "../http1/guard.ts";
 
 export interface InputReceiver {
   /** `frames`: number of frames in `bytes`. After the last chunk `onEnd` follows immediately. */
-  onPiece(bytes: Buffer, frames: number, isLast: boolean): void;
+  onChunk(bytes: Buffer, frames: number, isLast: boolean): void;
   onEnd(): void;
 }
 
@@ -121,7 +121,7 @@ export class StreamInput {
         if (this.#isPaused || this.#isOver) return;
         const frames = this.#frames;
         this.#frames = 0;
-        if (this.#buffered.bytes > 0) this.#receiver.onPiece(this.#buffered.take(), frames, this.#isEnded);
+        if (this.#buffered.bytes > 0) this.#receiver.onChunk(this.#buffered.take(), frames, this.#isEnded);
         if (!this.#isEnded || this.#isPaused || this.#isOver) return;
         this.#isOver = true;
         this.#receiver.onEnd();

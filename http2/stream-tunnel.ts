@@ -33,7 +33,7 @@ export class StreamTunnel extends Duplex {
     return this.#flow.isComplete && this.writableEnded;
   }
 
-  onPiece(bytes: Buffer): void {
+  onChunk(bytes: Buffer): void {
     this.bytesRead += bytes.length;
     if (!this.destroyed && !this.push(bytes)) this.#flow.pause();
   }

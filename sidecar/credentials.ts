@@ -81,9 +81,9 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       // Logged only when the reason changes.
       if (reason !== problem) logger.warn({ reason, held: current !== undefined }, "no user of Redis; asking again");
       problem = reason;
-      const toldMs = error instanceof NotNow ? error.retryAfterMs : undefined;
+      const reportedMs = error instanceof NotNow ? error.retryAfterMs : undefined;
       // A random delay beyond `Retry-After`, so that gates rejected together do not retry together.
-      askIn(toldMs === undefined ? backoffMs(failures, RETRY) : jitterMs(toldMs * 1.5, 1 / 3, Math.random));
+      askIn(reportedMs === undefined ? backoffMs(failures, RETRY) : jitterMs(reportedMs * 1.5, 1 / 3, Math.random));
     } finally {
       isAsking = false;
     }

@@ -1,7 +1,7 @@
 import type { Closeable } from "../../edge/closeable.ts";
 import type { TakenEvents } from "../../edge/events/contract.ts";
-import type { CountQuestion, UsageCount } from "./counts.ts";
-import type { LatencyQuestion, LatencyRow } from "./latencies.ts";
+import type { CountQuery, UsageCount } from "./counts.ts";
+import type { LatencyQuery, LatencyRow } from "./latencies.ts";
 import type { Bucket, ColumnType } from "./tables.ts";
 
 /*
@@ -133,9 +133,9 @@ export interface AnalyticsStore extends Closeable {
   /** @throws QueryRejected, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
   query(query: StoreQuery, run: QueryRun): Promise<QueryResponse>;
   /** Rows in the order of the question, at most `rowsMax` of them. @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
-  countVerifications(question: CountQuestion): Promise<readonly UsageCount[]>;
+  countVerifications(question: CountQuery): Promise<readonly UsageCount[]>;
   /** By time. @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
-  countLatencies(question: LatencyQuestion): Promise<readonly LatencyRow[]>;
+  countLatencies(question: LatencyQuery): Promise<readonly LatencyRow[]>;
   /**
    * For how many ms the oldest event of the workspace that is stored has not been in the aggregated tables; 0 when all are. @throws QueryRejected, for no
    * other reason than `unavailable`.

@@ -14,7 +14,7 @@ export type Slice = "hour" | "day" | "month";
  */
 export type Target = "key" | "identity" | "tags" | "tag";
 
-export interface CountQuestion {
+export interface CountQuery {
   readonly workspaceId: string;
   /** undefined: those of all key spaces. */
   readonly keySpaceId: string | undefined;

@@ -3,7 +3,7 @@
  * events, so it is asked for a bounded part of time.
  */
 
-export interface LatencyQuestion {
+export interface LatencyQuery {
   readonly workspaceId: string;
   /** Key spaces that the caller may see; undefined for all. */
   readonly within: readonly string[] | undefined;

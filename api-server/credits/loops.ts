@@ -3,29 +3,29 @@ import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { CreditRef, CreditStore } from "../../edge/credits/contract.ts";
 import { isDatabaseUnavailable } from "../store/failures.ts";
 import { raiseSpent } from "../store/key-credits.ts";
-import type { RecordRejected, RunTurns } from "../workspace-turns.ts";
+import type { RecordRejected, RunFairly } from "../workspace-turns.ts";
 import type { CreditService } from "./service.ts";
 
 const BATCH = 500;
 
 interface Round {
   readonly store: CreditStore;
-  readonly runTurns: RunTurns;
-  readonly recordRejected: RecordRejected;
+  readonly runFairly: RunFairly;
+  readonly recordRejection: RecordRejected;
   readonly workspaceIds: readonly string[];
 }
 
 /** Loads the counters that spenders found missing. Returns true if there may be more. */
 export async function loadRequested({
   store,
-  runTurns,
-  recordRejected,
+  runFairly,
+  recordRejection,
   workspaceIds,
   credits,
 }: Round & { readonly credits: CreditService }): Promise<boolean> {
-  return runTurns(await store.findAskingWorkspaces(workspaceIds), async (workspaceId) => {
+  return runFairly(await store.findAskingWorkspaces(workspaceIds), async (workspaceId) => {
     const { items, refused, isMore } = await store.takeLoadRequests(workspaceId, BATCH);
-    recordRejected(workspaceId, { kind: "credit-loads", count: refused });
+    recordRejection(workspaceId, { kind: "credit-loads", count: refused });
     if (items.length > 0) await loadAll(credits, items);
     return isMore;
   });
@@ -53,14 +53,14 @@ async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Prom
  */
 export async function writeSpentBehind({
   store,
-  runTurns,
-  recordRejected,
+  runFairly,
+  recordRejection,
   workspaceIds,
   db,
 }: Round & { readonly db: Pool }): Promise<boolean> {
-  return runTurns(await store.findDirtyWorkspaces(workspaceIds), async (workspaceId) => {
+  return runFairly(await store.findDirtyWorkspaces(workspaceIds), async (workspaceId) => {
     const { items, refused, isMore } = await store.listDirty(workspaceId, BATCH);
-    recordRejected(workspaceId, { kind: "credit-marks", count: refused });
+    recordRejection(workspaceId, { kind: "credit-marks", count: refused });
     if (items.length > 0) {
       await raiseSpent(
         db,

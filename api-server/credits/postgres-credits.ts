@@ -5,15 +5,15 @@ import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { CountedKey, CreditCounter, CreditStore } from "../../edge/credits/contract.ts";
 import {
   deleteKeyCredits,
-  holdKeys,
   type KeyCreditsRow,
   listKeyCredits,
   listLiveKeys,
   lockKeyCredits,
   type NewKeyCredits,
   putKeyCredits,
+  shareLockKeys,
 } from "../store/key-credits.ts";
-import { inUnmarkedTransaction } from "../store/unmarked-transaction.ts";
+import { withoutOutbox } from "../store/unmarked-transaction.ts";
 import type { CreditKey, CreditRow, CreditService } from "./service.ts";
 
 /*
@@ -37,7 +37,7 @@ export function createCreditService(deps: {
   /** Runs `spend` under the locks, if all of the keys have counters. */
   async function loadAll<T>(keys: readonly CreditKey[], spend: () => Promise<T>): Promise<T | undefined> {
     let spent: T | undefined;
-    await inUnmarkedTransaction(db, async (tx) => {
+    await withoutOutbox(db, async (tx) => {
       const rows = byKeyId(await lockOrHold(tx, keys));
       // Read under the lock: a key that was deleted while this waited must not get its counter back.
       const live = await listLiveKeys(tx, keys);
@@ -129,7 +129,7 @@ async function lockOrHold(tx: PoolClient, keys: readonly CreditKey[]): Promise<K
   if (rows.length === keys.length) return rows;
   const locked = byKeyId(rows);
   const missing = keys.filter(({ keyId }) => !locked.has(keyId));
-  await holdKeys(tx, missing);
+  await shareLockKeys(tx, missing);
   return [...rows, ...(await lockKeyCredits(tx, missing))];
 }
 

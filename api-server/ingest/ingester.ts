@@ -3,7 +3,7 @@ import { type EventSource, EventsUnavailable, type StreamDepth, type TakenEvents
 import { type AnalyticsStore, AnalyticsUnavailable } from "../analytics/contract.ts";
 import { isUnavailableForAll } from "../store/failures.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
-import { IngestTurns } from "./turns.ts";
+import { IngestScheduler } from "./turns.ts";
 
 /*
  * Moves events from the streams into the analytics store, in rounds: one poll of all due streams, then one time slice for each stream with
@@ -23,7 +23,7 @@ export interface IngesterOptions {
 export class Ingester {
   readonly #options: IngesterOptions;
   readonly #metrics: IngestMetrics;
-  readonly #turns = new IngestTurns();
+  readonly #turns = new IngestScheduler();
 
   constructor(options: IngesterOptions) {
     this.#options = options;

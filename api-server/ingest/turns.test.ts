@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { IngestTurns, nextTurn, startingAfter } from "./turns.ts";
+import { IngestScheduler, nextSlice, startingAfter } from "./turns.ts";
 
 test.each([
   { name: "the one after the last comes first", ids: ["a", "b", "c"], last: "b", order: ["c", "a", "b"] },
@@ -9,7 +9,7 @@ test.each([
 ])("ingester schedule: $name", ({ ids, last, order }) => expect(startingAfter(ids, last)).toEqual(order));
 
 test("ingester polls a workspace with events immediately and idle ones up to a second later", () => {
-  const turns = new IngestTurns();
+  const turns = new IngestScheduler();
   turns.ended("ws_full", "stored", 0);
   for (let nowMs = 0; nowMs <= 10_000; nowMs += 100) {
     if (turns.due(["ws_empty"], nowMs).length > 0) turns.ended("ws_empty", "nothing", nowMs);
@@ -19,16 +19,16 @@ test("ingester polls a workspace with events immediately and idle ones up to a s
 });
 
 test("ingester backs off a failing workspace up to half a minute until a success", () => {
-  let turn = nextTurn(undefined, "failed", 0);
+  let turn = nextSlice(undefined, "failed", 0);
   expect(turn).toEqual({ dueAtMs: 200, delayMs: 200, failures: 1 });
-  for (let i = 0; i < 20; i++) turn = nextTurn(turn, "failed", 0);
+  for (let i = 0; i < 20; i++) turn = nextSlice(turn, "failed", 0);
   expect(turn).toEqual({ dueAtMs: 30_000, delayMs: 30_000, failures: 21 });
-  expect(nextTurn(turn, "nothing", 0).delayMs).toBe(1_000);
-  expect(nextTurn(turn, "stored", 5)).toEqual({ dueAtMs: 5, delayMs: 0, failures: 0 });
+  expect(nextSlice(turn, "nothing", 0).delayMs).toBe(1_000);
+  expect(nextSlice(turn, "stored", 5)).toEqual({ dueAtMs: 5, delayMs: 0, failures: 0 });
 });
 
 test("ingester drops the state of deleted workspaces", () => {
-  const turns = new IngestTurns();
+  const turns = new IngestScheduler();
   for (let i = 0; i < 1_000; i++) turns.ended(`ws_${i}`, "failed", 0);
   turns.due(["ws_1"], 0);
   expect(turns.ended("ws_2", "failed", 0)).toBe(1);

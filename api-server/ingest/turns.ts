@@ -8,16 +8,16 @@ import { doubledMs } from "../../core/backoff.ts";
 const IDLE = { firstMs: 200, maxMs: 1_000 };
 const FAILING = { firstMs: 200, maxMs: 30_000 };
 
-export type TurnEnd = "stored" | "nothing" | "failed";
+export type TurnResult = "stored" | "nothing" | "failed";
 
-interface Turn {
+interface TimeSlice {
   readonly dueAtMs: number;
   readonly delayMs: number;
   readonly failures: number;
 }
 
 /** Returns the next time slice after one that ended with this result. */
-export function nextTurn(last: Turn | undefined, how: TurnEnd, nowMs: number): Turn {
+export function nextSlice(last: TimeSlice | undefined, how: TurnResult, nowMs: number): TimeSlice {
   if (how === "stored") return { dueAtMs: nowMs, delayMs: 0, failures: 0 };
   const failures = how === "failed" ? (last?.failures ?? 0) + 1 : 0;
   const delayMs = doubledMs(last?.delayMs ?? 0, how === "failed" ? FAILING : IDLE);
@@ -30,8 +30,8 @@ export function startingAfter(ids: readonly string[], id: string | undefined): s
   return [...ids.slice(at), ...ids.slice(0, at)];
 }
 
-export class IngestTurns {
-  readonly #turns = new Map<string, Turn>();
+export class IngestScheduler {
+  readonly #turns = new Map<string, TimeSlice>();
   #lastId: string | undefined;
 
   /** Returns the due workspaces, starting after the last one that was read and wrapping around. */
@@ -50,8 +50,8 @@ export class IngestTurns {
   }
 
   /** Returns the number of consecutive failures. */
-  ended(workspaceId: string, how: TurnEnd, nowMs: number): number {
-    const turn = nextTurn(this.#turns.get(workspaceId), how, nowMs);
+  ended(workspaceId: string, how: TurnResult, nowMs: number): number {
+    const turn = nextSlice(this.#turns.get(workspaceId), how, nowMs);
     this.#turns.set(workspaceId, turn);
     return turn.failures;
   }

@@ -1,7 +1,7 @@
 import { PublicError } from "../../core/errors.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import type { Deps } from "../deps.ts";
-import { createHashCache, type HashCache, type Known } from "../hash-cache.ts";
+import { type CachedValue, createHashCache, type HashCache } from "../hash-cache.ts";
 import type { Caller } from "../procedure.ts";
 import type { Grants, RequiredPermission } from "../required-permissions.ts";
 import type { RecordsUsage } from "../root-key-usage.ts";
@@ -25,7 +25,7 @@ export interface RootKey {
 }
 
 /** `absent`: no root key has this hash, or it was revoked, or its workspace is deleted. */
-export type KnownRootKey = Known<RootKey>;
+export type CachedRootKey = CachedValue<RootKey>;
 
 export type RootKeys = HashCache<RootKey>;
 
@@ -45,7 +45,7 @@ export function readRootKeyHash(header: string | undefined): string {
  * ordinary API key from a key that never existed.
  * @throws PublicError 401, or 403 if the workspace is disabled.
  */
-export function admit(known: KnownRootKey, nowMs: number): RootKey {
+export function admit(known: CachedRootKey, nowMs: number): RootKey {
   if (known === "absent" || !known.enabled || (known.expiresMs !== undefined && nowMs > known.expiresMs)) {
     throw unauthorized("The root key is not valid.");
   }

@@ -123,10 +123,10 @@ const serviceOf = ({ path }: AnyV1Procedure): string => path.split(/[./]/, 1)[0]
 
 function describePermissions(procedure: AnyV1Procedure): string {
   if (isOpen(procedure)) return "no root key is needed";
-  return neededBy(procedure).map(describeRequired).join("; ");
+  return requiredBy(procedure).map(describeRequired).join("; ");
 }
 
-const neededBy = (procedure: AnyV1Procedure): RequiredPermission[] =>
+const requiredBy = (procedure: AnyV1Procedure): RequiredPermission[] =>
   isOpen(procedure) ? [] : Object.values(procedure.permissions);
 
 function parameters({ path, input }: AnyV1Procedure, schemas: DocumentSchemas): JsonSchema[] {
@@ -202,7 +202,7 @@ function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
   if (!isOpen(procedure)) {
     addCode(401, "UNAUTHORIZED");
     addCode(403, "FORBIDDEN");
-    for (const required of neededBy(procedure)) {
+    for (const required of requiredBy(procedure)) {
       const { status, code } = v1RefusalOf(required);
       if (byStatus.get(status)?.has(code) !== true) addCode(status, code);
     }

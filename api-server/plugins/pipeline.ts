@@ -6,7 +6,7 @@ import type { RequiredPermissions } from "../required-permissions.ts";
 import { ANY_CALL } from "../root-key-usage.ts";
 import type { SessionRules } from "../sessions/signed-in.ts";
 import type { ApiReply, ApiRequest, RouteSettings } from "./api-request.ts";
-import { admit, createRootKeys, type KnownRootKey, type RootKeys, readRootKeyHash } from "./auth.ts";
+import { admit, type CachedRootKey, createRootKeys, type RootKeys, readRootKeyHash } from "./auth.ts";
 import { checkHead } from "./connections.ts";
 import type { Deadlines, RunningRequest } from "./deadline.ts";
 import type { DirectFront } from "./direct-front.ts";
@@ -126,7 +126,7 @@ function runWithRootKey(
     return handle(call as Call<never, RequiredPermissions>);
   }
 
-  function runKnown(arrived: Arrived, known: KnownRootKey, read: Content | undefined): HandlerResult {
+  function runKnown(arrived: Arrived, known: CachedRootKey, read: Content | undefined): HandlerResult {
     const rootKey = admit(known, deps.nowMs());
     rootKey.uses.note(ANY_CALL);
     return runAdmitted(arrived, rootKey, read);

@@ -34,7 +34,7 @@ export interface Leadership extends Closeable {
 }
 
 /** Becomes the leader if there is none; otherwise returns `undefined`. `onMarks` is called when there may be new outbox entries. */
-export async function takeLead(databaseUrl: DatabaseUrl, onMarks: () => void): Promise<Leadership | undefined> {
+export async function takeLead(databaseUrl: DatabaseUrl, onEntries: () => void): Promise<Leadership | undefined> {
   const lost = new AbortController();
   const db = newClient(databaseUrl, "postern-relay-lead");
   db.on("error", (error) => lost.abort(error));
@@ -51,7 +51,7 @@ export async function takeLead(databaseUrl: DatabaseUrl, onMarks: () => void): P
       await close();
       return undefined;
     }
-    db.on("notification", onMarks);
+    db.on("notification", onEntries);
     await db.query(`listen ${OUTBOX_CHANNEL}`);
   } catch (error) {
     await close();

@@ -37,7 +37,7 @@ export const RELAY_METRICS = defineMetrics({
     unit: "records",
     bad: "Constant below the number of keys during a rebuild: see the log line `relay failed; retrying`.",
   },
-  carried: {
+  relayed: {
     name: "postern_relay_changes_total",
     type: "counter",
     help: "Changes relayed from the outbox",
@@ -64,14 +64,14 @@ export type RelayMetrics = ReturnType<typeof createRelayMetrics>;
 
 export function createRelayMetrics(registry: Registry) {
   const registers = [registry];
-  const { leading, depth, asOf, lagging, rebuilt, carried, rebuilds, failures } = RELAY_METRICS;
+  const { leading, depth, asOf, lagging, rebuilt, relayed, rebuilds, failures } = RELAY_METRICS;
   return {
     leading: new Gauge({ ...exported(leading), registers }),
     depth: new Gauge({ ...exported(depth), registers }),
     asOf: new Gauge({ ...exported(asOf), registers }),
     lagging: new Gauge({ ...exported(lagging), registers }),
     rebuilt: new Gauge({ ...exported(rebuilt), registers }),
-    carried: new Counter({ ...exported(carried), registers }),
+    relayed: new Counter({ ...exported(relayed), registers }),
     rebuilds: new Counter({ ...exported(rebuilds), registers }),
     failures: new Counter({ ...exported(failures), registers }),
   };

@@ -185,7 +185,7 @@ class RelayLoop implements Relay {
           }
           const { id: projectionId = "" } = projected;
           const round = await relayBatch({ db, writer: this.#options.writer, projectionId }, turns);
-          this.#metrics.carried.inc(round.carried);
+          this.#metrics.relayed.inc(round.relayed);
           isFull = round.isFull;
           rebuilding.ensureWorkspaces(projectionId, round.begun);
           if (isTick) {

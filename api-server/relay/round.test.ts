@@ -5,7 +5,7 @@ import { jsonOf, type RecordWriter } from "../../edge/projection/contract.ts";
 import type { RecordRef } from "../../edge/records.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { createPool } from "../store/pool.ts";
-import { FairScheduler, ROUND_MAX, relayBatch } from "./round.ts";
+import { BATCH_MAX, FairScheduler, relayBatch } from "./round.ts";
 
 const MiB = 1024 * 1024;
 const APIS = 20;
@@ -71,9 +71,9 @@ test("relay batch reads large records a few at a time from one snapshot", async 
     await other.query("update keys set name = 'changed meanwhile'");
   });
 
-  const carried = await relayBatch({ db, writer, projectionId: "prj" }, new FairScheduler());
+  const relayed = await relayBatch({ db, writer, projectionId: "prj" }, new FairScheduler());
 
-  expect(carried.carried).toBeGreaterThan(APIS);
+  expect(relayed.relayed).toBeGreaterThan(APIS);
   expect(deps.length).toBeGreaterThanOrEqual(3);
   for (const { bytes } of deps) expect(bytes).toBeLessThan(10 * MiB);
   expect(new Set(deps.map(({ version }) => version)).size).toBe(1);
@@ -95,7 +95,7 @@ test("relay detects a truncated table behind more entries than one batch holds",
   await db.query("delete from outbox");
   await db.query(
     "insert into outbox (workspace_id, kind, id) select $1, 'api', 'api_' || i from generate_series(1, $2::integer) as i",
-    [WORKSPACE, 3 * ROUND_MAX],
+    [WORKSPACE, 3 * BATCH_MAX],
   );
   await db.query("truncate policies");
   const turns = new FairScheduler();
@@ -111,8 +111,8 @@ test("relay alternates between workspaces and sends small transactions first", a
        select $1, 'api', 'api_' || i, $3 from generate_series(1, $2::integer) as i`,
       [workspaceId, count, bulk],
     );
-  await add("ws_large", 10 * ROUND_MAX, true);
-  await add("ws_many", 5 * ROUND_MAX, false);
+  await add("ws_large", 10 * BATCH_MAX, true);
+  await add("ws_many", 5 * BATCH_MAX, false);
   await add("ws_small", 3, false);
   await add("ws_large", 2, false);
   const turns = new FairScheduler();
@@ -127,8 +127,8 @@ test("relay alternates between workspaces and sends small transactions first", a
   expect(after).not.toHaveProperty("ws_small false");
   expect(after).not.toHaveProperty("ws_large false");
   // Both the large transaction and the many small ones make progress.
-  expect(after["ws_large true"]).toBeLessThan(10 * ROUND_MAX);
-  expect(after["ws_many false"]).toBeLessThan(5 * ROUND_MAX);
-  while ((await relayBatch({ db, writer: edge.writer, projectionId: "prj" }, turns)).carried > 0);
+  expect(after["ws_large true"]).toBeLessThan(10 * BATCH_MAX);
+  expect(after["ws_many false"]).toBeLessThan(5 * BATCH_MAX);
+  while ((await relayBatch({ db, writer: edge.writer, projectionId: "prj" }, turns)).relayed > 0);
   expect(await left()).toEqual({});
 });

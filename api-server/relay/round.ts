@@ -5,17 +5,17 @@ import {
   listOutbox,
   listOutboxOf,
   listWaitingWorkspaces,
-  type Mark,
   moveToRecent,
   nextProjectionVersion,
+  type ReadEntry,
 } from "../store/outbox.ts";
 import type { Queryable } from "../store/queryable.ts";
 import { readSomeRecords } from "../store/records.ts";
 
 /** Maximum outbox entries per batch. */
-export const ROUND_MAX = 1000;
+export const BATCH_MAX = 1000;
 /** Minimum share of large transactions in a full batch, so that they complete, too. */
-const BULK_SHARE = ROUND_MAX / 4;
+const BULK_SHARE = BATCH_MAX / 4;
 /** Maximum workspaces per batch. */
 const WORKSPACES_MAX = 200;
 /** Maximum bytes of records in memory at once; a single record may exceed it. */
@@ -49,7 +49,7 @@ export class TableEmptied extends ProjectionChanged {
   /** Entries of the truncation, to be deleted when the new projection has begun. */
   readonly seqs: readonly number[];
 
-  constructor(marks: readonly Mark[]) {
+  constructor(marks: readonly ReadEntry[]) {
     super(`${marks.map(({ id }) => id).join(", ")} was emptied by truncate`);
     this.seqs = marks.map(({ seq }) => seq);
   }
@@ -63,27 +63,27 @@ export class FairScheduler {
   readonly #after = { small: "", bulk: "" };
 
   /** Returns the entries of the next batch, oldest first within a workspace. */
-  async next(db: Queryable): Promise<Mark[]> {
-    const small = await this.#take(db, "small", ROUND_MAX - BULK_SHARE);
-    const bulk = await this.#take(db, "bulk", ROUND_MAX - small.length);
+  async next(db: Queryable): Promise<ReadEntry[]> {
+    const small = await this.#take(db, "small", BATCH_MAX - BULK_SHARE);
+    const bulk = await this.#take(db, "bulk", BATCH_MAX - small.length);
     return [...small, ...bulk];
   }
 
-  async #take(db: Queryable, lane: "small" | "bulk", marksMax: number): Promise<Mark[]> {
+  async #take(db: Queryable, lane: "small" | "bulk", entriesMax: number): Promise<ReadEntry[]> {
     const bulk = lane === "bulk";
     const after = this.#after[lane];
     const workspaceIds = await listWaitingWorkspaces(db, { bulk, after, max: WORKSPACES_MAX });
     // These were the last workspaces in the order; the next batch starts at the beginning.
     this.#after[lane] = workspaceIds.length < WORKSPACES_MAX ? "" : (workspaceIds.at(-1) ?? "");
-    if (workspaceIds.length === 0) return after === "" ? [] : this.#take(db, lane, marksMax);
-    const max = Math.max(1, Math.floor(marksMax / workspaceIds.length));
+    if (workspaceIds.length === 0) return after === "" ? [] : this.#take(db, lane, entriesMax);
+    const max = Math.max(1, Math.floor(entriesMax / workspaceIds.length));
     return listOutboxOf(db, { bulk, workspaceIds, max });
   }
 }
 
-export interface Round {
+export interface RelayedBatch {
   /** Number of relayed entries. */
-  readonly carried: number;
+  readonly relayed: number;
   /** Whether entries remain that were visible at the beginning of the batch. */
   readonly isFull: boolean;
   /** Workspaces whose projection restarted on its own, because their part of Redis rejected the writes. */
@@ -95,13 +95,16 @@ export interface Round {
  * the snapshot, which is taken after the version was drawn. So of two overlapping relays, the one with the larger version includes
  * everything that the other includes. Throws `TableEmptied` if an entry requests a full projection.
  */
-export async function relayBatch({ db, writer, projectionId }: Projecting, turns: FairScheduler): Promise<Round> {
-  let marks = await listOutbox(db, { max: ROUND_MAX });
-  const isFull = marks.length === ROUND_MAX;
+export async function relayBatch(
+  { db, writer, projectionId }: Projecting,
+  turns: FairScheduler,
+): Promise<RelayedBatch> {
+  let marks = await listOutbox(db, { max: BATCH_MAX });
+  const isFull = marks.length === BATCH_MAX;
   if (isFull) marks = await turns.next(db);
   const emptied = marks.filter(({ kind }) => kind === "everything");
   if (emptied.length > 0) throw new TableEmptied(emptied);
-  if (marks.length === 0) return { carried: 0, isFull, begun: [] };
+  if (marks.length === 0) return { relayed: 0, isFull, begun: [] };
   const version = await nextProjectionVersion(db);
   const begun = await inSnapshot(db, async () => {
     const refs = await refsOf(db, marks);
@@ -111,7 +114,7 @@ export async function relayBatch({ db, writer, projectionId }: Projecting, turns
     db,
     marks.map(({ seq }) => seq),
   );
-  return { carried: marks.length, isFull, begun };
+  return { relayed: marks.length, isFull, begun };
 }
 
 /**
@@ -127,7 +130,7 @@ export async function projectRecords(
 }
 
 /** Returns each record that the entries name, once. A key is named by its hash in this snapshot. */
-async function refsOf(db: Queryable, marks: readonly Mark[]): Promise<RecordRef[]> {
+async function refsOf(db: Queryable, marks: readonly ReadEntry[]): Promise<RecordRef[]> {
   const keyIds = new Set<string>();
   const refs = new Map<string, RecordRef>();
   const add = (ref: RecordRef) => refs.set(`${ref.workspaceId} ${ref.kind} ${ref.id}`, ref);

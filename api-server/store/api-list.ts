@@ -15,7 +15,7 @@ export interface ListedApiRow {
   readonly keys: number;
 }
 
-export interface ApiListQuestion {
+export interface ApiListQuery {
   readonly workspaceId: string;
   readonly apiIds: "all" | readonly string[];
   /** First id of the page, or a lower bound of it. */
@@ -29,7 +29,7 @@ export interface ApiListQuestion {
 /** Returns live APIs sorted by id. */
 export async function listApisWithCounts(
   db: Queryable,
-  { workspaceId, apiIds, cursor, search, rowsMax, countedMax }: ApiListQuestion,
+  { workspaceId, apiIds, cursor, search, rowsMax, countedMax }: ApiListQuery,
 ): Promise<ListedApiRow[]> {
   const text = `with page as (
                   select a.id, a.name, a.delete_protection, a.key_encryption, a.default_prefix, a.default_byte_length,

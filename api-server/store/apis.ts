@@ -50,12 +50,15 @@ export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Pr
 }
 
 /** Like `findApi`, with a lock: the API cannot be deleted until the transaction ends. */
-export async function holdApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Promise<Pick<ApiRow, "id"> | undefined> {
+export async function shareLockApi(
+  tx: Queryable,
+  { workspaceId, apiId }: ApiRef,
+): Promise<Pick<ApiRow, "id"> | undefined> {
   const text = `select id
                   from apis
                  where workspace_id = $1 and id = $2 and deleted_at is null
                    for share`;
-  const { rows } = await tx.query<Pick<ApiRow, "id">>({ name: "hold-api", text, values: [workspaceId, apiId] });
+  const { rows } = await tx.query<Pick<ApiRow, "id">>({ name: "share-lock-api", text, values: [workspaceId, apiId] });
   return rows[0];
 }
 

@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import { isWaitOver } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
-import { inUnmarkedTransaction } from "./unmarked-transaction.ts";
+import { withoutOutbox } from "./unmarked-transaction.ts";
 
 /** Scheduler state of a pool: the number of running bounded reads, and the waiting ones. */
 interface FairScheduler {
@@ -11,7 +11,7 @@ interface FairScheduler {
 
 const known = new WeakMap<Pool, FairScheduler>();
 
-function turnsOf(db: Pool): FairScheduler {
+function schedulerOf(db: Pool): FairScheduler {
   const turns = known.get(db) ?? { running: 0, waiting: new Set() };
   known.set(db, turns);
   return turns;
@@ -21,7 +21,7 @@ function turnsOf(db: Pool): FairScheduler {
 const runningMax = ({ options: { max } }: Pool): number => Math.max(1, Math.floor(max / 2));
 
 /** Waits for a slot. Returns false if no slot was free within `msMax`. A caller that gets a slot must call `endTurn`. */
-function takeTurn(db: Pool, turns: FairScheduler, msMax: number): Promise<boolean> | true {
+function acquireTurn(db: Pool, turns: FairScheduler, msMax: number): Promise<boolean> | true {
   if (turns.running < runningMax(db)) {
     turns.running += 1;
     return true;
@@ -41,7 +41,7 @@ function takeTurn(db: Pool, turns: FairScheduler, msMax: number): Promise<boolea
 }
 
 /** Passes the slot to the longest waiting caller. */
-function endTurn(turns: FairScheduler): void {
+function releaseTurn(turns: FairScheduler): void {
   const [next] = turns.waiting;
   if (next === undefined) turns.running -= 1;
   else next();
@@ -56,10 +56,10 @@ export async function inBoundedRead<T>(
   msMax: number,
   read: (db: Queryable) => Promise<T>,
 ): Promise<T | "TOO_SLOW"> {
-  const turns = turnsOf(db);
-  if (!(await takeTurn(db, turns, msMax))) return "TOO_SLOW";
+  const turns = schedulerOf(db);
+  if (!(await acquireTurn(db, turns, msMax))) return "TOO_SLOW";
   try {
-    return await inUnmarkedTransaction(db, async (tx) => {
+    return await withoutOutbox(db, async (tx) => {
       // Applies only to this transaction, like `set local`.
       const text = "select set_config('statement_timeout', $1, true)";
       await tx.query({ name: "limit-statement-time", text, values: [`${msMax}ms`] });
@@ -69,6 +69,6 @@ export async function inBoundedRead<T>(
     if (isWaitOver(error)) return "TOO_SLOW";
     throw error;
   } finally {
-    endTurn(turns);
+    releaseTurn(turns);
   }
 }

@@ -1,5 +1,5 @@
 /** A row that was requested by its id, in a list of ids. */
-export interface Placed {
+export interface Positioned {
   /** Position of its id in the request, starting at 1. */
   readonly place: number;
 }

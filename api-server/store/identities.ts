@@ -1,4 +1,4 @@
-import { fitting, type Placed } from "./fitting.ts";
+import { fitting, type Positioned } from "./fitting.ts";
 import { containing } from "./like.ts";
 import type { Queryable } from "./queryable.ts";
 
@@ -94,7 +94,7 @@ export async function searchIdentityIds(
 export async function listIdentitiesThatFit(
   db: Queryable,
   { workspaceId, identityIds, bytesMax }: { workspaceId: string; identityIds: readonly string[]; bytesMax: number },
-): Promise<(IdentityRow & Placed)[]> {
+): Promise<(IdentityRow & Positioned)[]> {
   const bytesOfNext = `select coalesce(sum(coalesce(octet_length(i.meta::text), 0)
                                      + 128 * (select count(*) from ratelimits l where l.identity_id = i.id)), 0)::bigint
                    from identities i
@@ -106,7 +106,7 @@ export async function listIdentitiesThatFit(
                  where f.place = 1 or f.bytes <= $3
                  order by f.place`;
   const values = [workspaceId, identityIds, bytesMax];
-  const { rows } = await db.query<IdentityRow & Placed>({ name: "list-identities-that-fit", text, values });
+  const { rows } = await db.query<IdentityRow & Positioned>({ name: "list-identities-that-fit", text, values });
   return rows;
 }
 

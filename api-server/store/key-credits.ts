@@ -45,13 +45,13 @@ export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Pr
  * Locks the keys, so that other transactions cannot lock them to change their credits until this one ends. They can still update other
  * columns.
  */
-export async function holdKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
+export async function shareLockKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
   const text = `select
                   from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
                   join keys k on k.workspace_id = asked.workspace_id and k.id = asked.key_id
                  order by k.id
                    for key share of k`;
-  await tx.query({ name: "hold-keys", text, values: columnsOf(keys) });
+  await tx.query({ name: "share-lock-keys", text, values: columnsOf(keys) });
 }
 
 /** Returns the keys that exist and are not deleted. */

@@ -1,4 +1,4 @@
-import { fitting, type Placed } from "./fitting.ts";
+import { fitting, type Positioned } from "./fitting.ts";
 import type { Json } from "./identities.ts";
 import type { Queryable } from "./queryable.ts";
 import type { RatelimitRow } from "./ratelimits.ts";
@@ -210,7 +210,7 @@ export async function listApisOfKeys(
 export async function listKeysThatFit(
   db: Queryable,
   { workspaceId, keyIds, bytesMax }: { workspaceId: string; keyIds: readonly string[]; bytesMax: number },
-): Promise<(KeyRow & Placed)[]> {
+): Promise<(KeyRow & Positioned)[]> {
   // A slug or a name takes at most 128 bytes, and a limit about as much.
   const bytesOfNext = `select coalesce(sum(coalesce(octet_length(k.meta::text), 0) + coalesce(octet_length(i.meta::text), 0)
                                      + 128 * ((select count(*) from key_permissions kp where kp.key_id = k.id)
@@ -232,7 +232,7 @@ export async function listKeysThatFit(
                  where k.workspace_id = $1 and k.deleted_at is null and (f.place = 1 or f.bytes <= $3)
                  order by f.place`;
   const values = [workspaceId, keyIds, bytesMax];
-  const { rows } = await db.query<KeyRow & Placed>({ name: "list-keys-that-fit", text, values });
+  const { rows } = await db.query<KeyRow & Positioned>({ name: "list-keys-that-fit", text, values });
   return rows;
 }
 

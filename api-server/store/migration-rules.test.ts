@@ -51,7 +51,7 @@ const WATCH = `
   create event trigger watch_rewrites on table_rewrite execute function watch_rewrites();`;
 
 /** Returns the violations of the rules by migrations of the folder (this release's when left out), with their file names. */
-async function faultsOf({ url }: TestDatabase, folder?: string): Promise<string[]> {
+async function problemsOf({ url }: TestDatabase, folder?: string): Promise<string[]> {
   const db = new pg.Client({ connectionString: url });
   await db.connect();
   try {
@@ -76,7 +76,7 @@ async function watched(database: Promise<TestDatabase>): Promise<TestDatabase> {
 }
 
 test("no migration of this version blocks traffic of an existing table", async () => {
-  expect(await faultsOf(await watched(createEmptyDatabase()))).toEqual([]);
+  expect(await problemsOf(await watched(createEmptyDatabase()))).toEqual([]);
 });
 
 test("blocking migration is detected wherever its statement is", async () => {
@@ -93,7 +93,7 @@ test("blocking migration is detected wherever its statement is", async () => {
     "9008-small.sql": "create index probe_small on workspaces (created_at)",
   };
   await Promise.all(Object.entries(files).map(([name, sql]) => writeFile(join(folder, name), sql)));
-  expect(await faultsOf(await watched(createTestDatabase()), folder)).toEqual([
+  expect(await problemsOf(await watched(createTestDatabase()), folder)).toEqual([
     "9001-plain.sql: makes index probe_plain on keys, which stops its writes",
     "9002-hidden.sql: makes index probe_hidden on roles, which stops its writes",
     "9003-constraint.sql: makes index probe_constraint on permissions, which stops its writes",

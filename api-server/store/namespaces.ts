@@ -50,7 +50,7 @@ export async function findNamespaceByName(
 }
 
 /** Like `findNamespace`, with a lock: the namespace cannot be deleted until the transaction ends. */
-export async function holdNamespace(
+export async function shareLockNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
 ): Promise<NamespaceRow | undefined> {
@@ -60,7 +60,11 @@ export async function holdNamespace(
                  order by (id = $2) desc
                  limit 1
                    for share`;
-  const { rows } = await tx.query<NamespaceRow>({ name: "hold-namespace", text, values: [workspaceId, namespace] });
+  const { rows } = await tx.query<NamespaceRow>({
+    name: "share-lock-namespace",
+    text,
+    values: [workspaceId, namespace],
+  });
   return rows[0];
 }
 

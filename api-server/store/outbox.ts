@@ -5,7 +5,7 @@ import type { Queryable } from "./queryable.ts";
  * An outbox entry: a record that must be projected again. `keyId` identifies a key whatever its hash is when the record is read;
  * `everything` means that a table was truncated, without entries for its rows.
  */
-export interface Mark {
+export interface ReadEntry {
   readonly seq: number;
   readonly workspaceId: string;
   readonly kind: RecordKind | "keyId" | "everything";
@@ -15,20 +15,25 @@ export interface Mark {
 interface OutboxRow {
   readonly seq: number;
   readonly workspace_id: string;
-  readonly kind: Mark["kind"];
+  readonly kind: ReadEntry["kind"];
   readonly id: string;
 }
 
-const toMark = ({ seq, workspace_id, kind, id }: OutboxRow): Mark => ({ seq, workspaceId: workspace_id, kind, id });
+const toReadEntry = ({ seq, workspace_id, kind, id }: OutboxRow): ReadEntry => ({
+  seq,
+  workspaceId: workspace_id,
+  kind,
+  id,
+});
 
 /** Channel on which the relay is notified of new outbox entries. */
 export const OUTBOX_CHANNEL = "postern_outbox";
 
 /** Returns the oldest visible outbox entries. */
-export async function listOutbox(db: Queryable, { max }: { max: number }): Promise<Mark[]> {
+export async function listOutbox(db: Queryable, { max }: { max: number }): Promise<ReadEntry[]> {
   const text = "select o.seq, o.workspace_id, o.kind, o.id from outbox o order by o.seq limit $1";
   const { rows } = await db.query<OutboxRow>({ name: "list-outbox", text, values: [max] });
-  return rows.map(toMark);
+  return rows.map(toReadEntry);
 }
 
 /**
@@ -75,7 +80,7 @@ export async function listWaitingWorkspaces(
 export async function listOutboxOf(
   db: Queryable,
   { bulk, workspaceIds, max }: Lane & { workspaceIds: readonly string[]; max: number },
-): Promise<Mark[]> {
+): Promise<ReadEntry[]> {
   const text = `select mark.seq, turn.workspace_id, mark.kind, mark.id
                   from unnest($2::text[]) as turn (workspace_id)
                  cross join lateral (select o.seq, o.kind, o.id
@@ -84,7 +89,7 @@ export async function listOutboxOf(
                                       order by o.seq
                                       limit $3) as mark`;
   const { rows } = await db.query<OutboxRow>({ name: "list-outbox-of", text, values: [bulk, workspaceIds, max] });
-  return rows.map(toMark);
+  return rows.map(toReadEntry);
 }
 
 /** Returns the oldest visible entry of each of these workspaces in the queue, by workspace. */

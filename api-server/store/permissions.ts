@@ -181,13 +181,13 @@ export async function deletePermission(
 }
 
 /** One row per requested text; its permission is `null` if the text is neither an id nor a slug of the workspace. */
-export type AskedPermissionRow = { readonly asked: string } & (PermissionRow | { readonly id: null });
+export type RequestedPermissionRow = { readonly asked: string } & (PermissionRow | { readonly id: null });
 
 /** Finds permissions by id or slug, case-insensitive, in the order of the request. If both match, the id takes precedence. */
 export async function listPermissionsByIdOrSlug(
   db: Queryable,
   { workspaceId, permissions }: { workspaceId: string; permissions: readonly string[] },
-): Promise<AskedPermissionRow[]> {
+): Promise<RequestedPermissionRow[]> {
   const text = `select asked.permission as asked, p.id, p.slug, p.name, p.description, p.manager
                   from unnest($2::text[]) with ordinality as asked (permission, position)
                   left join lateral (
@@ -198,7 +198,7 @@ export async function listPermissionsByIdOrSlug(
                      limit 1
                   ) p on true
                  order by asked.position`;
-  const { rows } = await db.query<AskedPermissionRow>({
+  const { rows } = await db.query<RequestedPermissionRow>({
     name: "list-permissions-by-id-or-slug",
     text,
     values: [workspaceId, permissions],

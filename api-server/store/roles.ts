@@ -91,18 +91,18 @@ export async function searchRoles(
 }
 
 /** One row per requested name; its role is `null` if no role of the workspace has the name. */
-export type AskedRoleRow = { readonly asked: string } & (RoleRow | { readonly id: null });
+export type RequestedRoleRow = { readonly asked: string } & (RoleRow | { readonly id: null });
 
 /** Returns roles by name. Only the database compares names, ignoring case, so that the rules are those of the unique index. */
 export async function listRolesByName(
   db: Queryable,
   { workspaceId, names }: { workspaceId: string; names: readonly string[] },
-): Promise<AskedRoleRow[]> {
+): Promise<RequestedRoleRow[]> {
   const text = `select asked.name as asked, r.id, r.name, r.description, r.manager
                   from unnest($2::text[]) as asked (name)
                   left join roles r on r.workspace_id = $1 and lower(r.name) = lower(asked.name)
                  order by r.name collate "C", asked.name collate "C"`;
-  const { rows } = await db.query<AskedRoleRow>({ name: "list-roles-by-name", text, values: [workspaceId, names] });
+  const { rows } = await db.query<RequestedRoleRow>({ name: "list-roles-by-name", text, values: [workspaceId, names] });
   return rows;
 }
 

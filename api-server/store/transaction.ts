@@ -3,19 +3,19 @@ import type { Pool, PoolClient, QueryResult } from "pg";
 import type { Projection } from "../../edge/projection/contract.ts";
 import type { RecordRef } from "../../edge/records.ts";
 import { isRetryable } from "./failures.ts";
-import type { Mark } from "./outbox.ts";
+import type { ReadEntry } from "./outbox.ts";
 
 const ATTEMPTS_MAX = 5;
 const RETRY_DELAY_MS = 10;
 
 interface OutboxEntry {
   readonly workspace_id: string;
-  readonly kind: Mark["kind"];
+  readonly kind: ReadEntry["kind"];
   readonly id: string;
 }
 
 /** A transaction that changed more records than this clears the whole cache of this process, because listing them would take longer. */
-const MARKS_MAX = 5000;
+const ENTRIES_MAX = 5000;
 
 /**
  * Two statements in one round trip. The cache of this process drops the records for which the row triggers created outbox entries in this
@@ -27,7 +27,7 @@ const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
                   from (select distinct workspace_id, kind, id
                           from outbox
                          where tx = pg_current_xact_id_if_assigned()
-                         limit ${MARKS_MAX + 1}) o
+                         limit ${ENTRIES_MAX + 1}) o
                   left join keys k on o.kind = 'keyId' and k.id = o.id;
                 commit`;
 
@@ -63,7 +63,7 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
     const result = await work(tx);
     // Several statements in one text return several results, which the types of `pg` do not express.
     const [marks] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxEntry>];
-    if (marks.rows.length > MARKS_MAX) deps.projection.forgetAll();
+    if (marks.rows.length > ENTRIES_MAX) deps.projection.forgetAll();
     else deps.projection.drop(marks.rows.flatMap(toRefs));
     if (marks.rows.length > 0) deps.wakeRelay();
     return result;

@@ -78,7 +78,7 @@ beforeAll(async () => {
 afterAll(() => t.close());
 
 /** A response may repeat the request and the permissions of an own root key that names foreign ids. */
-function expectNothingOfTheirs({ body }: Reply, sent: unknown): void {
+function expectNoForeignData({ body }: Reply, sent: unknown): void {
   const text = JSON.stringify(body).replaceAll(/"(?:api|ratelimit|identity)\.\w+\.\w+"/g, '""');
   const known = JSON.stringify(sent);
   for (const word of theirWords) if (!known.includes(word)) expect(text).not.toContain(word);
@@ -99,7 +99,7 @@ describe.each([
       for (const makeCall of Object.values(sampleCallsOf(path))) {
         const { body } = await makeCall(resourcesOf(ours));
         const plain = await call(path, body);
-        expectNothingOfTheirs(plain, body);
+        expectNoForeignData(plain, body);
         if (permissions.some(({ type }) => type === "installation")) expect(plain.status).toBe(403);
         let naming = body;
         for (const reference of references.get(path) ?? []) {
@@ -108,7 +108,7 @@ describe.each([
             naming = withValue(naming, reference, value);
         }
         const reply = await call(path, naming);
-        expectNothingOfTheirs(reply, naming);
+        expectNoForeignData(reply, naming);
       }
       expect(await dumpWorkspace(t.deps.db, theirId)).toBe(before);
     },

@@ -15,8 +15,8 @@ export interface TestKeyQueue {
 
 export function openKeyQueue(deps: Deps): TestKeyQueue {
   const metrics = new Registry();
-  const runTurns = createFairScheduler({ loop: "key-queue", log: deps.log, failures: createLoopFailures(metrics) });
-  const queue = new KeyQueue({ deps, runTurns, metrics });
+  const runFairly = createFairScheduler({ loop: "key-queue", log: deps.log, failures: createLoopFailures(metrics) });
+  const queue = new KeyQueue({ deps, runFairly, metrics });
   return {
     queue,
     work: async () => {

@@ -113,7 +113,7 @@ async function untilBlocked(response: Promise<Reply>): Promise<void> {
 }
 
 /** Returns the problem of a response, or `undefined` if it is a success or a documented error. */
-function faultOf(path: string, { status, body }: Reply): string | undefined {
+function problemOf(path: string, { status, body }: Reply): string | undefined {
   if (status === 200) return undefined;
   const kind = String(body.error.type).split("/").at(-1) ?? "";
   const documented = procedures.find((one) => one.path === path)?.errors ?? [];
@@ -139,7 +139,7 @@ describe.each(Object.keys(CHANGES))("%s", (path) => {
         await tx.query("commit");
         return change;
       });
-      const fault = faultOf(path, response);
+      const fault = problemOf(path, response);
       if (fault !== undefined) faults.push(`${what}: ${fault}`);
     }
     expect(faults).toEqual([]);
@@ -161,7 +161,7 @@ describe.each(Object.keys(CHANGES))("%s", (path) => {
           await tx.query("rollback");
           return change;
         });
-        const fault = faultOf(path, response);
+        const fault = problemOf(path, response);
         if (fault !== undefined) faults.push(`${what} behind ${table}: ${fault}`);
       }
     }

@@ -379,12 +379,12 @@ describe("a session ends", () => {
       ).rows[0];
     const log = clock.deps.log;
     const metrics = new Registry();
-    const runTurns = createFairScheduler({ loop: "retention", log, failures: createLoopFailures(metrics) });
+    const runFairly = createFairScheduler({ loop: "retention", log, failures: createLoopFailures(metrics) });
     const retention = new Retention({
       db: clock.deps.db,
       nowMs: () => nowMs,
       days: { audit: 0, deleted: 0 },
-      runTurns,
+      runFairly,
       metrics,
     });
     nowMs += maxMs + 24 * HOUR_MS;

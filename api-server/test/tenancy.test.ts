@@ -36,14 +36,14 @@ const HOUR_MS = 3_600_000;
 const resourcesOf = ({ id, rootKey }: Workspace): Resources =>
   makeResources(t.deps.db, { workspaceId: id, ask: (path, body) => t.data(path, body, { rootKey }) });
 
-interface Stranger {
+interface ForeignWorkspace {
   readonly id: string;
   readonly own: Resources;
   call(path: string, body: unknown): Promise<Reply>;
 }
 
 /** Creates a new, empty workspace for each call, so that calls do not affect each other. */
-async function newStranger(): Promise<Stranger> {
+async function newForeignWorkspace(): Promise<ForeignWorkspace> {
   const workspace = await t.makeWorkspace();
   const { id, rootKey } = workspace;
   return { id, own: resourcesOf(workspace), call: (path, body) => t.call(path, body, { rootKey }) };
@@ -140,7 +140,7 @@ const ofInstallation = new Set(
 const paths = [...referencesByPath.keys()].filter((path) => !withoutRootKey.has(path) && !ofInstallation.has(path));
 
 test.each([...ofInstallation])("installation procedure %s is denied to an admin of one workspace", async (path) => {
-  const { own, call } = await newStranger();
+  const { own, call } = await newForeignWorkspace();
   const reply = await call(path, (await sampleCallsOf(path).always(own)).body);
   expect(reply.status, JSON.stringify(reply.body)).toBe(403);
   expect(reply.body.error.detail).toContain("installation.*.");
@@ -150,7 +150,7 @@ describe.each(paths)("%s", (path) => {
   const makers = Object.entries(sampleCallsOf(path)).map(([circumstance, makeCall]) => ({ circumstance, makeCall }));
 
   test.each(makers)("procedure returns only objects of the own workspace: $circumstance", async ({ makeCall }) => {
-    const { own, call } = await newStranger();
+    const { own, call } = await newForeignWorkspace();
     const reply = await call(path, (await makeCall(own)).body);
     expect(isSuccess(reply), JSON.stringify(reply.body)).toBe(true);
     expectNoLeak(reply);
@@ -164,9 +164,9 @@ describe.each(paths)("%s", (path) => {
     for (const makeCall of await makersWith(path, reference)) {
       const tryWith = async (change: (value: string) => string): Promise<Tried[]> => {
         const tried: Tried[] = [];
-        const { body: example } = await makeCall((await newStranger()).own);
+        const { body: example } = await makeCall((await newForeignWorkspace()).own);
         for (const [index] of reference.values(theirs, example).entries()) {
-          const { own, call } = await newStranger();
+          const { own, call } = await newForeignWorkspace();
           const { body } = await makeCall(own);
           const name = change(reference.values(theirs, body)[index] ?? "");
           tried.push({ name, reply: await call(path, withValue(body, reference, name)) });
@@ -185,7 +185,7 @@ describe.each(paths)("%s", (path) => {
   });
 
   test.each(makers)("foreign names in all fields find nothing: $circumstance", async ({ makeCall }) => {
-    const { own, call } = await newStranger();
+    const { own, call } = await newForeignWorkspace();
     let { body } = await makeCall(own);
     const present = cases.filter((one) => valueIn(body, one) !== undefined);
     for (const reference of present) body = withValue(body, reference, reference.values(theirs, body)[0] ?? "");
@@ -212,7 +212,7 @@ interface Tried {
 
 /** Returns the sample calls with the field, or else the ordinary call with the field added. */
 async function makersWith(path: string, reference: Reference): Promise<MakeCall[]> {
-  const { own } = await newStranger();
+  const { own } = await newForeignWorkspace();
   const makers = Object.values(sampleCallsOf(path));
   const bodies = await Promise.all(makers.map(async (makeCall) => (await makeCall(own)).body));
   const having = makers.filter((_, index) => valueIn(bodies[index], reference) !== undefined);
@@ -273,7 +273,7 @@ const BY_NAME: ReadonlySet<string> = new Set([
 
 const withCursor = paths.filter((path) => referencesByPath.get(path)?.some(({ field }) => field === "cursor"));
 test.each(withCursor)("%s lists only own objects with a cursor of another workspace", async (path) => {
-  const { own, call } = await newStranger();
+  const { own, call } = await newForeignWorkspace();
   const bodies: unknown[] = [];
   for (const makeCall of [...Array(3)].map(() => sampleCallsOf(path).always)) bodies.push((await makeCall(own)).body);
   const body = bodies[0] as object;
@@ -293,7 +293,7 @@ const itemsOf = (data: object): object[] =>
   (Array.isArray(data) ? data : Object.values(data).find(Array.isArray)) as object[];
 
 test("externalIds, slugs and names of another workspace are available", async () => {
-  const { id, own, call } = await newStranger();
+  const { id, own, call } = await newForeignWorkspace();
   const { externalId, identityId } = theirs.identity;
   const { slug, permissionId } = theirs.permission;
   const { keyId } = await own.key({ externalId, permissions: [slug] });
@@ -309,7 +309,7 @@ test("externalIds, slugs and names of another workspace are available", async ()
 });
 
 test("overrides and counters of an equally named foreign namespace do not apply", async () => {
-  const { call } = await newStranger();
+  const { call } = await newForeignWorkspace();
   const { namespace, namespaceId, identifier } = theirs.override;
   const body = { namespace, identifier, limit: 1, duration: HOUR_MS };
   expect((await call("ratelimit.limit", body)).body.data).toEqual({
@@ -343,7 +343,7 @@ test("manager name is scoped to one workspace", async () => {
 });
 
 test("key string of another workspace is neither a key nor a root key", async () => {
-  const { own, call } = await newStranger();
+  const { own, call } = await newForeignWorkspace();
   const { key } = theirs.key;
   expect((await call("keys.verifyKey", { key })).body.data).toEqual({ valid: false, code: "NOT_FOUND" });
   expect((await call("keys.verifyKey", { key: t.workspace.rootKey })).body.data.code).toBe("NOT_FOUND");
@@ -355,7 +355,7 @@ test("key string of another workspace is neither a key nor a root key", async ()
 });
 
 test("listing by an externalId of another workspace returns only own keys", async () => {
-  const { own, call } = await newStranger();
+  const { own, call } = await newForeignWorkspace();
   const { externalId } = theirs.identity;
   const apiId = await own.api();
   expect((await call("apis.listKeys", { apiId, externalId })).body.data).toEqual([]);

@@ -1,4 +1,4 @@
-import type { Fault } from "../../core/api/procedures.ts";
+import type { FieldProblem } from "../../core/api/procedures.ts";
 import { printable } from "../fields.ts";
 import { NETWORK_REASONS } from "../system-errors.ts";
 import type { Answered, NoResponse } from "./exchange.ts";
@@ -12,9 +12,9 @@ export class ApiRefusal extends Error {
   /** The last segment of `error.type`, such as `key_not_found`. */
   readonly kind: string;
   /** Problems of an invalid input with their locations, as the server sent them. */
-  readonly faults: readonly Fault[];
+  readonly faults: readonly FieldProblem[];
 
-  constructor(message: string, of: { status: number; kind: string; faults?: readonly Fault[] }) {
+  constructor(message: string, of: { status: number; kind: string; faults?: readonly FieldProblem[] }) {
     super(message);
     this.status = of.status;
     this.kind = of.kind;
@@ -34,7 +34,7 @@ export interface Called {
 
 interface ErrorBody {
   readonly meta?: { readonly requestId?: unknown };
-  readonly error?: { readonly type?: unknown; readonly detail?: unknown; readonly errors?: readonly Fault[] };
+  readonly error?: { readonly type?: unknown; readonly detail?: unknown; readonly errors?: readonly FieldProblem[] };
 }
 
 /** Kind of the 404 for an unknown path. */
@@ -54,7 +54,7 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
     errors,
   } = (isObject(body) && isObject((body as ErrorBody).error) ? (body as ErrorBody).error : {}) ?? {};
   const kind = typeof type === "string" ? (type.split("/").at(-1) ?? "") : "";
-  const refusal = (message: string) => new ApiRefusal(message, { status, kind, faults: faultsOf(errors) });
+  const refusal = (message: string) => new ApiRefusal(message, { status, kind, faults: problemsOf(errors) });
   if (kind === "") return refusal(notOurs(answered, called));
   const detail = printable(String(said ?? "").slice(0, DETAIL_LENGTH_MAX));
   if (kind === NO_SUCH_PATH) {
@@ -67,7 +67,7 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
   }
   if (status === 403) return refusal(`${detail}${wayToPermission(detail)}`);
   if (status >= 500) return refusal(`${detail} ${wayOutOf(kind, answered, body as ErrorBody, called)}`);
-  return refusal([detail, ...faultTexts(errors)].join(" "));
+  return refusal([detail, ...problemTexts(errors)].join(" "));
 }
 
 /** Returns the server's problem and the next action. */
@@ -92,13 +92,13 @@ function wayToPermission(detail: string): string {
   return ` An administrator makes one that has it: \`postern rootkey create --permissions '${narrowest}'\`, with what else it needs`;
 }
 
-const faultsOf = (errors: unknown): Fault[] =>
+const problemsOf = (errors: unknown): FieldProblem[] =>
   (Array.isArray(errors) ? errors : []).map((fault) => ({
     location: String(fault?.location),
     message: String(fault?.message),
   }));
 
-function faultTexts(errors: unknown): string[] {
+function problemTexts(errors: unknown): string[] {
   if (!Array.isArray(errors)) return [];
   const texts = errors
     .slice(0, FAULTS_MAX)

@@ -32,7 +32,7 @@ export const redisAcl = defineCommand({
     const user = parseUser(options.user ?? (workspace === undefined ? "postern" : `postern-${workspace}`));
     const rules = readRules(() =>
       workspace === undefined
-        ? controlPlaneAclRules({ prefix, makesUsers: options["allow-user-management"] })
+        ? controlPlaneAclRules({ prefix, managesUsers: options["allow-user-management"] })
         : podAclRules({ workspaceId: workspace, prefix, store: events ? "events" : "all", mayEval: options.eval }),
     );
     if (options.json) io.out(JSON.stringify({ user, rules }));

@@ -9,14 +9,14 @@ export interface FoundKey extends KeyToImport {
   readonly from: string;
 }
 
-export interface LeftKey {
+export interface OmittedKey {
   readonly from: string;
   readonly why: string;
 }
 
 export interface Found {
   readonly keys: readonly FoundKey[];
-  readonly left: readonly LeftKey[];
+  readonly left: readonly OmittedKey[];
   /** Notes about settings that are not imported, without duplicates. */
   readonly notes: readonly string[];
   /** Number of keys so short that they could be found from their hashes by brute force. */
@@ -33,7 +33,7 @@ const REFERENCE = /^(?:\$(?:env|ENV|secret):\/\/|\{vault:\/\/|\$\{\{)/;
 
 export class DiscoveredKeys implements Found {
   readonly keys: FoundKey[] = [];
-  readonly left: LeftKey[] = [];
+  readonly left: OmittedKey[] = [];
   readonly #notes = new Set<string>();
   /** Position of each key by hash. */
   readonly #seen = new Map<string, string>();
@@ -45,7 +45,7 @@ export class DiscoveredKeys implements Found {
 
   /** Adds a key with known plaintext. */
   add(from: string, secret: string | undefined, key: Omit<ImportedKey, "hash">): void {
-    const why = faultOf(secret);
+    const why = problemOf(secret);
     if (secret === undefined || why !== undefined) {
       this.leave(from, why ?? "the file does not contain its plain text");
       return;
@@ -88,7 +88,7 @@ export class DiscoveredKeys implements Found {
   }
 }
 
-function faultOf(secret: string | undefined): string | undefined {
+function problemOf(secret: string | undefined): string | undefined {
   if (secret === undefined || secret === "") return "the file does not contain its plain text";
   if (REFERENCE.test(secret)) return "its value is a reference: replace it by the value itself";
   if (secret.length > KEY_LENGTH_MAX) return `it is longer than ${KEY_LENGTH_MAX} characters`;

@@ -25,7 +25,7 @@ export interface DecidedKey {
 }
 
 /** Object of a manifest with its position. */
-export interface PlacedObject {
+export interface LocatedObject {
   readonly desired: Desired;
   readonly file: string;
   readonly line: number;
@@ -47,7 +47,7 @@ type Of<Kind extends Manifest["kind"]> = Extract<Manifest, { kind: Kind }>;
 
 /** Returns the environment, or all problems. */
 export function makeWorld(
-  objects: readonly PlacedObject[],
+  objects: readonly LocatedObject[],
   fixtures: CheckedYaml<Fixtures>,
 ): { readonly world: World } | { readonly problems: FileProblem[] } {
   const problems: FileProblem[] = [];
@@ -57,7 +57,7 @@ export function makeWorld(
   const placed = new Map(objects.flatMap((object) => readAgain(object.desired).map((manifest) => [manifest, object])));
   const ofKind = <Kind extends Manifest["kind"]>(kind: Kind) =>
     [...placed.keys()].filter((manifest): manifest is Of<Kind> => manifest.kind === kind);
-  const faultOf = (manifest: Manifest) => (location: string, message: string) => {
+  const problemOf = (manifest: Manifest) => (location: string, message: string) => {
     const { file = "", line = 1 } = placed.get(manifest) ?? {};
     problems.push({ file, line, location: `spec.${location}`, message });
   };
@@ -74,7 +74,7 @@ export function makeWorld(
     const id = namespaceIdOf(name);
     writes.push(write("namespace", id, { id, name, deleted: false }));
   }
-  writes.push(...overridesOf(ofKind("RatelimitNamespace"), ofKind("RatelimitOverride"), faultOf));
+  writes.push(...overridesOf(ofKind("RatelimitNamespace"), ofKind("RatelimitOverride"), problemOf));
 
   const allowLists = new Map<string, readonly string[]>();
   for (const [i, { policy, ipAllowList }] of value.apis.entries()) {
@@ -96,7 +96,7 @@ export function makeWorld(
   }
 
   const asked: RequestedKey[] = [
-    ...ofKind("ApiKey").map((manifest) => askedOf(manifest, faultOf(manifest))),
+    ...ofKind("ApiKey").map((manifest) => askedOf(manifest, problemOf(manifest))),
     ...value.keys.map((key, i) => ({
       ...key,
       apiId: undefined,
@@ -229,7 +229,7 @@ const namespaceIdOf = (name: string): string => idOf("rlns", name);
 function overridesOf(
   namespaces: readonly Of<"RatelimitNamespace">[],
   overrides: readonly Of<"RatelimitOverride">[],
-  faultOf: (manifest: Manifest) => RequestedKey["fault"],
+  problemOf: (manifest: Manifest) => RequestedKey["fault"],
 ): RecordWrite[] {
   const stored = new Map(namespaces.map((namespace) => [placeOf(namespace), namespaceIdOf(namespace.spec.name)]));
   const patterns = new Map<string, OverrideRecord[]>();
@@ -239,7 +239,7 @@ function overridesOf(
     const place = `${spec.namespaceRef.namespace ?? metadata.namespace ?? DEFAULT_NAMESPACE}/${spec.namespaceRef.name}`;
     const namespaceId = stored.get(place);
     if (namespaceId === undefined) {
-      faultOf(override)("namespaceRef", `the manifests have no RatelimitNamespace ${place}`);
+      problemOf(override)("namespaceRef", `the manifests have no RatelimitNamespace ${place}`);
       continue;
     }
     const { identifier, limit, duration, async } = spec;

@@ -13,7 +13,7 @@ export type Data<P extends Procedure> = Post<P>["responses"][200]["content"]["ap
 export type Schema<Name extends keyof components["schemas"]> = components["schemas"][Name];
 
 /** A validation error with its location. */
-export interface Fault {
+export interface FieldProblem {
   /** Location such as `body.policy.rules[0].mode`. */
   readonly location: string;
   readonly message: string;

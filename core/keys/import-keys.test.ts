@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Fault } from "../api/procedures.ts";
+import type { FieldProblem } from "../api/procedures.ts";
 import { type ImportingApi, type ImportState, importKeys, type KeyToImport, NOT_STARTED } from "./import-keys.ts";
 
 interface Row extends KeyToImport {
@@ -12,8 +12,8 @@ const rows = (count: number): Row[] =>
   Array.from({ length: count }, (_, n) => ({ line: n + 2, secret: undefined, hash: HASH(n), key: { enabled: true } }));
 
 class Refusal extends Error {
-  readonly faults: readonly Fault[] | undefined;
-  constructor(faults: readonly Fault[] | undefined) {
+  readonly faults: readonly FieldProblem[] | undefined;
+  constructor(faults: readonly FieldProblem[] | undefined) {
     super("refused");
     this.faults = faults;
   }
@@ -46,7 +46,7 @@ const run = (api: ImportingApi, taken: readonly Row[], report: (state: State) =>
       what: { apiId: "api_1", name: "import", rows: taken },
       api,
       hashOf: (secret) => `hash of ${secret}`,
-      faultsOf: (error) => (error instanceof Refusal ? error.faults : undefined),
+      problemsOf: (error) => (error instanceof Refusal ? error.faults : undefined),
       report,
       signal: new AbortController().signal,
     },

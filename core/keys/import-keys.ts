@@ -1,4 +1,4 @@
-import type { Data, Fault, Input } from "../api/procedures.ts";
+import type { Data, FieldProblem, Input } from "../api/procedures.ts";
 
 /*
  * Imports keys that were issued elsewhere, in batches. Used by the dashboard and the command line. Only the hash of a key is sent, never
@@ -41,7 +41,7 @@ export interface ImportOptions<Row> {
   /** Returns the SHA-256 of the complete key in base64. */
   readonly hashOf: (secret: string) => string | Promise<string>;
   /** Returns the validation errors with which the API rejected input; `undefined` for any other error. */
-  readonly faultsOf: (error: unknown) => readonly Fault[] | undefined;
+  readonly problemsOf: (error: unknown) => readonly FieldProblem[] | undefined;
   /** Called with the state after each batch. */
   readonly report: (state: ImportState<Row>) => void;
   readonly signal: AbortSignal;
@@ -81,7 +81,7 @@ export async function importKeys<Row extends KeyToImport>(
 async function importBatch<Row extends KeyToImport>(
   rows: readonly Row[],
   migrationId: string,
-  { what: { apiId }, api, hashOf, faultsOf, signal }: ImportOptions<Row>,
+  { what: { apiId }, api, hashOf, problemsOf, signal }: ImportOptions<Row>,
 ): Promise<Pick<ImportState<Row>, "made" | "failed">> {
   const failed: { row: Row; problem: string }[] = [];
   let left = await Promise.all(
@@ -97,7 +97,7 @@ async function importBatch<Row extends KeyToImport>(
       }
       return { made: data.migrated.length, failed };
     } catch (error) {
-      const refused = refusedRows(faultsOf(error) ?? [], left.length);
+      const refused = refusedRows(problemsOf(error) ?? [], left.length);
       if (refused.size === 0) throw error;
       for (const [at, problem] of refused) {
         const row = left[at]?.row;
@@ -110,7 +110,7 @@ async function importBatch<Row extends KeyToImport>(
 }
 
 /** Returns the rows of a batch that the server reports as invalid; empty if it rejected the batch for another reason. */
-function refusedRows(faults: readonly Fault[], rows: number): ReadonlyMap<number, string> {
+function refusedRows(faults: readonly FieldProblem[], rows: number): ReadonlyMap<number, string> {
   const refused = new Map<number, string>();
   for (const { location, message } of faults) {
     const [, place, field = ""] = /^body\.keys\[(\d+)\]\.?(.*)$/.exec(location) ?? [];

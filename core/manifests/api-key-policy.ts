@@ -84,7 +84,7 @@ function placeOf({ header, query }: z.output<typeof Credential>): string {
 }
 
 /** The CEL equivalent. */
-const celPlaceOf = (credential: string): string => {
+const celLocationOf = (credential: string): string => {
   const header = `${credential}.header`;
   return `[${[
     `(has(${header}) ? ${header}.name.lowerAscii() : '')`,
@@ -95,7 +95,7 @@ const celPlaceOf = (credential: string): string => {
 
 const Credentials = withRules(z.array(Credential).min(1).max(8), [
   {
-    rule: `self.all(a, self.exists_one(b, ${celPlaceOf("a")} == ${celPlaceOf("b")}))`,
+    rule: `self.all(a, self.exists_one(b, ${celLocationOf("a")} == ${celLocationOf("b")}))`,
     message: "two of these are the same place",
     faults: (credentials) => repeated(credentials, placeOf, "is the same place as one above it"),
   },
@@ -291,7 +291,7 @@ export const ApiKeyPolicyStatus = z.object({
         .describe(
           "How many of them cannot enforce it, because their release is older; they keep the last policy that they could enforce.",
         ),
-      overshotUnits: z
+      overAdmittedUnits: z
         .int()
         .min(0)
         .optional()

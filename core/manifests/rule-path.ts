@@ -75,10 +75,10 @@ export const PATHS_THAT_MATCH: ReadonlyArray<Rule<WithPaths>> = FORMS.map(({ all
   message: `no request can match a rule whose path has ${what}; list ${allowance} in allowPaths to let such requests through`,
   fieldPath: ".rules",
   // Set once for all forms: only the first error of a path is reported.
-  ...(index === 0 ? { faults: pathFaults } : {}),
+  ...(index === 0 ? { faults: pathProblems } : {}),
 }));
 
-function pathFaults({ rules, allowPaths }: WithPaths) {
+function pathProblems({ rules, allowPaths }: WithPaths) {
   return rules.flatMap(({ match: { path } }, index) => {
     const [field, text] = path?.prefix === undefined ? ["exact", path?.exact] : ["prefix", path.prefix];
     // `RulePath` reports the paths that it rejects.

@@ -32,7 +32,7 @@ export interface RuleMatcher {
    * Returns the first rule that matches, otherwise the implicit one, which requires a valid key. `target` is that of the request line.
    * `refused` is the error message for a 400: the path is invalid, or an app could read it as the path of a rule with other requirements.
    */
-  match(method: string, target: string): MatchedRule | Refused;
+  match(method: string, target: string): MatchedRule | RejectedPath;
 }
 
 /** Applies to a request that no rule matches: without a rule that opens a path, a gate is closed. */
@@ -119,7 +119,7 @@ function compileCandidate({
 }
 
 /** `refused`: an app could read the path as that of a rule with other requirements. */
-function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path: string): CompiledRule | Refused {
+function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path: string): CompiledRule | RejectedPath {
   const found = firstMatch(strict, path);
   // Paths of an open rule need no protection.
   const evades = ({ rule, requirement }: Candidate) => rule.access !== "Anonymous" && requirement !== found.requirement;
@@ -138,12 +138,14 @@ function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path
     : found.rule;
 }
 
-type Refused = { readonly refused: string };
-const NEAR_MATCH: Refused = {
+type RejectedPath = { readonly refused: string };
+const NEAR_MATCH: RejectedPath = {
   refused:
     "an app may read the path as that of another rule (letter case, a slash, space or dot at an end, double encoding)",
 };
-const SUFFIX: Refused = { refused: "an app may read the path as that of another rule, and its suffix as a format" };
+const SUFFIX: RejectedPath = {
+  refused: "an app may read the path as that of another rule, and its suffix as a format",
+};
 
 /** Rails serves `/admin` for `/admin.json` too. */
 function withoutSuffix(path: string): string {

@@ -20,10 +20,10 @@ export function matchesPattern(pattern: string, identifier: string): boolean {
   const checkRuns = LINE_BREAK.test(identifier);
   let at = star;
   for (;;) {
-    const pieceStart = star + 1;
-    star = pattern.indexOf(STAR, pieceStart);
+    const segmentStart = star + 1;
+    star = pattern.indexOf(STAR, segmentStart);
     const isLast = star === -1;
-    const piece = isLast ? pattern.slice(pieceStart) : pattern.slice(pieceStart, star);
+    const piece = isLast ? pattern.slice(segmentStart) : pattern.slice(segmentStart, star);
     const found = isLast ? identifier.length - piece.length : identifier.indexOf(piece, at);
     if (found < at || (isLast && !identifier.endsWith(piece))) return false;
     if (checkRuns && LINE_BREAK.test(identifier.slice(at, found))) return false;

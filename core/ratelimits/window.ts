@@ -24,7 +24,7 @@ export interface WindowCounts {
   readonly previous: number;
 }
 
-export interface LimitQuestion {
+export interface LimitRequest {
   /** 0 rejects everything. */
   readonly limit: number;
   readonly durationMs: number;
@@ -68,7 +68,7 @@ export function rollCounts(
 }
 
 /** Decides one charge on one counter and returns the counts afterwards. */
-export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitQuestion): LimitDecision {
+export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitRequest): LimitDecision {
   const rolled = rollCounts(counts, { durationMs, nowMs });
   const effective = usedAt(rolled, { durationMs, nowMs }) + cost;
   const passed = limit > 0 && effective <= limit;
@@ -88,7 +88,7 @@ export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitQue
  * The used amount never grows with time, within a window or across its end, and is 0 two windows later. So the time is found by bisection,
  * with the same function that decides: 32 steps for a window of a month, without rounding of its own.
  */
-export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitQuestion): number {
+export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitRequest): number {
   if (limit <= 0 || cost > limit) return Number.POSITIVE_INFINITY;
   const room = limit - cost;
   if (counts === undefined || usedAt(counts, { durationMs, nowMs }) <= room) return nowMs;

@@ -1,4 +1,4 @@
-import type { Fault } from "../../core/api/procedures.ts";
+import type { FieldProblem } from "../../core/api/procedures.ts";
 
 /** A call that brought no data: refused by the API, or it never got an answer. */
 export class ApiError extends Error {
@@ -10,7 +10,7 @@ export class ApiError extends Error {
   /** What the server says in a sentence. */
   readonly detail: string;
   /** Of invalid input: each fault with its place. */
-  readonly faults: readonly Fault[];
+  readonly faults: readonly FieldProblem[];
   /** Finds the request in the server's logs. */
   readonly requestId: string | undefined;
   /** How long the server asks to wait before another try. */
@@ -20,7 +20,7 @@ export class ApiError extends Error {
     readonly status: number;
     readonly kind: string;
     readonly detail: string;
-    readonly faults?: readonly Fault[] | undefined;
+    readonly faults?: readonly FieldProblem[] | undefined;
     readonly requestId?: string | undefined;
     readonly retryAfterMs?: number | undefined;
     readonly cause?: unknown;

@@ -1,5 +1,5 @@
 import createFetchClient from "openapi-fetch";
-import type { Data, Fault, Input, Procedure } from "../../core/api/procedures.ts";
+import type { Data, FieldProblem, Input, Procedure } from "../../core/api/procedures.ts";
 import type { paths } from "../../core/api/types.ts";
 import { ApiError, UNREACHABLE } from "./api-error.ts";
 import { activityHeaders } from "./attendance.ts";
@@ -38,7 +38,7 @@ interface RawResponse {
     readonly meta?: { readonly requestId?: string };
   };
   readonly error?: {
-    readonly error?: { readonly type?: string; readonly detail?: string; readonly errors?: readonly Fault[] };
+    readonly error?: { readonly type?: string; readonly detail?: string; readonly errors?: readonly FieldProblem[] };
     readonly meta?: { readonly requestId?: string };
   };
   readonly response: Response;

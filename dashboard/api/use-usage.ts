@@ -19,7 +19,7 @@ export type UsageRows = Data<UsageProcedure>;
 
 /** What an open question of usage is about: `askedAtMs` makes it a new one. */
 interface Asked {
-  readonly askedAtMs: number;
+  readonly requestedAtMs: number;
   readonly enabled?: boolean;
 }
 
@@ -30,11 +30,11 @@ export function useUsageRows<T>(
   procedure: UsageProcedure,
   sql: string,
   read: (rows: UsageRows) => T,
-  { askedAtMs, enabled = true }: Asked,
+  { requestedAtMs, enabled = true }: Asked,
 ): UseQueryResult<T, ApiError> {
   const api = useApi();
   return useQuery<T, ApiError>({
-    queryKey: [api.workspace, procedure, sql, askedAtMs],
+    queryKey: [api.workspace, procedure, sql, requestedAtMs],
     queryFn: async ({ signal }) => read((await api.call(procedure, { query: sql }, { signal })).data),
     staleTime: Number.POSITIVE_INFINITY,
     placeholderData: keepPreviousData,
@@ -99,7 +99,10 @@ export function useUsage({ apiId, ...given }: UsageOf = NONE, range: Range = "30
   const keySpaceId = apiId === undefined ? given.keySpaceId : (api.data?.[0]?.keySpaceId ?? apiId);
   const sql = outcomesQuery(window, { ...given, keySpaceId });
   const isKnown = !state.isPending && (apiId === undefined || api.data !== undefined);
-  const rows = useUsageRows("analytics.getVerifications", sql, readOutcomeRows, { askedAtMs: nowMs, enabled: isKnown });
+  const rows = useUsageRows("analytics.getVerifications", sql, readOutcomeRows, {
+    requestedAtMs: nowMs,
+    enabled: isKnown,
+  });
   const outcomes = useMemo(
     () => rows.data && outcomesOverTime(rows.data, window, countedUntilOf(state.data)),
     [rows.data, window, state.data],

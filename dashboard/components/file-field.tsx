@@ -17,20 +17,20 @@ export function FileField({
   hint?: ReactNode;
 }): ReactNode {
   const id = useId();
-  const [fault, setFault] = useState<string>();
+  const [fault, setParseError] = useState<string>();
   const read = async (file: File): Promise<void> => {
     if (file.size > bytesMax) {
-      setFault(
+      setParseError(
         `The file has ${file.size.toLocaleString("en")} bytes, and at most ${bytesMax.toLocaleString("en")} are taken.`,
       );
       return;
     }
     try {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-      setFault(undefined);
+      setParseError(undefined);
       onText(text, file.name);
     } catch {
-      setFault("The file could not be read as UTF-8 text.");
+      setParseError("The file could not be read as UTF-8 text.");
     }
   };
   return (

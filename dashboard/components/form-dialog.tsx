@@ -1,7 +1,7 @@
 import { type ReactNode, useId } from "react";
 import { Button } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
-import { ChangeFailed, type Wanted } from "./managed-badge.tsx";
+import { ChangeFailed, type RequestedChange } from "./managed-badge.tsx";
 
 /**
  * A window with a form, open as long as it stands in the page. Its button and Enter send the form, unless something is wrong with it or
@@ -35,7 +35,7 @@ export function FormDialog({
   /** "Creating the key" */
   doing: string;
   /** What to change in the manifest when that manages the object. */
-  wanted?: readonly Wanted[];
+  wanted?: readonly RequestedChange[];
   onSubmit: () => void;
   onClose: () => void;
   /** Buttons between the one that closes it and its own. */

@@ -3,8 +3,8 @@ import { editCommand, parseManager } from "../../core/manifests/manager.ts";
 import { ApiError } from "../api/api-error.ts";
 import { Badge } from "./badge.tsx";
 import { CodeBlock } from "./code-block.tsx";
+import { DetailList } from "./detail-list.tsx";
 import { ErrorNote } from "./error-note.tsx";
-import { Facts } from "./facts.tsx";
 import { Notice } from "./notice.tsx";
 
 /*
@@ -29,13 +29,19 @@ export const lockedThere = (manager: string | undefined): string | undefined =>
   manager === undefined ? undefined : "A manifest manages it: change it there.";
 
 /** A change of a manifest: the field, such as `["spec", "limit"]`, and the value that it is to have. */
-export interface Wanted {
+export interface RequestedChange {
   readonly path: readonly string[];
   readonly value: unknown;
 }
 
 /** The manifest of a locked object, how to edit it, and what to change there. */
-export function ManagedNotice({ manager, wanted }: { manager: string; wanted?: readonly Wanted[] }): ReactNode {
+export function ManagedNotice({
+  manager,
+  wanted,
+}: {
+  manager: string;
+  wanted?: readonly RequestedChange[];
+}): ReactNode {
   const name = parseManager(manager);
   const command = name && editCommand(name);
   const snippet = useSnippet(wanted);
@@ -47,7 +53,7 @@ export function ManagedNotice({ manager, wanted }: { manager: string; wanted?: r
       {name === undefined ? (
         <p className="mono">{manager}</p>
       ) : (
-        <Facts
+        <DetailList
           facts={[
             ["Kind", name.kind],
             ["Namespace", <code key="namespace">{name.namespace}</code>],
@@ -70,7 +76,7 @@ export function ChangeFailed({
 }: {
   error: unknown;
   doing: string;
-  wanted?: readonly Wanted[];
+  wanted?: readonly RequestedChange[];
 }): ReactNode {
   if (error === null || error === undefined) return null;
   const manager = managerIn(error);
@@ -90,7 +96,7 @@ function managerIn(error: unknown): string | undefined {
 }
 
 /** The YAML of the wanted changes. What writes it is loaded when it is first needed. */
-function useSnippet(wanted: readonly Wanted[] | undefined): string | undefined {
+function useSnippet(wanted: readonly RequestedChange[] | undefined): string | undefined {
   const [snippet, setSnippet] = useState<string>();
   const asked = wanted === undefined || wanted.length === 0 ? undefined : JSON.stringify(wanted);
   useEffect(() => {
@@ -98,7 +104,7 @@ function useSnippet(wanted: readonly Wanted[] | undefined): string | undefined {
     let isDeleted = false;
     import("./manifest-writer.ts").then(
       ({ snippetOf }) => {
-        const changes = JSON.parse(asked) as Wanted[];
+        const changes = JSON.parse(asked) as RequestedChange[];
         if (!isDeleted) setSnippet(changes.map(({ path, value }) => snippetOf(path, value)).join("---\n"));
       },
       // The names of the manifest are enough to find the field.

@@ -2,14 +2,14 @@ import { type ReactNode, useMemo } from "react";
 import { OUTCOMES, type OutcomesOverTime, outcomeInWords } from "../usage/series.ts";
 import { EmptyState } from "./empty-state.tsx";
 import { Plot } from "./plot.tsx";
-import { type Mark, markAt, type PlotSeries } from "./plot-marks.ts";
+import { type Mark, type PlotSeries, plotMarkAt } from "./plot-marks.ts";
 import { exactText } from "./time.ts";
 
 const PLACES = Object.keys(OUTCOMES);
 
 /** An outcome has the same mark in every picture. */
 const markOf = (outcome: string): Mark =>
-  markAt(PLACES.includes(outcome) ? PLACES.indexOf(outcome) : PLACES.length - 1);
+  plotMarkAt(PLACES.includes(outcome) ? PLACES.indexOf(outcome) : PLACES.length - 1);
 
 /** Verifications over time by outcome, one above the other. What is not counted yet is a gap. */
 export function OutcomesPlot({

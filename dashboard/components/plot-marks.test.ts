@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { OUTCOMES } from "../usage/series.ts";
-import { MARKS, markAt } from "./plot-marks.ts";
+import { MARKS, plotMarkAt } from "./plot-marks.ts";
 
 test("each verification outcome has its own line and pattern, independent of color", () => {
-  const marks = Object.keys(OUTCOMES).map((_, place) => markAt(place));
+  const marks = Object.keys(OUTCOMES).map((_, place) => plotMarkAt(place));
   expect(new Set(marks.map(({ pattern }) => pattern)).size).toBe(marks.length);
   expect(new Set(marks.map(({ dash }) => dash.join(" "))).size).toBe(marks.length);
 });
 
 test("chart markers repeat after the last one", () => {
-  expect(markAt(MARKS.length)).toBe(MARKS[0]);
+  expect(plotMarkAt(MARKS.length)).toBe(MARKS[0]);
 });

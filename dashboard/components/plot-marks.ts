@@ -41,7 +41,7 @@ export const MARKS: readonly Mark[] = [1, 3, 5, 6, 2, 7, 4, 1].map((series, patt
 }));
 
 /** The mark of the series at a place; after the last one they begin again. */
-export const markAt = (place: number): Mark => MARKS[place % MARKS.length] as Mark;
+export const plotMarkAt = (place: number): Mark => MARKS[place % MARKS.length] as Mark;
 
 const SIZE = 8;
 

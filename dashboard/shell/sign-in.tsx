@@ -72,7 +72,7 @@ function Ways(): ReactNode {
     <>
       {data.provider !== null && (
         <p>
-          <a className="button button-main" href={startUrl(wantedPath())}>
+          <a className="button button-main" href={startUrl(requestedPath())}>
             Sign in with {data.provider}
           </a>
         </p>
@@ -86,5 +86,5 @@ function Ways(): ReactNode {
 }
 
 /** Where the person wanted to go: this page, at whatever address it is shown. */
-const wantedPath = (): string =>
+const requestedPath = (): string =>
   location.pathname.startsWith("/dashboard/sign-in") ? "/dashboard/" : location.pathname + location.search;

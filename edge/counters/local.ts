@@ -210,19 +210,19 @@ export class LocalCounters implements Counters {
     this.#sweptAtMs = monotonicMs;
     const nowMs = this.#offsetMs + monotonicMs;
     for (const [name, counter] of this.#counters) {
-      const latest = knownCounts(counter)?.window ?? 0;
+      const latest = cachedCounts(counter)?.window ?? 0;
       if (Math.floor(nowMs / counter.durationMs) > latest + 1) this.#counters.delete(name);
     }
   }
 }
 
 /** Returns the last totals plus the amounts of this process that they do not include. */
-function knownCounts({ shared, underWay, pending }: LocalCounter): WindowCounts | undefined {
+function cachedCounts({ shared, underWay, pending }: LocalCounter): WindowCounts | undefined {
   return withAmounts(withAmounts(shared, underWay), pending);
 }
 
 function viewOf(counter: LocalCounter, nowMs: number): WindowCounts {
-  return rollCounts(knownCounts(counter), { durationMs: counter.durationMs, nowMs });
+  return rollCounts(cachedCounts(counter), { durationMs: counter.durationMs, nowMs });
 }
 
 function addPending(counter: LocalCounter, nowMs: number, amount: number): void {

@@ -4,31 +4,35 @@ import { type StreamUse, shareQuota, trimOver } from "./budget.ts";
 
 const TOTAL = 1_000_000;
 
-const aUse = (workspaceId: string, bytes: number, roomBytes: number): StreamUse => ({ workspaceId, bytes, roomBytes });
+const aUse = (workspaceId: string, bytes: number, capacityBytes: number): StreamUse => ({
+  workspaceId,
+  bytes,
+  capacityBytes,
+});
 
 /** Streams over time: written up to their budgets, read, and rebalanced repeatedly. */
 class World {
-  readonly streams = new Map<string, { bytes: number; roomBytes: number }>();
+  readonly streams = new Map<string, { bytes: number; capacityBytes: number }>();
 
   uses(): StreamUse[] {
     return [...this.streams].map(([workspaceId, stream]) => ({ workspaceId, ...stream }));
   }
 
   share(uses: readonly StreamUse[] = this.uses()): void {
-    for (const [id, change] of shareQuota(TOTAL, uses)) this.at(id).roomBytes += change;
+    for (const [id, change] of shareQuota(TOTAL, uses)) this.at(id).capacityBytes += change;
   }
 
   write(id: string, bytes: number): boolean {
     const stream = this.at(id);
-    if (stream.roomBytes < bytes) return false;
-    stream.roomBytes -= bytes;
+    if (stream.capacityBytes < bytes) return false;
+    stream.capacityBytes -= bytes;
     stream.bytes += bytes;
     return true;
   }
 
   read(id: string): void {
     const stream = this.at(id);
-    stream.roomBytes += stream.bytes;
+    stream.capacityBytes += stream.bytes;
     stream.bytes = 0;
   }
 
@@ -36,8 +40,8 @@ class World {
     return this.uses().reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  at(id: string): { bytes: number; roomBytes: number } {
-    const stream = this.streams.get(id) ?? { bytes: 0, roomBytes: 0 };
+  at(id: string): { bytes: number; capacityBytes: number } {
+    const stream = this.streams.get(id) ?? { bytes: 0, capacityBytes: 0 };
     this.streams.set(id, stream);
     return stream;
   }
@@ -58,11 +62,11 @@ test("event stream budget never exceeds its total for any usage of writers", () 
       for (const step of steps) {
         if (step.do === "come") world.at(`ws_${step.who}`);
         else if (step.do === "write")
-          world.write(`ws_${step.who}`, Math.floor(world.at(`ws_${step.who}`).roomBytes * step.part));
+          world.write(`ws_${step.who}`, Math.floor(world.at(`ws_${step.who}`).capacityBytes * step.part));
         else if (step.do === "read") world.read(`ws_${step.who}`);
         else {
           const measured = world.uses();
-          for (const who of step.writes) world.write(`ws_${who}`, world.at(`ws_${who}`).roomBytes);
+          for (const who of step.writes) world.write(`ws_${who}`, world.at(`ws_${who}`).capacityBytes);
           world.share(measured);
         }
         expect(world.bytes()).toBeLessThanOrEqual(TOTAL);
@@ -80,7 +84,7 @@ test("event stream budget gives a flooding stream the shared half without reduci
     while (world.write("ws_a", 1_000));
   }
   expect(world.at("ws_a").bytes).toBeGreaterThan(0.6 * TOTAL);
-  for (const id of ["ws_b", "ws_c", "ws_d"]) expect(world.at(id).roomBytes).toBeGreaterThan(0.12 * TOTAL);
+  for (const id of ["ws_b", "ws_c", "ws_d"]) expect(world.at(id).capacityBytes).toBeGreaterThan(0.12 * TOTAL);
 });
 
 test("event stream budget splits the shared half between two busy streams", () => {
@@ -96,7 +100,7 @@ test("event stream budget splits the shared half between two busy streams", () =
     const first = world.at("ws_a");
     const read = Math.min(first.bytes, 20_000);
     first.bytes -= read;
-    first.roomBytes += read;
+    first.capacityBytes += read;
     while (world.write("ws_a", 1_000));
   }
   expect(world.at("ws_b").bytes).toBeGreaterThan(0.45 * TOTAL);
@@ -124,5 +128,5 @@ test("event stream budget trims only the excess of streams above their share", (
   const trims = trimOver(TOTAL, [aUse("ws_a", 100_000, 0), aUse("ws_b", 1_900_000, 0)]);
   expect(trims).toHaveLength(1);
   expect(trims[0]?.workspaceId).toBe("ws_b");
-  expect(1_900_000 * (trims[0]?.keptPart ?? 1)).toBeCloseTo(900_000);
+  expect(1_900_000 * (trims[0]?.keptShare ?? 1)).toBeCloseTo(900_000);
 });

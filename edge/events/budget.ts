@@ -13,7 +13,7 @@ export interface StreamUse {
   /** Bytes that the stream uses now. */
   readonly bytes: number;
   /** Bytes that may be added; negative if more was added than is allowed now. */
-  readonly roomBytes: number;
+  readonly capacityBytes: number;
 }
 
 /** Smallest change that is applied, as a fraction of the target. */
@@ -49,7 +49,7 @@ export function shareQuota(totalBytes: number, uses: readonly StreamUse[]): Map<
 export interface Trim {
   readonly workspaceId: string;
   /** Fraction of the stream's entries to keep. */
-  readonly keptPart: number;
+  readonly keptShare: number;
 }
 
 /**
@@ -63,10 +63,10 @@ export function trimOver(totalBytes: number, uses: readonly StreamUse[]): Trim[]
   const beyond = sum(uses, ({ bytes }) => Math.max(0, bytes - part));
   return uses
     .filter(({ bytes }) => bytes > part)
-    .map(({ workspaceId, bytes }) => ({ workspaceId, keptPart: 1 - (over * ((bytes - part) / beyond)) / bytes }));
+    .map(({ workspaceId, bytes }) => ({ workspaceId, keptShare: 1 - (over * ((bytes - part) / beyond)) / bytes }));
 }
 
-const limitOf = ({ bytes, roomBytes }: StreamUse): number => bytes + roomBytes;
+const limitOf = ({ bytes, capacityBytes }: StreamUse): number => bytes + capacityBytes;
 
 const worth = (bytes: number, targetBytes: number): number => (bytes > targetBytes * WORTH ? bytes : 0);
 

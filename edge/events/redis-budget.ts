@@ -135,8 +135,8 @@ export class RedisEventBudget {
     }
     const totalBytes = await this.#total(wantedBytes, [...uses.values()]);
     let trimmed = 0;
-    for (const { workspaceId, keptPart } of trimOver(totalBytes, [...uses.values()])) {
-      trimmed += Number(await runScript(this.#client, TRIM, 1, [keys.events(workspaceId), keptPart]));
+    for (const { workspaceId, keptShare } of trimOver(totalBytes, [...uses.values()])) {
+      trimmed += Number(await runScript(this.#client, TRIM, 1, [keys.events(workspaceId), keptShare]));
     }
     await this.#change(shareQuota(totalBytes, [...uses.values()]), uses);
     this.#uses = uses;
@@ -159,7 +159,7 @@ export class RedisEventBudget {
       const reply = await runScript(this.#client, MEASURE, named.length, [...named, FIRST_ROOM_BYTES]);
       for (const [i, [bytes, room]] of (reply as [number, string][]).entries()) {
         const workspaceId = group[i] ?? "";
-        uses.set(workspaceId, { workspaceId, bytes, roomBytes: Number(room) });
+        uses.set(workspaceId, { workspaceId, bytes, capacityBytes: Number(room) });
       }
     }
     return uses;
@@ -172,7 +172,7 @@ export class RedisEventBudget {
     for (const [workspaceId, change] of changes) {
       pipeline.incrby(keys.eventsQuota(workspaceId), change);
       const use = uses.get(workspaceId);
-      if (use !== undefined) uses.set(workspaceId, { ...use, roomBytes: use.roomBytes + change });
+      if (use !== undefined) uses.set(workspaceId, { ...use, capacityBytes: use.capacityBytes + change });
     }
     if (changes.size === 0) return;
     const replies = (await pipeline.exec()) ?? [];

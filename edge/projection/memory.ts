@@ -26,7 +26,7 @@ interface Kept {
   /** `undefined` for a tombstone. Stored as text, so that each reader gets its own objects, as from Redis. */
   readonly json: string | undefined;
   /** Time at which the tombstone was written; `undefined` if it never expires. */
-  readonly goneAtMs: number | undefined;
+  readonly unavailableAtMs: number | undefined;
 }
 
 interface Workspace {
@@ -193,7 +193,11 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     const name = recordName(ref);
     const known = records.get(name);
     if (known !== undefined && known.version > version) return;
-    records.set(name, { version, json: jsonOf(write), goneAtMs: staysForGood(write) ? undefined : this.#nowMs() });
+    records.set(name, {
+      version,
+      json: jsonOf(write),
+      unavailableAtMs: staysForGood(write) ? undefined : this.#nowMs(),
+    });
   }
 
   #get({ records }: Workspace, ref: RecordRef): ReadRecord {
@@ -202,8 +206,8 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     if (kept === undefined) return { state: "missing" };
     const { version, json } = kept;
     if (json !== undefined) return { state: "found", version, data: JSON.parse(json), length: json.length };
-    const { goneAtMs } = kept;
-    if (goneAtMs === undefined || this.#nowMs() - goneAtMs < TOMBSTONE_KEPT_MS) return { state: "gone" };
+    const { unavailableAtMs } = kept;
+    if (unavailableAtMs === undefined || this.#nowMs() - unavailableAtMs < TOMBSTONE_KEPT_MS) return { state: "gone" };
     records.delete(name);
     return { state: "missing" };
   }

@@ -107,12 +107,12 @@ class CachedProjection implements Projection, ChangeListener {
     this.#cache.reset();
     for (const listener of this.#listeners) listener(undefined);
     // A gate without traffic must detect a recovered store too.
-    void this.#cache.lookAgain(this.#ownWorkspace);
+    void this.#cache.pollAgain(this.#ownWorkspace);
   }
 
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void {
     if (!this.#freshness.observe(asOfMs, lagging)) this.onRefused("heartbeat");
-    void this.#cache.lookAgain();
+    void this.#cache.pollAgain();
   }
 
   onRefused(what: RefusedKind): void {

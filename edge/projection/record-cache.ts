@@ -71,7 +71,7 @@ export class RecordCache {
   readonly #absences: BoundedCache<string, NegativeEntry>;
   readonly #inFlight = new Map<string, InFlight>();
   #failed: FailedRead | undefined;
-  #isLookingAgain = false;
+  #isPollingAgain = false;
   #generation = 0;
   #changes = 0;
   #forgotten = 0;
@@ -91,11 +91,11 @@ export class RecordCache {
   }
 
   /** Repeats the last failed read to check whether the source is readable now. */
-  async lookAgain(refs = this.#failed?.refs): Promise<void> {
-    if (refs === undefined || this.#isLookingAgain) return;
-    this.#isLookingAgain = true;
+  async pollAgain(refs = this.#failed?.refs): Promise<void> {
+    if (refs === undefined || this.#isPollingAgain) return;
+    this.#isPollingAgain = true;
     await this.#read(refs);
-    this.#isLookingAgain = false;
+    this.#isPollingAgain = false;
   }
 
   /** Increases with each reset. */

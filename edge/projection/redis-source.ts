@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 import { POSTGRES_ONLY_KINDS, type RecordRef } from "../records.ts";
 import { isCluster, type RedisClient, readRunId } from "../redis/connect.ts";
-import type { RecordPlace, RedisKeys } from "../redis/keys.ts";
+import type { RecordSlot, RedisKeys } from "../redis/keys.ts";
 import { within } from "../redis/script.ts";
 import type { ReadBatch, ReadRecord, RecordSource } from "./contract.ts";
 import type { RollbackDetector } from "./rollback-detector.ts";
@@ -106,7 +106,7 @@ export class RedisRecordSource implements RecordSource {
   }
 
   /** Redis has no command that fetches part of a hash field, as GETRANGE does for a string. */
-  async #findTooLong(locations: readonly RecordPlace[]): Promise<ReadonlySet<RecordPlace>> {
+  async #findTooLong(locations: readonly RecordSlot[]): Promise<ReadonlySet<RecordSlot>> {
     const fields = locations.filter(({ field }) => field !== undefined);
     if (fields.length === 0) return new Set();
     const lengths = await this.#send(fields.map(({ key, field = "" }): Command => ["hstrlen", key, field]));
@@ -143,7 +143,7 @@ type Reply =
 const TOO_LONG: Reply = { problem: `longer than ${RECORD_BYTES_MAX} bytes` };
 
 /** One byte over the limit shows that a record is too long. The range of a missing string is empty. */
-const fetch = ({ key, field }: RecordPlace): Command =>
+const fetch = ({ key, field }: RecordSlot): Command =>
   field === undefined ? ["getrange", key, "0", String(RECORD_BYTES_MAX)] : ["hget", key, field];
 
 /** An error reply concerns one command; a lost connection concerns all. */

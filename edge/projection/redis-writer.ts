@@ -159,10 +159,10 @@ export class RedisRecordWriter implements RecordWriter {
     // If there are too many to name, the whole stream counts as lagging.
     const isNamed = lagging.size <= LAGGING_NAMED_MAX;
     const behind = isNamed ? [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ") : "";
-    const centralMs = isNamed ? asOfMs : lagging.values().reduce((a, b) => Math.min(a, b), asOfMs);
+    const globalMs = isNamed ? asOfMs : lagging.values().reduce((a, b) => Math.min(a, b), asOfMs);
     const calls = () => [
       ...workspaceIds.map((id) => this.#heartbeat(id, this.#idOf(id), [lagging.get(id) ?? asOfMs, ""], runId)),
-      this.#heartbeat(GLOBAL, projectionId, [centralMs, behind], runId),
+      this.#heartbeat(GLOBAL, projectionId, [globalMs, behind], runId),
     ];
     const incomplete: string[] = [];
     const begun = await this.#run(projectionId, calls, (owner, reply) => {

@@ -118,12 +118,15 @@ const MAKING_USERS = ["+acl|setuser", "+acl|deluser", "+acl|users"] as const;
 export interface ControlPlaneAcl {
   readonly prefix?: string;
   /** Whether api-servers create the users of gates. */
-  readonly makesUsers?: boolean;
+  readonly managesUsers?: boolean;
 }
 
 /** Returns the ACL rules of the api-servers' user: all keys with the prefix, and no server-wide commands. */
-export function controlPlaneAclRules({ prefix = DEFAULT_PREFIX, makesUsers = false }: ControlPlaneAcl = {}): string[] {
-  const more = makesUsers ? MAKING_USERS : [];
+export function controlPlaneAclRules({
+  prefix = DEFAULT_PREFIX,
+  managesUsers = false,
+}: ControlPlaneAcl = {}): string[] {
+  const more = managesUsers ? MAKING_USERS : [];
   return ["reset", "on", `~${pattern(prefix)}:*`, "resetchannels", "-@all", ...CONTROL_PLANE_COMMANDS, ...more];
 }
 

@@ -12,7 +12,7 @@ export const DEFAULT_PREFIX = "ps";
 export const GLOBAL = "_central";
 
 /** Location of a record: a string key, or a field in the hash of its namespace's overrides. */
-export interface RecordPlace {
+export interface RecordSlot {
   readonly key: string;
   readonly field?: string;
 }
@@ -38,7 +38,7 @@ export class RedisKeys {
   }
 
   /** Throws for kinds that are never written to a store that gates can read. */
-  record(ref: RecordRef): RecordPlace {
+  record(ref: RecordRef): RecordSlot {
     if (POSTGRES_ONLY_KINDS.has(ref.kind)) throw new Error(`records of kind ${ref.kind} are not kept in Redis`);
     const base = `${this.#prefix}:${ref.workspaceId}`;
     if (ref.kind === "workspace") return { key: `${base}:w` };

@@ -11,7 +11,7 @@ import type { WithoutStore } from "./count.ts";
 import type { Verification } from "./verify.ts";
 
 /** What a gate needs to verify the key of a request. */
-export interface RuleQuestion {
+export interface RuleRequest {
   readonly active: { readonly policy: CompiledPolicy };
   readonly rule: CompiledRule;
   /** Base64 SHA-256 of the key. */
@@ -30,7 +30,7 @@ const UNKNOWN: Lookup<KeyView> = { status: "unusable", reason: "The gate cannot 
  * Verification of a key that a policy rule requires: the key must belong to the policy's API, and the rule defines the required permissions
  * and the charges.
  */
-export class RuleVerification<Question extends RuleQuestion = RuleQuestion> implements Verification {
+export class RuleVerification<Question extends RuleRequest = RuleRequest> implements Verification {
   readonly clientIp: string | undefined;
   protected readonly question: Question;
   readonly #workspaceId: string;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import createFetchClient from "openapi-fetch";
-import type { Data, Fault, Input, Procedure } from "../../core/api/procedures.ts";
+import type { Data, FieldProblem, Input, Procedure } from "../../core/api/procedures.ts";
 import type { paths } from "../../core/api/types.ts";
 import { jitterMs } from "../../core/backoff.ts";
 
@@ -19,7 +19,7 @@ export interface Refusal {
   readonly kind: string;
   readonly detail: string;
   /** Of invalid input: each fault with its place. */
-  readonly faults?: readonly Fault[];
+  readonly faults?: readonly FieldProblem[];
 }
 
 export type ApiResponse<T> =
@@ -151,7 +151,7 @@ export function createStoreApi({
 interface RawResponse {
   readonly data?: { readonly data: unknown; readonly pagination?: { readonly cursor?: string } };
   readonly error?: {
-    readonly error?: { readonly type?: string; readonly detail?: string; readonly errors?: readonly Fault[] };
+    readonly error?: { readonly type?: string; readonly detail?: string; readonly errors?: readonly FieldProblem[] };
   };
   readonly response: Response;
 }

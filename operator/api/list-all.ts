@@ -2,14 +2,14 @@ import type { Data, Input } from "../../core/api/procedures.ts";
 import type { ApiClient } from "./client.ts";
 
 /** The lists that are read whole, again and again. */
-type WholeList = "policies.listStatus" | "managed.listDigests";
+type FullList = "policies.listStatus" | "managed.listDigests";
 
 const PAGE = 500;
 /** 100,000 items. Past this a list is not believed to end. */
 const PAGES_MAX = 200;
 
 /** Returns all items of a list. Throws `ApiUnavailable`, and when the API refuses or the list does not end. */
-export async function listAll<P extends WholeList>(
+export async function listAll<P extends FullList>(
   api: ApiClient,
   list: P,
   body: Omit<Input<P>, "limit" | "cursor">,

@@ -121,7 +121,7 @@ describe("what an object claims", () => {
   const own: Stored = { manager: us };
   const others: Stored = { manager: "test/Role/bank/it" };
   const nobodys: Stored = { manager: undefined };
-  const leftBy = (lastManager: string): Stored => ({ manager: undefined, lastManager });
+  const orphanedBy = (lastManager: string): Stored => ({ manager: undefined, lastManager });
   const terms = (adopt?: "match" | "override", differs?: string): ConflictTerms<Stored> => ({
     competitor: (competitor) => `older: ${competitor}`,
     managed: (_, manager) => `managed by ${manager}`,
@@ -131,25 +131,25 @@ describe("what an object claims", () => {
   test.each([
     { name: "is its own when nothing is there", claimed: alone },
     { name: "stays its own, however old another is", claimed: { ...alone, stored: own, claimants: [elder, object] } },
-    { name: "is what it left itself, unasked", claimed: { ...alone, stored: leftBy(us) } },
+    { name: "is what it left itself, unasked", claimed: { ...alone, stored: orphanedBy(us) } },
     {
       name: "is not what it left itself while an older one has the claim",
-      claimed: { ...alone, stored: leftBy(us), claimants: [elder, object] },
+      claimed: { ...alone, stored: orphanedBy(us), claimants: [elder, object] },
       says: "older: Role shop/elder",
     },
     {
       name: "is what one of its namespace left, when it adopts it",
-      claimed: { ...alone, stored: leftBy("test/Role/shop/elder") },
+      claimed: { ...alone, stored: orphanedBy("test/Role/shop/elder") },
       with: terms("override"),
     },
     {
       name: "is not what one of its namespace left, unasked",
-      claimed: { ...alone, stored: leftBy("test/Role/shop/elder") },
+      claimed: { ...alone, stored: orphanedBy("test/Role/shop/elder") },
       says: "unasked",
     },
     ...["test/Role/bank/editor", "west/Role/shop/editor"].map((other) => ({
       name: `is not what ${other} left, however it adopts`,
-      claimed: { ...alone, stored: leftBy(other) },
+      claimed: { ...alone, stored: orphanedBy(other) },
       with: terms("override"),
       says: reservedFor({ lastManager: other }, us) ?? "",
     })),

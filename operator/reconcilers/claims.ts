@@ -148,7 +148,7 @@ function heldBack<Stored extends Managed>(
   // A manifest that is applied again gets its orphaned resource back.
   if (takeover === undefined || stored.lastManager === manager) return undefined;
   const { lastManager } = stored;
-  if (lastManager !== undefined && !mayTakeOver(lastManager, manager)) return leftByOther(lastManager, manager);
+  if (lastManager !== undefined && !mayTakeOver(lastManager, manager)) return orphanedByOther(lastManager, manager);
   if (takeover.adopt === "override") return undefined;
   return takeover.adopt === "match" ? takeover.differs : takeover.unasked;
 }
@@ -171,8 +171,8 @@ export function mayTakeOver(lastManager: string, manager: string): boolean {
  * the reference is allowed.
  */
 export const reservedFor = ({ lastManager }: Pick<Managed, "lastManager">, manager: string): string | undefined =>
-  lastManager === undefined || mayTakeOver(lastManager, manager) ? undefined : leftByOther(lastManager, manager);
+  lastManager === undefined || mayTakeOver(lastManager, manager) ? undefined : orphanedByOther(lastManager, manager);
 
 /** Message about a resource that an object of another namespace or cluster orphaned. */
-const leftByOther = (lastManager: string, manager: string): string =>
+const orphanedByOther = (lastManager: string, manager: string): string =>
   `It was left in the store by ${managerFor(lastManager, manager)}, and stays reserved for it. An administrator gives leave with \`postern ownership release\` or \`postern ownership transfer\`.`;

@@ -1,4 +1,4 @@
-import type { Fault } from "../../core/api/procedures.ts";
+import type { FieldProblem } from "../../core/api/procedures.ts";
 import type { Kind } from "../../core/manifests/index.ts";
 import { ApiUnavailable, type Refusal, RootKeyRejected } from "../api/client.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
@@ -162,14 +162,14 @@ const wayOut = ({ kind, metadata: { namespace, name } }: ManifestObject): string
 const FAULTS_SHOWN_MAX = 5;
 
 /** Describes faults with their locations, and the remedy if the api-server is older than this operator. */
-function describeFaults(faults: readonly Fault[]): string {
+function describeFaults(faults: readonly FieldProblem[]): string {
   if (faults.length === 0) return "";
   const shown = faults.slice(0, FAULTS_SHOWN_MAX).map(({ location, message }) => `${location} ${message}`);
   const more = faults.length > FAULTS_SHOWN_MAX ? ` (and ${faults.length - FAULTS_SHOWN_MAX} more)` : "";
   return ` ${shown.join("; ")}${more}. ${faults.some(isOfLaterRelease) ? OLDER_API : ""}`.trimEnd();
 }
 
-const isOfLaterRelease = ({ location, message }: Fault): boolean =>
+const isOfLaterRelease = ({ location, message }: FieldProblem): boolean =>
   message === "is not a known field" || location.endsWith(".formatVersion");
 
 const OLDER_API =

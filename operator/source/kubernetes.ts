@@ -34,7 +34,7 @@ export interface KubernetesSourceOptions {
 export function createKubernetesSource(options: KubernetesSourceOptions): ManifestSource {
   const { client, namespaces, controllerClass, log } = options;
   const watches = new Map<Kind, ListWatch[]>();
-  let saidThatEventsFail = false;
+  let hasLoggedEventFailure = false;
   const undeclared = createUndeclaredFields();
 
   const open = (kind: Kind, plural: string, onChange: (change: ManifestChange) => void): ListWatch[] =>
@@ -130,11 +130,11 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
           path: `/apis/events.k8s.io/v1/namespaces/${metadata.namespace}/events`,
           body,
         });
-        saidThatEventsFail = false;
+        hasLoggedEventFailure = false;
       } catch (error) {
         // A missing permission affects every Event: it is logged once, and the request metric counts the rest.
-        const isFirst = isKubeError(error, 403) && !saidThatEventsFail;
-        if (isFirst) saidThatEventsFail = true;
+        const isFirst = isKubeError(error, 403) && !hasLoggedEventFailure;
+        if (isFirst) hasLoggedEventFailure = true;
         log[isFirst ? "warn" : "debug"](
           { kind, namespace: metadata.namespace, object: metadata.name, err: error },
           "an Event was not recorded",

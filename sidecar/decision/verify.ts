@@ -2,7 +2,7 @@ import { checkFreshness } from "../../core/policies/freshness.ts";
 import { KeyView } from "../../core/verification/key-view.ts";
 import type { ChargePlan } from "../../core/verification/plan-charges.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
-import { type RuleQuestion, RuleVerification } from "../../edge/verification/rule-verification.ts";
+import { type RuleRequest, RuleVerification } from "../../edge/verification/rule-verification.ts";
 import * as edge from "../../edge/verification/verify.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 
@@ -18,7 +18,7 @@ export interface VerifyDeps extends edge.VerifyDeps {
   readonly onStaleDecision: () => void;
 }
 
-export interface Question extends RuleQuestion {
+export interface Question extends RuleRequest {
   readonly active: ActivePolicy;
 }
 

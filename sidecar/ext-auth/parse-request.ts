@@ -76,11 +76,11 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
   if (way === undefined)
     return unclear("the pair X-Original-Method, X-Original-URI or X-Forwarded-Method, X-Forwarded-Uri is missing");
   if (told.size > 2) return unclear(`it is told by ${[...told.keys()].join(", ")}`);
-  const askedMethod = told.get(way.method) as string;
-  if (!METHOD.test(askedMethod)) return unclear(`the value of ${way.method} is not a method`);
+  const requestedMethod = told.get(way.method) as string;
+  if (!METHOD.test(requestedMethod)) return unclear(`the value of ${way.method} is not a method`);
   return {
     kind: "asked",
-    request: { method: askedMethod, url: told.get(way.target) as string, ...asked },
+    request: { method: requestedMethod, url: told.get(way.target) as string, ...asked },
     by: "headers",
   };
 }

@@ -308,18 +308,18 @@ describe("a response", () => {
   });
 
   test("gate aborts the upstream request when the client resets its HTTP/2 stream", async () => {
-    let isGone = false;
+    let isDeleted = false;
     await openWith((_req, res) => {
       res.writeHead(200).write("part");
       res.once("close", () => {
-        isGone = true;
+        isDeleted = true;
       });
     });
     const stream = open().request({ ":path": "/" });
     stream.on("error", () => undefined).resume();
     await once(stream, "response");
     stream.close(constants.NGHTTP2_CANCEL);
-    await waitFor("the app to hear of it", () => isGone);
+    await waitFor("the app to hear of it", () => isDeleted);
   });
 
   test("gate resets an HTTP/2 response stream when its key is revoked", async () => {

@@ -25,7 +25,7 @@ const sockets = <N extends number>(count: N) =>
 const count = (socket: Socket | undefined, pieces: number): void => {
   for (let i = 0; i < pieces; i++) turns.count(socket as Socket, 1);
 };
-const endTurn = (): void => void vi.advanceTimersByTime(0);
+const releaseTurn = (): void => void vi.advanceTimersByTime(0);
 const held = (all: readonly Socket[]): boolean[] => all.map((socket) => socket.isPaused());
 
 test("read scheduler pauses a connection with many small chunks and lets light ones continue", () => {
@@ -34,7 +34,7 @@ test("read scheduler pauses a connection with many small chunks and lets light o
   count(light, 10);
   count(heavy, 10_000);
   expect(held(all)).toEqual([true, true, true]);
-  endTurn();
+  releaseTurn();
   expect(held(all)).toEqual([true, false, false]);
 });
 
@@ -42,7 +42,7 @@ test("read scheduler pauses a connection that is opened in an exhausted time sli
   count(sockets(1)[0], 10_000);
   const [late] = sockets(1) as [Socket];
   expect(late.isPaused()).toBe(true);
-  endTurn();
+  releaseTurn();
   expect(late.isPaused()).toBe(false);
 });
 
@@ -50,7 +50,7 @@ test("read scheduler queues connections that exhaust a time slice, except light 
   const all = sockets(10);
   for (const socket of all.slice(0, 5)) count(socket, 500);
   count(all[5], 31);
-  endTurn();
+  releaseTurn();
   expect(held(all)).toEqual([true, true, true, true, true, false, false, false, false, false]);
 });
 
@@ -58,14 +58,14 @@ test("read scheduler lets connections with large chunks continue under overload"
   const all = sockets(200);
   for (const socket of all) count(socket, 20);
   expect(all.every((socket) => socket.isPaused())).toBe(true);
-  endTurn();
+  releaseTurn();
   expect(all.some((socket) => socket.isPaused())).toBe(false);
 });
 
 test("read scheduler reads heavy connections one at a time with pauses between", () => {
   const all = sockets(4);
   for (const socket of all) count(socket, 10_000);
-  endTurn();
+  releaseTurn();
   const order: number[] = [];
   for (let i = 0; i < 8; i++) {
     let at = -1;
@@ -76,7 +76,7 @@ test("read scheduler reads heavy connections one at a time with pauses between",
     expect(held(all).filter((is) => !is)).toHaveLength(1);
     order.push(at);
     count(all[at], 10_000);
-    endTurn();
+    releaseTurn();
   }
   expect(order).toEqual([0, 1, 2, 3, 0, 1, 2, 3]);
 });
@@ -84,13 +84,13 @@ test("read scheduler reads heavy connections one at a time with pauses between",
 test("read scheduler pauses three times the time slice and skips empty connections sooner", () => {
   const all = sockets(3);
   for (const socket of all) count(socket, 10_000);
-  endTurn();
+  releaseTurn();
   vi.advanceTimersByTime(10);
   const first = held(all).indexOf(false);
   count(all[first], 10_000);
   const later = performance.now() + 200;
   const clock = vi.spyOn(performance, "now").mockReturnValue(later);
-  endTurn();
+  releaseTurn();
   clock.mockRestore();
   vi.advanceTimersByTime(3 * 200 - 10);
   expect(held(all)).toEqual([true, true, true]);
@@ -103,7 +103,7 @@ test("read scheduler pauses three times the time slice and skips empty connectio
 test("read scheduler skips queued connections that are empty or closed", () => {
   const all = sockets(3);
   for (const socket of all) count(socket, 10_000);
-  endTurn();
+  releaseTurn();
   turns.leave(all[1] as Socket);
   vi.advanceTimersByTime(10_000);
   expect([held(all), vi.getTimerCount()]).toEqual([[false, false, false], 0]);
@@ -167,7 +167,7 @@ test("read scheduler keeps a connection paused by its reader after release", () 
 test("read scheduler forgets a closed connection", async () => {
   const [socket] = sockets(1) as [Socket];
   count(socket, 10_000);
-  endTurn();
+  releaseTurn();
   expect(turns.isInLine(socket)).toBe(true);
   socket.emit("close", false);
   expect(turns.isInLine(socket)).toBe(false);

@@ -98,14 +98,14 @@ export class ReadScheduler {
     if (this.#isEndDue) return;
     this.#isEndDue = true;
     this.#sinceMs = performance.now();
-    setImmediate(this.#endTurn);
+    setImmediate(this.#releaseTurn);
   }
 
   get #isFull(): boolean {
     return this.#pieces >= TURN_PIECES_MAX;
   }
 
-  readonly #endTurn = (): void => {
+  readonly #releaseTurn = (): void => {
     const [touched, wasFull] = [this.#touched, this.#isFull];
     [this.#touched, this.#pieces, this.#isEndDue] = [[], 0, false];
     const share = wasFull ? Math.max(LIGHT_PIECES, TURN_PIECES_MAX / touched.length) : HEAVY_PIECES;

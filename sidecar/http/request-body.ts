@@ -93,7 +93,7 @@ export class RequestBody implements BodyReceiver {
     this.#exchange.resume();
   }
 
-  onPiece(bytes: Buffer, chunks: number, isLast: boolean): void {
+  onChunk(bytes: Buffer, chunks: number, isLast: boolean): void {
     if (!this.#isSmall) this.#turns.count(this.#exchange.socket, chunks);
     if (this.#isDropped) return;
     this.#pace.moved(bytes.length, performance.now());

@@ -45,7 +45,7 @@ export class AppWatch {
     const isRefusal = error instanceof Error && "code" in error && error.code === "ECONNREFUSED";
     if (!isRefusal || this.#state !== "there" || this.#isClosed) return;
     this.#state = "away";
-    this.#lookLater();
+    this.#pollLater();
     for (const listener of this.#listeners) guardRun(listener, this.#onInternalError);
   }
 
@@ -71,10 +71,10 @@ export class AppWatch {
     clearTimeout(this.#timer);
   }
 
-  #lookLater(): void {
+  #pollLater(): void {
     this.#timer = setTimeout(() => {
       void this.look().then(() => {
-        if (this.#state === "away" && !this.#isClosed) this.#lookLater();
+        if (this.#state === "away" && !this.#isClosed) this.#pollLater();
       });
     }, POLL_INTERVAL_MS);
     this.#timer.unref();

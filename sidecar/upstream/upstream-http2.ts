@@ -337,7 +337,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
     });
   }
 
-  onPiece(bytes: Buffer, _frames: number, isLast: boolean): void {
+  onChunk(bytes: Buffer, _frames: number, isLast: boolean): void {
     if (this.#isOver) return;
     this.#deadlineMs = performance.now() + this.#bodyIdleMs;
     this.#guard(() => {

@@ -278,9 +278,9 @@ class PoolRequest implements Sent, Waiter, AppExchange, BodySink {
     socket.cork();
     socket.write(`${bytes.length.toString(16)}\r\n`, "latin1");
     socket.write(bytes);
-    const hasRoom = socket.write("\r\n", "latin1");
+    const hasCapacity = socket.write("\r\n", "latin1");
     socket.uncork();
-    return hasRoom;
+    return hasCapacity;
   }
 
   end(): void {

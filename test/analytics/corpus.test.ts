@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CORPUS } from "./corpus/all.ts";
 import { type CorpusWorld, openCorpusWorld, type Seen } from "./corpus-world.ts";
-import { faultsOf, judge } from "./judge.ts";
+import { judge, problemsOf } from "./judge.ts";
 
 /*
  * The corpus through the API on Postgres and on ClickHouse. The answers are, letter by letter, those of ClickHouse's own engine to the
@@ -47,7 +47,7 @@ async function faultsFor(seen: Seen, queries = CORPUS): Promise<string[]> {
   const faults: string[] = [];
   const work = async () => {
     for (let query = left.pop(); query !== undefined; query = left.pop()) {
-      faults.push(...faultsOf(await judge(world.served, seen, query)));
+      faults.push(...problemsOf(await judge(world.served, seen, query)));
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));

@@ -50,7 +50,7 @@ const mayBeRefused = ({ refused, refusedBy, fails }: CorpusQuery, kind: Kind): b
   fails === true || (refused !== undefined && (refusedBy ?? kind) === kind);
 
 /** Returns what is wrong with the verdicts. */
-export function faultsOf({ query, verdicts }: Judged): string[] {
+export function problemsOf({ query, verdicts }: Judged): string[] {
   const found = KINDS.flatMap((kind) => {
     const verdict = verdicts[kind];
     if (verdict.kind === "different") return [verdict.how];

@@ -5,7 +5,7 @@ import { CORPUS } from "./corpus/all.ts";
 import { type CorpusWorld, openCorpusWorld } from "./corpus-world.ts";
 import { NOW_MS } from "./events.ts";
 import { rowsOf } from "./json-text.ts";
-import { faultsOf, type Judged, judge, toTable } from "./judge.ts";
+import { type Judged, judge, problemsOf, toTable } from "./judge.ts";
 import { askOracle } from "./oracle.ts";
 import { KINDS } from "./served.ts";
 
@@ -68,8 +68,8 @@ async function judgeCorpus({ served, main }: CorpusWorld): Promise<number> {
   for (const query of CORPUS.filter(({ theme }) => theme.includes(values.theme))) {
     const one = await judge(served, main, query);
     judged.push(one);
-    for (const fault of faultsOf(one)) console.log(`${fault}\n`);
+    for (const fault of problemsOf(one)) console.log(`${fault}\n`);
   }
   console.log(toTable(judged));
-  return judged.every((one) => faultsOf(one).length === 0) ? 0 : 1;
+  return judged.every((one) => problemsOf(one).length === 0) ? 0 : 1;
 }

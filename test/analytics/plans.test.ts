@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { CountQuestion } from "../../api-server/analytics/counts.ts";
+import type { CountQuery } from "../../api-server/analytics/counts.ts";
 import { partitionAt } from "../../api-server/analytics/postgres/partition-plan.ts";
 import { createPartition } from "../../api-server/analytics/postgres/partitions.ts";
 import { STORED_TABLES } from "../../api-server/analytics/postgres/tables.ts";
@@ -39,7 +39,7 @@ afterAll(async () => {
 });
 
 /** Without sequential scans, which are right for tables as small as these. */
-async function countPlan(usage: Usage, of: Partial<CountQuestion> = {}): Promise<Plan> {
+async function countPlan(usage: Usage, of: Partial<CountQuery> = {}): Promise<Plan> {
   const tx = await db.connect();
   try {
     await tx.query("begin; set local enable_seqscan = off");

@@ -1,5 +1,5 @@
 import type { QueryLimits, QueryScope, StoreQuery } from "../../api-server/analytics/contract.ts";
-import type { CountQuestion } from "../../api-server/analytics/counts.ts";
+import type { CountQuery } from "../../api-server/analytics/counts.ts";
 import { readQuery } from "../../api-server/analytics/dialect/check.ts";
 import { resolveQuery } from "../../api-server/analytics/dialect/resolve/resolve.ts";
 import { countStatement } from "../../api-server/analytics/postgres/count-verifications.ts";
@@ -30,13 +30,13 @@ export interface Scan {
 }
 
 /** The last seven whole days that were seeded, Unix ms. */
-export const lastWeek = ({ days }: Usage): Pick<CountQuestion, "fromMs" | "toMs"> => ({
+export const lastWeek = ({ days }: Usage): Pick<CountQuery, "fromMs" | "toMs"> => ({
   fromMs: days.at(-7) ?? 0,
   toMs: (days.at(-1) ?? 0) + DAY_MS,
 });
 
 /** All verifications of the seeded API in that week, by the hour. */
-export const weekByTheHour = (usage: Usage): CountQuestion => ({
+export const weekByTheHour = (usage: Usage): CountQuery => ({
   workspaceId: usage.workspaceId,
   keySpaceId: `ks_${usage.apiId}`,
   keyIds: undefined,
@@ -73,7 +73,7 @@ export async function planOfQuery(databaseUrl: string, text: string, scope: Quer
 }
 
 /** Of a count for callers that write no SQL. */
-export async function planOfCount(db: Queryable, question: CountQuestion): Promise<Plan> {
+export async function planOfCount(db: Queryable, question: CountQuery): Promise<Plan> {
   const { text, values } = countStatement(question);
   const { rows } = await db.query<{ "QUERY PLAN": unknown }>(`${EXPLAIN} ${text}`, [...values]);
   return readPlan(rows[0]?.["QUERY PLAN"]);

@@ -36,7 +36,7 @@ const closing: (() => Promise<void>)[] = [];
 beforeAll(async () => {
   world = await openWebhookWorld();
   system = await openSystem({ ownRedis: true, whenDone: (close) => void closing.push(close) });
-  const rules = controlPlaneAclRules({ prefix: system.prefix, makesUsers: true });
+  const rules = controlPlaneAclRules({ prefix: system.prefix, managesUsers: true });
   await system.raw.call("ACL", "SETUSER", "central", ...rules, ">secret");
   api = await system.spawnApi({
     REDIS_URL: system.redisUrl.replace("//", "//central:secret@"),

@@ -114,7 +114,7 @@ function openCluster(objects: readonly ManifestObject[], looked: Set<string>) {
 }
 
 /** Returns for each kind the number of objects that its reconcile reads, and the resulting change. */
-async function lookedAt(count: number): Promise<Record<string, number>> {
+async function polledAt(count: number): Promise<Record<string, number>> {
   const unique = `of${count}`;
   const looked = new Set<string>();
   const objects = KINDS.flatMap(({ kind }) =>
@@ -164,7 +164,7 @@ async function lookedAt(count: number): Promise<Record<string, number>> {
 }
 
 test("operator work per object is independent of the number of objects", async () => {
-  const few = await lookedAt(20);
-  expect(await lookedAt(80)).toEqual(few);
+  const few = await polledAt(20);
+  expect(await polledAt(80)).toEqual(few);
   expect(Math.max(...Object.values(few)), JSON.stringify(few)).toBeLessThanOrEqual(8);
 }, 60_000);

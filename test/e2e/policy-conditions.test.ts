@@ -35,7 +35,7 @@ async function active(name: string): Promise<Status> {
 }
 
 /** Reconciles the policy with another context; a thrown error, which an operator would retry, is part of the case. */
-async function lookedAt(name: string, ctx: Partial<OperatorContext>): Promise<Status> {
+async function polledAt(name: string, ctx: Partial<OperatorContext>): Promise<Status> {
   await world.work(policy(name), { ...world.ctx, ...ctx }).catch(() => undefined);
   return world.statusIn(policy(name));
 }
@@ -78,7 +78,7 @@ test("change rejected by the API is neither accepted nor enforced", async () => 
       return await world.api.call(...call);
     },
   } as ApiClient;
-  const status = await lookedAt("refused", { workspaces: oneWorkspace(api) });
+  const status = await polledAt("refused", { workspaces: oneWorkspace(api) });
   expectNotActive("refused", status, { accepted: "False", enforced: "False", reason: "Conflict" });
 });
 
@@ -86,7 +86,7 @@ test("namespace without a workspace makes no claim about stored state", async ()
   const { policyVersion } = await active("nowhere");
   await world.apply(policy("nowhere", CHANGE));
   const place = { reason: "none", message: "The namespace shop acts in no workspace." } as const;
-  const status = await lookedAt("nowhere", { workspaces: { ...world.ctx.workspaces, resolve: () => place } });
+  const status = await polledAt("nowhere", { workspaces: { ...world.ctx.workspaces, resolve: () => place } });
   expectNotActive("nowhere", status, { accepted: "False", enforced: "False", reason: "WorkspaceNotFound" });
   expect(conditionOf(status, "Enforced")?.message).toContain("status.policyVersion says which");
   expect(status.policyVersion).toBe(policyVersion);
@@ -96,7 +96,7 @@ test("unavailable API leaves acceptance unknown and enforcement unclaimed", asyn
   await active("away");
   await world.apply(policy("away", CHANGE));
   const api = createStoreApi({ url: `http://127.0.0.1:${await freePort()}`, rootKey: () => "any" });
-  const status = await lookedAt("away", { workspaces: oneWorkspace(api) });
+  const status = await polledAt("away", { workspaces: oneWorkspace(api) });
   expectNotActive("away", status, { accepted: "Unknown", enforced: "Unknown", reason: "ApiUnavailable" });
   const back = await world.reconcile(policy("away"));
   expect(conditionOf(back, "Accepted")).toMatchObject({ status: "True", observedGeneration: generationOf("away") });

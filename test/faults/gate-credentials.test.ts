@@ -136,7 +136,7 @@ async function openWorld(): Promise<World> {
 }
 
 const makeGlobal = ({ raw, prefix }: System) =>
-  raw.call("ACL", "SETUSER", "central", ...controlPlaneAclRules({ prefix, makesUsers: true }), ">secret");
+  raw.call("ACL", "SETUSER", "central", ...controlPlaneAclRules({ prefix, managesUsers: true }), ">secret");
 
 async function askCredentials({ api, workspaceId }: World, token: string, body: object = {}) {
   const response = await fetch(`${api.url}${CREDENTIALS_PATH}`, {

@@ -77,7 +77,7 @@ test.each([
 );
 
 /** Work repeated by several loops that can be paused between iterations. */
-class Holdable {
+class LockableResource {
   #held: Promise<void> | undefined;
   #underWay = 0;
 
@@ -113,7 +113,7 @@ test("caller told that credits could not be counted has spent none", async () =>
   });
   let isStopped = false;
   let unavailable = 0;
-  const calls = new Holdable();
+  const calls = new LockableResource();
   const askOnce = async (i: number): Promise<void> => {
     const response = i < 2 ? { status: await gate.status(key) } : await api.call("keys.verifyKey", { key });
     const isSpent = response.status === 200 && (!("body" in response) || response.body.data.code === "VALID");

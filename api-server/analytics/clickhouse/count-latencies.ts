@@ -1,12 +1,9 @@
-import type { LatencyQuestion, LatencyRow } from "../latencies.ts";
+import type { LatencyQuery, LatencyRow } from "../latencies.ts";
 import type { ClickHouseClient } from "./client.ts";
-import { refusalOf } from "./refusals.ts";
+import { toRejection } from "./refusals.ts";
 
 /** @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
-export async function countLatencies(
-  client: ClickHouseClient,
-  question: LatencyQuestion,
-): Promise<readonly LatencyRow[]> {
+export async function countLatencies(client: ClickHouseClient, question: LatencyQuery): Promise<readonly LatencyRow[]> {
   const { workspaceId, within, keySpaceId, keyId, externalId, fromMs, toMs, stepMs, timeoutMs } = question;
   const conditions = [
     "e.time >= {fromMs:Int64} and e.time < {toMs:Int64}",
@@ -46,7 +43,7 @@ export async function countLatencies(
     const rows = await response.json<{ step: number; events: number; p: [number, number, number] }>();
     return rows.map(({ step, events, p: [p50, p95, p99] }) => ({ timeMs: step, count: events, p50, p95, p99 }));
   } catch (error) {
-    const { refused } = refusalOf(error);
+    const { refused } = toRejection(error);
     if (refused.reason === "timeout" || refused.reason === "unavailable") throw refused;
     throw error;
   }

@@ -1,8 +1,8 @@
 import { Code } from "../../../core/verification/codes.ts";
-import type { CountOrder, CountQuestion, Slice, Target, UsageCount } from "../counts.ts";
+import type { CountOrder, CountQuery, Slice, Target, UsageCount } from "../counts.ts";
 import { dayParts } from "../day-parts.ts";
 import type { ClickHouseClient } from "./client.ts";
-import { refusalOf } from "./refusals.ts";
+import { toRejection } from "./refusals.ts";
 
 const TIMEOUT_SECONDS = 10;
 
@@ -29,7 +29,7 @@ const COUNTED =
  */
 export async function countVerifications(
   client: ClickHouseClient,
-  question: CountQuestion,
+  question: CountQuery,
 ): Promise<readonly UsageCount[]> {
   try {
     const response = await client.query({
@@ -47,7 +47,7 @@ export async function countVerifications(
     const { by, slice } = question;
     return (await response.json<CountRow>()).map((row) => toCount(row, by, slice));
   } catch (error) {
-    const { refused } = refusalOf(error);
+    const { refused } = toRejection(error);
     if (refused.reason === "timeout" || refused.reason === "unavailable") throw refused;
     throw error;
   }
@@ -76,7 +76,7 @@ function toCount(row: CountRow, by: readonly Target[], slice: Slice | undefined)
   };
 }
 
-function countText(question: CountQuestion): string {
+function countText(question: CountQuery): string {
   const { slice, by, order } = question;
   const sliceOf = slice === undefined ? "0" : `toUnixTimestamp(${START_OF[slice]})`;
   const groups = [...(slice === undefined ? [] : ["slice"]), ...by.map((target) => `\`${target}\``)];
@@ -102,7 +102,7 @@ function orderSql({ by, descending }: CountOrder, slice: Slice | undefined): str
 }
 
 /** The rows that are counted: whole days from the table of days, and the hours before and after them from that of hours. */
-function sourceSql(question: CountQuestion): string {
+function sourceSql(question: CountQuery): string {
   const { by, keyIds, identityId, tags, slice } = question;
   const where = whereSql(question);
   if (by.length === 0 && keyIds === undefined && identityId === undefined && tags.length === 0) {
@@ -125,7 +125,7 @@ function sourceSql(question: CountQuestion): string {
   return parts.join(" union all ");
 }
 
-const whereSql = ({ keySpaceId, keyIds, identityId, tags }: CountQuestion): string =>
+const whereSql = ({ keySpaceId, keyIds, identityId, tags }: CountQuery): string =>
   [
     ...(keySpaceId === undefined ? [] : ["and e.key_space_id = {keySpaceId:String}"]),
     ...(keyIds === undefined ? [] : ["and e.key_id in {keyIds:Array(String)}"]),
@@ -137,7 +137,7 @@ const whereSql = ({ keySpaceId, keyIds, identityId, tags }: CountQuestion): stri
 const betweenSql = ({ fromMs, toMs }: { fromMs: number; toMs: number }, type: "toDateTime" | "toDate"): string =>
   `e.time >= ${type}(${fromMs / 1000}, 'UTC') and e.time < ${type}(${toMs / 1000}, 'UTC')`;
 
-const parametersOf = ({ workspaceId, keySpaceId, keyIds, identityId, tags, rowsMax }: CountQuestion) => ({
+const parametersOf = ({ workspaceId, keySpaceId, keyIds, identityId, tags, rowsMax }: CountQuery) => ({
   workspaceId,
   rowsMax,
   tags,

@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import type { TakenEvents, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
 import { lockIngestion } from "../../store/analytics-locks.ts";
 import { raiseLastUsed } from "../../store/key-usage.ts";
-import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { withoutOutbox } from "../../store/unmarked-transaction.ts";
 import { acceptedTimes } from "../accepted-times.ts";
 import type { Ingested } from "../contract.ts";
 import { retentionOf } from "../retention-of.ts";
@@ -46,7 +46,7 @@ export async function ingestBatch(
   const retention = await retentionOf(db, workspaceId);
   const ofVerifications: RowsOf = { batchId, keptDays: keptDays(retention, "verifications") };
   const ofRatelimits: RowsOf = { batchId, keptDays: keptDays(retention, "ratelimits") };
-  const stored = await inUnmarkedTransaction(db, async (tx) => {
+  const stored = await withoutOutbox(db, async (tx) => {
     await lockIngestion(tx, { workspaceId, lockMsMax: LOCK_MS_MAX, idleMsMax });
     const fresh = await watch.insert(verifications.length + ratelimits.length, async () => {
       const unknown =

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { lockClickhouseMigration } from "../../store/analytics-locks.ts";
-import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { withoutOutbox } from "../../store/unmarked-transaction.ts";
 import { answered, type ClickHouseClient } from "./client.ts";
 import { createStatements, type Layout, quoted } from "./schema.ts";
 
@@ -26,7 +26,7 @@ const RECORDS = "postern_migrations";
  */
 export async function migrateClickhouse(client: ClickHouseClient, db: Pool, layout: Layout): Promise<void> {
   if ((await missing(client)).length === 0) return;
-  await inUnmarkedTransaction(db, async (tx) => {
+  await withoutOutbox(db, async (tx) => {
     await lockClickhouseMigration(tx);
     const run = (query: string) => answered(client.command({ query, clickhouse_settings: DDL }));
     const cluster = layout.cluster === undefined ? "" : ` on cluster ${quoted(layout.cluster)}`;

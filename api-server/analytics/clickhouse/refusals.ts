@@ -49,7 +49,7 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
 ]);
 
 /** Returns why ClickHouse did not answer, in words that concern the query alone. `isFault` tells an operator's business from the caller's. */
-export function refusalOf(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
+export function toRejection(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
   if (isUnavailable(error)) {
     const refused = new QueryRejected("unavailable", "The store of usage events cannot be reached.", { cause: error });
     return { refused, isFault: true };

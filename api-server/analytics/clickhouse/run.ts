@@ -11,7 +11,7 @@ import {
 } from "../contract.ts";
 import { rowEncoder } from "../row-json.ts";
 import type { ClickHouseClient } from "./client.ts";
-import { refusalOf } from "./refusals.ts";
+import { toRejection } from "./refusals.ts";
 import { clickhouseEncoder, textOf } from "./value-json.ts";
 import type { ClickhouseWatch } from "./watch.ts";
 
@@ -54,7 +54,7 @@ export class ClickhouseReader {
         run.signal?.throwIfAborted();
         if (error instanceof QueryRejected) throw error;
         if (error instanceof ResponseTimeout && (await this.#responds())) throw tooSlow(error);
-        const { refused, isFault } = refusalOf(error);
+        const { refused, isFault } = toRejection(error);
         if (isFault) {
           this.#options.watch.failed("query", error);
           this.#options.log.warn({ err: error }, "a query of analytics could not be run");

@@ -12,14 +12,14 @@ import {
   type StoreProblem,
   type StoreQuery,
 } from "../contract.ts";
-import type { CountQuestion, UsageCount } from "../counts.ts";
-import type { LatencyQuestion, LatencyRow } from "../latencies.ts";
+import type { CountQuery, UsageCount } from "../counts.ts";
+import type { LatencyQuery, LatencyRow } from "../latencies.ts";
 import { type ClickHouseClient, openClient, openReadingClient } from "./client.ts";
 import { countLatencies } from "./count-latencies.ts";
 import { countVerifications } from "./count-verifications.ts";
 import { ingestBatch } from "./ingest.ts";
 import { migrateClickhouse } from "./migrate.ts";
-import { refusalOf } from "./refusals.ts";
+import { toRejection } from "./refusals.ts";
 import { ClickhouseReader } from "./run.ts";
 import type { Layout } from "./schema.ts";
 import { errorType } from "./store-problem.ts";
@@ -96,11 +96,11 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return await this.#reader.query(query, run);
   }
 
-  countVerifications(question: CountQuestion): Promise<readonly UsageCount[]> {
+  countVerifications(question: CountQuery): Promise<readonly UsageCount[]> {
     return this.#counted(() => countVerifications(this.#readingClient, question));
   }
 
-  countLatencies(question: LatencyQuestion): Promise<readonly LatencyRow[]> {
+  countLatencies(question: LatencyQuery): Promise<readonly LatencyRow[]> {
     return this.#counted(() => countLatencies(this.#readingClient, question));
   }
 
@@ -136,7 +136,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     try {
       await Promise.race([this.#migrated(), tooLate]);
     } catch (error) {
-      throw refusalOf(error).refused;
+      throw toRejection(error).refused;
     } finally {
       clearTimeout(timer);
     }

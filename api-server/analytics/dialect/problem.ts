@@ -30,12 +30,12 @@ export class QueryProblem extends Error {
 
 /** Returns what the caller is told: the place and the detail, such as "Line 2, column 7: …". `text` is the caller's query. */
 export function explainProblem(problem: QueryProblem, text: string): string {
-  const { line, column } = placeOf(text, problem.span.start);
+  const { line, column } = positionOf(text, problem.span.start);
   return `Line ${line}, column ${column}: ${problem.detail}`;
 }
 
 /** Returns line and column, both counted from 1. A column is a code point, so an emoji counts once. */
-export function placeOf(text: string, offset: number): { line: number; column: number } {
+export function positionOf(text: string, offset: number): { line: number; column: number } {
   const lines = text.slice(0, offset).split("\n");
   return { line: lines.length, column: Array.from(lines.at(-1) ?? "").length + 1 };
 }

@@ -3,10 +3,10 @@ import { utcDate } from "../../../core/utc-date.ts";
 import { inBoundedRead } from "../../store/bounded-read.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
 import { QueryRejected } from "../contract.ts";
-import type { LatencyQuestion, LatencyRow } from "../latencies.ts";
+import type { LatencyQuery, LatencyRow } from "../latencies.ts";
 
 /** @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
-export async function countLatencies(db: Pool, question: LatencyQuestion): Promise<readonly LatencyRow[]> {
+export async function countLatencies(db: Pool, question: LatencyQuery): Promise<readonly LatencyRow[]> {
   const { workspaceId, within, keySpaceId, keyId, externalId, fromMs, toMs, stepMs, timeoutMs } = question;
   const text = `select l.step * $8::bigint as "timeMs", l.count, l.p[1] as p50, l.p[2] as p95, l.p[3] as p99
                   from (select e.time / $8::bigint as step, count(*) as count,

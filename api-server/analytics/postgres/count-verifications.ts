@@ -3,7 +3,7 @@ import { Code } from "../../../core/verification/codes.ts";
 import { inBoundedRead } from "../../store/bounded-read.ts";
 import { isDatabaseUnavailable } from "../../store/failures.ts";
 import { QueryRejected } from "../contract.ts";
-import type { CountOrder, CountQuestion, Target, UsageCount } from "../counts.ts";
+import type { CountOrder, CountQuery, Target, UsageCount } from "../counts.ts";
 import { dayParts } from "../day-parts.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -23,7 +23,7 @@ type CountRow = {
  * Counts verifications. Without keys, identities and tags, only the totals of each hour are read, so that it costs the same for any number of keys.
  * @throws QueryRejected.
  */
-export async function countVerifications(db: Pool, question: CountQuestion): Promise<readonly UsageCount[]> {
+export async function countVerifications(db: Pool, question: CountQuery): Promise<readonly UsageCount[]> {
   const statement = countStatement(question);
   try {
     const rows = await inBoundedRead(db, TIMEOUT_MS, (tx) => tx.query<CountRow>(statement));
@@ -61,7 +61,7 @@ const NONE: Readonly<Record<string, string>> = {
 };
 
 /** Exported for tests of its plan. */
-export function countStatement(question: CountQuestion): {
+export function countStatement(question: CountQuery): {
   readonly text: string;
   readonly values: readonly unknown[];
 } {
@@ -99,7 +99,7 @@ function orderSql({ by, descending }: CountOrder, hasSlice: boolean): string {
 }
 
 /** The rows that are counted: whole days from the table of days, and the hours before and after them from that of hours. */
-function sourceSql(question: CountQuestion, values: Values): string {
+function sourceSql(question: CountQuery, values: Values): string {
   const { by, keyIds, identityId, tags } = question;
   const isTotal = by.length === 0 && keyIds === undefined && identityId === undefined && tags.length === 0;
   if (isTotal) {
@@ -123,10 +123,10 @@ function sourceSql(question: CountQuestion, values: Values): string {
   return parts.join(" union all ");
 }
 
-const whereSql = ({ workspaceId, keySpaceId }: CountQuestion, values: Values): string =>
+const whereSql = ({ workspaceId, keySpaceId }: CountQuery, values: Values): string =>
   `v.workspace_id = ${values.add(workspaceId)}${keySpaceId === undefined ? "" : ` and v.key_space_id = ${values.add(keySpaceId)}`}`;
 
-function filterSql({ keyIds, identityId, tags }: CountQuestion, values: Values): string {
+function filterSql({ keyIds, identityId, tags }: CountQuery, values: Values): string {
   return [
     ...(keyIds === undefined ? [] : [` and v.key_id = any(${values.add(keyIds)}::text[])`]),
     ...(identityId === undefined ? [] : [` and v.identity_id = ${values.add(identityId)}`]),

@@ -3,7 +3,7 @@ import type { TakenEvents } from "../../../edge/events/contract.ts";
 import { copyRows } from "../../store/copy-rows.ts";
 import { failureCode, isDatabaseUnavailable, isRetryable, isWaitOver } from "../../store/failures.ts";
 import { raiseLastUsed } from "../../store/key-usage.ts";
-import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { withoutOutbox } from "../../store/unmarked-transaction.ts";
 import { limitWaiting } from "../../store/waiting.ts";
 import { acceptedTimes } from "../accepted-times.ts";
 import { cleanLine } from "../clean-events.ts";
@@ -62,7 +62,7 @@ async function copyPlain(
   const used = [...plain.lastUses]
     .filter(([keyId, lastUsedAt]) => lastUsedAt > (noted.get(`${workspaceId} ${keyId}`) ?? 0))
     .map(([keyId, lastUsedAt]) => ({ workspaceId, keyId, lastUsedAt }));
-  await inUnmarkedTransaction(db, async (tx) => {
+  await withoutOutbox(db, async (tx) => {
     await limitWaiting(tx, BOUNDS);
     if (plain.verifications !== "") await copyRows(tx, { text: COPY_VERIFICATIONS, rows: plain.verifications });
     if (plain.ratelimits !== "") await copyRows(tx, { text: COPY_RATELIMITS, rows: plain.ratelimits });
@@ -142,7 +142,7 @@ const CHECK_VIOLATION = "23514";
 async function inPlainTransaction<T>(db: Pool, nowMs: number, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await inUnmarkedTransaction(db, async (tx) => {
+      return await withoutOutbox(db, async (tx) => {
         await limitWaiting(tx, BOUNDS);
         return work(tx);
       });

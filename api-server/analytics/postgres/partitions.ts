@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import { takeLock, unlock, waitForLock } from "../../store/advisory-locks.ts";
 import type { Queryable } from "../../store/queryable.ts";
-import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { withoutOutbox } from "../../store/unmarked-transaction.ts";
 import { limitWaiting } from "../../store/waiting.ts";
 import type { Partition } from "./partition-plan.ts";
 import { STORED_TABLES } from "./tables.ts";
@@ -39,7 +39,7 @@ export async function listPartitions(db: Queryable): Promise<FoundPartition[]> {
 
 /** Does nothing when another process has made it. Names and dates are ours, not a caller's: they cannot be parameters. */
 export async function createPartition(db: Pool, { table, name, from, to }: Partition): Promise<void> {
-  await inUnmarkedTransaction(db, async (tx) => {
+  await withoutOutbox(db, async (tx) => {
     await limitWaiting(tx, BOUNDS);
     await takeLock(tx, "partitions");
     if ((await listPartitions(tx)).some((found) => found.name === name)) return;

@@ -44,7 +44,7 @@ const TOO_MUCH_FOR_ONE_VALUE = /invalid memory alloc request size|cannot enlarge
  * Returns why Postgres did not answer a query, in words that concern the query alone. `isFault` tells an operator's business, or a mistake of ours, from
  * the caller's: it belongs into the log, with the cause.
  */
-export function refusalOf(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
+export function toRejection(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
   const code = failureCode(error) ?? "";
   const known = REFUSALS.get(code);
   if (known !== undefined) return { refused: refused(known, error), isFault: false };

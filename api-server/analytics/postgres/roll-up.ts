@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import { utcDate } from "../../../core/utc-date.ts";
 import { tryLockInTransaction } from "../../store/advisory-locks.ts";
-import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { withoutOutbox } from "../../store/unmarked-transaction.ts";
 import { limitWaiting } from "../../store/waiting.ts";
 import { type AnalyticsRetention, daysKept, keptFromMs } from "../retention.ts";
 import { type AnalyticsOf, BUCKETS } from "../tables.ts";
@@ -45,7 +45,7 @@ export async function rollUpBatch(
 ): Promise<RolledUp> {
   let workspaceIds: string[] = [];
   try {
-    return await inUnmarkedTransaction(db, async (tx) => {
+    return await withoutOutbox(db, async (tx) => {
       await limitWaiting(tx, BOUNDS);
       // Compiling a statement that runs for a second costs more than it saves.
       await tx.query("select set_config('jit', 'off', true), set_config('work_mem', $1, true)", [WORK_MEMORY]);

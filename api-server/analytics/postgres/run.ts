@@ -15,7 +15,7 @@ import {
 } from "../contract.ts";
 import { type RowEncoder, rowEncoder } from "../row-json.ts";
 import { readingSettings, SETTING_NAMES } from "./reading-settings.ts";
-import { refusalOf } from "./refusals.ts";
+import { toRejection } from "./refusals.ts";
 import { postgresEncoder } from "./value-json.ts";
 
 /*
@@ -88,7 +88,7 @@ export function openPostgresReader({
         } catch (error) {
           run.signal?.throwIfAborted();
           if (error instanceof QueryRejected) throw error;
-          const { refused, isFault } = refusalOf(error);
+          const { refused, isFault } = toRejection(error);
           if (isFault) log.warn({ err: error }, "a query of analytics could not be run");
           throw refused;
         }

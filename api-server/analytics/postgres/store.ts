@@ -5,8 +5,8 @@ import { doubledMs } from "../../../core/backoff.ts";
 import type { TakenEvents } from "../../../edge/events/contract.ts";
 import { isDatabaseUnavailable, isUnavailableForAll } from "../../store/failures.ts";
 import { type AnalyticsStore, type Ingested, QueryRejected } from "../contract.ts";
-import type { CountQuestion, UsageCount } from "../counts.ts";
-import type { LatencyQuestion, LatencyRow } from "../latencies.ts";
+import type { CountQuery, UsageCount } from "../counts.ts";
+import type { LatencyQuery, LatencyRow } from "../latencies.ts";
 import { longestRetention } from "../retention-of.ts";
 import { countLatencies } from "./count-latencies.ts";
 import { countVerifications } from "./count-verifications.ts";
@@ -82,11 +82,11 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
     return false;
   }
 
-  countVerifications(question: CountQuestion): Promise<readonly UsageCount[]> {
+  countVerifications(question: CountQuery): Promise<readonly UsageCount[]> {
     return countVerifications(this.#options.db, question);
   }
 
-  countLatencies(question: LatencyQuestion): Promise<readonly LatencyRow[]> {
+  countLatencies(question: LatencyQuery): Promise<readonly LatencyRow[]> {
     return countLatencies(this.#options.db, question);
   }
 

@@ -17,7 +17,7 @@ const NAME = "keyspaceof";
  * analytics store has no APIs. An API that does not exist, or that the caller may not read, becomes the empty string, which matches no row.
  * @throws QueryProblem
  */
-export async function placeKeySpaces(query: Query, db: Queryable, { workspaceId, within }: Readable): Promise<void> {
+export async function joinKeySpaces(query: Query, db: Queryable, { workspaceId, within }: Readable): Promise<void> {
   const found = callsIn(query);
   if (found.length === 0) return;
   // Postgres rejects a string with NUL, which no id contains.

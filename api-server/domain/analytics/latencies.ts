@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
 import { QueryRejected } from "../../analytics/contract.ts";
-import type { LatencyQuestion, LatencyRow } from "../../analytics/latencies.ts";
+import type { LatencyQuery, LatencyRow } from "../../analytics/latencies.ts";
 import type { Deps } from "../../deps.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 import { chargeQuery, chargeRunTime } from "./quota.ts";
@@ -19,7 +19,7 @@ export const LATENCY_ERRORS = [
 /** Each step is one row. */
 const LATENCY_STEPS_MAX = 1_000;
 
-export interface AskedLatencies extends Omit<LatencyQuestion, "timeoutMs" | "within"> {
+export interface RequestedLatencies extends Omit<LatencyQuery, "timeoutMs" | "within"> {
   /** Returns the key spaces that the caller may read; `undefined` for all. */
   readonly within: () => Promise<readonly string[] | undefined>;
 }
@@ -29,7 +29,7 @@ export interface AskedLatencies extends Omit<LatencyQuestion, "timeoutMs" | "wit
  * much.
  * @throws PublicError 400 if there are too many steps, or one of `LATENCY_ERRORS`.
  */
-export async function readLatencies(deps: Deps, asked: AskedLatencies): Promise<readonly LatencyRow[]> {
+export async function readLatencies(deps: Deps, asked: RequestedLatencies): Promise<readonly LatencyRow[]> {
   const { workspaceId, toMs, stepMs } = asked;
   const { retention, limits } = await settingsForReading(deps, workspaceId);
   const fromMs = Math.max(asked.fromMs, visibleFrom(retention, "verifications", deps.nowMs()).raw);

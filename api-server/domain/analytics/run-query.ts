@@ -17,7 +17,7 @@ import type { ResolvedQuery } from "../../analytics/dialect/resolve/resolved.ts"
 import { type EmitOptions, emitForPostgres } from "../../analytics/postgres/emit/emit.ts";
 import type { AnalyticsOf } from "../../analytics/tables.ts";
 import type { Deps } from "../../deps.ts";
-import { placeKeySpaces } from "./key-spaces.ts";
+import { joinKeySpaces } from "./key-spaces.ts";
 import { chargeQuery, chargeRunTime } from "./quota.ts";
 import { refusedByRule, refusedByStore } from "./refusals.ts";
 import { visibleFrom } from "./settings.ts";
@@ -84,7 +84,7 @@ async function translate(
 ): Promise<StoreQuery> {
   try {
     const checked = readQuery(text, reading);
-    await placeKeySpaces(checked.query, deps.db, { workspaceId: reading.workspaceId, within });
+    await joinKeySpaces(checked.query, deps.db, { workspaceId: reading.workspaceId, within });
     return EMIT[deps.analytics.kind](resolveQuery(checked), reading);
   } catch (error) {
     if (error instanceof QueryProblem) throw refusedByRule(error, text);

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Slice } from "../../analytics/counts.ts";
-import { countSlices, sliceStart, slicesBetween, wholeHours } from "./slices.ts";
+import { countSlices, fullHours, sliceStart, slicesBetween } from "./slices.ts";
 
 const at = (text: string): number => Date.parse(text);
 const text = (ms: number): string => new Date(ms).toISOString();
@@ -51,6 +51,6 @@ test("number of yearly slices is computed without enumerating hours", () => {
 });
 
 test("usage window includes the complete hours of start and end", () => {
-  const { fromMs, toMs } = wholeHours(at("2026-03-04T09:05:00Z"), at("2026-03-04T11:05:00Z"));
+  const { fromMs, toMs } = fullHours(at("2026-03-04T09:05:00Z"), at("2026-03-04T11:05:00Z"));
   expect([text(fromMs), text(toMs)]).toEqual(["2026-03-04T09:00:00.000Z", "2026-03-04T12:00:00.000Z"]);
 });

@@ -48,7 +48,7 @@ export interface Window {
 }
 
 /** Returns the hours from that of `startMs` to that of `endMs`, both inclusive. */
-export const wholeHours = (startMs: number, endMs: number): Window => ({
+export const fullHours = (startMs: number, endMs: number): Window => ({
   fromMs: sliceStart("hour", startMs),
   toMs: sliceStart("hour", endMs) + HOUR_MS,
 });

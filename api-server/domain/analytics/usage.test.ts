@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Code } from "../../../core/verification/codes.ts";
-import type { CountQuestion, UsageCount } from "../../analytics/counts.ts";
-import { COUNTED_MAX, countUsage, FILLED_MAX, fillSlices, inOrder, type UsageQuestion } from "./usage.ts";
+import type { CountQuery, UsageCount } from "../../analytics/counts.ts";
+import { COUNTED_MAX, countUsage, FILLED_MAX, fillSlices, inOrder, type UsageQuery } from "./usage.ts";
 
 const HOUR_MS = 3_600_000;
 const NOW_MS = Date.parse("2026-03-04T12:34:56.789Z");
@@ -19,7 +19,7 @@ const aRow = ({ total = 0, valid = 0, ...row }: Partial<UsageCount> & { valid?: 
   ...row,
 });
 
-const aQuestion = (question: Partial<UsageQuestion> = {}): UsageQuestion => ({
+const aQuery = (question: Partial<UsageQuery> = {}): UsageQuery => ({
   workspaceId: "ws_1",
   keySpaceId: "ks_1",
   keyIds: undefined,
@@ -35,8 +35,8 @@ const aQuestion = (question: Partial<UsageQuestion> = {}): UsageQuestion => ({
 });
 
 /** Asks, and returns what was answered beside what the store was asked. */
-async function ask(question: UsageQuestion, rows: readonly UsageCount[] = []) {
-  const asked: CountQuestion[] = [];
+async function ask(question: UsageQuery, rows: readonly UsageCount[] = []) {
+  const asked: CountQuery[] = [];
   const usage = await countUsage(
     async (one) => {
       asked.push(one);
@@ -72,7 +72,7 @@ describe("the usage query", () => {
       to: "2026-03-05T13:00",
     },
   ])("usage query to the analytics database: $name", async ({ start, end, from, to }) => {
-    const { asked } = await ask(aQuestion({ startMs: at(start), endMs: at(end) }));
+    const { asked } = await ask(aQuery({ startMs: at(start), endMs: at(end) }));
     expect(asked).toMatchObject([{ fromMs: at(from), toMs: at(to), workspaceId: "ws_1", keySpaceId: "ks_1" }]);
   });
 
@@ -80,7 +80,7 @@ describe("the usage query", () => {
     { start: "2020-01-01T00:00", end: "2020-02-01T00:00" },
     { start: "2030-01-01T00:00", end: "2030-02-01T00:00" },
   ])("usage query is skipped for $start to $end, outside any event", async ({ start, end }) => {
-    const { asked, usage } = await ask(aQuestion({ startMs: at(start), endMs: at(end), by: ["key"] }));
+    const { asked, usage } = await ask(aQuery({ startMs: at(start), endMs: at(end), by: ["key"] }));
     expect([asked, usage]).toEqual([[], { kind: "counted", rows: [] }]);
   });
 
@@ -90,27 +90,27 @@ describe("the usage query", () => {
     { question: { by: ["key"], slice: "day" }, order: { by: "time", descending: false } },
     { question: { by: ["key"], order: { by: "VALID", descending: false } }, order: { by: "VALID", descending: false } },
   ] as const)("usage query $question is ordered by $order", async ({ question, order }) => {
-    const { asked } = await ask(aQuestion(question));
+    const { asked } = await ask(aQuery(question));
     expect(asked[0]?.order).toEqual(order);
   });
 
   test("usage query requests no more rows than the limit", async () => {
-    expect((await ask(aQuestion({ by: ["key"], limit: 10 }))).asked[0]?.rowsMax).toBe(10);
-    expect((await ask(aQuestion({ by: ["key"], limit: COUNTED_MAX + 5 }))).asked[0]?.rowsMax).toBe(COUNTED_MAX + 1);
+    expect((await ask(aQuery({ by: ["key"], limit: 10 }))).asked[0]?.rowsMax).toBe(10);
+    expect((await ask(aQuery({ by: ["key"], limit: COUNTED_MAX + 5 }))).asked[0]?.rowsMax).toBe(COUNTED_MAX + 1);
   });
 });
 
 describe("the usage response", () => {
   test("usage response is one row, with zeros if nothing was counted", async () => {
-    const { usage } = await ask(aQuestion());
+    const { usage } = await ask(aQuery());
     expect(usage).toEqual({ kind: "counted", rows: [aRow({})] });
     const counted = aRow({ total: 3, valid: 2 });
-    expect((await ask(aQuestion(), [counted])).usage).toEqual({ kind: "counted", rows: [counted] });
+    expect((await ask(aQuery(), [counted])).usage).toEqual({ kind: "counted", rows: [counted] });
   });
 
   test("usage response has each hour from start to end with or without data", async () => {
     const end = at("2026-03-04T15:05");
-    const { usage } = await ask(aQuestion({ slice: "hour", endMs: end }), [
+    const { usage } = await ask(aQuery({ slice: "hour", endMs: end }), [
       aRow({ timeMs: at("2026-03-04T10:00"), total: 4 }),
     ]);
     const rows = usage.kind === "counted" ? usage.rows : [];
@@ -122,23 +122,23 @@ describe("the usage response", () => {
   test("usage response is filled, then ordered, then limited", async () => {
     const most = aRow({ timeMs: at("2026-03-03T10:00"), total: 4, valid: 4 });
     const order = { by: "VALID", descending: true } as const;
-    const { usage } = await ask(aQuestion({ slice: "hour", order, limit: 2 }), [most]);
+    const { usage } = await ask(aQuery({ slice: "hour", order, limit: 2 }), [most]);
     expect(usage).toEqual({ kind: "counted", rows: [most, aRow({ timeMs: at("2026-03-03T09:00") })] });
   });
 
   test("usage response is rejected above the maximum number of slices", async () => {
     const startMs = at("2026-03-03T09:05");
-    const { usage } = await ask(aQuestion({ slice: "hour", startMs, endMs: startMs + (FILLED_MAX - 1) * HOUR_MS }));
+    const { usage } = await ask(aQuery({ slice: "hour", startMs, endMs: startMs + (FILLED_MAX - 1) * HOUR_MS }));
     expect(usage.kind === "counted" && usage.rows.length).toBe(FILLED_MAX);
-    const more = await ask(aQuestion({ slice: "hour", startMs, endMs: startMs + FILLED_MAX * HOUR_MS, limit: 1 }));
+    const more = await ask(aQuery({ slice: "hour", startMs, endMs: startMs + FILLED_MAX * HOUR_MS, limit: 1 }));
     expect(more).toEqual({ asked: [], usage: { kind: "tooMany", rowsMax: FILLED_MAX } });
-    expect((await ask(aQuestion({ slice: "hour", startMs: 0, endMs: 8.64e15 }))).usage.kind).toBe("tooMany");
+    expect((await ask(aQuery({ slice: "hour", startMs: 0, endMs: 8.64e15 }))).usage.kind).toBe("tooMany");
   });
 
   test("usage response is rejected above the maximum number of targets", async () => {
     const rows = Array.from({ length: COUNTED_MAX + 1 }, (_, index) => aRow({ keyId: `key_${index}` }));
-    expect((await ask(aQuestion({ by: ["key"] }), rows)).usage).toEqual({ kind: "tooMany", rowsMax: COUNTED_MAX });
-    expect((await ask(aQuestion({ by: ["key"] }), rows.slice(1))).usage.kind).toBe("counted");
+    expect((await ask(aQuery({ by: ["key"] }), rows)).usage).toEqual({ kind: "tooMany", rowsMax: COUNTED_MAX });
+    expect((await ask(aQuery({ by: ["key"] }), rows.slice(1))).usage.kind).toBe("counted");
   });
 });
 

@@ -1,6 +1,6 @@
 import { Code } from "../../../core/verification/codes.ts";
-import type { CountOrder, CountQuestion, UsageCount } from "../../analytics/counts.ts";
-import { countSlices, HOUR_MS, sliceStart, slicesBetween, wholeHours } from "./slices.ts";
+import type { CountOrder, CountQuery, UsageCount } from "../../analytics/counts.ts";
+import { countSlices, fullHours, HOUR_MS, sliceStart, slicesBetween } from "./slices.ts";
 
 /* Counts verifications for callers without SQL: per time slice, per target, or both. */
 
@@ -12,7 +12,7 @@ export const COUNTED_MAX = 100_000;
 /** Maximum future offset of an event; later events are not stored. */
 const AHEAD_MS_MAX = 25 * HOUR_MS;
 
-export interface UsageQuestion extends Omit<CountQuestion, "fromMs" | "toMs" | "order" | "rowsMax"> {
+export interface UsageQuery extends Omit<CountQuery, "fromMs" | "toMs" | "order" | "rowsMax"> {
   /** Unix ms. Each is expanded to its full hour. */
   readonly startMs: number;
   readonly endMs: number;
@@ -28,7 +28,7 @@ interface Clock {
   readonly visibleFromMs: number;
 }
 
-export type CountVerifications = (question: CountQuestion) => Promise<readonly UsageCount[]>;
+export type CountVerifications = (question: CountQuery) => Promise<readonly UsageCount[]>;
 
 /** `tooMany`: the response would have more rows than `FILLED_MAX` or `COUNTED_MAX`. */
 export type Usage =
@@ -39,7 +39,7 @@ export type Usage =
  * Counts verifications. Slices without a target are complete, with zeros for empty ones; slices of a target, and targets, are present only
  * if they had events. With neither there is exactly one row.
  */
-export async function countUsage(count: CountVerifications, question: UsageQuestion, clock: Clock): Promise<Usage> {
+export async function countUsage(count: CountVerifications, question: UsageQuery, clock: Clock): Promise<Usage> {
   const { slice, by, limit = COUNTED_MAX } = question;
   if (slice === undefined || by.length > 0) {
     const order: CountOrder = question.order ?? {
@@ -64,21 +64,11 @@ const BY_TIME: CountOrder = { by: "time", descending: false };
 /** Queries the analytics store for the part of the window that can contain events. Returns all counted rows, without a limit. */
 export async function countWithin(
   count: CountVerifications,
-  {
-    startMs,
-    endMs,
-    workspaceId,
-    keySpaceId,
-    keyIds,
-    identityId,
-    tags,
-    slice,
-    by,
-  }: Omit<UsageQuestion, "order" | "limit">,
+  { startMs, endMs, workspaceId, keySpaceId, keyIds, identityId, tags, slice, by }: Omit<UsageQuery, "order" | "limit">,
   { nowMs, visibleFromMs }: Clock,
-  { order, rowsMax }: Pick<CountQuestion, "order" | "rowsMax">,
+  { order, rowsMax }: Pick<CountQuery, "order" | "rowsMax">,
 ): Promise<readonly UsageCount[]> {
-  const window = wholeHours(startMs, endMs);
+  const window = fullHours(startMs, endMs);
   const fromMs = Math.max(window.fromMs, sliceStart("hour", visibleFromMs));
   const toMs = Math.min(window.toMs, sliceStart("hour", nowMs + AHEAD_MS_MAX));
   if (fromMs >= toMs) return [];

@@ -5,7 +5,7 @@ import type { Deps } from "../../deps.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 import { refusedByStore } from "./refusals.ts";
 import { type AnalyticsSettings, analyticsSettingsOf, visibleFrom } from "./settings.ts";
-import { countUsage, countWithin, FILLED_MAX, type UsageQuestion } from "./usage.ts";
+import { countUsage, countWithin, FILLED_MAX, type UsageQuery } from "./usage.ts";
 
 /** Errors of `countVerifications` and `countDays`. */
 export const COUNT_ERRORS = [
@@ -30,7 +30,7 @@ export async function settingsForReading(deps: Pick<Deps, "db">, workspaceId: st
  * Counts verifications like `countUsage`.
  * @throws PublicError 400 if the response would have too many rows, or one of `COUNT_ERRORS`.
  */
-export async function countVerifications(deps: Deps, question: UsageQuestion): Promise<readonly UsageCount[]> {
+export async function countVerifications(deps: Deps, question: UsageQuery): Promise<readonly UsageCount[]> {
   const usage = await asked(deps, question.workspaceId, (count, clock) => countUsage(count, question, clock));
   if (usage.kind === "counted") return usage.rows;
   throw invalidField(
@@ -45,7 +45,7 @@ export async function countVerifications(deps: Deps, question: UsageQuestion): P
  */
 export async function countDays(
   deps: Deps,
-  of: Pick<UsageQuestion, "workspaceId" | "startMs" | "endMs"> & { readonly keyIds: readonly string[] },
+  of: Pick<UsageQuery, "workspaceId" | "startMs" | "endMs"> & { readonly keyIds: readonly string[] },
 ): Promise<readonly UsageCount[]> {
   const question = { ...of, keySpaceId: undefined, identityId: undefined, tags: [], slice: "day", by: [] } as const;
   return asked(deps, of.workspaceId, (count, clock) =>

@@ -55,6 +55,6 @@ function creditsAfter(
 ): CreditsState {
   const next = applyCreditsUpdate(current, { operation, value });
   if (!("error" in next)) return next;
-  const isValueAtFault = value === undefined || value === null || current.remaining !== null;
-  throw invalidField(isValueAtFault ? "body.value" : operationField, next.error);
+  const isValueInvalid = value === undefined || value === null || current.remaining !== null;
+  throw invalidField(isValueInvalid ? "body.value" : operationField, next.error);
 }

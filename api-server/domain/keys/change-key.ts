@@ -98,7 +98,7 @@ const KEY_UPDATED = MANAGED.key.events.changed;
 async function fieldsOf(tx: PoolClient, ref: KeyRef, key: KeyRow) {
   const [deps] = await listKeyParts(tx, { workspaceId: ref.workspaceId, keyIds: [ref.keyId] });
   const { name, enabled, expires_at: expires, external_id: externalId, meta, owner_id: ownerId, manager } = key;
-  const ratelimits = (deps?.ratelimits ?? []).map(toWanted);
+  const ratelimits = (deps?.ratelimits ?? []).map(toRequested);
   return {
     ...{ name, enabled, expires, externalId, ownerId, meta, manager, ratelimits },
     roles: [...(deps?.roles ?? [])].sort(),
@@ -144,10 +144,10 @@ function ownerAfter(key: KeyRow, { externalId, storesOwner }: KeyChanges): strin
 
 async function listHeld(tx: PoolClient, key: KeyRef): Promise<RequestedRatelimit[]> {
   const [deps] = await listKeyParts(tx, { workspaceId: key.workspaceId, keyIds: [key.keyId] });
-  return (deps?.ratelimits ?? []).map(toWanted);
+  return (deps?.ratelimits ?? []).map(toRequested);
 }
 
-const toWanted = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow): RequestedRatelimit => ({
+const toRequested = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow): RequestedRatelimit => ({
   name,
   limit: max_count,
   duration: duration_ms,

@@ -3,7 +3,7 @@ import type { Call } from "../../procedure.ts";
 import type { ApiRow } from "../../store/apis.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { insertQueuedKeys } from "../../store/queued-keys.ts";
-import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { withoutOutbox } from "../../store/unmarked-transaction.ts";
 import { type ForeignKey, prepareImport } from "./import-full-keys.ts";
 import { keysEnqueued } from "./key-events.ts";
 import { writeAsked, writeDefinition } from "./queued-key-record.ts";
@@ -41,7 +41,7 @@ export async function queueKeys(
       sealed: key.sealed,
     })),
   };
-  await inUnmarkedTransaction(deps.db, async (tx) => {
+  await withoutOutbox(deps.db, async (tx) => {
     if (!(await insertQueuedKeys(tx, requested, { waitingMax: QUEUED_KEYS_MAX }))) throw queueFull(keys.length);
     await insertAudit(tx, call, [keysEnqueued(keys.length, { apiId: api.id, migrationId })]);
   });

@@ -3,7 +3,7 @@ import type { SealedString } from "../../key-vault.ts";
 import { findApi } from "../../store/apis.ts";
 import { type AuditedCall, insertAuditEvents, SYSTEM_ACTOR } from "../../store/audit.ts";
 import { deleteLockedKeys, deleteQueuedKey, type QueuedKeyRow } from "../../store/queued-keys.ts";
-import { inUnmarkedTransaction } from "../../store/unmarked-transaction.ts";
+import { withoutOutbox } from "../../store/unmarked-transaction.ts";
 import { apiNotFound } from "../refusals/not-found.ts";
 import { importFullKeys } from "./import-full-keys.ts";
 import { queuedKeyGivenUp } from "./key-events.ts";
@@ -56,7 +56,7 @@ export function giveUpQueuedKey(
   { row, reason }: { readonly row: QueuedKeyRow; readonly reason: string },
 ): Promise<boolean> {
   const { workspace_id: workspaceId, api_id: apiId, migration_id: migrationId } = row;
-  return inUnmarkedTransaction(db, async (tx) => {
+  return withoutOutbox(db, async (tx) => {
     if (!(await deleteQueuedKey(tx, refOf(row)))) return false;
     const context = { workspaceId, actor: SYSTEM_ACTOR, timeMs: nowMs(), randomBytes };
     await insertAuditEvents(tx, context, [queuedKeyGivenUp(row.key_id, reason, { apiId, migrationId })]);

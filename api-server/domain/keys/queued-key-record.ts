@@ -70,7 +70,7 @@ export const writeDefinition = ({
 });
 
 /** The caller of a key and its request, which the audit log records when the key is created. */
-type Asked = Omit<AuditedCall, "deps">;
+type QueuedCall = Omit<AuditedCall, "deps">;
 
 const RequestedRecord = z.object({
   rootKeyId: z.string(),
@@ -81,7 +81,7 @@ const RequestedRecord = z.object({
 });
 
 /** Throws for an unreadable record. */
-export function readAsked(workspaceId: string, record: unknown): Asked {
+export function readAsked(workspaceId: string, record: unknown): QueuedCall {
   const { rootKeyId, rootKeyName = "root key", ...origin } = RequestedRecord.parse(record);
   const actor = { type: "rootkey", id: rootKeyId, name: rootKeyName } as const;
   return { caller: { workspaceId, actor }, management: UNMANAGED, origin };
@@ -91,7 +91,7 @@ export function readAsked(workspaceId: string, record: unknown): Asked {
 export const requestIdOf = (record: unknown): string | undefined => RequestedRecord.safeParse(record).data?.requestId;
 
 /** Only v1 queues keys, and only root keys call it. */
-export function writeAsked({ caller: { actor }, origin }: Asked): Json {
+export function writeAsked({ caller: { actor }, origin }: QueuedCall): Json {
   const { requestId, clientIp, userAgent } = origin;
   return { rootKeyId: actor.id, rootKeyName: actor.name, requestId, clientIp, userAgent };
 }

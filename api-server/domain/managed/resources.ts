@@ -78,7 +78,7 @@ export interface Removable<Row extends ManagedRow> {
 }
 
 /** A kind that keys hold; one object can have a million holders. */
-export interface Holdable<Row extends ManagedRow> {
+export interface LockableResource<Row extends ManagedRow> {
   readonly kind: "role" | "permission";
   readonly find: (db: Queryable, ref: NamedObject) => Promise<Row | undefined>;
 }
@@ -95,10 +95,10 @@ type AuditedOverride = Pick<OverrideOfNamespace, "id" | "identifier" | "namespac
 
 interface Resources {
   readonly api: ManagedResource<ApiRow, NamedObject, Pick<ApiRow, "id" | "name">> & Removable<ApiRow>;
-  readonly role: ManagedResource<RoleRow, NamedObject, AuditedRole> & Removable<RoleRow> & Holdable<RoleRow>;
+  readonly role: ManagedResource<RoleRow, NamedObject, AuditedRole> & Removable<RoleRow> & LockableResource<RoleRow>;
   readonly permission: ManagedResource<PermissionRow, NamedObject, AuditedPermission> &
     Removable<PermissionRow> &
-    Holdable<PermissionRow>;
+    LockableResource<PermissionRow>;
   readonly namespace: ManagedResource<NamespaceRow, NamedObject, Pick<NamespaceRow, "id" | "name">> &
     Removable<NamespaceRow>;
   readonly override: ManagedResource<OverrideOfNamespace, NamedOverride, AuditedOverride> &

@@ -4,7 +4,7 @@ import { countHolders, deleteSomeHoldings } from "../../store/holders.ts";
 import type { Queryable } from "../../store/queryable.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
-import type { Holdable, ManagedResource, ManagedRow, NamedObject, Removable } from "../managed/resources.ts";
+import type { LockableResource, ManagedResource, ManagedRow, NamedObject, Removable } from "../managed/resources.ts";
 import { guardManaged, isRemoval } from "../managed/rules.ts";
 
 /** Links that are deleted in one transaction. */
@@ -18,7 +18,7 @@ const HOLDERS_PER_TRANSACTION = 2000;
  */
 async function takeFromManyHolders<Row extends ManagedRow>(
   call: Call<unknown>,
-  resource: Pick<ManagedResource, "noun" | "notFound"> & Holdable<Row>,
+  resource: Pick<ManagedResource, "noun" | "notFound"> & LockableResource<Row>,
   ref: NamedObject,
 ): Promise<void> {
   const { deps } = call;
@@ -43,7 +43,7 @@ const COUNTED_MAX = 1000;
  */
 export async function deleteHeld<Row extends ManagedRow>(
   call: Call<unknown>,
-  resource: ManagedResource<Row, NamedObject, Row> & Holdable<Row> & Removable<Row>,
+  resource: ManagedResource<Row, NamedObject, Row> & LockableResource<Row> & Removable<Row>,
   ref: NamedObject,
   { unlessHeld = false }: { readonly unlessHeld?: boolean } = {},
 ): Promise<void> {
@@ -59,7 +59,7 @@ export async function deleteHeld<Row extends ManagedRow>(
 
 async function requireNoHolders(
   tx: Queryable,
-  { kind, noun }: Pick<ManagedResource, "noun"> & Pick<Holdable<ManagedRow>, "kind">,
+  { kind, noun }: Pick<ManagedResource, "noun"> & Pick<LockableResource<ManagedRow>, "kind">,
   { workspaceId, id }: { workspaceId: string; id: string },
 ): Promise<void> {
   const keys = await countHolders(tx, { workspaceId, kind, id, max: COUNTED_MAX + 1, live: true });

@@ -1,6 +1,6 @@
 import type { CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
-import { holdNamespace } from "../../store/namespaces.ts";
+import { shareLockNamespace } from "../../store/namespaces.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
@@ -20,7 +20,7 @@ export async function deleteOverride<Required extends RequiredPermission>(
   const { caller, deps } = call;
   const { workspaceId } = caller;
   await inTransaction(deps, async (tx) => {
-    const namespace = await holdNamespace(tx, { workspaceId, namespace: ref.namespace });
+    const namespace = await shareLockNamespace(tx, { workspaceId, namespace: ref.namespace });
     if (namespace === undefined) throw namespaceNotFound(ref.namespace);
     call.require(required, namespace.id);
     const override = await lockManaged(tx, MANAGED.override, { workspaceId, which: ref.identifier, namespace });

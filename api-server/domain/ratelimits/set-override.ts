@@ -4,7 +4,7 @@ import type { Call, CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
 import { insertAudit } from "../../store/audit.ts";
 import { type AuditChange, changeOf } from "../../store/audit-change.ts";
-import { holdNamespace, type NamespaceRow } from "../../store/namespaces.ts";
+import { type NamespaceRow, shareLockNamespace } from "../../store/namespaces.ts";
 import { insertOverride, lockOverride, type OverrideRow, updateOverride } from "../../store/overrides.ts";
 import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
@@ -45,7 +45,7 @@ export async function setOverride<Required extends RequiredPermission>(
   const { caller, deps } = call;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
-    const namespace = await holdNamespace(tx, { workspaceId, namespace: requested.namespace });
+    const namespace = await shareLockNamespace(tx, { workspaceId, namespace: requested.namespace });
     if (namespace === undefined) throw namespaceNotFound(requested.namespace);
     call.require(required, namespace.id);
     const setting: Setting = { call, namespace, wanted: requested };

@@ -4,7 +4,7 @@ import { type Verdict, verify } from "../../../edge/verification/verify.ts";
 import { recordCall, remainingAfter, undecided } from "../../domain/keys/verified.ts";
 import { ServerCounting } from "../../domain/ratelimits/counting.ts";
 import { countQuota } from "../../domain/ratelimits/quota.ts";
-import type { Known } from "../../hash-cache.ts";
+import type { CachedValue } from "../../hash-cache.ts";
 import type { KeyHome } from "../../key-homes.ts";
 import type { DataJson, OpenCall } from "../../procedure.ts";
 import { OpenVerification, workspaceDisabled } from "./open-verification.ts";
@@ -26,7 +26,7 @@ export function verifyBySecret(call: OpenCall<Body>): DataJson | Promise<DataJso
 
 interface Presented {
   readonly hash: string;
-  readonly home: Known<KeyHome>;
+  readonly home: CachedValue<KeyHome>;
   readonly startedMs: number;
 }
 

@@ -93,13 +93,13 @@ describe("400 changes nothing", () => {
   });
 
   test("updateCredits error names the invalid field", async () => {
-    const faultOf = async (keyId: string, body: object) =>
+    const problemOf = async (keyId: string, body: object) =>
       (await t.call("keys.updateCredits", { keyId, ...body })).body.error.errors[0].location;
     const unlimited = await create();
-    expect(await faultOf(unlimited.keyId, { operation: "increment", value: 1 })).toBe("body.operation");
-    expect(await faultOf(unlimited.keyId, { operation: "increment" })).toBe("body.value");
+    expect(await problemOf(unlimited.keyId, { operation: "increment", value: 1 })).toBe("body.operation");
+    expect(await problemOf(unlimited.keyId, { operation: "increment" })).toBe("body.value");
     const limited = await create({ remaining: 2 });
-    expect(await faultOf(limited.keyId, { operation: "increment", value: MAX })).toBe("body.value");
+    expect(await problemOf(limited.keyId, { operation: "increment", value: MAX })).toBe("body.value");
   });
 });
 

@@ -14,7 +14,7 @@ import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../required-permissions.ts";
-import { holdApi } from "../../store/apis.ts";
+import { shareLockApi } from "../../store/apis.ts";
 import { type AuditEvent, insertAudit } from "../../store/audit.ts";
 import { changeOf } from "../../store/audit-change.ts";
 import {
@@ -86,7 +86,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { apiId, name } = body;
   checkPolicy(body);
   return inTransaction(deps, async (tx) => {
-    const api = await holdApi(tx, { workspaceId, apiId });
+    const api = await shareLockApi(tx, { workspaceId, apiId });
     if (api === undefined) throw apiNotFound(apiId);
     call.require(required.updateApi, apiId);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {

@@ -7,7 +7,7 @@ import { withApi } from "../../api/connection.ts";
 import { ApiRefusal } from "../../api/refusals.ts";
 import { type Command, defineCommand, type Io, UsageError } from "../../command.ts";
 import { type Fields, instantField, printable, printableJson } from "../../fields.ts";
-import { DiscoveredKeys, type Found, type FoundKey, type LeftKey } from "../../import/discovered-keys.ts";
+import { DiscoveredKeys, type Found, type FoundKey, type OmittedKey } from "../../import/discovered-keys.ts";
 import { FILE_BYTES_MAX, readDocuments, readText, WrongImport } from "../../import/documents.ts";
 import type { findKongKeys } from "../../import/kong.ts";
 import { connection, json } from "../../options.ts";
@@ -89,7 +89,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
 }
 
 /** Skips keys that the API would reject, so that a dry run reports them too. */
-function checked({ keys, left }: DiscoveredKeys): { keys: FoundKey[]; left: LeftKey[] } {
+function checked({ keys, left }: DiscoveredKeys): { keys: FoundKey[]; left: OmittedKey[] } {
   const refused = [...left];
   const accepted = keys.filter((found) => {
     const { error } = ImportedKey.safeParse({ ...found.key, hash: found.hash ?? hashKey(found.secret ?? "") });
@@ -112,7 +112,7 @@ async function send(
     what,
     api,
     hashOf: hashKey,
-    faultsOf: (error) => (error instanceof ApiRefusal ? error.faults : undefined),
+    problemsOf: (error) => (error instanceof ApiRefusal ? error.faults : undefined),
     report: (state) => {
       last = state;
       progress.at({ done: state.done, total: what.rows.length });

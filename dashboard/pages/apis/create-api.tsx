@@ -3,7 +3,7 @@ import { useChange } from "../../api/queries.ts";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
-import { API_NAME_HINT, apiNameFault } from "./api-name.ts";
+import { API_NAME_HINT, apiNameProblem } from "./api-name.ts";
 
 export function CreateApi({ onClose }: { onClose: () => void }): ReactNode {
   const done = useDone(onClose);
@@ -20,7 +20,7 @@ export function CreateApi({ onClose }: { onClose: () => void }): ReactNode {
     <FormDialog
       title="Create an API"
       action="Create"
-      fault={apiNameFault(name)}
+      fault={apiNameProblem(name)}
       isBusy={create.isPending}
       error={create.error}
       doing="Creating the API"

@@ -4,7 +4,7 @@ import { FormDialog } from "../../components/form-dialog.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
 import type { Api } from "./api.ts";
-import { API_NAME_HINT, apiNameFault } from "./api-name.ts";
+import { API_NAME_HINT, apiNameProblem } from "./api-name.ts";
 
 export function RenameApi({ api, onClose }: { api: Pick<Api, "apiId" | "name">; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
@@ -21,7 +21,7 @@ export function RenameApi({ api, onClose }: { api: Pick<Api, "apiId" | "name">; 
     <FormDialog
       title={`Rename the API ${api.name}`}
       action="Rename"
-      fault={apiNameFault(name)}
+      fault={apiNameProblem(name)}
       isBusy={rename.isPending}
       error={rename.error}
       doing="Renaming the API"

@@ -2,8 +2,8 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Row } from "../../api/queries.ts";
 import { Ago } from "../../components/ago.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { Difference } from "../../components/difference.tsx";
-import { Facts } from "../../components/facts.tsx";
 import { exactText } from "../../components/time.ts";
 
 type Change = Row<"admin.listAudit">;
@@ -21,7 +21,7 @@ export function ChangeDetails({ change }: { change: Change }): ReactNode {
     <>
       <p>{change.description}</p>
       <ChangedFields change={change} />
-      <Facts
+      <DetailList
         facts={[
           [
             "When",

@@ -34,17 +34,17 @@ function ExplainPage(): ReactNode {
   const navigate = useNavigate({ from: "/explain" });
   const [pasted, setPasted] = useState("");
   const [keyHash, setKeyHash] = useState<string>();
-  const [fault, setFault] = useState<string>();
+  const [fault, setParseError] = useState<string>();
   const [typed, setTyped] = useState(PLAIN);
   const [asked, setAsked] = useState(PLAIN);
 
   const explain = async (): Promise<void> => {
-    setFault(undefined);
+    setParseError(undefined);
     setAsked(typed);
     if (pasted.trim() === "") return;
     const subject = await readSubject(pasted);
     if (subject === "NO_HASHING") {
-      setFault(NO_HASHING);
+      setParseError(NO_HASHING);
       return;
     }
     // A key does not stay in the page once it is hashed.

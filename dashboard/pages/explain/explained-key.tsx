@@ -3,8 +3,8 @@ import type { Data, Input } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { Facts } from "../../components/facts.tsx";
 import { durationText } from "../../components/time.ts";
 
 type Explained = Data<"admin.explainVerification">;
@@ -66,7 +66,7 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
       </ol>
       {limits.length > 0 && <Limits limits={limits} />}
       {permissions.heldCount + permissions.needed.length > 0 && <Permissions permissions={permissions} />}
-      <Facts
+      <DetailList
         facts={[
           ...(data.keyId === undefined ? [] : [["Key", <code key="key">{data.keyId}</code>] as const]),
           ...(data.keyName === undefined ? [] : [["Name", data.keyName] as const]),

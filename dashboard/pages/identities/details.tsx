@@ -4,10 +4,10 @@ import { useChange, useRead } from "../../api/queries.ts";
 import { Ago, AgoOr } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { Drawer } from "../../components/drawer.tsx";
 import { formatDuration } from "../../components/duration.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { Facts } from "../../components/facts.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { useRequired } from "../../components/use-needs.ts";
@@ -50,7 +50,7 @@ export function IdentityDetails({ identity, onClose }: { identity: string; onClo
       )}
       {data !== undefined && (
         <>
-          <Facts
+          <DetailList
             facts={[
               ["External id", data.identity.externalId],
               ["Id", <code key="id">{data.identity.id}</code>],

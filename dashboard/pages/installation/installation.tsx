@@ -5,8 +5,8 @@ import { useRead } from "../../api/queries.ts";
 import { useMay } from "../../api/session.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { Facts } from "../../components/facts.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
 import { factText, labelOf, PART_TITLES } from "./facts.ts";
@@ -90,7 +90,7 @@ function PartCard({ part: { part, state, problem, help, awaySince, facts } }: { 
         </p>
       )}
       {entries.length > 0 && (
-        <Facts facts={entries.map(([name, value]) => [labelOf(name), factText(name, value)] as const)} />
+        <DetailList facts={entries.map(([name, value]) => [labelOf(name), factText(name, value)] as const)} />
       )}
     </section>
   );

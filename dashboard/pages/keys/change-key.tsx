@@ -3,7 +3,7 @@ import { useChange } from "../../api/queries.ts";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { useDone } from "../../components/toast.tsx";
 import type { KeyDetails } from "./details.ts";
-import { draftOf, faultsOf, updateBody } from "./key-draft.ts";
+import { draftOf, problemsOf, updateBody } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";
 
 /** Sends what was changed and nothing else, so that what another person changes meanwhile stays. */
@@ -13,7 +13,7 @@ export function ChangeKey({ details, onClose }: { details: KeyDetails; onClose: 
   const [draft, setDraft] = useState(before);
   const update = useChange("keys.updateKey", { refreshes: ["admin.getKeyDetails", "admin.searchKeys"] });
   const body = updateBody(details.key.keyId, before, draft);
-  const [fault] = Object.values(faultsOf(draft));
+  const [fault] = Object.values(problemsOf(draft));
   const submit = (): void =>
     update.mutate(body, {
       onSuccess: () => done("The key is changed."),

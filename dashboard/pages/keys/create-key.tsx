@@ -4,7 +4,7 @@ import { Checkbox } from "../../components/checkbox.tsx";
 import { Combobox } from "../../components/combobox.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { TextField } from "../../components/text-field.tsx";
-import { createBody, EMPTY_DRAFT, faultsOf, type KeyDraft } from "./key-draft.ts";
+import { createBody, EMPTY_DRAFT, type KeyDraft, problemsOf } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";
 import { NewKey } from "./new-key.tsx";
 import { useApiOptions } from "./use-api-options.ts";
@@ -23,7 +23,7 @@ export function CreateKey({
   const [draft, setDraft] = useState<KeyDraft>(EMPTY_DRAFT);
   const create = useChange("keys.createKey", { refreshes: ["admin.searchKeys", "admin.listApis"] });
   const change = (changed: Partial<KeyDraft>): void => setDraft((before) => ({ ...before, ...changed }));
-  const [fault] = Object.values(faultsOf(draft));
+  const [fault] = Object.values(problemsOf(draft));
   if (create.data !== undefined) return <NewKey secret={create.data.key} onClose={onClose} />;
   return (
     <FormDialog
@@ -65,7 +65,7 @@ export function CreateKey({
           label="Random bytes"
           value={draft.byteLength}
           onChange={(byteLength) => change({ byteLength })}
-          fault={faultsOf(draft).byteLength}
+          fault={problemsOf(draft).byteLength}
           inputMode="numeric"
           hint="Empty: the API's, or 16."
         />

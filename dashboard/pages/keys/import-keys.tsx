@@ -45,7 +45,7 @@ export function ImportKeys({
     setError(null);
     try {
       const what = { apiId, name: `Import of ${file?.name ?? "a file"}`.slice(0, 255), rows };
-      await importKeys({ what, api, hashOf, faultsOf, report: setState, signal }, state);
+      await importKeys({ what, api, hashOf, problemsOf, report: setState, signal }, state);
     } catch (thrown) {
       if (!signal.aborted) setError(thrown);
     } finally {
@@ -160,7 +160,7 @@ async function hashOf(secret: string): Promise<string> {
   return hash;
 }
 
-const faultsOf = (error: unknown) => (error instanceof ApiError && error.status === 400 ? error.faults : undefined);
+const problemsOf = (error: unknown) => (error instanceof ApiError && error.status === 400 ? error.faults : undefined);
 
 /** The first rows, so that a wrong column is seen before anything is sent. A key itself is not shown. */
 function Preview({ table }: { table: ImportTable }): ReactNode {

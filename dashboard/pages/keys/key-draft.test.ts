@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createBody, draftOf, EMPTY_DRAFT, faultsOf, type KeyDraft, updateBody } from "./key-draft.ts";
+import { createBody, draftOf, EMPTY_DRAFT, type KeyDraft, problemsOf, updateBody } from "./key-draft.ts";
 
 const KEY = {
   keyId: "key_1",
@@ -15,7 +15,7 @@ const KEY = {
 };
 
 test("empty key form creates a key with only its API", () => {
-  expect(faultsOf(EMPTY_DRAFT)).toEqual({});
+  expect(problemsOf(EMPTY_DRAFT)).toEqual({});
   expect(createBody("api_1", EMPTY_DRAFT)).toEqual({ apiId: "api_1", enabled: true, recoverable: false });
 });
 
@@ -27,7 +27,7 @@ test("complete key form sends all of its fields", () => {
     prefix: "prod",
     byteLength: "24",
   };
-  expect(faultsOf(draft)).toEqual({});
+  expect(problemsOf(draft)).toEqual({});
   expect(createBody("api_1", draft)).toEqual({
     apiId: "api_1",
     enabled: true,
@@ -80,5 +80,5 @@ test.each<[Partial<KeyDraft>, keyof KeyDraft]>([
   [{ limits: [{ name: "abc", limit: "1", duration: "10ms", autoApply: false }] }, "limits"],
   [{ byteLength: "15" }, "byteLength"],
 ])("key form value %j is invalid in field %s", (change, field) =>
-  expect(Object.keys(faultsOf({ ...EMPTY_DRAFT, ...change }))).toEqual([field]),
+  expect(Object.keys(problemsOf({ ...EMPTY_DRAFT, ...change }))).toEqual([field]),
 );

@@ -79,10 +79,10 @@ export function draftOf(key: Omit<Key, "plaintext">): KeyDraft {
 /** For `<input type="datetime-local">`, which knows no zone; to the minute. */
 export const utcInput = (ms: number): string => new Date(ms).toISOString().slice(0, 16);
 
-export type Faults = { readonly [Field in keyof KeyDraft]?: string };
+export type FieldProblems = { readonly [Field in keyof KeyDraft]?: string };
 
 /** What is wrong with what was typed, by field. The server checks everything again. */
-export function faultsOf(draft: KeyDraft): Faults {
+export function problemsOf(draft: KeyDraft): FieldProblems {
   const isUnlimited = draft.credits.trim() === "";
   return {
     ...(metaOf(draft.meta) === "wrong" && { meta: 'A JSON object, such as {"plan": "pro"}.' }),
@@ -93,12 +93,12 @@ export function faultsOf(draft: KeyDraft): Faults {
     ...(draft.refill !== "none" &&
       !parseCount(draft.refillAmount) && { refillAmount: "A whole number of at least 1." }),
     ...(draft.refill === "monthly" && !isDay(draft.refillDay) && { refillDay: "A day from 1 to 31." }),
-    ...(draft.limits.some((limit) => limitFault(limit) !== undefined) && { limits: "A limit is not whole." }),
+    ...(draft.limits.some((limit) => limitProblem(limit) !== undefined) && { limits: "A limit is not whole." }),
     ...(draft.byteLength.trim() !== "" && !isByteLength(draft.byteLength) && { byteLength: "From 16 to 255." }),
   };
 }
 
-export function limitFault({ name, limit, duration }: LimitDraft): string | undefined {
+export function limitProblem({ name, limit, duration }: LimitDraft): string | undefined {
   if (name.trim().length < 3) return "Its name has at least 3 characters.";
   if (!parseCount(limit)) return "How many: a whole number of at least 1.";
   return (parseDuration(duration) ?? 0) < 1000 ? "A window of at least 1s, such as 1m or 1h." : undefined;

@@ -3,7 +3,7 @@ import { Button } from "../../components/button.tsx";
 import { Checkbox } from "../../components/checkbox.tsx";
 import { Select } from "../../components/select.tsx";
 import { TextField } from "../../components/text-field.tsx";
-import { faultsOf, type KeyDraft, type LimitDraft, limitFault } from "./key-draft.ts";
+import { type KeyDraft, type LimitDraft, limitProblem, problemsOf } from "./key-draft.ts";
 
 /** The fields that a new key and a changed one share. */
 export function KeyFields({
@@ -13,7 +13,7 @@ export function KeyFields({
   draft: KeyDraft;
   onChange: (change: Partial<KeyDraft>) => void;
 }): ReactNode {
-  const faults = faultsOf(draft);
+  const faults = problemsOf(draft);
   return (
     <>
       <div className="key-two">
@@ -133,7 +133,7 @@ function LimitFields({
           <Button onClick={() => onChange(limits.filter((_, index) => index !== at))}>
             Remove <span className="unseen">the limit {limit.name}</span>
           </Button>
-          {limitFault(limit) !== undefined && <span className="field-fault">{limitFault(limit)}</span>}
+          {limitProblem(limit) !== undefined && <span className="field-fault">{limitProblem(limit)}</span>}
         </div>
       ))}
       <div>

@@ -19,11 +19,11 @@ export function KeyUsage({ keyId }: { keyId: string }): ReactNode {
 
 /** The newest verifications, as they are stored: some seconds behind. */
 export function LastRequests({ keyId }: { keyId: string }): ReactNode {
-  const [askedAtMs, setAskedAtMs] = useState(() => Date.now());
-  const read = useUsageRows("analytics.getVerifications", lastRequestsQuery(keyId, askedAtMs), readLastRequests, {
-    askedAtMs,
+  const [requestedAtMs, setRequestedAtMs] = useState(() => Date.now());
+  const read = useUsageRows("analytics.getVerifications", lastRequestsQuery(keyId, requestedAtMs), readLastRequests, {
+    requestedAtMs,
   });
-  const again = (): void => setAskedAtMs(Date.now());
+  const again = (): void => setRequestedAtMs(Date.now());
   if (read.error !== null) return <ErrorNote error={read.error} doing="Reading the last requests" again={again} />;
   const rows = read.data ?? [];
   return (
@@ -33,7 +33,7 @@ export function LastRequests({ keyId }: { keyId: string }): ReactNode {
           Read again
         </Button>
         <span className="muted">
-          The newest 50 of the last 7 days, as of <Ago atMs={askedAtMs} />.
+          The newest 50 of the last 7 days, as of <Ago atMs={requestedAtMs} />.
         </span>
       </div>
       {rows.length === 0 ? (

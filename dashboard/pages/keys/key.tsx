@@ -5,7 +5,7 @@ import { ErrorNote } from "../../components/error-note.tsx";
 import { ManagedNotice } from "../../components/managed-badge.tsx";
 import { Page } from "../../components/page.tsx";
 import { KeyActions } from "./key-actions.tsx";
-import { KeyCredits, KeyFacts, KeyMeta, KeyState } from "./key-facts.tsx";
+import { KeyCredits, KeyDetailsList, KeyMeta, KeyState } from "./key-details-list.tsx";
 import { KeyLimits } from "./key-limits.tsx";
 import { KeyRights } from "./key-rights.tsx";
 import { KeyUsage, LastRequests } from "./key-usage.tsx";
@@ -44,9 +44,9 @@ function KeyPage(): ReactNode {
           {details.manager !== undefined && <ManagedNotice manager={details.manager} />}
           <KeyState details={details} />
           <div className="key-sections">
-            <section aria-labelledby="key-facts">
-              <h2 id="key-facts">Facts</h2>
-              <KeyFacts details={details} />
+            <section aria-labelledby="key-details-list">
+              <h2 id="key-details-list">Facts</h2>
+              <KeyDetailsList details={details} />
             </section>
             <section aria-labelledby="key-credits">
               <h2 id="key-credits">Credits</h2>

@@ -2,8 +2,8 @@ import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { Drawer } from "../../components/drawer.tsx";
-import { Facts } from "../../components/facts.tsx";
 import { ChangeFailed, lockedThere, ManagedNotice } from "../../components/managed-badge.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { useDone } from "../../components/toast.tsx";
@@ -49,7 +49,7 @@ export function PermissionDetails({
     >
       {manager !== undefined && <ManagedNotice manager={manager} />}
       {stars !== undefined && <Notice kind="warn">{stars}</Notice>}
-      <Facts
+      <DetailList
         facts={[
           ["Slug", <code key="slug">{slug}</code>],
           ["Id", <code key="id">{id}</code>],

@@ -3,10 +3,10 @@ import { parseManager } from "../../../core/manifests/manager.ts";
 import { useChange, useRead } from "../../api/queries.ts";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { Drawer } from "../../components/drawer.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { Facts } from "../../components/facts.tsx";
-import { ChangeFailed, lockedThere, ManagedNotice, type Wanted } from "../../components/managed-badge.tsx";
+import { ChangeFailed, lockedThere, ManagedNotice, type RequestedChange } from "../../components/managed-badge.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { usesText } from "../../components/uses.ts";
@@ -27,7 +27,7 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
   const update = useChange("permissions.updateRole", { refreshes: SHOWN_BY });
   const remove = useChange("permissions.deleteRole", { refreshes: LISTED_BY });
   const { name, description } = naming;
-  const wanted: readonly Wanted[] = [
+  const wanted: readonly RequestedChange[] = [
     { path: ["spec"], value: { name, ...(description === "" ? {} : { description }) } },
   ];
   const locked = lockedThere(manager);
@@ -71,7 +71,7 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
           }
         />
       )}
-      <Facts
+      <DetailList
         facts={[
           ["Id", <code key="id">{id}</code>],
           ["Used by", usesText(keyCount, "key")],

@@ -4,8 +4,8 @@ import type { Data } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { Facts } from "../../components/facts.tsx";
 import { ManagedNotice } from "../../components/managed-badge.tsx";
 import { Page } from "../../components/page.tsx";
 import { Plot } from "../../components/plot.tsx";
@@ -46,7 +46,7 @@ function PolicyPage(): ReactNode {
       {error !== null && <ErrorNote error={error} doing="Reading the policy" again={() => void refetch()} />}
       {data !== undefined && state !== undefined && (
         <>
-          <Facts
+          <DetailList
             facts={[
               [
                 "State",

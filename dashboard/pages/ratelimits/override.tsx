@@ -6,7 +6,7 @@ import { useChange } from "../../api/queries.ts";
 import { Button } from "../../components/button.tsx";
 import { Checkbox } from "../../components/checkbox.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
-import { ChangeFailed, lockedThere, ManagedNotice, type Wanted } from "../../components/managed-badge.tsx";
+import { ChangeFailed, lockedThere, ManagedNotice, type RequestedChange } from "../../components/managed-badge.tsx";
 import { CountField, DurationField } from "../../components/quantity-field.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
@@ -38,7 +38,7 @@ export function OverrideDialog({
   const [isAsync, setAsync] = useState(override?.async ?? false);
   const set = useChange("ratelimit.setOverride", { refreshes: REFRESHED });
   const remove = useChange("ratelimit.deleteOverride", { refreshes: REFRESHED });
-  const wanted: readonly Wanted[] = [
+  const wanted: readonly RequestedChange[] = [
     {
       path: ["spec"],
       value: { limit, duration: duration === undefined ? undefined : manifestDuration(duration), async: isAsync },

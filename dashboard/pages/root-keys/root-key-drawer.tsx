@@ -3,9 +3,9 @@ import { useRead } from "../../api/queries.ts";
 import { Ago, AgoOr } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { Drawer } from "../../components/drawer.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { Facts } from "../../components/facts.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { ChangeRootKey, EnableRootKey, NarrowRootKey, RevokeRootKey } from "./change-root-key.tsx";
@@ -91,7 +91,7 @@ function Details({
           {narrowTo !== undefined && <p>It could be narrowed to {narrowTo.join(", ")}.</p>}
         </Notice>
       )}
-      <Facts
+      <DetailList
         facts={[
           ["Id", <code key="id">{rootKey.rootKeyId}</code>],
           ["Start", <code key="start">{rootKey.start}…</code>],

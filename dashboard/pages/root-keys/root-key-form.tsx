@@ -22,7 +22,7 @@ export const dateOf = (expires: number | undefined): string =>
   expires === undefined ? "" : new Date(expires).toISOString().slice(0, 10);
 
 /** Why it cannot be sent yet; undefined when it can. */
-export function faultOf({ name, environment, permissions, expiresOn }: RootKeyDraft): string | undefined {
+export function problemOf({ name, environment, permissions, expiresOn }: RootKeyDraft): string | undefined {
   if (name.trim().length < 3) return "Give it a name of 3 characters at least that says what it is for.";
   if (environment !== "" && !ENVIRONMENT.test(environment)) return "The environment is a label such as production.";
   if (expiresOn !== "" && Number.isNaN(Date.parse(expiresOn))) return "The expiry is no date.";
@@ -55,7 +55,7 @@ export function RootKeyForm({
     <FormDialog
       title={title}
       action={action}
-      fault={faultOf(draft)}
+      fault={problemOf(draft)}
       isBusy={isBusy}
       error={error}
       doing={doing}

@@ -6,7 +6,7 @@ import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { countText } from "../../components/uses.ts";
 import { type Bound, type BoundChange, boundText, fieldLabel, readBounds, textOf, wordsOf } from "./bound.ts";
-import { faultAt } from "./fault-at.ts";
+import { problemAt } from "./fault-at.ts";
 
 /** All bounds in one form, of which only what was changed is sent, at once. */
 export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[]; onClose: () => void }): ReactNode {
@@ -21,7 +21,7 @@ export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[
       title="Change the bounds"
       action={changes.length === 0 ? "Save" : `Save ${countText(changes.length, "change")}`}
       doing="Changing the bounds"
-      fault={faultOf(changes.length, faults.size)}
+      fault={problemOf(changes.length, faults.size)}
       isBusy={update.isPending}
       error={update.error}
       isWide
@@ -44,7 +44,7 @@ export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[
               placeholder={textOf({ value: byDefault })}
               inputMode="numeric"
               hint={`${wordsOf(bound).about} Empty: the default, ${boundText(bound, byDefault)}.`}
-              fault={faults.get(name) ?? faultAt(update.error, name)}
+              fault={faults.get(name) ?? problemAt(update.error, name)}
               lengthMax={20}
             />
           );
@@ -55,7 +55,7 @@ export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[
   );
 }
 
-function faultOf(changes: number, faults: number): string | undefined {
+function problemOf(changes: number, faults: number): string | undefined {
   if (faults > 0) return "Mend what is marked first.";
   return changes === 0 ? "Nothing is changed yet." : undefined;
 }

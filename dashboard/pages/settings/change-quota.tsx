@@ -5,7 +5,7 @@ import { parseCount } from "../../components/duration.ts";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { TextField } from "../../components/text-field.tsx";
-import { faultAt } from "./fault-at.ts";
+import { problemAt } from "./fault-at.ts";
 import { useUpdateWorkspace } from "./use-update-workspace.ts";
 import { quotaText, type Workspace } from "./workspace.ts";
 
@@ -56,7 +56,7 @@ export function ChangeQuota({
         fault={
           quota === undefined
             ? `A whole number from 0 to ${QUOTA_MAX.toLocaleString("en")}, or nothing.`
-            : faultAt(error, "quotaPerMinute")
+            : problemAt(error, "quotaPerMinute")
         }
         lengthMax={20}
       />

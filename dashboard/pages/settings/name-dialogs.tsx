@@ -5,9 +5,9 @@ import { useSessionAgain } from "../../api/session.ts";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
-import { faultAt } from "./fault-at.ts";
+import { problemAt } from "./fault-at.ts";
 import { useUpdateWorkspace } from "./use-update-workspace.ts";
-import { NAME_HINT, nameFault, SHOWN_BY, type Workspace } from "./workspace.ts";
+import { NAME_HINT, nameProblem, SHOWN_BY, type Workspace } from "./workspace.ts";
 
 export function CreateWorkspace({ onClose }: { onClose: () => void }): ReactNode {
   const done = useDone(onClose);
@@ -89,8 +89,8 @@ function NameDialog({
   const [name, setName] = useState(initial);
   // What the server refused is said at the field until it is changed.
   const [sent, setSent] = useState<string>();
-  const refused = sent === name && error !== null ? (takenText(error) ?? faultAt(error, "name")) : undefined;
-  const fault = nameFault(name);
+  const refused = sent === name && error !== null ? (takenText(error) ?? problemAt(error, "name")) : undefined;
+  const fault = nameProblem(name);
   const unusable =
     fault ?? (name === "" ? "Give it a name." : name === initial ? "Nothing is changed yet." : undefined);
   return (

@@ -5,8 +5,8 @@ import { useRead } from "../../api/queries.ts";
 import { useMay, useWorkspace } from "../../api/session.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { Facts } from "../../components/facts.tsx";
 import { Page } from "../../components/page.tsx";
 import { AnalyticsSwitch } from "./analytics-switch.tsx";
 import { type Bound, boundText, wordsOf } from "./bound.ts";
@@ -66,7 +66,7 @@ function ThisWorkspace({ settings, mayChange }: { settings: Settings; mayChange:
   const { workspaceId, name, quotaPerMinute } = settings;
   return (
     <>
-      <Facts
+      <DetailList
         facts={[
           ["Name", <bdi key="name">{name}</bdi>],
           ["Id", <code key="id">{workspaceId}</code>],

@@ -14,7 +14,7 @@ export const NAME_HINT =
   "1 to 63 letters, digits, dots, dashes and underscores; not with ws_ at its beginning. Labels of Namespaces can have it.";
 
 /** What is wrong with a name that was typed, to be said at its field; undefined while it is empty. */
-export function nameFault(name: string): string | undefined {
+export function nameProblem(name: string): string | undefined {
   const problem = name === "" ? undefined : workspaceNameProblem(name);
   return problem === undefined ? undefined : `${problem[0]?.toUpperCase()}${problem.slice(1)}.`;
 }

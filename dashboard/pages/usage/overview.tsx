@@ -10,7 +10,7 @@ import { Notice } from "../../components/notice.tsx";
 import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { Page } from "../../components/page.tsx";
 import { Plot } from "../../components/plot.tsx";
-import { markAt } from "../../components/plot-marks.ts";
+import { plotMarkAt } from "../../components/plot-marks.ts";
 import { durationText, exactText } from "../../components/time.ts";
 import { refreshMsOf, windowOf } from "../../usage/buckets.ts";
 import type { UsageFilter } from "../../usage/queries.ts";
@@ -51,7 +51,7 @@ function UsagePage(): ReactNode {
   };
   // The outcomes are those of two pictures.
   const common = commonError([rows, ...all].map(({ error }) => error));
-  const panel = { again, isToldAbove: common !== undefined };
+  const panel = { again, isReportedAbove: common !== undefined };
 
   return (
     <Page
@@ -219,7 +219,7 @@ function Credits({
 }): ReactNode {
   const { credits, creditsTotal } = data;
   const series = useMemo(
-    () => [{ name: "credits", label: "credits", mark: markAt(0), values: credits, total: creditsTotal }],
+    () => [{ name: "credits", label: "credits", mark: plotMarkAt(0), values: credits, total: creditsTotal }],
     [credits, creditsTotal],
   );
   return (
@@ -246,7 +246,7 @@ function Latency({
     const read = latencySeries(data, window);
     return {
       times: read.times,
-      series: read.series.map(({ name, values }, place) => ({ name, label: name, mark: markAt(place), values })),
+      series: read.series.map(({ name, values }, place) => ({ name, label: name, mark: plotMarkAt(place), values })),
     };
   }, [data, window]);
   if (data.length === 0) return <p className="muted">Nothing was verified in this time.</p>;

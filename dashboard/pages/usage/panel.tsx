@@ -14,7 +14,7 @@ export function Panel<T>({
   query,
   doing,
   again,
-  isToldAbove,
+  isReportedAbove,
   children,
 }: {
   title: string;
@@ -27,7 +27,7 @@ export function Panel<T>({
   doing: string;
   again: () => void;
   /** The page says already why there is no answer. */
-  isToldAbove: boolean;
+  isReportedAbove: boolean;
   children: (data: T) => ReactNode;
 }): ReactNode {
   const { data, error, isFetching } = response;
@@ -41,8 +41,8 @@ export function Panel<T>({
         <h2>{title}</h2>
         {about !== undefined && <p className="muted">{about}</p>}
       </div>
-      {error !== null && !isToldAbove && <ErrorNote error={error} doing={doing} again={again} />}
-      {error !== null && isToldAbove && <p className="muted">Not read: see above.</p>}
+      {error !== null && !isReportedAbove && <ErrorNote error={error} doing={doing} again={again} />}
+      {error !== null && isReportedAbove && <p className="muted">Not read: see above.</p>}
       {data === undefined && error === null && (
         <p className="muted" role="status">
           {doing} …

@@ -29,7 +29,7 @@ export function usePictures(
   const window = useMemo(() => windowWithin(range, nowMs, state.data), [range, nowMs, state.data]);
   const enabled = isReady && !state.isPending && state.data?.enabled !== false;
   const asked = (before?: { readonly isFetching: boolean }) => ({
-    askedAtMs: nowMs,
+    requestedAtMs: nowMs,
     enabled: enabled && before?.isFetching !== true,
   });
   const sql = {

@@ -174,7 +174,7 @@ export function toDataPlaneStatus(
     ...(typeof selected === "object" ? { unguarded: selected.unguarded.length } : {}),
     ...(silent === 0 ? {} : { silent }),
     ...(refused === undefined ? {} : { refused: refused.pods }),
-    ...(overshot === undefined ? {} : { overshotUnits: overshot.units, overshotPercent: overshot.percent }),
+    ...(overshot === undefined ? {} : { overAdmittedUnits: overshot.units, overshotPercent: overshot.percent }),
   };
   if (oldestLagMs >= NEVER_HEARD_MS) return counts;
   return { ...counts, oldestLagMs: Math.ceil(oldestLagMs / LAG_STEP_MS) * LAG_STEP_MS };

@@ -36,7 +36,7 @@ async function look(
   ctx: Context,
 ): Promise<Omit<ObservedPolicy, keyof ReturnType<typeof seenNow>>> {
   const seenAtMs = ctx.nowMs();
-  const lookId = ctx.looks.begin(object.metadata);
+  const pollId = ctx.looks.begin(object.metadata);
   const parsed = parseSpec(ApiKeyPolicySpec, object);
   const manager = managerOf(ctx, object);
   const { namespace, name } = object.metadata;
@@ -72,7 +72,7 @@ async function look(
     claimants: competitorsOf(object, ctx.source),
     hasKeys: wouldDeleteApi && (await hasKeys(api.apiId, ctx)),
     seenAtMs,
-    lookId,
+    pollId,
   };
 }
 

@@ -27,7 +27,7 @@ function observe(stored: StoredPolicy | undefined, more: Partial<ObservedPolicy>
     ...{ api: undefined, apiOwner: undefined, namespaces: new Map(), claimants: [object], hasKeys: false },
     ...{ selected: selectedBy(object, [aPodSummary("a")], [object]), network: [], services: [], previous: [] },
     ...{ named: [], heard: new Map() },
-    ...{ nowMs: 0, seenAtMs: 0, lookId: 1 },
+    ...{ nowMs: 0, seenAtMs: 0, pollId: 1 },
     ...more,
   };
 }

@@ -26,7 +26,7 @@ test("policy that exceeded limits in the last hour has the LimitsExceeded condit
 test("LimitsExceeded condition ends after an hour while the numbers remain in the status", () => {
   const later = exceeded(HOUR_MS + 1);
   expect(overshot(later, { previous })).toMatchObject({ type: "LimitsExceeded", status: "False", alerts: true });
-  expect(toDataPlaneStatus(later)).toMatchObject({ overshotUnits: 40, overshotPercent: 134 });
+  expect(toDataPlaneStatus(later)).toMatchObject({ overAdmittedUnits: 40, overshotPercent: 134 });
 });
 
 test("LimitsExceeded condition is absent by default and unchanged when reports are unknown", () => {

@@ -87,5 +87,5 @@ export interface ObservedPolicy {
   /** Time of the full read from the database; the sidecar reports may be newer. */
   readonly seenAtMs: number;
   /** Number of the full read that produced this (policy-cache.ts). */
-  readonly lookId: number;
+  readonly pollId: number;
 }

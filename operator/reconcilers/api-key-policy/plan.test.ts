@@ -62,7 +62,7 @@ function observed(more: Partial<ObservedPolicy> & { spec?: unknown } = {}): Obse
     previous: [],
     nowMs: NOW_MS,
     seenAtMs: NOW_MS,
-    lookId: 1,
+    pollId: 1,
     ...more,
   };
 }
@@ -319,18 +319,18 @@ describe("gates with stale data", () => {
 
   test("Stale condition allows starting gates time for their first data", () => {
     const never = { pods: 1, current: 1, oldestLagMs: Number.MAX_SAFE_INTEGER };
-    const lookedAt = (previous: ObservedPolicy["previous"]) =>
+    const polledAt = (previous: ObservedPolicy["previous"]) =>
       planPolicy(observed({ api, stored: aPolicy({ dataPlane: never }), previous }));
     const since = (status: "Unknown" | "True", lastedMs: number) => {
       const lastTransitionTime = new Date(NOW_MS - lastedMs).toISOString();
       return [{ type: "Stale", status, reason: "Progressing", message: "", lastTransitionTime }] as const;
     };
-    expect(condition(lookedAt([]), "Stale")).toMatchObject({ status: "Unknown" });
-    expect(condition(lookedAt(since("Unknown", 30_000)), "Stale")).toMatchObject({ status: "Unknown" });
-    expect(condition(lookedAt(since("Unknown", 31_000)), "Stale")).toMatchObject({ status: "True" });
-    expect(condition(lookedAt(since("True", 1_000)), "Stale")).toMatchObject({ status: "True" });
-    expect(lookedAt([]).status).toMatchObject({ dataPlane: { pods: 1, current: 1 } });
-    expect(() => ApiKeyPolicyStatus.parse(lookedAt([]).status)).not.toThrow();
+    expect(condition(polledAt([]), "Stale")).toMatchObject({ status: "Unknown" });
+    expect(condition(polledAt(since("Unknown", 30_000)), "Stale")).toMatchObject({ status: "Unknown" });
+    expect(condition(polledAt(since("Unknown", 31_000)), "Stale")).toMatchObject({ status: "True" });
+    expect(condition(polledAt(since("True", 1_000)), "Stale")).toMatchObject({ status: "True" });
+    expect(polledAt([]).status).toMatchObject({ dataPlane: { pods: 1, current: 1 } });
+    expect(() => ApiKeyPolicyStatus.parse(polledAt([]).status)).not.toThrow();
   });
 
   test("Stale condition is reported even while a new spec is rejected", () => {

@@ -4,7 +4,7 @@ import { anObject, managerOfIt } from "../../test/builders.ts";
 import { parseSpec } from "../spec.ts";
 import type { ObservedPolicy } from "./observed.ts";
 import { createPolicyCache, type Picture, type PolicyCache } from "./policy-cache.ts";
-import { dueLooks } from "./poll.ts";
+import { duePolls } from "./poll.ts";
 import type { Pace } from "./poll-pace.ts";
 
 const manager = managerOfIt("ApiKeyPolicy");
@@ -13,7 +13,10 @@ const SPEC = { api: { name: "orders" }, target: { port: 80 } };
 const REPORTS = { pods: 2, current: 2, oldestLagMs: 900, podIds: ["shop/a", "shop/b"] };
 const onStale = { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 } as const;
 
-function lookAt(looks: PolicyCache, { seenAtMs = 1000, name = "it", lookId = looks.begin({ ...KEY, name }) } = {}) {
+function lookAt(
+  looks: PolicyCache,
+  { seenAtMs = 1000, name = "it", lookId: pollId = looks.begin({ ...KEY, name }) } = {},
+) {
   const object = anObject("ApiKeyPolicy", SPEC, { name });
   const observed = {
     object,
@@ -31,7 +34,7 @@ function lookAt(looks: PolicyCache, { seenAtMs = 1000, name = "it", lookId = loo
       dataPlane: REPORTS,
     },
     seenAtMs,
-    lookId,
+    pollId,
   } as unknown as ObservedPolicy;
   return { object, observed };
 }
@@ -163,7 +166,7 @@ test("PolicyCache repeats full reads in order and at a limited rate", () => {
   const [oldest] = looks.list();
   if (oldest !== undefined) looks.remember(oldest);
   const names = (beforeMs: number, max: number) =>
-    dueLooks(looks.list(), beforeMs, max).map(({ observed }) => observed.object.metadata.name);
+    duePolls(looks.list(), beforeMs, max).map(({ observed }) => observed.object.metadata.name);
   expect(names(1000, 2)).toEqual(["z", "a"]);
   expect(names(250, 9)).toEqual(["z", "a"]);
   expect(names(1000, 0)).toEqual([]);

@@ -20,13 +20,13 @@ import type { Pace } from "./poll-pace.ts";
 /** Poll result for one policy. */
 export type Picture = Data<"policies.listStatus">[number];
 
-export interface Look {
+export interface PolicyReading {
   readonly observed: ObservedPolicy;
   /** Required poll interval while the reports are expected to change; `undefined` if no change is expected. */
   readonly pace: Pace | undefined;
 }
 
-interface Remembered extends Look {
+interface Remembered extends PolicyReading {
   /** Newest reports, from the full read or a later poll. */
   readonly dataPlane: DataPlane | undefined;
 }
@@ -35,7 +35,7 @@ export interface PolicyCache {
   /** Called before a full read. Returns its unique number. */
   begin(key: ObjectKey): number;
   /** Ignores the result if the policy was dropped after the read began, because the read may have missed the change. */
-  remember(look: Look): void;
+  remember(look: PolicyReading): void;
   forget(key: ObjectKey): void;
   /** Returns the cached state with the newest reports; `undefined` if a full read is due. */
   get(object: ManifestObject): ObservedPolicy | undefined;
@@ -52,7 +52,7 @@ export interface PolicyCache {
   /** Called when a policy is deleted. */
   drop(key: ObjectKey): void;
   /** Returns the cached policies, least recently read first. */
-  list(): readonly Look[];
+  list(): readonly PolicyReading[];
 }
 
 /** Twice the number of names that the API lists: the current ones and as many previous ones. */
@@ -94,9 +94,9 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
     },
 
     remember: (look) => {
-      const { object, lookId, stored } = look.observed;
+      const { object, pollId, stored } = look.observed;
       const name = formatKey(object.metadata);
-      if (begun.get(name) !== lookId) return;
+      if (begun.get(name) !== pollId) return;
       observe(object.metadata, stored?.dataPlane, look.observed.seenAtMs);
       looks.set(name, { ...look, dataPlane: stored?.dataPlane });
       if (look.pace !== undefined) onPace(look.pace);

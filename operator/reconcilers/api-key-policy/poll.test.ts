@@ -47,8 +47,8 @@ function aPoll(lists: Readonly<Record<string, (body: { cursor?: string }) => Pro
     const { namespace } = object.metadata;
     const stored = { ...pictureOf(namespace, 1), policy: undefined, dataPlane: undefined };
     const api = { apiId: "api_1", name: "it", manager: undefined };
-    const lookId = looks.begin(object.metadata);
-    const observed = { object, stored, api, lookId, seenAtMs: Date.now() } as unknown as ObservedPolicy;
+    const pollId = looks.begin(object.metadata);
+    const observed = { object, stored, api, pollId, seenAtMs: Date.now() } as unknown as ObservedPolicy;
     looks.remember({ observed, pace: undefined });
   }
   const added: string[] = [];

@@ -7,7 +7,7 @@ import type { ObjectKey } from "../../runtime/object-key.ts";
 import { createSideBySide } from "../../runtime/side-by-side.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { managerOf, type OperatorContext } from "../context.ts";
-import type { Look, Picture } from "./policy-cache.ts";
+import type { Picture, PolicyReading } from "./policy-cache.ts";
 import { type Pace, pollAfterMs, REST_MS } from "./poll-pace.ts";
 
 /*
@@ -104,15 +104,15 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
     }
     for (const [api, members] of byApi) asking.start(api, () => ask(api, members));
     for (const api of failedAtMs.keys()) if (!byApi.has(api)) failedAtMs.delete(api);
-    lookAtOldest(nowMs);
+    pollOldest(nowMs);
     nextAtMs = nowMs + afterMs(ctx.looks.list().map(({ pace }) => pace));
   }
 
   /** Limits concurrent full reads, so that many policies cost no more calls than a few. */
-  function lookAtOldest(nowMs: number): void {
+  function pollOldest(nowMs: number): void {
     allowance = Math.min(FULL_READS_MAX, allowance + (nowMs - roundAtMs) / FULL_READ_MS);
     roundAtMs = nowMs;
-    for (const { observed } of dueLooks(ctx.looks.list(), nowMs - ctx.resyncMs, Math.floor(allowance))) {
+    for (const { observed } of duePolls(ctx.looks.list(), nowMs - ctx.resyncMs, Math.floor(allowance))) {
       allowance -= 1;
       readAll(observed.object.metadata);
     }
@@ -159,5 +159,5 @@ async function listPictures(api: ApiClient, cluster: string): Promise<Map<string
 }
 
 /** Returns the first `max` entries read before a time; `looks` is ordered by the last full read. Pure. */
-export const dueLooks = (looks: readonly Look[], beforeMs: number, max: number): readonly Look[] =>
+export const duePolls = (looks: readonly PolicyReading[], beforeMs: number, max: number): readonly PolicyReading[] =>
   looks.filter(({ observed }) => observed.seenAtMs < beforeMs).slice(0, max);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { CountQuestion } from "../../../api-server/analytics/counts.ts";
+import type { CountQuery } from "../../../api-server/analytics/counts.ts";
 import type { UsageEvent } from "../../../edge/events/contract.ts";
 import { EventLines } from "../../../edge/events/schema.ts";
 import { anEvent } from "../edge/an-event.ts";
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all(stores.map((opened) => opened.close())));
 
-const all: CountQuestion = {
+const all: CountQuery = {
   workspaceId,
   keySpaceId: undefined,
   keyIds: undefined,
@@ -52,7 +52,7 @@ const all: CountQuestion = {
   rowsMax: 1_000,
 };
 
-test.each<[string, Partial<CountQuestion>]>([
+test.each<[string, Partial<CountQuery>]>([
   ["all together", {}],
   ["per hour", { slice: "hour", order: { by: "time", descending: false } }],
   [

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AnalyticsStore } from "../../../api-server/analytics/contract.ts";
-import type { CountQuestion, Slice, Target, UsageCount } from "../../../api-server/analytics/counts.ts";
+import type { CountQuery, Slice, Target, UsageCount } from "../../../api-server/analytics/counts.ts";
 import { sliceStart } from "../../../api-server/domain/analytics/slices.ts";
 import { Code } from "../../../core/verification/codes.ts";
 import type { TakenEvents, VerificationEvent } from "../../../edge/events/contract.ts";
@@ -128,7 +128,7 @@ function someEvents(): VerificationEvent[] {
   });
 }
 
-const WHOLE: CountQuestion = {
+const WHOLE: CountQuery = {
   workspaceId: "ws_a",
   keySpaceId: undefined,
   keyIds: undefined,
@@ -142,7 +142,7 @@ const WHOLE: CountQuestion = {
   rowsMax: 1_000_000,
 };
 
-const anyQuestion: fc.Arbitrary<CountQuestion> = fc
+const anyQuestion: fc.Arbitrary<CountQuery> = fc
   .record({
     workspaceId: fc.constantFrom(...WORKSPACES),
     keySpaceId: fc.option(fc.constantFrom(...KEY_SPACES, "ks_missing"), { nil: undefined }),
@@ -172,7 +172,7 @@ const anyQuestion: fc.Arbitrary<CountQuestion> = fc
   }));
 
 /** Computes the counts for `question` from the events one at a time. */
-function countPlainly(events: readonly VerificationEvent[], question: CountQuestion): UsageCount[] {
+function countPlainly(events: readonly VerificationEvent[], question: CountQuery): UsageCount[] {
   const { slice, by, order, rowsMax } = question;
   const rows = new Map<string, UsageCount>();
   for (const event of events) {
@@ -206,7 +206,7 @@ function countPlainly(events: readonly VerificationEvent[], question: CountQuest
 
 function isAskedFor(
   event: VerificationEvent,
-  { workspaceId, keySpaceId, keyIds, identityId, tags, fromMs, toMs }: CountQuestion,
+  { workspaceId, keySpaceId, keyIds, identityId, tags, fromMs, toMs }: CountQuery,
 ): boolean {
   return (
     event.workspaceId === workspaceId &&

@@ -24,7 +24,7 @@ import {
 import { type WindowCalled, windowCall, windowNamed } from "./windows.ts";
 
 /** What an expression is resolved within. */
-export interface Place {
+export interface ExpressionContext {
   readonly scope: Scope;
   readonly isRawTime: (expression: ResolvedExpression) => boolean;
   readonly subquery: (query: Query) => ResolvedBody;
@@ -33,7 +33,7 @@ export interface Place {
 }
 
 /** @throws QueryProblem with the place of what is unknown or does not fit. */
-export function resolveExpression(expression: Expression, place: Place): ResolvedExpression {
+export function resolveExpression(expression: Expression, place: ExpressionContext): ResolvedExpression {
   const { span } = expression;
   const within = (one: Expression) => resolveExpression(one, place);
   const compared = { span, isRawTime: place.isRawTime };
@@ -111,7 +111,7 @@ function namedLiteral(value: "null" | "true" | "false" | "nan" | "inf", span: Sp
 }
 
 /** A minus before a number belongs to the literal, which decides its type. */
-function minus(operand: Expression, place: Place, span: Span): ResolvedExpression {
+function minus(operand: Expression, place: ExpressionContext, span: Span): ResolvedExpression {
   if (operand.kind === "number") return numberLiteral(`-${operand.text}`, span);
   return negation(resolveExpression(operand, place), span);
 }
@@ -136,7 +136,7 @@ const COMPARISONS: Readonly<Partial<Record<BinaryOperator, ComparisonName>>> = {
 function binary(
   operator: BinaryOperator,
   pair: readonly [ResolvedExpression, ResolvedExpression],
-  compared: { readonly span: Span; readonly isRawTime: Place["isRawTime"] },
+  compared: { readonly span: Span; readonly isRawTime: ExpressionContext["isRawTime"] },
 ): ResolvedExpression {
   const arithmeticName = ARITHMETIC[operator];
   if (arithmeticName) return arithmetic(arithmeticName, ...pair, compared.span);
@@ -163,7 +163,7 @@ export function checkTruth({ type, span }: ResolvedExpression): void {
   if (!isNumeric(type) && type.name !== "Nothing") throw refusal(`a condition cannot be ${typeText(type)}`, span);
 }
 
-function membership(expression: In, place: Place): ResolvedExpression {
+function membership(expression: In, place: ExpressionContext): ResolvedExpression {
   const operand = resolveExpression(expression.operand, place);
   const { negated: isNegated, span, of } = expression;
   const type = withNull(UINT8, operand.type.nullable);
@@ -198,7 +198,7 @@ function like(expression: Extract<Expression, { kind: "like" }>, within: (one: E
 }
 
 /** CASE as conditions and values: with an operand each condition is that it equals the branch's. */
-function caseArguments({ operand, branches, otherwise, span }: Case, place: Place): ResolvedExpression[] {
+function caseArguments({ operand, branches, otherwise, span }: Case, place: ExpressionContext): ResolvedExpression[] {
   const compared = operand && resolveExpression(operand, place);
   const args = branches.flatMap(({ when, then }) => {
     const condition = resolveExpression(when, place);
@@ -241,7 +241,7 @@ function element(of: ResolvedExpression, index: ResolvedExpression, span: Span):
   return call("arrayElement", [of, index], of.type.of, span, index.type.nullable || of.type.of.nullable);
 }
 
-function resolveCall(written: Call, place: Place): ResolvedExpression {
+function resolveCall(written: Call, place: ExpressionContext): ResolvedExpression {
   const lowerName = written.name.text.toLowerCase();
   const { span } = written;
   const described = aggregateNamed(lowerName);
@@ -258,7 +258,11 @@ function resolveCall(written: Call, place: Place): ResolvedExpression {
   return resolve({ name: written.name.text, args, span });
 }
 
-function aggregateCalled(written: Call, described: AggregateCall["described"], place: Place): AggregateCall {
+function aggregateCalled(
+  written: Call,
+  described: AggregateCall["described"],
+  place: ExpressionContext,
+): AggregateCall {
   const within = (one: Expression) => resolveExpression(one, place);
   // `count(*)` counts rows.
   const [only, ...more] = written.arguments;
@@ -274,7 +278,7 @@ function aggregateCalled(written: Call, described: AggregateCall["described"], p
   };
 }
 
-function resolveWindow(written: Call, lowerName: string, place: Place): ResolvedExpression {
+function resolveWindow(written: Call, lowerName: string, place: ExpressionContext): ResolvedExpression {
   const { over, span } = written;
   if (!over) throw refusal(`${written.name.text} needs OVER (…)`, span);
   const window = "text" in over ? place.scope.window(over) : over;
@@ -292,7 +296,7 @@ function resolveWindow(written: Call, lowerName: string, place: Place): Resolved
   return windowCall(called, resolvedWindow(window, place));
 }
 
-const resolvedWindow = (window: Window, place: Place) => ({
+const resolvedWindow = (window: Window, place: ExpressionContext) => ({
   partitionBy: window.partitionBy.map((one) => resolveExpression(one, place)),
   orderBy: window.orderBy.map((one) => resolveOrder(one, resolveExpression(one.expression, place))),
   frame: window.frame && {
@@ -303,7 +307,7 @@ const resolvedWindow = (window: Window, place: Place) => ({
   },
 });
 
-function bound(written: NonNullable<Window["frame"]>["start"], place: Place) {
+function bound(written: NonNullable<Window["frame"]>["start"], place: ExpressionContext) {
   if (!("by" in written)) return written;
   const by = resolveExpression(written.by, place);
   if (by.kind !== "literal" || typeof by.value !== "bigint" || by.value < 0n) {
@@ -318,7 +322,7 @@ export function resolveOrder(written: Order, expression: ResolvedExpression): Re
   return { expression, descending: written.descending, nullsFirst: written.nulls === "first", fill: undefined };
 }
 
-function arrayJoin({ arguments: args, span }: Call, place: Place): ResolvedExpression {
+function arrayJoin({ arguments: args, span }: Call, place: ExpressionContext): ResolvedExpression {
   const [operand, ...more] = args;
   if (!operand || more.length > 0) throw refusal("arrayJoin takes 1 argument", span);
   if (place.lambdas.length > 0) throw refusal("arrayJoin cannot stand within a lambda", span);
@@ -328,7 +332,7 @@ function arrayJoin({ arguments: args, span }: Call, place: Place): ResolvedExpre
   return place.scope.arrayJoin(resolved, resolved.type.of, span);
 }
 
-function arrayFilter({ arguments: args, span }: Call, place: Place): ResolvedExpression {
+function arrayFilter({ arguments: args, span }: Call, place: ExpressionContext): ResolvedExpression {
   const [lambda, operand, ...more] = args;
   if (lambda?.kind !== "lambda" || !operand || more.length > 0) {
     throw refusal("arrayFilter takes a lambda and one array", span);
@@ -343,7 +347,7 @@ function arrayFilter({ arguments: args, span }: Call, place: Place): ResolvedExp
   return { kind: "arrayFilter", array, variable: variable.number, condition, type: array.type, span };
 }
 
-function resolveLambda({ parameters, body, span }: Lambda, element: Type, place: Place) {
+function resolveLambda({ parameters, body, span }: Lambda, element: Type, place: ExpressionContext) {
   const [parameter, ...more] = parameters;
   if (!parameter || more.length > 0) throw refusal("the lambda of arrayFilter has one parameter", span);
   const variable: Variable = { kind: "variable", number: place.lambdas.length, type: element, span: parameter.span };

@@ -1,7 +1,7 @@
 import type { CommonTable, Expression, Query, Select } from "../tree.ts";
 import { aliasesOf } from "./aliases.ts";
 import { commonType } from "./common-type.ts";
-import { type Place, resolveExpression } from "./expressions.ts";
+import { type ExpressionContext, resolveExpression } from "./expressions.ts";
 import { RawTimes } from "./raw-times.ts";
 import { refusal } from "./refusal.ts";
 import type { ResolvedBody, ResolvedExpression, ResolvedQuery } from "./resolved.ts";
@@ -21,7 +21,7 @@ export function resolveQuery({ query, text }: { readonly query: Query; readonly 
 }
 
 /** What a query sees of the queries around it: what WITH defined there. */
-interface Around {
+interface QueryScope {
   readonly common: ReadonlyMap<string, Definition>;
   /** Expressions. Within a subquery they can only be constant. */
   readonly constants: ReadonlyMap<string, () => ResolvedExpression>;
@@ -39,13 +39,13 @@ class Resolver {
     this.#text = text;
   }
 
-  query(query: Query, around: Around): NamedBody {
+  query(query: Query, around: QueryScope): NamedBody {
     const named = query.kind === "select" ? this.#select(query, around) : this.#set(query, around);
     checkSize(named.body);
     return named;
   }
 
-  #set(query: Extract<Query, { kind: "set" }>, around: Around): NamedBody {
+  #set(query: Extract<Query, { kind: "set" }>, around: QueryScope): NamedBody {
     // What the first branch defines is seen in all of them.
     const inside = this.#withDefinitions(firstSelect(query).with, around);
     const left = this.query(query.left, inside);
@@ -62,7 +62,7 @@ class Resolver {
     return { body: { kind: "set", span, operator, left: left.body, right: right.body, types }, names: left.names };
   }
 
-  #select(select: Select, outer: Around): NamedBody {
+  #select(select: Select, outer: QueryScope): NamedBody {
     const inside = this.#withDefinitions(select.with, outer);
     const from = resolveFrom(select.from, {
       add: (source, body) => this.#rawTimes.add(source, body),
@@ -81,7 +81,7 @@ class Resolver {
   }
 
   /** The condition of a join sees the columns that are joined so far, and no alias. */
-  #condition(on: Expression, visible: Visible, around: Around): ResolvedExpression {
+  #condition(on: Expression, visible: Visible, around: QueryScope): ResolvedExpression {
     const { constants } = around;
     const scope = new Scope({ ...visible, aliases: new Map(), constants, windows: new Map() });
     const condition = resolveExpression(on, this.#place(scope, around));
@@ -89,13 +89,13 @@ class Resolver {
     return condition;
   }
 
-  #place(scope: Scope, around: Around): Place {
+  #place(scope: Scope, around: QueryScope): ExpressionContext {
     const subquery = (query: Query) => this.query(query, around).body;
     return { scope, isRawTime: this.#rawTimes.has, subquery, lambdas: [] };
   }
 
   /** What is around, and what WITH adds. A definition sees those before it. */
-  #withDefinitions(tables: readonly CommonTable[], outer: Around): Around {
+  #withDefinitions(tables: readonly CommonTable[], outer: QueryScope): QueryScope {
     let { common, constants } = outer;
     for (const { name, is } of tables) {
       const around = { common, constants };
@@ -108,7 +108,7 @@ class Resolver {
     return { common, constants };
   }
 
-  #definition(query: Query, around: Around): Definition {
+  #definition(query: Query, around: QueryScope): Definition {
     let read: (NamedBody & { readonly index: number }) | undefined;
     return () => {
       if (read) return read;
@@ -118,7 +118,7 @@ class Resolver {
     };
   }
 
-  #constant(expression: Expression, around: Around): ResolvedExpression {
+  #constant(expression: Expression, around: QueryScope): ResolvedExpression {
     const { constants } = around;
     const scope = new Scope({ sources: [], merged: [], aliases: new Map(), constants, windows: new Map() });
     return resolveExpression(expression, this.#place(scope, around));

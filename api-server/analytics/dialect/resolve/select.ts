@@ -1,5 +1,5 @@
 import type { Expression, Name, Order, Select, Span } from "../tree.ts";
-import { checkTruth, type Place, resolveExpression, resolveOrder } from "./expressions.ts";
+import { checkTruth, type ExpressionContext, resolveExpression, resolveOrder } from "./expressions.ts";
 import { checkGrouping } from "./grouping.ts";
 import { refusal } from "./refusal.ts";
 import type { ResolvedExpression, ResolvedFill, ResolvedOrder, ResolvedSelect, Source } from "./resolved.ts";
@@ -18,13 +18,13 @@ interface NamedColumn {
 }
 
 /** What a SELECT is resolved with. Its FROM is resolved already; `text` is the caller's. */
-export interface Surroundings {
+export interface QueryScope {
   readonly from: Source;
-  readonly place: Place;
+  readonly place: ExpressionContext;
   readonly text: string;
 }
 
-export function resolveSelect(select: Select, { from, place, text }: Surroundings): NamedSelect {
+export function resolveSelect(select: Select, { from, place, text }: QueryScope): NamedSelect {
   const within = (expression: Expression) => resolveExpression(expression, place);
   let subqueries = 0;
   const naming = { nameOf: (name: Name) => place.scope.written(name), text, nextSubquery: () => ++subqueries };
@@ -56,7 +56,7 @@ export function resolveSelect(select: Select, { from, place, text }: Surrounding
   return { body, names: columns.map(({ name }) => name) };
 }
 
-function resolveColumn(column: Expression, place: Place, naming: Naming): readonly NamedColumn[] {
+function resolveColumn(column: Expression, place: ExpressionContext, naming: Naming): readonly NamedColumn[] {
   if (column.kind === "star") return place.scope.star(column);
   const expression = resolveExpression(column, place);
   if (expression.type.name === "Interval") throw refusal("an interval cannot be a column", column.span);
@@ -101,7 +101,7 @@ function hasAggregate(parts: {
   return all.some((one) => contains(one, ({ kind }) => kind === "aggregate"));
 }
 
-function order(written: Order, columns: readonly ResolvedExpression[], place: Place): ResolvedOrder {
+function order(written: Order, columns: readonly ResolvedExpression[], place: ExpressionContext): ResolvedOrder {
   const expression = atPosition(written.expression, columns) ?? resolveExpression(written.expression, place);
   const resolved = resolveOrder(written, expression);
   return { ...resolved, fill: written.fill && fill(written, expression, place) };
@@ -110,7 +110,7 @@ function order(written: Order, columns: readonly ResolvedExpression[], place: Pl
 function fill(
   { fill: written, descending, span }: Order,
   of: ResolvedExpression,
-  place: Place,
+  place: ExpressionContext,
 ): ResolvedFill | undefined {
   if (!written) return undefined;
   if (!isDate(of.type) && !isNumeric(of.type)) throw refusal(`WITH FILL cannot fill ${typeText(of.type)}`, span);

@@ -15,7 +15,7 @@ export interface NamedBody {
 }
 
 /** What a FROM needs of what is around it. */
-export interface Surroundings {
+export interface QueryScope {
   /** Numbers a source; `body` is that of a subquery. */
   readonly add: (source: Omit<VisibleSource, "id">, body: ResolvedBody | undefined) => VisibleSource;
   readonly derived: (query: Query) => NamedBody;
@@ -40,7 +40,7 @@ const typeOfColumn = (type: ColumnType): Type =>
 const columnsOf = (table: PublicTable): VisibleSource["columns"] =>
   Object.entries(table.columns).map(([name, type]) => ({ name, type: typeOfColumn(type) }));
 
-export function resolveFrom(from: From, around: Surroundings): ResolvedFrom {
+export function resolveFrom(from: From, around: QueryScope): ResolvedFrom {
   switch (from.kind) {
     case "table":
       return tableSource(from, around);
@@ -58,7 +58,7 @@ export function resolveFrom(from: From, around: Surroundings): ResolvedFrom {
 const columnsOfBody = ({ types }: ResolvedBody, names: readonly string[]): VisibleSource["columns"] =>
   types.map((type, index) => ({ name: names[index] ?? "", type }));
 
-function tableSource({ name, alias, span }: TableReference, around: Surroundings): ResolvedFrom {
+function tableSource({ name, alias, span }: TableReference, around: QueryScope): ResolvedFrom {
   const names = alias ? [alias.text, name.text] : [name.text];
   const common = around.common(name);
   if (common) {
@@ -72,7 +72,7 @@ function tableSource({ name, alias, span }: TableReference, around: Surroundings
   return { source: { kind: "table", id: visible.id, table }, sources: [visible], merged: [] };
 }
 
-function joinSource(join: Join, around: Surroundings): ResolvedFrom {
+function joinSource(join: Join, around: QueryScope): ResolvedFrom {
   const left = resolveFrom(join.left, around);
   const right = resolveFrom(join.right, around);
   const both = { sources: [...left.sources, ...right.sources], merged: [...left.merged, ...right.merged] };
@@ -94,7 +94,7 @@ interface Sides {
   readonly left: ResolvedFrom;
   readonly right: ResolvedFrom;
   readonly source: Omit<JoinSource, "on">;
-  readonly around: Surroundings;
+  readonly around: QueryScope;
 }
 
 /** Each name of USING is one column for both sides: that of the side whose rows all stay. */
@@ -141,7 +141,7 @@ function mergedColumn(
     right,
     name,
   }: { readonly left: ResolvedExpression; readonly right: ResolvedExpression; readonly name: Identifier },
-  { isRawTime }: Surroundings,
+  { isRawTime }: QueryScope,
 ): ResolvedExpression {
   if (join.type === "right") return right;
   if (join.type !== "full") return left;

@@ -68,7 +68,7 @@ const typeOver = EditorView.domEventHandlers({
 /** Marks a change that the page asked for: the page knows of it. */
 const fromPage = Annotation.define<true>();
 
-const setFault = StateEffect.define<number | undefined>();
+const setParseError = StateEffect.define<number | undefined>();
 const FAULT = Decoration.mark({ class: "cm-fault" });
 
 /** The place of the error, until the text there changes. */
@@ -76,7 +76,7 @@ const fault = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update: (marked, { effects, docChanged, state }) => {
     for (const effect of effects) {
-      if (!effect.is(setFault)) continue;
+      if (!effect.is(setParseError)) continue;
       if (effect.value === undefined || state.doc.length === 0) return Decoration.none;
       const from = Math.min(effect.value, state.doc.length - 1);
       const word = state.wordAt(from);
@@ -98,14 +98,14 @@ export interface QueryEditorProps {
   readonly given: GivenText;
   readonly schema: QuerySchema | undefined;
   /** Offset of an error. */
-  readonly faultAt: number | undefined;
+  readonly problemAt: number | undefined;
   readonly describedBy: string;
   readonly onChange: (sql: string) => void;
   readonly onRun: () => void;
 }
 
 export function QueryEditor(props: QueryEditorProps): ReactNode {
-  const { given, faultAt, describedBy } = props;
+  const { given, problemAt, describedBy } = props;
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | undefined>(undefined);
   const latest = useRef(props);
@@ -177,10 +177,10 @@ export function QueryEditor(props: QueryEditorProps): ReactNode {
   }, [given]);
 
   useEffect(() => {
-    view.current?.dispatch({ effects: setFault.of(faultAt) });
-    if (faultAt !== undefined)
-      view.current?.dispatch({ selection: { anchor: Math.min(faultAt, view.current.state.doc.length) } });
-  }, [faultAt]);
+    view.current?.dispatch({ effects: setParseError.of(problemAt) });
+    if (problemAt !== undefined)
+      view.current?.dispatch({ selection: { anchor: Math.min(problemAt, view.current.state.doc.length) } });
+  }, [problemAt]);
 
   // biome-ignore lint/a11y/useSemanticElements: a set of fields it is not.
   return <div ref={host} className="sql-editor" role="group" aria-label="Editor" aria-describedby={describedBy} />;

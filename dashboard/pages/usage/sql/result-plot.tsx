@@ -1,6 +1,6 @@
 import { type ReactNode, useMemo, useState } from "react";
 import { Plot } from "../../../components/plot.tsx";
-import { markAt } from "../../../components/plot-marks.ts";
+import { plotMarkAt } from "../../../components/plot-marks.ts";
 import { Select } from "../../../components/select.tsx";
 import { defaultChoice, type PlotChoice, plotColumns, plotted, type Rows } from "../../../usage/plot-choice.ts";
 
@@ -23,7 +23,7 @@ export function ResultPlot({ columns, rows }: { columns: readonly string[]; rows
       shown?.series.map(({ name, ys, total }, place) => ({
         name,
         label: name === "" ? "(empty)" : name,
-        mark: markAt(place),
+        mark: plotMarkAt(place),
         values: ys,
         total,
       })) ?? [],

@@ -84,7 +84,7 @@ function SqlPage(): ReactNode {
           <QueryEditor
             given={given}
             schema={schema.data}
-            faultAt={place && offsetOf(sql, place)}
+            problemAt={place && offsetOf(sql, place)}
             describedBy={hintId}
             onChange={setSql}
             onRun={runIt}

@@ -1,8 +1,8 @@
 import type { ReactNode } from "react";
-import "./facts.css";
+import "./detail-list.css";
 
 /** Names and values, one below the other: the details of one thing. */
-export function Facts({
+export function DetailList({
   facts: details,
 }: {
   facts: readonly (readonly [name: string, value: ReactNode])[];

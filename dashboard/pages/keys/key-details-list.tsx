@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { Ago } from "../../components/ago.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
-import { Facts } from "../../components/facts.tsx";
+import { DetailList } from "../../components/detail-list.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { outcomeInWords } from "../../usage/series.ts";
 import type { KeyDetails } from "./details.ts";
@@ -63,12 +63,12 @@ function reasonInWords(reason: Reason, { deletedAt, apiDeletedAt, key }: KeyDeta
   }
 }
 
-export function KeyFacts({ details }: { details: KeyDetails }): ReactNode {
+export function KeyDetailsList({ details }: { details: KeyDetails }): ReactNode {
   const { key, ownerId, apiName, apiId, manager } = details;
   const at = (ms: number | undefined, otherwise: string): ReactNode =>
     ms === undefined ? <span className="muted">{otherwise}</span> : <Ago atMs={ms} />;
   return (
-    <Facts
+    <DetailList
       facts={[
         ["Starts with", <code key="start">{key.start}</code>],
         ["API", `${apiName} (${apiId})`],
@@ -97,7 +97,7 @@ export function KeyCredits({ details }: { details: KeyDetails }): ReactNode {
   if (credits === undefined) return <p>Unlimited.</p>;
   const { remaining, refill } = credits;
   return (
-    <Facts
+    <DetailList
       facts={[
         ["Remaining", remaining.toLocaleString("en")],
         [
