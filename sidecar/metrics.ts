@@ -109,7 +109,7 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   };
   const byLabel = (label: string, values: Readonly<Record<string, number>>): Row[] =>
     Object.entries(values).map(([key, value]) => ({ labels: { [label]: key }, value }));
-  const overshot = (read: (of: { units: number; largestShare: number }) => number): Row[] =>
+  const overAdmitted = (read: (of: { units: number; largestShare: number }) => number): Row[] =>
     Object.entries(readings.overAdmissions()).map(([mode, one]) => ({ labels: { mode }, value: read(one) }));
 
   add(of.requests, () => byLabel("code", metrics.decisions));
@@ -123,8 +123,8 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   add(of.upstreamUnrequested, () => metrics.upstreamUnrequested);
   add(of.internalErrors, () => byLabel("source", metrics.internalErrors));
   add(of.eventsDropped, readings.eventsDropped);
-  add(of.overAdmitted, () => overshot(({ units }) => units));
-  add(of.overAdmittedRatio, () => overshot(({ largestShare }) => largestShare));
+  add(of.overAdmitted, () => overAdmitted(({ units }) => units));
+  add(of.overAdmittedRatio, () => overAdmitted(({ largestShare }) => largestShare));
   add(of.podsAlive, readings.podsAlive);
   add(of.staleness, readings.stalenessS);
   add(of.usable, () => Number(readings.sourceUsable()));

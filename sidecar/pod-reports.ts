@@ -64,15 +64,15 @@ function describePod(
   if (current === undefined && refused === undefined) return undefined;
   const { generation, version } = current?.record ?? { generation: 0, version: 0 };
   const counted = current === undefined ? {} : { refusals: refusals.of(current) };
-  const overshot = overshotOf(counters.overshoots().outage);
-  const exceeded = overshot === undefined ? {} : { overshot };
+  const overAdmitted = overAdmissionOf(counters.overshoots().outage);
+  const exceeded = overAdmitted === undefined ? {} : { overAdmitted };
   const report = { ...pod, generation, version, stalenessMs: projection.stalenessMs(), ...counted, ...exceeded };
   if (refused === undefined) return report;
   return { ...report, refused: { version: refused.version ?? 0, reason: refused.reason } };
 }
 
 /** Omits async limits, because their policy allows exceeding them at any time. */
-function overshotOf({ units, largestShare, lastMs }: Overshot): PodLimitsExceeded | undefined {
+function overAdmissionOf({ units, largestShare, lastMs }: Overshot): PodLimitsExceeded | undefined {
   if (lastMs === undefined) return undefined;
   return { units, percent: Math.ceil(100 * largestShare), lastMs: Math.floor(lastMs) };
 }

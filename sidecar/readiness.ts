@@ -31,7 +31,7 @@ export function evaluateReadiness(
     gone: follower.isDeleted,
   };
   return {
-    ready: !isEnding && app !== "away" && (!checks || (freshness !== undefined && freshness !== "Denied")),
+    ready: !isEnding && app !== "away" && (!checks || (freshness !== undefined && freshness !== "Expired")),
     detail: {
       policy: policy ?? null,
       refused: follower.refused ?? null,

@@ -101,7 +101,7 @@ export interface paths {
               duration: number;
               async: boolean;
               literals: number;
-              outdoneBy?: "exactOne" | "moreLiterals" | "smallerId" | undefined;
+              overriddenBy?: "exactOne" | "moreLiterals" | "smallerId" | undefined;
             }>;
             matchCount: number;
             count?: {
@@ -224,7 +224,7 @@ export interface paths {
                 port: number;
                 pods: number;
               }> | undefined;
-              overshot?: {
+              overAdmitted?: {
                 units: number;
                 percent: number;
                 lastAgoMs: number;
@@ -523,8 +523,8 @@ export interface paths {
               behind: number;
               refusing: number;
               reason?: string | undefined;
-              departed: number;
-              denying: number;
+              stale: number;
+              expired: number;
               oldestLagMs: number;
               refused: number;
               wouldRefuse: number;
@@ -537,7 +537,7 @@ export interface paths {
               generation: number;
               version: number;
               stalenessMs: number;
-              freshness: "Fresh" | "Departed" | "Denied";
+              freshness: "Fresh" | "Stale" | "Expired";
               lastSeenAt: number;
               release?: string | undefined;
               region?: string | undefined;
@@ -821,8 +821,8 @@ export interface paths {
               behind: number;
               refusing: number;
               reason?: string | undefined;
-              departed: number;
-              denying: number;
+              stale: number;
+              expired: number;
               oldestLagMs: number;
               refused: number;
               wouldRefuse: number;
@@ -1435,7 +1435,7 @@ export interface paths {
                 port: number;
                 pods: number;
               }> | undefined;
-              overshot?: {
+              overAdmitted?: {
                 units: number;
                 percent: number;
                 lastAgoMs: number;
@@ -2454,7 +2454,7 @@ export interface components {
         port: number;
         pods: number;
       }> | undefined;
-      overshot?: {
+      overAdmitted?: {
         units: number;
         percent: number;
         lastAgoMs: number;

@@ -24,7 +24,7 @@ export function explainStale(
   const first = Number.isFinite(gatesAgeMs)
     ? `The data of a gate is ${age} old`
     : "The age of a gate's data is unknown";
-  return said("stale", freshness === "Departed", saw, `${first}: ${does}.`);
+  return said("stale", freshness === "Stale", saw, `${first}: ${does}.`);
 }
 
 /** Rounded to seconds from 1 s on, because an age is shown, not compared. */

@@ -298,7 +298,7 @@ export const ApiKeyPolicyStatus = z.object({
         .describe(
           "Units that they admitted beyond limits while the shared counters were away, as found out since they started; those of limits with `async: true` are not included.",
         ),
-      overshotPercent: z
+      overAdmittedPercent: z
         .int()
         .min(0)
         .optional()

@@ -85,7 +85,12 @@ export const KINDS = [
       ...READY,
       ofCondition("Enforced", "Enforced", "status"),
       { ...ofCondition("Stale", "Stale", "status"), priority: 1 },
-      { name: "Overshot-Percent", type: "integer", jsonPath: ".status.dataPlane.overshotPercent", priority: 1 },
+      {
+        name: "Over-Admitted-Percent",
+        type: "integer",
+        jsonPath: ".status.dataPlane.overAdmittedPercent",
+        priority: 1,
+      },
       { name: "Mode", type: "string", jsonPath: ".spec.mode" },
       { name: "Pods", type: "integer", jsonPath: ".status.dataPlane.pods" },
       { name: "Current", type: "integer", jsonPath: ".status.dataPlane.current" },

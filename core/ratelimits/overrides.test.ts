@@ -125,7 +125,7 @@ describe("an explanation", () => {
     explainOverrides(
       patterns.map((pattern, i) => anOverride(`${i}`, pattern)),
       identifier,
-    ).map(({ override, literals, outdoneBy }) => [override.identifier, literals, outdoneBy]);
+    ).map(({ override, literals, overriddenBy }) => [override.identifier, literals, overriddenBy]);
 
   test("override explanation lists the applied override and why others lose", () => {
     expect(explained(["*", "b*", "premium_*", "*_42", "prem*", "*mium_"], "premium_42")).toEqual([
@@ -153,7 +153,9 @@ describe("an explanation", () => {
       const overrides = patterns.map((pattern, i) => anOverride(`${(i * 7) % 13}`, pattern));
       const matching = explainOverrides(overrides, identifier);
       expect(matching[0]?.override).toBe(selectOverride(overrides, identifier));
-      expect(matching.filter(({ outdoneBy }) => outdoneBy === undefined)).toHaveLength(Math.min(1, matching.length));
+      expect(matching.filter(({ overriddenBy }) => overriddenBy === undefined)).toHaveLength(
+        Math.min(1, matching.length),
+      );
       const wanted = overrides.filter(
         (one) => one.identifier === identifier || matchesPattern(one.identifier, identifier),
       );

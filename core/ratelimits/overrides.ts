@@ -63,7 +63,7 @@ export interface MatchingOverride<Override> {
   /** Number of characters other than `*`. */
   readonly literals: number;
   /** Why another override takes precedence; `undefined` for the one that applies. */
-  readonly outdoneBy: Overridden | undefined;
+  readonly overriddenBy: Overridden | undefined;
 }
 
 /**
@@ -76,7 +76,7 @@ export function explainOverrides<Override extends Pick<OverrideRecord, "id" | "i
   const selected = selectOverride(overrides, identifier);
   if (selected === undefined) return [];
   const selectedLiterals = literalCharacters(selected.identifier);
-  const outdoneBy = (override: Override, literals: number): Overridden | undefined => {
+  const overriddenBy = (override: Override, literals: number): Overridden | undefined => {
     if (override === selected) return undefined;
     if (selected.identifier === identifier) return "exactOne";
     return literals < selectedLiterals ? "moreLiterals" : "smallerId";
@@ -85,14 +85,14 @@ export function explainOverrides<Override extends Pick<OverrideRecord, "id" | "i
     .filter((override) => override === selected || matchesPattern(override.identifier, identifier))
     .map((override) => {
       const literals = literalCharacters(override.identifier);
-      return { override, literals, outdoneBy: outdoneBy(override, literals) };
+      return { override, literals, overriddenBy: overriddenBy(override, literals) };
     })
     .sort(byNearness);
 }
 
 function byNearness(a: MatchingOverride<{ id: string }>, b: MatchingOverride<{ id: string }>): number {
-  if (a.outdoneBy === undefined) return -1;
-  if (b.outdoneBy === undefined) return 1;
+  if (a.overriddenBy === undefined) return -1;
+  if (b.overriddenBy === undefined) return 1;
   return b.literals - a.literals || (a.override.id < b.override.id ? -1 : 1);
 }
 

@@ -25,7 +25,7 @@ export interface PodReport extends PolicyRef {
   /** Requests that this pod rejected under the active policy; `undefined` without one, and from a version that does not count by rule. */
   readonly refusals?: PodRefusals;
   /** By how much limits were exceeded that this pod counted alone while the shared counters were unreachable; `undefined` if none were. */
-  readonly overshot?: PodLimitsExceeded;
+  readonly overAdmitted?: PodLimitsExceeded;
   /** Port in its own pod to which the gate forwards requests; `undefined` for another host, and from a version that does not report it. */
   readonly upstreamPort?: number;
   /** Version of the sidecar, and its region; empty if not reported. */

@@ -65,16 +65,16 @@ test.each([
 });
 
 test.each([
-  { name: "units that are none", overshot: { units: -1, percent: 1, lastMs: 1 } },
-  { name: "no whole percent", overshot: { units: 1, percent: 0.5, lastMs: 1 } },
-  { name: "no time", overshot: { units: 1, percent: 1, lastMs: null } },
-  { name: "no number", overshot: { units: "1e999", percent: 1, lastMs: 1 } },
-  { name: "a list", overshot: [] },
-])("pod report without an invalid overshoot with $name", async ({ overshot }) => {
-  await put("bad", { ...REPORT, overshot });
+  { name: "units that are none", overAdmitted: { units: -1, percent: 1, lastMs: 1 } },
+  { name: "no whole percent", overAdmitted: { units: 1, percent: 0.5, lastMs: 1 } },
+  { name: "no time", overAdmitted: { units: 1, percent: 1, lastMs: null } },
+  { name: "no number", overAdmitted: { units: "1e999", percent: 1, lastMs: 1 } },
+  { name: "a list", overAdmitted: [] },
+])("pod report without an invalid overshoot with $name", async ({ overAdmitted }) => {
+  await put("bad", { ...REPORT, overAdmitted });
   const [bad] = await edge.pods.list(REF);
   expect(bad).toMatchObject({ podId: "bad", ...REPORT });
-  expect(bad).not.toHaveProperty("overshot");
+  expect(bad).not.toHaveProperty("overAdmitted");
 });
 
 test.each([0, 65_536, 1.5, "8080", null])("pod report omits an invalid upstream port %j", async (upstreamPort) => {
@@ -104,9 +104,9 @@ test.each([
 });
 
 test("pod report list includes by how much limits were exceeded", async () => {
-  const overshot = { units: 40, percent: 134, lastMs: 1_700_000_000_000 };
-  await edge.pods.report({ ...REF, podId: "shop/a", ...REPORT, overshot });
-  expect((await edge.pods.list(REF))[0]).toMatchObject({ podId: "shop/a", overshot });
+  const overAdmitted = { units: 40, percent: 134, lastMs: 1_700_000_000_000 };
+  await edge.pods.report({ ...REF, podId: "shop/a", ...REPORT, overAdmitted });
+  expect((await edge.pods.list(REF))[0]).toMatchObject({ podId: "shop/a", overAdmitted });
 });
 
 test("pod reports of newer versions keep known members and those of older ones lack some", async () => {

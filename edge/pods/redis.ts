@@ -112,7 +112,7 @@ const StoredRefusals = z
   .optional()
   .catch(undefined);
 
-const StoredOvershot = z.object({ units: Count, percent: Count, lastMs: Count }).optional().catch(undefined);
+const StoredOverAdmission = z.object({ units: Count, percent: Count, lastMs: Count }).optional().catch(undefined);
 
 const Word = z
   .string()
@@ -130,7 +130,7 @@ export const StoredPodReport = z.object({
   stalenessMs: z.number().nullable().default(null),
   refused: z.object({ version: z.number().default(0), reason: z.string().transform(toReason) }).optional(),
   refusals: StoredRefusals,
-  overshot: StoredOvershot,
+  overAdmitted: StoredOverAdmission,
   upstreamPort: z.int().min(1).max(65_535).optional().catch(undefined),
   release: Word,
   region: Word,
@@ -153,7 +153,7 @@ export class RedisPodReports implements PodReports {
   }
 
   async report(report: PodReport): Promise<void> {
-    const { podId, generation, version, stalenessMs, refused, refusals, overshot, upstreamPort, release, region } =
+    const { podId, generation, version, stalenessMs, refused, refusals, overAdmitted, upstreamPort, release, region } =
       report;
     const stored = {
       generation,
@@ -161,7 +161,7 @@ export class RedisPodReports implements PodReports {
       stalenessMs: Number.isFinite(stalenessMs) ? stalenessMs : null,
       refused,
       refusals: refusals && { ...refusals, counts: [...refusals.counts] },
-      overshot,
+      overAdmitted,
       upstreamPort,
       release,
       region,
@@ -278,7 +278,7 @@ function readReports(
 function readReport(text: string) {
   const space = text.indexOf(" ");
   try {
-    const { stalenessMs, refused, refusals, overshot, upstreamPort, release, region, ...report } =
+    const { stalenessMs, refused, refusals, overAdmitted, upstreamPort, release, region, ...report } =
       StoredPodReport.parse(JSON.parse(text.slice(space + 1)));
     const lastSeenMs = Number(text.slice(0, space));
     return {
@@ -286,7 +286,7 @@ function readReport(text: string) {
       stalenessMs: stalenessMs ?? Number.POSITIVE_INFINITY,
       ...(refused === undefined ? {} : { refused }),
       ...(refusals === undefined ? {} : { refusals }),
-      ...(overshot === undefined ? {} : { overshot }),
+      ...(overAdmitted === undefined ? {} : { overAdmitted }),
       ...(upstreamPort === undefined ? {} : { upstreamPort }),
       ...(release === undefined ? {} : { release }),
       ...(region === undefined ? {} : { region }),

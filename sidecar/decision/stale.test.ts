@@ -57,7 +57,7 @@ describe("staleness exceeds the first bound", () => {
     expect((await call(gate.port)).status).toBe(401);
     expect(await gate.metrics()).toMatch(/postern_sidecar_stale_decisions_total [1-9]/);
     const ready = await gate.readyz();
-    expect([ready.status, JSON.parse(ready.body).freshness]).toEqual([200, "Departed"]);
+    expect([ready.status, JSON.parse(ready.body).freshness]).toEqual([200, "Stale"]);
     await gate.records.heartbeat();
     expect(await status("unknown")).toBe(401);
   });
@@ -78,7 +78,7 @@ test("gate is unready and denies every request when data exceeds the maximum sta
   move(901_000);
   expect(await status(key)).toBe(503);
   const ready = await gate.readyz();
-  expect([ready.status, JSON.parse(ready.body).freshness]).toEqual([503, "Denied"]);
+  expect([ready.status, JSON.parse(ready.body).freshness]).toEqual([503, "Expired"]);
 });
 
 test("gate enforces a change from the next request on", async () => {

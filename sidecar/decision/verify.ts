@@ -42,8 +42,8 @@ export async function mayGoOn(deps: VerifyDeps, question: Question): Promise<boo
 /** Returns the verdict when the data is too stale to decide. */
 function checkStaleness(deps: VerifyDeps, { active }: Question): edge.Verdict | undefined {
   const freshness = checkFreshness(active.policy.onStale, deps.projection.stalenessMs());
-  if (freshness === "Denied") return TOO_OLD;
-  if (freshness === "Departed") deps.onStaleDecision();
+  if (freshness === "Expired") return TOO_OLD;
+  if (freshness === "Stale") deps.onStaleDecision();
   return undefined;
 }
 

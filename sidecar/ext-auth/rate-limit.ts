@@ -59,8 +59,8 @@ export async function rateLimit(
   if (active === undefined) return undecided("The gate has not received its policy yet.");
   const { policy } = active;
   const freshness = checkFreshness(policy.onStale, counting.projection.stalenessMs());
-  if (freshness === "Denied") return undecided("What the gate knows of rate limits is too old.");
-  if (freshness === "Departed") counting.onStaleDecision();
+  if (freshness === "Expired") return undecided("What the gate knows of rate limits is too old.");
+  if (freshness === "Stale") counting.onStaleDecision();
   const namespaceId = await findNamespaceId(counting, active, domain);
   if (typeof namespaceId !== "string") return namespaceId;
 

@@ -144,16 +144,18 @@ test.each([
     // Returns the numbers that the policy status shows.
     const reported = async () => {
       const reports = await edge.pods.list({ workspaceId: WORKSPACE, policyId: POLICY });
-      return reports.reduce((sum, { overshot }) => sum + (overshot?.units ?? 0), 0) === total - LIMIT && reports;
+      return (
+        reports.reduce((sum, { overAdmitted }) => sum + (overAdmitted?.units ?? 0), 0) === total - LIMIT && reports
+      );
     };
     const reports = await waitFor("the gates to report it", reported, { deadlineMs: 20_000 });
-    expect(Math.max(...reports.map(({ overshot }) => overshot?.percent ?? 0))).toBe(
+    expect(Math.max(...reports.map(({ overAdmitted }) => overAdmitted?.percent ?? 0))).toBe(
       Math.ceil((100 * (total - LIMIT)) / LIMIT),
     );
-    for (const { overshot, lastSeenMs } of reports) {
-      if (overshot === undefined) continue;
-      expect(overshot.lastMs).toBeGreaterThan(lastSeenMs - 60_000);
-      expect(overshot.lastMs).toBeLessThanOrEqual(lastSeenMs);
+    for (const { overAdmitted, lastSeenMs } of reports) {
+      if (overAdmitted === undefined) continue;
+      expect(overAdmitted.lastMs).toBeGreaterThan(lastSeenMs - 60_000);
+      expect(overAdmitted.lastMs).toBeLessThanOrEqual(lastSeenMs);
     }
     // The shared counters include everything, so the window is full for all gates.
     await waitFor("strict counting", async () => {

@@ -296,7 +296,7 @@ test("policy action Deny uses the snapshot age after a restart", async () => {
   await pod.kill();
   await pod.start();
   expect(await pod.status(key)).toBe(503);
-  expect(await pod.readyz()).toMatchObject({ ready: false, snapshot: "in use", freshness: "Denied" });
+  expect(await pod.readyz()).toMatchObject({ ready: false, snapshot: "in use", freshness: "Expired" });
 }, 60_000);
 
 describe("a foreign or damaged snapshot file", () => {

@@ -19,8 +19,8 @@ export interface PodsTogether {
   /** Reason of one pod that does not support the version. */
   readonly reason: string | undefined;
   /** Number of pods that serve on data older than the policy's first bound, and of pods that reject requests for that reason. */
-  readonly departed: number;
-  readonly denying: number;
+  readonly stale: number;
+  readonly expired: number;
   readonly oldestLagMs: number;
   /** Number of requests rejected under this version, and of those that Audit mode admitted although they would have been rejected. */
   readonly refused: number;
@@ -45,11 +45,11 @@ export const freshnessOf = ({ stalenessMs }: PodReportSummary, onStale: Compiled
   checkFreshness(onStale, stalenessMs);
 
 /** Returns how far these pods exceeded limits while the Redis counters were unavailable; `undefined` if no pod reports it. */
-export function overshotBy(
+export function overAdmittedBy(
   reports: readonly PodReportSummary[],
 ): { readonly units: number; readonly percent: number; readonly lastAgoMs: number } | undefined {
-  const said = reports.flatMap(({ overshot, lastSeenMs }) =>
-    overshot === undefined ? [] : [{ ...overshot, lastAgoMs: Math.max(0, lastSeenMs - overshot.lastMs) }],
+  const said = reports.flatMap(({ overAdmitted, lastSeenMs }) =>
+    overAdmitted === undefined ? [] : [{ ...overAdmitted, lastAgoMs: Math.max(0, lastSeenMs - overAdmitted.lastMs) }],
   );
   if (said.length === 0) return undefined;
   return {
@@ -77,8 +77,8 @@ export function together(
     behind: count(states, "behind"),
     refusing: count(states, "refuses"),
     reason: reports.find((_, i) => states[i] === "refuses")?.refused?.reason,
-    departed: count(fresh, "Departed"),
-    denying: count(fresh, "Denied"),
+    stale: count(fresh, "Stale"),
+    expired: count(fresh, "Expired"),
     oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonMs(stalenessMs)), 0),
     refused: safe(byMode("Enforce")),
     wouldRefuse: safe(byMode("Audit")),

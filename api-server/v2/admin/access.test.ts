@@ -195,7 +195,7 @@ describe("rate limit namespaces and overrides", () => {
     })) {
       const explained = await data("admin.explainOverride", { namespace: "email", identifier });
       expect(explained.matches.map((one) => one.identifier)).toEqual(matching);
-      expect(explained.matches.map((one) => one.outdoneBy === undefined)).toEqual(matching.map((_, i) => i === 0));
+      expect(explained.matches.map((one) => one.overriddenBy === undefined)).toEqual(matching.map((_, i) => i === 0));
       const [{ limit = 0, overrideId = "" } = {}] = explained.matches;
       expect(explained.count).toMatchObject({ used: 0, remaining: limit });
       const applied = await data("ratelimit.limit", { namespace: "email", identifier, limit: 5, duration: HOUR_MS });

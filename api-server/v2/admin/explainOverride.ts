@@ -41,7 +41,7 @@ const Data = z.strictObject({
           .int()
           .describe("How many of its characters are no `*`.")
           .meta({ examples: [8] }),
-        outdoneBy: z
+        overriddenBy: z
           .enum(["exactOne", "moreLiterals", "smallerId"])
           .optional()
           .describe(
@@ -102,11 +102,11 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const count = counts?.[0];
   return {
     now: deps.nowMs(),
-    matches: matches.slice(0, MATCHES_MAX).map(({ override, literals, outdoneBy }) => ({
+    matches: matches.slice(0, MATCHES_MAX).map(({ override, literals, overriddenBy }) => ({
       ...toOverrideOut(override),
       async: override.async,
       literals,
-      ...(outdoneBy === undefined ? {} : { outdoneBy }),
+      ...(overriddenBy === undefined ? {} : { overriddenBy }),
     })),
     matchCount: matches.length,
     ...(count === undefined ? {} : { count: { used: count.used, remaining: count.remaining, reset: count.resetMs } }),

@@ -35,7 +35,7 @@ const PodOut = z.strictObject({
   version: count("Version of the policy that it enforces; 0 for none.", 12),
   stalenessMs: count("How old its data may be, ms.", 850),
   freshness: z
-    .enum(["Fresh", "Departed", "Denied"])
+    .enum(["Fresh", "Stale", "Expired"])
     .describe("By the policy's `onStale`: within the bound, served past it, or too old to serve anything."),
   lastSeenAt: unixMs("When it reported last, Unix ms, by the clock of the shared store."),
   release: z

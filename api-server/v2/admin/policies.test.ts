@@ -67,8 +67,8 @@ test("admin policy list shows the gate state of each policy", async () => {
       behind: 1,
       refusing: 1,
       reason: "format 2 is not known here",
-      departed: 1,
-      denying: 1,
+      stale: 1,
+      expired: 1,
       oldestLagMs: Number.MAX_SAFE_INTEGER,
       // Of the version in force alone: 210 + 1 and 3 + 1.
       wouldRefuse: 215,
@@ -83,8 +83,8 @@ test("admin policy details show each gate and the rejections of each rule", asyn
   expect(policy.podList).toMatchObject([
     { podId: "shop/a", state: "current", freshness: "Fresh", refused: 4 },
     { podId: "shop/b", state: "current", region: "eu-1", release: "9.0.0", refused: 211 },
-    { podId: "shop/newer", state: "refuses", freshness: "Denied", reason: "format 2 is not known here" },
-    { podId: "shop/old", state: "behind", freshness: "Departed" },
+    { podId: "shop/newer", state: "refuses", freshness: "Expired", reason: "format 2 is not known here" },
+    { podId: "shop/old", state: "behind", freshness: "Stale" },
   ]);
   expect(policy.refusals).toEqual({
     since: 1_767_225_600_000,

@@ -23,8 +23,8 @@ export const DataPlaneOut = z.strictObject({
     .optional()
     .describe("Why one of these cannot.")
     .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
-  departed: count("How many serve on data that is older than `onStale.after`.", 0),
-  denying: count("How many serve nothing, because their data is too old.", 0),
+  stale: count("How many serve on data that is older than `onStale.after`.", 0),
+  expired: count("How many serve nothing, because their data is too old.", 0),
   oldestLagMs: count("The staleness of the sidecar that lags most, ms.", 850),
   refused: count("Requests that were refused, by what the sidecars of this version report.", 12),
   wouldRefuse: count("Requests that mode Audit let through and Enforce would have refused.", 214),

@@ -176,9 +176,9 @@ describe("at a gate", () => {
     const serve = { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 };
     expect(await stale(serve, undefined)).toMatchObject({ result: "passed", saw: "at most 30s" });
     expect(await stale(serve, 640)).toMatchObject({ result: "passed", saw: "640ms, at most 30s" });
-    const departed = await stale(serve, 45_000);
-    expect(departed).toMatchObject({ result: "passed", saw: "45s, at most 30s" });
-    expect(departed.detail).toMatch(/^The data of a gate is 45s old: .* returns 503 for others/);
+    const served = await stale(serve, 45_000);
+    expect(served).toMatchObject({ result: "passed", saw: "45s, at most 30s" });
+    expect(served.detail).toMatch(/^The data of a gate is 45s old: .* returns 503 for others/);
     expect(await stale({ ...serve, action: "Deny" }, 45_000)).toMatchObject({ result: "refused" });
     expect(await stale(serve, Number.POSITIVE_INFINITY)).toMatchObject({
       result: "refused",

@@ -338,22 +338,22 @@ describe("getPolicy", () => {
     const report = { workspaceId: api.workspace.id, policyId, generation: 0, version, stalenessMs: 1 };
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
     await api.deps.pods.report({ ...report, podId: "none" });
-    expect(await read()).not.toHaveProperty("overshot");
+    expect(await read()).not.toHaveProperty("overAdmitted");
     const lastMs = Date.now() - 60_000;
-    await api.deps.pods.report({ ...report, podId: "a", overshot: { units: 10, percent: 134, lastMs } });
+    await api.deps.pods.report({ ...report, podId: "a", overAdmitted: { units: 10, percent: 134, lastMs } });
     await api.deps.pods.report({
       ...report,
       podId: "b",
-      overshot: { units: 5, percent: 20, lastMs: lastMs - 500_000 },
+      overAdmitted: { units: 5, percent: 20, lastMs: lastMs - 500_000 },
     });
-    const { overshot } = await read();
-    expect(overshot).toMatchObject({ units: 15, percent: 134 });
-    expect(overshot.lastAgoMs).toBeGreaterThan(50_000);
-    expect(overshot.lastAgoMs).toBeLessThan(500_000);
+    const { overAdmitted } = await read();
+    expect(overAdmitted).toMatchObject({ units: 15, percent: 134 });
+    expect(overAdmitted.lastAgoMs).toBeGreaterThan(50_000);
+    expect(overAdmitted.lastAgoMs).toBeLessThan(500_000);
     // A pod may say anything: one that has found it out in the future, and more than a number can hold.
     const most = Number.MAX_SAFE_INTEGER;
-    await api.deps.pods.report({ ...report, podId: "c", overshot: { units: most, percent: most, lastMs: most } });
-    expect((await read()).overshot).toEqual({ units: most, percent: most, lastAgoMs: 0 });
+    await api.deps.pods.report({ ...report, podId: "c", overAdmitted: { units: most, percent: most, lastMs: most } });
+    expect((await read()).overAdmitted).toEqual({ units: most, percent: most, lastAgoMs: 0 });
   });
 
   test("getPolicy lists pods that do not support the current version", async () => {

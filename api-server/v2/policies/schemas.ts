@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { PodReportSummary } from "../../../edge/pods/contract.ts";
 import type { Deps } from "../../deps.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
-import { overshotBy, toJsonMs } from "../../domain/policies/pod-state.ts";
+import { overAdmittedBy, toJsonMs } from "../../domain/policies/pod-state.ts";
 import type { PolicyHeadRow } from "../../store/policies.ts";
 import { ApiId } from "../schemas.ts";
 
@@ -70,7 +70,7 @@ export const DataPlane = z.strictObject({
     .describe(
       "The ports to which these sidecars forward requests, at most 10, the most frequent first; omitted when none of them reports one.",
     ),
-  overshot: z
+  overAdmitted: z
     .strictObject({
       units: z
         .int()
@@ -162,7 +162,7 @@ function toDataPlane(reports: readonly PodReportSummary[], version: number): Dat
     refused !== undefined && (refused.version === version || refused.version === 0) ? [refused.reason] : [],
   );
   const [reason] = refusals;
-  const overshot = overshotBy(reports);
+  const overAdmitted = overAdmittedBy(reports);
   const upstreamPorts = upstreamPortsOf(reports);
   return {
     pods: reports.length,
@@ -171,7 +171,7 @@ function toDataPlane(reports: readonly PodReportSummary[], version: number): Dat
     oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonMs(stalenessMs)), 0),
     ...(reason === undefined ? {} : { refused: { pods: refusals.length, reason } }),
     ...(upstreamPorts.length === 0 ? {} : { upstreamPorts }),
-    ...(overshot === undefined ? {} : { overshot }),
+    ...(overAdmitted === undefined ? {} : { overAdmitted }),
   };
 }
 

@@ -11,7 +11,7 @@ type Policy = Data<"admin.getPolicy">;
 type Pod = Policy["podList"][number];
 
 const STATES = { current: "good", behind: "warn", refuses: "bad" } as const;
-const FRESHNESS = { Fresh: "fresh", Departed: "stale, served", Denied: "stale, denied" } as const;
+const FRESHNESS = { Fresh: "fresh", Stale: "stale, served", Expired: "stale, denied" } as const;
 
 const COLUMNS: readonly Column<Pod>[] = [
   { id: "pod", header: "Pod", width: "minmax(9rem, 2fr)", cell: ({ podId }) => podId },

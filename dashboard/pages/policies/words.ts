@@ -8,8 +8,8 @@ export interface DataPlane {
   readonly behind: number;
   readonly refusing: number;
   readonly reason?: string | undefined;
-  readonly departed: number;
-  readonly denying: number;
+  readonly stale: number;
+  readonly expired: number;
 }
 
 export interface StateInWords {
@@ -22,17 +22,17 @@ export interface StateInWords {
 export function stateOf(dataPlane: DataPlane | undefined): StateInWords {
   if (dataPlane === undefined)
     return { kind: "warn", word: "unknown", why: "The store that pods report to does not answer." };
-  const { pods, behind, refusing, reason = "", departed, denying } = dataPlane;
+  const { pods, behind, refusing, reason = "", stale, expired } = dataPlane;
   if (pods === 0) return { kind: "plain", word: "no pods", why: "No gate has reported in the last 15 seconds." };
   if (refusing > 0) return { kind: "bad", word: "refused", why: `${podsText(refusing)} cannot enforce it: ${reason}` };
-  if (denying > 0)
-    return { kind: "bad", word: "denying", why: `${podsText(denying)} let nobody in, because their data is too old.` };
+  if (expired > 0)
+    return { kind: "bad", word: "denying", why: `${podsText(expired)} let nobody in, because their data is too old.` };
   if (behind > 0) return { kind: "warn", word: "behind", why: `${podsText(behind)} do not enforce this version yet.` };
-  if (departed > 0)
+  if (stale > 0)
     return {
       kind: "warn",
       word: "stale",
-      why: `${podsText(departed)} serve on data that is older than onStale.after.`,
+      why: `${podsText(stale)} serve on data that is older than onStale.after.`,
     };
   return { kind: "good", word: "in force", why: "Every pod enforces this version." };
 }

@@ -103,9 +103,9 @@ function ApiResponse({ identifier, explained }: { identifier: string; explained:
   );
 }
 
-function whyNot({ outdoneBy, literals }: Match, applied: Match): string {
-  if (outdoneBy === "exactOne") return "an override for exactly this identifier comes first.";
-  if (outdoneBy === "moreLiterals") {
+function whyNot({ overriddenBy, literals }: Match, applied: Match): string {
+  if (overriddenBy === "exactOne") return "an override for exactly this identifier comes first.";
+  if (overriddenBy === "moreLiterals") {
     return `${literals} of its characters are no *, of the other ${applied.literals}.`;
   }
   return `as many of its characters are no * (${literals}), and the id of the other is smaller.`;

@@ -167,14 +167,16 @@ export function toDataPlaneStatus(
   if (dataPlane === undefined) return undefined;
   const { selected } = observed;
   const { count: silent } = silentOf(dataPlane, observed);
-  const { pods, current, oldestLagMs, refused, overshot } = dataPlane;
+  const { pods, current, oldestLagMs, refused, overAdmitted } = dataPlane;
   const counts = {
     pods,
     current,
     ...(typeof selected === "object" ? { unguarded: selected.unguarded.length } : {}),
     ...(silent === 0 ? {} : { silent }),
     ...(refused === undefined ? {} : { refused: refused.pods }),
-    ...(overshot === undefined ? {} : { overAdmittedUnits: overshot.units, overshotPercent: overshot.percent }),
+    ...(overAdmitted === undefined
+      ? {}
+      : { overAdmittedUnits: overAdmitted.units, overAdmittedPercent: overAdmitted.percent }),
   };
   if (oldestLagMs >= NEVER_HEARD_MS) return counts;
   return { ...counts, oldestLagMs: Math.ceil(oldestLagMs / LAG_STEP_MS) * LAG_STEP_MS };

@@ -30,7 +30,7 @@ export interface DataPlane {
   /**
    * Amount by which limits were exceeded while the shared counters were unavailable; `undefined` if none were, or with an older api-server.
    */
-  readonly overshot?: { readonly units: number; readonly percent: number; readonly lastAgoMs: number } | undefined;
+  readonly overAdmitted?: { readonly units: number; readonly percent: number; readonly lastAgoMs: number } | undefined;
 }
 
 export interface StoredPolicy {

@@ -1,7 +1,7 @@
 import { ownOf } from "../claims.ts";
 import type { FurtherCondition } from "../plan.ts";
 import { refused } from "./enforced.ts";
-import { overshot } from "./limits-exceeded.ts";
+import { limitsExceeded } from "./limits-exceeded.ts";
 import type { ObservedPolicy } from "./observed.ts";
 import { stale } from "./stale.ts";
 
@@ -12,6 +12,6 @@ export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
   return [
     onStale === undefined ? undefined : stale(stored?.dataPlane, onStale, observed),
     refused(stored?.dataPlane, observed),
-    overshot(stored?.dataPlane, observed),
+    limitsExceeded(stored?.dataPlane, observed),
   ].filter((condition) => condition !== undefined);
 }
