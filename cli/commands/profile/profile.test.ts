@@ -21,7 +21,7 @@ const run = (args: readonly string[], { env, ...rest }: RunOptions = {}) =>
   runPostern(args, { env: { XDG_CONFIG_HOME: cli.configHome, ...env }, ...rest });
 const add = (name: string, rootKey: string, ...more: string[]) =>
   run(["profile", "add", "--name", name, "--api-url", cli.url, ...more], { stdin: `${rootKey}\n` });
-const explainNothing = ["explain", "--key-id", "key_4fGh7Jk2LmN8pQrS"];
+const explainMissingKey = ["explain", "--key-id", "key_4fGh7Jk2LmN8pQrS"];
 
 test("a profile is tried, kept where only its owner may read it, and used", async () => {
   const { rootKey, id } = cli.t.workspace;
@@ -30,7 +30,7 @@ test("a profile is tried, kept where only its owner may read it, and used", asyn
   expect(added.out).toEqual([`profile shop is kept in ${file}, and used`]);
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(statSync(dirname(file)).mode & 0o777).toBe(0o700);
-  expect((await run(explainNothing)).notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
+  expect((await run(explainMissingKey)).notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
 });
 
 test("what rootkey create prints as JSON can be piped in as it is", async () => {
@@ -95,7 +95,7 @@ test.each([0o640, 0o604, 0o660, 0o644])(
   async (mode) => {
     await add("shop", cli.t.workspace.rootKey);
     chmodSync(file, mode);
-    for (const args of [["profile", "list"], explainNothing]) {
+    for (const args of [["profile", "list"], explainMissingKey]) {
       const ran = await run(args);
       expect(ran).toMatchObject({ code: 1, out: [] });
       expect(ran.notes.join()).toContain(`chmod 600 ${file}`);
@@ -145,25 +145,27 @@ test.each([
 
 test("a root key goes to no other server than its own: a profile and an address are refused together", async () => {
   await add("shop", cli.t.workspace.rootKey);
-  const both = await run([...explainNothing, "--profile", "shop", "--api-url", "http://127.0.0.1:1"]);
+  const both = await run([...explainMissingKey, "--profile", "shop", "--api-url", "http://127.0.0.1:1"]);
   expect(both).toMatchObject({ code: 2 });
   expect(both.notes.join()).toContain("--profile has a server");
   const env = { POSTERN_PROFILE: "shop", POSTERN_ROOT_KEY: "root_other", POSTERN_API_URL: "http://127.0.0.1:1" };
-  expect((await run(explainNothing, { env })).notes.join()).toContain("name two servers");
+  expect((await run(explainMissingKey, { env })).notes.join()).toContain("name two servers");
   // Arguments override the environment.
-  expect((await run([...explainNothing, "--profile", "shop"], { env })).notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
+  expect((await run([...explainMissingKey, "--profile", "shop"], { env })).notes.join()).toContain(
+    "key_4fGh7Jk2LmN8pQrS",
+  );
   // A root key without a server is not completed by the profile.
-  expect((await run(explainNothing, { env: { POSTERN_ROOT_KEY: "root_other" } })).notes.join()).toContain(
+  expect((await run(explainMissingKey, { env: { POSTERN_ROOT_KEY: "root_other" } })).notes.join()).toContain(
     "set POSTERN_API_URL",
   );
-  expect((await run(explainNothing, { env: { POSTERN_API_URL: cli.url } })).notes.join()).toContain(
+  expect((await run(explainMissingKey, { env: { POSTERN_API_URL: cli.url } })).notes.join()).toContain(
     "set POSTERN_ROOT_KEY",
   );
 });
 
 test("an address that is none is not repeated: it may be the root key", async () => {
   const env = { POSTERN_API_URL: "root_verySecret", POSTERN_ROOT_KEY: "x" };
-  const ran = await run(explainNothing, { env });
+  const ran = await run(explainMissingKey, { env });
   expect(ran.code).toBe(2);
   expect(ran.notes.join()).not.toContain("verySecret");
 });
@@ -201,7 +203,7 @@ test("the authority of a server is kept with its profile, and used by every comm
 });
 
 test("without a server each command says how to name one", async () => {
-  const ran = await run(explainNothing);
+  const ran = await run(explainMissingKey);
   expect(ran.code).toBe(2);
   expect(ran.notes.join()).toContain("`postern profile add`, or set POSTERN_API_URL and POSTERN_ROOT_KEY");
 });
@@ -216,6 +218,6 @@ test("removing the used one leaves none used, and the others as they are", async
   await add("first", cli.t.workspace.rootKey);
   await add("second", cli.t.workspace.rootKey);
   expect((await run(["profile", "remove", "--name", "first"])).code).toBe(0);
-  expect((await run(explainNothing)).code).toBe(2);
-  expect((await run([...explainNothing, "--profile", "second"])).code).toBe(1);
+  expect((await run(explainMissingKey)).code).toBe(2);
+  expect((await run([...explainMissingKey, "--profile", "second"])).code).toBe(1);
 });
