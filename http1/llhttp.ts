@@ -1,6 +1,6 @@
 // Files that import this file indirectly need this reference for the declarations.
 /// <reference path="./undici.d.ts" />
-// Node's own parser, from undici's package (decision 0025).
+// Node's own parser, from undici's package (decision 0024).
 import wasm from "undici/lib/llhttp/llhttp_simd-wasm.js";
 
 /*

@@ -1,4 +1,4 @@
-// undici declares types for its entry point only. docs/decisions/0025-llhttp-out-of-undici.md explains the import of its inner file.
+// undici declares types for its entry point only. docs/decisions/0024-own-http-path.md explains the import of its inner file.
 declare module "undici/lib/llhttp/llhttp_simd-wasm.js" {
   const bytes: Buffer<ArrayBuffer>;
   export default bytes;
