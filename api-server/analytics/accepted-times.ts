@@ -1,19 +1,22 @@
 import { DAY_MS } from "../../core/utc-date.ts";
 
-/** How late an event may come. Longer than any outage of the stream that does not lose events in other ways. */
+/** Maximum age of an event. It exceeds every outage of the event stream that does not lose events for other reasons. */
 export const LATE_MS_MAX = DAY_MS;
-/** How far the clock of a pod may be ahead of ours. */
+/** Maximum clock skew of a pod into the future. */
 export const AHEAD_MS_MAX = 3_600_000;
 
-/** Unix ms; both bounds are exclusive. An event before `afterMs` is late, one from `beforeMs` on lies ahead: neither is counted. */
+/**
+ * Accepted range in Unix ms; both bounds are exclusive. Events before `afterMs` are late, events from `beforeMs` on are in the future. Both
+ * are discarded.
+ */
 export interface AcceptedTimes {
   readonly afterMs: number;
   readonly beforeMs: number;
 }
 
 /**
- * Which events are stored now. The bounds are narrow, because an event can be counted once only while what tells that it
- * was stored is kept: its raw row.
+ * Returns the accepted range at `nowMs`. The range is narrow because duplicates are recognized only while the raw row of the first event
+ * exists.
  */
 export const acceptedTimes = (nowMs: number): AcceptedTimes => ({
   afterMs: nowMs - LATE_MS_MAX,

@@ -1,11 +1,11 @@
 import type { UsageEvent } from "../../edge/events/contract.ts";
 
-/** The only member with fractions; all other numbers are integers. */
+/** The only member that may have a fraction; all other numbers are integers. */
 const FRACTION = "latencyMs";
 
 /**
- * The line of an event with what a store refuses replaced: U+0000, lone surrogates, a fraction in a count. Pods can write such events,
- * and one of them would stop all others of its portion.
+ * Returns the JSON line of an event after replacing values that a store rejects: U+0000, lone surrogates and fractional counts. Pods can
+ * write such events, and a single invalid event would otherwise block its whole batch.
  */
 export function cleanLine(event: UsageEvent): string {
   return JSON.stringify(event, (member, value: unknown) => {

@@ -4,34 +4,34 @@ import type { CountQuery, UsageCount } from "./counts.ts";
 import type { LatencyQuery, LatencyRow } from "./latencies.ts";
 import type { Bucket, ColumnType } from "./tables.ts";
 
-/*
- * What usage events are kept in and asked from. There are two such stores, Postgres and ClickHouse; one contract suite
- * (test/contracts/analytics) runs on both.
- */
+/* Contract of the analytics stores, Postgres and ClickHouse. The contract suite test/contracts/analytics runs on both. */
 
-/** What a store makes of one workspace's portion of the event stream. */
+/** Result of ingesting one batch of a workspace. */
 export interface Ingested {
-  /** Events that were new; those that were stored before are not among them. */
+  /** Number of new events, without duplicates of stored events. */
   readonly stored: number;
-  /** Events that came too late to be counted (`accepted-times.ts`). */
+  /** Number of events that were too late to be counted (`accepted-times.ts`). */
   readonly late: number;
-  /** Events that cannot be stored: not valid, or of a time that lies ahead. */
+  /** Number of events that are invalid or too far in the future. */
   readonly omitted: number;
 }
 
-/** Whose rows a query sees. The store adds these bounds below the caller's SELECT, never beside its conditions. */
+/**
+ * Restricts the rows that a query may read. The store applies the scope in a subquery below the caller's SELECT, never as a condition
+ * beside the caller's.
+ */
 export interface QueryScope {
   readonly workspaceId: string;
-  /** Key spaces for verifications, or namespaces for rate limits, that the root key may read; undefined for all. */
+  /** Key spaces (verifications) or namespaces (rate limits) that the root key may read; `undefined` for all. */
   readonly within: readonly string[] | undefined;
-  /** Unix ms, read once for a query: `now()` and every bound of time. */
+  /** Unix ms, read once per query and used for `now()` and every time bound. */
   readonly nowMs: number;
   readonly visibleFrom: VisibleFrom;
 }
 
 /**
- * Unix ms, for the table of raw events and that of each bucket: events from then on, and buckets of which a part lies from then on, are visible. The
- * tables of verifications have one retention; those of rate limits have one each.
+ * Start of the visible range per table in Unix ms. Visible are events from then on, and buckets that end after it. All verification tables
+ * have the same retention; each rate-limit table has its own.
  */
 export type VisibleFrom = Readonly<Record<Bucket | "raw", number>>;
 
@@ -39,26 +39,29 @@ export interface QueryLimits {
   readonly rowsMax: number;
   readonly timeoutMs: number;
   readonly memoryBytesMax: number;
-  /** Of the JSON of all rows. */
+  /** Maximum size of the response JSON. */
   readonly answerBytesMax: number;
 }
 
-/** A query that a store can run: what the dialect has made of the caller's text for this store. */
+/** Query in the SQL dialect of a store, ready to run. */
 export interface StoreQuery {
   readonly text: string;
-  /** Bound to the parameters of the text in order. */
+  /** Parameter values in order. */
   readonly values: readonly unknown[];
-  /** The columns of a row, in order. */
+  /** Result columns in order. */
   readonly columns: readonly ResultColumn[];
 }
 
 export interface ResultColumn {
-  /** As the caller's alias says, or as ClickHouse names the expression. Any text: also one that no store allows as a name. */
+  /**
+   * Alias from the query, or the name that ClickHouse gives the expression. May contain any characters, even ones that are invalid in a
+   * column name.
+   */
   readonly name: string;
   readonly type: ResultType;
 }
 
-/** A column's type, those that only expressions have, and `Nullable(…)`: any of them may be null. */
+/** Result type: a column type, a type that only expressions have, or `Nullable(…)` of either. */
 export type ResultType =
   | ColumnType
   | "UInt8"
@@ -72,16 +75,16 @@ export type ResultType =
   | "Nothing";
 
 export interface QueryResponse {
-  /** A JSON array of objects, exactly as the answer to the caller has it. */
+  /** JSON array of objects, returned to the caller unchanged. */
   readonly rowsJson: string;
   readonly rows: number;
-  /** How long the store worked on it. */
+  /** Execution time in the store. */
   readonly tookMs: number;
 }
 
 /**
- * Why a store did not answer a query. `detail` concerns the query alone: no host, user, table of the store or workspace id. `notConfigured`: the
- * store lacks what only its administrator can give, which `detail` names.
+ * Rejection of a query by the store. `detail` concerns only the query; it contains no host, user, internal table or workspace id.
+ * `notConfigured` means that an administrator must act; `detail` then names the action.
  */
 export class QueryRejected extends Error {
   override name = "QueryRefused";
@@ -93,57 +96,56 @@ export class QueryRejected extends Error {
   }
 }
 
-/** How long a query waits for others to end, and how many of a workspace do: more than the panels of a dashboard. */
+/** Maximum wait in the queue, and maximum queued queries per workspace: more than a dashboard has panels. */
 export const QUERY_WAITING = {
   waitersMax: 50,
   waitMsMax: 15_000,
   busy: "The server runs as many usage queries as it can at once, or as many of this workspace",
 } as const;
 
-/** The store cannot be used at the moment, by no workspace. */
+/** The store is currently unavailable to all workspaces. */
 export class AnalyticsUnavailable extends Error {
   override name = "AnalyticsUnavailable";
 }
 
 /**
- * What keeps a store from being used although everything else works, the worst first:
- * `away`: it does not answer. `refuses`: it does not let us in, or lacks what an administrator has to give. `full`: its disk is.
- * `read-only`: it takes no writes. `overloaded`: it refuses work, for example because of too many parts, or for want of memory. `slow`: it
- * takes so long that events wait.
+ * Problems of a store, most severe first. `unavailable`: the store does not respond. `access_denied`: it rejects the credentials, or an
+ * administrator must grant a permission. `disk_full`: its disk is full. `read_only`: it accepts no writes. `overloaded`: it rejects work,
+ * for example because of too many parts or insufficient memory. `slow`: inserts take so long that events queue.
  */
 export const STORE_PROBLEMS = ["unavailable", "access_denied", "disk_full", "read_only", "overloaded", "slow"] as const;
 export type StoreProblem = (typeof STORE_PROBLEMS)[number];
 
 export interface AnalyticsStore extends Closeable {
   readonly kind: "postgres" | "clickhouse";
-  /** A store that wants few large portions rather than many small ones: what is worth a portion by its size, or by its age. */
+  /** Batching hints for a store that prefers few large batches: sufficient size, or sufficient age, of a batch. */
   readonly portions?: { readonly bytesEnough: number; readonly ageMsEnough: number } | undefined;
   /**
-   * Stores the events of a portion, each exactly once however often it is delivered. Throws when the events are not the
-   * cause of a failure: the store is unreachable, or too slow. The portion is then delivered again.
+   * Stores the events of a batch exactly once, even if the batch is delivered several times. Throws if the events are not the cause of a
+   * failure: the store is unreachable or too slow. The stream then delivers the batch again.
    */
   ingest(batch: TakenEvents, nowMs: number): Promise<Ingested>;
   /**
-   * Brings the aggregated tables up to date with what was ingested. Returns whether there is more to do at once. With `patient`, waits
-   * under load until more events can share a write, up to half a minute.
+   * Updates the aggregated tables with ingested events. Returns whether more work is due immediately. With `patient`, waits under load for
+   * up to 30 s so that more events share a write.
    */
   rollUp(how?: { readonly patient?: boolean }): Promise<boolean>;
-  /** Makes room for the days to come and drops what is beyond the retention. Returns whether there is more to do soon. */
+  /** Creates storage for upcoming days and deletes data past its retention. Returns whether more work is due soon. */
   maintain(nowMs: number): Promise<boolean>;
-  /** @throws QueryRejected, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
+  /** @throws QueryRejected, PublicError 503 `server_busy`, or the abort reason of the signal. */
   query(query: StoreQuery, run: QueryRun): Promise<QueryResponse>;
-  /** Rows in the order of the question, at most `rowsMax` of them. @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
+  /** Returns up to `rowsMax` rows in the requested order. @throws QueryRejected with reason `timeout` or `unavailable`. */
   countVerifications(question: CountQuery): Promise<readonly UsageCount[]>;
-  /** By time. @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
+  /** Returns rows ordered by time. @throws QueryRejected with reason `timeout` or `unavailable`. */
   countLatencies(question: LatencyQuery): Promise<readonly LatencyRow[]>;
   /**
-   * For how many ms the oldest event of the workspace that is stored has not been in the aggregated tables; 0 when all are. @throws QueryRejected, for no
-   * other reason than `unavailable`.
+   * Returns the age in ms of the workspace's oldest stored event that is missing from the aggregated tables; 0 if there is none. @throws
+   * QueryRejected with reason `unavailable`.
    */
   uncountedForMs(workspaceId: string): Promise<number>;
   /**
-   * Asks the store whether it can be used, and returns the worst of that and of what its last answers were. Never throws, and waits two
-   * seconds at most. Left out where another watch sees it: that of Postgres.
+   * Probes the store and returns the most severe problem of the probe and of recent operations. Never throws, and takes up to 2 s. Omitted
+   * by the Postgres store, because the database has its own health check.
    */
   trouble?(): Promise<StoreProblem | undefined>;
 }
@@ -151,6 +153,6 @@ export interface AnalyticsStore extends Closeable {
 export interface QueryRun {
   readonly scope: QueryScope;
   readonly limits: QueryLimits;
-  /** Aborted when the caller has gone: the query is then given up. */
+  /** Aborted when the caller disconnects; cancels the query. */
   readonly signal?: AbortSignal | undefined;
 }

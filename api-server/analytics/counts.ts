@@ -1,31 +1,31 @@
 import type { Code } from "../../core/verification/codes.ts";
 
 /*
- * Counts of verifications for callers that do not write SQL. Both stores answer them from their aggregated tables, and the contract suite
- * compares the answers with a plain count over the events.
+ * Verification counts for callers that do not write SQL. Both stores read them from aggregated tables. The contract suite compares the
+ * results with a direct count over the events.
  */
 
-/** A part of the calendar in UTC. */
+/** Calendar unit in UTC. */
 export type Slice = "hour" | "day" | "month";
 
 /**
- * What a row of the answer stands for besides its slice. `tags` is the whole list of an event. `tag` is each single tag: an event counts in the
- * row of each of its tags, and without tags in none. Events without identity are in no row of `identity`.
+ * Grouping of a row besides its slice. `tags` groups by the complete tag list of an event. `tag` counts an event once per tag, and omits
+ * events without tags. `identity` omits events without an identity.
  */
 export type Target = "key" | "identity" | "tags" | "tag";
 
 export interface CountQuery {
   readonly workspaceId: string;
-  /** undefined: those of all key spaces. */
+  /** `undefined` for all key spaces. */
   readonly keySpaceId: string | undefined;
-  /** Any of these; undefined: of all keys. */
+  /** Selects events of any of these keys; `undefined` for all keys. */
   readonly keyIds: readonly string[] | undefined;
   readonly identityId: string | undefined;
-  /** Events that carry all of these. */
+  /** Selects events that have all of these tags. */
   readonly tags: readonly string[];
-  /** Unix ms, a whole hour of UTC. */
+  /** Unix ms, a full hour in UTC. */
   readonly fromMs: number;
-  /** The same, exclusive. */
+  /** Exclusive end in Unix ms, a full hour in UTC. */
   readonly toMs: number;
   readonly slice: Slice | undefined;
   readonly by: readonly Target[];
@@ -34,14 +34,14 @@ export interface CountQuery {
 }
 
 export interface CountOrder {
-  /** `time` is that of the slice. Rows that are equal in it are sorted by their slice and targets. */
+  /** `time` is the start of the slice. Ties are sorted by slice and then by target. */
   readonly by: "time" | "total" | Code;
   readonly descending: boolean;
 }
 
-/** A slice, or a target, or one of both, that had events. */
+/** Counts of a slice, a target or a combination of both that has events. */
 export interface UsageCount {
-  /** Unix ms, the start of the slice; undefined without slices. */
+  /** Unix ms, the start of the slice; `undefined` without slices. */
   readonly timeMs: number | undefined;
   readonly keyId: string | undefined;
   readonly identity: { readonly id: string; readonly externalId: string } | undefined;
@@ -49,6 +49,6 @@ export interface UsageCount {
   readonly tags: readonly string[] | undefined;
   readonly tag: string | undefined;
   readonly byCode: Readonly<Record<Code, number>>;
-  /** Of all outcomes, those that this release does not know among them. */
+  /** Number of verifications with any outcome, including outcomes that this version does not define. */
   readonly total: number;
 }

@@ -6,7 +6,7 @@ interface Range {
   readonly toMs: number;
 }
 
-/** Days of UTC that lie wholly in the range, and what is left of it before and after them. None of the ranges is empty. */
+/** Splits a range into complete UTC days and the remainders before and after. No returned range is empty. */
 export function dayParts({ fromMs, toMs }: Range): { days: Range | undefined; rest: readonly Range[] } {
   const firstDayMs = Math.ceil(fromMs / DAY_MS) * DAY_MS;
   const lastDayMs = Math.floor(toMs / DAY_MS) * DAY_MS;

@@ -4,24 +4,24 @@ import { isUnavailable } from "./store-problem.ts";
 
 export type { ClickHouseClient } from "@clickhouse/client";
 
-/** Longer than any query or insert may run, by the limits that the server is given. */
+/** Request timeout. It exceeds the server-side limits of every query and insert. */
 const REQUEST_MS_MAX = 60_000;
-/** Queries of callers have places of their own; this bounds everything together. */
+/** Maximum connections for all work. Caller queries have an additional limit of their own. */
 const CONNECTIONS_MAX = 16;
 
 export interface ClientOptions {
   readonly requestMsMax?: number | undefined;
   readonly connectionsMax?: number;
   /**
-   * Whether each request says that it only reads. Not for a user who can only read: where the profile has `readonly = 2`, a request may have
-   * settings of its own, but not that one.
+   * Whether each request sets `readonly`. Must be false for a user whose profile already has `readonly = 2`: such a user may change other
+   * settings, but not this one.
    */
   readonly readonly?: boolean;
 }
 
 /**
- * Opens a client, without connecting yet. Throws when the address is not `http(s)://user:password@host:port/database`; its message does
- * not contain the address, which has a password.
+ * Opens a client without connecting. Throws if the address does not have the form `http(s)://user:password@host:port/database`. The error
+ * message omits the address because the address contains a password.
  */
 export function openClient(
   url: string,
@@ -34,13 +34,15 @@ export function openClient(
     application: "postern",
     request_timeout: requestMsMax,
     max_open_connections: connectionsMax,
-    // Failures reach our own log where they are handled; the client would write queries to the console.
+    // Callers log failures. The client's own log would write query texts to the console.
     log: { level: ClickHouseLogLevel.OFF },
     clickhouse_settings: { session_timezone: "UTC", ...(readonly ? { readonly: "1" } : {}) },
   });
 }
 
-/** A client that only reads: because its user can do nothing else, or because each request says so. Throws when the address is none. */
+/**
+ * Opens a read-only client: either its user has read permission only, or each request sets `readonly`. Throws if the address is invalid.
+ */
 export const openReadingClient = (
   { url, readerUrl }: { url: string; readerUrl?: string | undefined },
   options: ClientOptions = {},
@@ -52,7 +54,7 @@ function isAddress(text: string): boolean {
   return /^https?:$/.test(protocol) && /^\/[^/]+$/.test(pathname);
 }
 
-/** Awaits an answer. Throws `AnalyticsUnavailable` when ClickHouse is away, else its error. */
+/** Awaits a response. Throws `AnalyticsUnavailable` if ClickHouse cannot serve any workspace; other errors pass unchanged. */
 export async function answered<T>(response: Promise<T>): Promise<T> {
   try {
     return await response;

@@ -2,7 +2,7 @@ import type { LatencyQuery, LatencyRow } from "../latencies.ts";
 import type { ClickHouseClient } from "./client.ts";
 import { toRejection } from "./refusals.ts";
 
-/** @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
+/** @throws QueryRejected with reason `timeout` or `unavailable`. */
 export async function countLatencies(client: ClickHouseClient, question: LatencyQuery): Promise<readonly LatencyRow[]> {
   const { workspaceId, within, keySpaceId, keyId, externalId, fromMs, toMs, stepMs, timeoutMs } = question;
   const conditions = [
@@ -12,7 +12,7 @@ export async function countLatencies(client: ClickHouseClient, question: Latency
     ...(keyId === undefined ? [] : ["e.key_id = {keyId:String}"]),
     ...(externalId === undefined ? [] : ["e.external_id = {externalId:String}"]),
   ];
-  // The exact quantile between the two nearest events, as Postgres's percentile_cont has it.
+  // Exact quantile with linear interpolation, like `percentile_cont` in Postgres.
   const query = `select intDiv(e.time, {stepMs:Int64}) * {stepMs:Int64} as step, count() as events,
                         quantilesExactInclusive(0.5, 0.95, 0.99)(e.latency_ms) as p
                    from verification_events as e

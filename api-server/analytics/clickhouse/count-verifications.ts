@@ -12,7 +12,7 @@ const START_OF: Readonly<Record<Slice, string>> = {
   month: "toDateTime(toStartOfMonth(c.at), 'UTC')",
 };
 
-/** What each target adds to the rows. */
+/** Column that each target adds to the result rows. */
 const COLUMN_OF: Readonly<Record<Target, string>> = {
   key: "c.key_id",
   identity: "c.identity_id",
@@ -24,7 +24,8 @@ const COUNTED =
   "e.time as at, e.outcome as outcome, e.count as count, e.key_id as key_id, e.identity_id as identity_id, e.external_id as external_id, e.tags as tags";
 
 /**
- * Counts verifications. Without keys, identities and tags, only the totals of each hour are read, so that it costs the same for any number of keys.
+ * Counts verifications. Without keys, identities and tags, the query reads only hourly totals, so that its cost is independent of the
+ * number of keys.
  * @throws QueryRejected.
  */
 export async function countVerifications(
@@ -53,7 +54,7 @@ export async function countVerifications(
   }
 }
 
-/** Each code has a column of its own, `code0` and so on. */
+/** Result row with one column per code: `code0`, `code1` and so on. */
 type CountRow = {
   readonly slice: number;
   readonly key?: string;
@@ -101,7 +102,7 @@ function orderSql({ by, descending }: CountOrder, slice: Slice | undefined): str
   return `${by === "total" ? "total" : `code${Code.options.indexOf(by)}`} ${direction}`;
 }
 
-/** The rows that are counted: whole days from the table of days, and the hours before and after them from that of hours. */
+/** Returns the source rows: complete days from the daily table, and the remaining hours at both ends from the hourly table. */
 function sourceSql(question: CountQuery): string {
   const { by, keyIds, identityId, tags, slice } = question;
   const where = whereSql(question);
@@ -133,7 +134,7 @@ const whereSql = ({ keySpaceId, keyIds, identityId, tags }: CountQuery): string 
     ...(tags.length === 0 ? [] : ["and hasAll(e.tags, {tags:Array(String)})"]),
   ].join(" ");
 
-/** Of whole hours or days, which are numbers of ours. */
+/** Interpolates the bounds directly, because they are computed integers and contain no caller input. */
 const betweenSql = ({ fromMs, toMs }: { fromMs: number; toMs: number }, type: "toDateTime" | "toDate"): string =>
   `e.time >= ${type}(${fromMs / 1000}, 'UTC') and e.time < ${type}(${toMs / 1000}, 'UTC')`;
 

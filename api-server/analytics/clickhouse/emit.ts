@@ -21,16 +21,16 @@ import { type Type, typeText } from "../dialect/resolve/types.ts";
 import { sourceSql } from "./sources.ts";
 
 export interface EmitOptions {
-  /** Unix ms: what `now()` is. */
+  /** Value of `now()`, in Unix ms. */
   readonly nowMs: number;
-  /** The most rows of the answer. */
+  /** Maximum number of result rows. */
   readonly rowsMax: number;
 }
 
 /**
- * Writes a query as a SELECT of ClickHouse. Nothing of the caller's text is in it: columns are c1, c2, …, texts and times are parameters,
- * functions are spelt as ClickHouse does. The parameters p0, p1, … are the values in order.
- * @throws QueryProblem for a join in the place of a table, which ClickHouse does not have, and for columns that no answer can have.
+ * Emits a query as a ClickHouse SELECT. The SQL contains no text from the caller: columns are c1, c2, …, strings and times are parameters
+ * p0, p1, … in the order of `values`, and function names use ClickHouse spelling.
+ * @throws QueryProblem for a nested join, which ClickHouse cannot parse, and for column types that a response cannot contain.
  */
 export function emitForClickhouse({ common, body, names }: ResolvedQuery, { nowMs, rowsMax }: EmitOptions): StoreQuery {
   const writer = new Writer(nowMs);
@@ -44,13 +44,13 @@ export function emitForClickhouse({ common, body, names }: ResolvedQuery, { nowM
   };
 }
 
-/** The row maximum belongs to the outermost SELECT alone: a cut subquery would be a wrong number. */
+/** Applies the row limit to the outermost SELECT only, because a truncated subquery would return a wrong number. */
 function atMost(body: ResolvedBody, rowsMax: bigint): ResolvedBody {
   if (body.kind === "set") return body;
   return { ...body, limit: body.limit === undefined || body.limit > rowsMax ? rowsMax : body.limit };
 }
 
-/** Of a CTE. */
+/** Name of a CTE. */
 const commonName = (index: number): string => `w${index}`;
 
 const numbered = (types: readonly Type[]): string => types.map((_, index) => `c${index + 1}`).join(", ");
@@ -62,10 +62,10 @@ const OPERATORS = {
   "except distinct": "except distinct",
 } as const;
 
-/** Names that ClickHouse has for what the dialect calls otherwise, or parses by rules of their own. */
+/** ClickHouse names of functions that the dialect names differently or that ClickHouse parses with special syntax. */
 const SPELT: ReadonlyMap<FunctionCall["name"], string> = new Map([["trim", "trimBoth"]]);
 
-/** What a FROM calls its columns, by source. */
+/** Column names of a FROM clause by source. */
 type Columns = ReadonlyMap<number, (index: number) => string>;
 
 class Writer {
@@ -112,7 +112,7 @@ class Writer {
   }
 
   #join({ type, left, right, on }: JoinSource, columns: Columns): string {
-    // The parser reads joins from the left; what is on the right is a single table.
+    // ClickHouse parses joins left to right, so the right side must be a single table.
     if (right.kind === "join")
       throw new QueryProblem("invalid_analytics_query", "a join in parentheses is not supported", NOWHERE);
     const condition = on === undefined ? "" : ` on ${new Expressions(this, columns, []).write(on)}`;
@@ -125,7 +125,7 @@ class Writer {
       case "bigint":
         return value < 0n ? `(${value})` : String(value);
       case "boolean":
-        // As the literal, GROUP BY and ORDER BY would take it for the place of a column.
+        // GROUP BY and ORDER BY would read a bare literal as a column position.
         return `toBool(${Number(value)})`;
       case "number":
         return floatSql(value);
@@ -151,7 +151,7 @@ class Writer {
 
 const NOWHERE = { start: 0, end: 0 };
 
-/** A type's name, with its time zone: that of the server is not known here. */
+/** Returns the name of a type, including its time zone because the server default is unknown. */
 const typeSql = (type: Type): string =>
   typeText(type)
     .replace(/\bDateTime\b/g, "DateTime('UTC')")
@@ -181,7 +181,7 @@ function columnsOf(source: Source): Columns {
   }
 }
 
-/** Writes the expressions of one SELECT. */
+/** Emits the expressions of one SELECT. */
 class Expressions {
   readonly #writer: Writer;
   readonly #columns: Columns;

@@ -12,17 +12,17 @@ import { ARRIVING } from "./schema.ts";
 import type { ClickhouseWatch } from "./watch.ts";
 
 /*
- * Stores a portion of one workspace's events, each exactly once:
+ * Stores one workspace's batch of events, each event exactly once:
  *
- * - A portion that is delivered again, because an answer or a process was lost, is recognized: its id is the deduplication token of the
- *   insert. Each table remembers the tokens of what it has stored, so an insert that reached some tables and not others is completed.
- * - An event that a writer sent twice, in two portions, is left out of the second one by the view that passes events on (schema.ts).
- *   Two such portions must not be inserted at the same moment, so a lock in Postgres lets one process at a time store events of a workspace.
- * - A process that stands still loses the lock. When it wakes up, its insert is recognized, or is filtered when it runs.
+ * - A batch may be delivered again after a lost response or a crashed process. The batch id is the deduplication token of the insert.
+ *   Each table remembers the tokens of its inserts, so a retry completes an insert that reached only some tables.
+ * - A writer may send an event twice, in two batches. The view that forwards events (schema.ts) drops the second copy. Two such batches
+ *   must not be inserted concurrently, so a Postgres lock lets one process at a time store events of a workspace.
+ * - A stalled process loses the lock. When it resumes, its insert is deduplicated by token or filtered by the view.
  */
 
 const LOCK_MS_MAX = 2_000;
-/** After which a process counts as standing still: longer than an insert may take. */
+/** A lock holder that is idle for longer loses the lock. Must exceed the maximum duration of an insert. */
 const IDLE_MS_MAX = 60_000;
 const INSERT_SECONDS_MAX = 30;
 const MINUTE_MS = 60_000;
@@ -34,7 +34,7 @@ export interface IngestDeps {
   readonly idleMsMax?: number | undefined;
 }
 
-/** Throws `AnalyticsUnavailable`, and the error of either store when it refuses something for this workspace alone. */
+/** Throws `AnalyticsUnavailable`, or the error of ClickHouse or Postgres if only this workspace is affected. */
 export async function ingestBatch(
   { client, watch, db, idleMsMax = IDLE_MS_MAX }: IngestDeps,
   batch: TakenEvents,
@@ -73,7 +73,7 @@ export async function ingestBatch(
 
 type Kind = keyof typeof ARRIVING;
 
-/** How many of these events the table does not have. Events of the same milliseconds are found by the table's index. */
+/** Returns how many of these events the table lacks. The primary index narrows the search to the timestamps of the events. */
 async function countNew(client: ClickHouseClient, kind: Kind, events: readonly UsageEvent[]): Promise<number> {
   if (events.length === 0) return 0;
   const response = await answered(
@@ -104,16 +104,16 @@ async function insert(client: ClickHouseClient, kind: Kind, token: string, rows:
         insert_deduplication_token: token,
         deduplicate_blocks_in_dependent_materialized_views: 1,
         materialized_views_ignore_errors: 0,
-        // The server must not gather inserts by itself: it would answer before the tables have them.
+        // Disables server-side batching, which would acknowledge an insert before the tables contain the rows.
         async_insert: 0,
         wait_end_of_query: 1,
-        // One block, and the same groups in the same order in every try: a token is that of a whole insert.
+        // Writes a single block with the same groups in the same order on each attempt, because a token identifies a complete insert.
         max_insert_threads: "1",
         input_format_parallel_parsing: 0,
         parallel_view_processing: 0,
         group_by_two_level_threshold: "0",
         group_by_two_level_threshold_bytes: "0",
-        // The views have grouped the rows of a count already.
+        // The views have already grouped the rows of the count tables.
         optimize_on_insert: 0,
         max_execution_time: INSERT_SECONDS_MAX,
       },
@@ -121,7 +121,7 @@ async function insert(client: ClickHouseClient, kind: Kind, token: string, rows:
   );
 }
 
-/** To the minute, which is exact enough and avoids most updates of the row. */
+/** Returns the last use per key, rounded to the minute to avoid most updates of the row. */
 function lastUses(events: readonly VerificationEvent[]) {
   const latest = new Map<string, { workspaceId: string; keyId: string; lastUsedAt: number }>();
   for (const { workspaceId, keyId, timeMs } of events) {

@@ -44,7 +44,7 @@ export const CLICKHOUSE_METRICS = defineMetrics({
   },
 });
 
-/** What ClickHouse does for this process; the metrics of the ingestion and of queries are the same for every store. */
+/** Metrics of this process's ClickHouse operations. Ingestion and query metrics are common to both stores. */
 export class ClickhouseMetrics {
   readonly #rows: Counter;
   readonly #seconds: Histogram;

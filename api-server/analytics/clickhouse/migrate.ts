@@ -5,8 +5,8 @@ import { answered, type ClickHouseClient } from "./client.ts";
 import { createStatements, type Layout, quoted } from "./schema.ts";
 
 /*
- * ClickHouse has no transactions over definitions. So each statement of a migration does nothing when it was run before, and a migration is recorded
- * after its last one: one that was interrupted is run again, whole.
+ * ClickHouse has no transactional DDL. Each statement of a migration is therefore idempotent, and a migration is recorded after its last
+ * statement. An interrupted migration runs again from its first statement.
  */
 
 interface Migration {
@@ -15,14 +15,14 @@ interface Migration {
   readonly statements: (layout: Layout) => readonly string[];
 }
 
-/** Never changed once released: a change of the schema is a further migration. */
+/** Append-only: a released migration never changes. */
 const MIGRATIONS: readonly Migration[] = [{ id: 1, name: "tables-and-views", statements: createStatements }];
 
 const RECORDS = "postern_migrations";
 
 /**
- * Creates what the database lacks. One process at a time does so, which a lock in Postgres decides. Throws `AnalyticsUnavailable`, and
- * ClickHouse's error when it refuses a statement.
+ * Applies the missing migrations. A Postgres lock limits this to one process at a time. Throws `AnalyticsUnavailable`, or the ClickHouse
+ * error of a rejected statement.
  */
 export async function migrateClickhouse(client: ClickHouseClient, db: Pool, layout: Layout): Promise<void> {
   if ((await missing(client)).length === 0) return;
@@ -41,7 +41,7 @@ export async function migrateClickhouse(client: ClickHouseClient, db: Pool, layo
   });
 }
 
-/** A statement on a cluster returns when all servers have run it. */
+/** Makes a statement with ON CLUSTER return after every server has run the statement. */
 const DDL = { distributed_ddl_task_timeout: "60", distributed_ddl_output_mode: "throw" } as const;
 
 async function missing(client: ClickHouseClient): Promise<readonly Migration[]> {

@@ -9,8 +9,8 @@ const ROWS: Refusal = ["rows", "The answer has more rows than its limit."];
 const SYNTAX: Refusal = ["query", "The query cannot be run in this form."];
 
 /**
- * By ClickHouse's name of the error. Its own messages name tables and columns of the store and the text that was written for it, so none is
- * passed on.
+ * Rejections by ClickHouse error name. Callers never receive ClickHouse's own messages, which contain internal table names, column names
+ * and SQL.
  */
 const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["TIMEOUT_EXCEEDED", TIMEOUT],
@@ -48,7 +48,9 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["NOT_IMPLEMENTED", SYNTAX],
 ]);
 
-/** Returns why ClickHouse did not answer, in words that concern the query alone. `isFault` tells an operator's business from the caller's. */
+/**
+ * Maps a ClickHouse error to a rejection whose text concerns only the query. `isFault` is true if an operator, not the caller, must act.
+ */
 export function toRejection(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
   if (isUnavailable(error)) {
     const refused = new QueryRejected("unavailable", "The store of usage events cannot be reached.", { cause: error });
@@ -59,6 +61,6 @@ export function toRejection(error: unknown): { readonly refused: QueryRejected; 
   return { refused: new QueryRejected(reason, detail, { cause: error }), isFault: known === undefined };
 }
 
-/** One error stands for both limits of a result; the message says which. */
+/** ClickHouse has one error for both result limits; only the message distinguishes rows from bytes. */
 const isOfBytes = (error: unknown): boolean =>
   errorType(error) === "TOO_MANY_ROWS_OR_BYTES" && error instanceof Error && /max bytes/.test(error.message);

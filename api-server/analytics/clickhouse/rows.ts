@@ -7,7 +7,7 @@ import { KEPT_DAYS } from "./schema.ts";
 
 type Value = string | number | boolean | readonly string[] | readonly number[];
 
-/** The events of a portion that can be stored, each once, by kind. */
+/** Valid events of a batch without duplicates, by kind. */
 export interface SortedBatch {
   readonly verifications: readonly VerificationEvent[];
   readonly ratelimits: readonly RatelimitEvent[];
@@ -15,7 +15,9 @@ export interface SortedBatch {
   readonly omitted: number;
 }
 
-/** The longest that a table of counts may sort by or group by, as on Postgres, whose indexes hold no more. */
+/**
+ * Maximum length of a value in a sorting or grouping key of the count tables. Postgres has the same limit because of its index entry size.
+ */
 const ID_LENGTH_MAX = 256;
 const OUTCOME_LENGTH_MAX = 64;
 
@@ -39,7 +41,7 @@ export function sortBatch(batch: TakenEvents, { afterMs, beforeMs }: AcceptedTim
   };
 }
 
-/** Of two events with one id the first is stored, as by a primary key. */
+/** Keeps the first of two events with the same id, like a primary key. */
 function setFirst<E extends UsageEvent>(events: Map<string, E>, event: E): void {
   const cleaned = isClean(event) ? event : (JSON.parse(cleanLine(event)) as E);
   if (!events.has(cleaned.id)) events.set(cleaned.id, cleaned);
@@ -51,7 +53,7 @@ const isBounded = (event: UsageEvent): boolean =>
     event.keyId.length <= ID_LENGTH_MAX &&
     event.outcome.length <= OUTCOME_LENGTH_MAX);
 
-/** Whether `cleanLine` would change nothing. Nearly every event is clean, and finding that out is cheap. */
+/** Whether `cleanLine` would leave the event unchanged. Cheap, and true for nearly every event. */
 function isClean(event: UsageEvent): boolean {
   for (const value of Object.values(event)) {
     if (typeof value === "string" && !isText(value)) return false;
@@ -64,18 +66,18 @@ function isClean(event: UsageEvent): boolean {
 
 const isText = (text: string): boolean => text.isWellFormed() && !text.includes("\0");
 
-/** For how many days each table keeps a row, in the order of `KEPT_DAYS`. */
+/** Returns the retention of each table in days, in the order of `KEPT_DAYS`. */
 export const keptDays = (retention: AnalyticsRetention, of: AnalyticsOf): number[] =>
   KEPT_DAYS.map((bucket) => daysKept(retention, of, bucket === "raw" ? undefined : bucket));
 
-/** What is the same for all rows of a portion. */
+/** Values common to all rows of a batch. */
 export interface RowsOf {
   /** 32 hexadecimal digits. */
   readonly batchId: string;
   readonly keptDays: readonly number[];
 }
 
-/** In the order of `ARRIVING`. */
+/** Returns a verification row in the column order of `ARRIVING`. */
 export const verificationRow = (event: VerificationEvent, of: RowsOf): Value[] => [
   ...common(event, of),
   event.keySpaceId,
@@ -92,7 +94,7 @@ export const verificationRow = (event: VerificationEvent, of: RowsOf): Value[] =
   event.latencyMs,
 ];
 
-/** The same. */
+/** Returns a rate-limit row in the column order of `ARRIVING`. */
 export const ratelimitRow = (event: RatelimitEvent, of: RowsOf): Value[] => [
   ...common(event, of),
   event.namespaceId,

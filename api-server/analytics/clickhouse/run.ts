@@ -16,21 +16,21 @@ import { clickhouseEncoder, textOf } from "./value-json.ts";
 import type { ClickhouseWatch } from "./watch.ts";
 
 const QUERIES_MAX = 8;
-/** So that one workspace's slow queries leave room for the others. */
+/** Less than all connections, so that slow queries of one workspace do not block the others. */
 const PER_WORKSPACE_MAX = 3;
-/** Longer text may come from a query of 16 KiB: aliases are replaced by what they stand for. */
+/** Replacing aliases by their definitions can expand a query of 16 KiB to a longer text. */
 const TEXT_BYTES_MAX = 4 * 1024 * 1024;
-/** The answer is wrapped in less than this many times its JSON. */
+/** Upper bound of ClickHouse's overhead per byte of response JSON. */
 const RESULT_BYTES_PER_RESPONSE_BYTE = 8;
 
 export interface ReaderOptions {
   readonly client: ClickHouseClient;
   readonly watch: Pick<ClickhouseWatch, "failed" | "succeeded">;
-  /** Only of what concerns an operator: the query's own mistakes are for its caller. */
+  /** Logs failures that concern an operator. Mistakes in a query are reported to the caller only. */
   readonly log: { warn(about: object, message: string): void };
 }
 
-/** Runs queries of callers, as `emit.ts` has written them. */
+/** Runs caller queries emitted by `emit.ts`. */
 export class ClickhouseReader {
   readonly #options: ReaderOptions;
   readonly #limiter = new ConcurrencyLimiter({
@@ -64,7 +64,10 @@ export class ClickhouseReader {
     });
   }
 
-  /** Whether it answers others: planning a query is not bound by its time limit, and then nothing but the query is at fault. */
+  /**
+   * Whether the server responds to other requests. Query planning is not subject to the query's time limit, so a timeout on a responsive
+   * server is due to the query.
+   */
   async #responds(): Promise<boolean> {
     const { client } = this.#options;
     return (await client.ping({ select: false, abort_signal: AbortSignal.timeout(PING_MS_MAX) })).success;
@@ -108,7 +111,7 @@ export class ClickhouseReader {
   }
 }
 
-/** After the query's own limit: a server that does not end it hangs, or is gone. */
+/** Delay after the query's own time limit. A server that has not responded by then is stalled or unreachable. */
 const GRACE_MS = 5_000;
 const PING_MS_MAX = 2_000;
 
@@ -119,7 +122,7 @@ class ResponseTimeout extends Error {
 const tooSlow = (cause: Error): QueryRejected =>
   new QueryRejected("timeout", "The query took longer than its time limit.", { cause });
 
-/** What the subqueries of `sources.ts` are bound to. */
+/** Returns the parameters of the subqueries of `sources.ts`. */
 export const scopeParameters = ({ workspaceId, within, visibleFrom }: QueryScope): Record<string, unknown> => ({
   scopeWorkspace: workspaceId,
   scopeAll: within === undefined,
@@ -131,7 +134,7 @@ export const scopeParameters = ({ workspaceId, within, visibleFrom }: QueryScope
   scopeMonth: visibleFrom.month,
 });
 
-/** Of a query, whose client reads alone. What the server's profile says otherwise about the meaning of SQL does not matter. */
+/** Returns the settings of a query. They override settings of the server profile that change the meaning of SQL. */
 const settingsOf = ({
   rowsMax,
   timeoutMs,
@@ -147,10 +150,10 @@ const settingsOf = ({
   max_result_rows: String(rowsMax),
   max_result_bytes: String(responseBytesMax * RESULT_BYTES_PER_RESPONSE_BYTE),
   result_overflow_mode: "throw",
-  // A query of a caller who has left ends: the server notices that its connection is closed.
+  // Cancels a query when the client closes its connection.
   cancel_http_readonly_queries_on_client_close: 1,
   max_query_size: String(TEXT_BYTES_MAX),
-  // An error after the first rows would arrive as their continuation.
+  // Otherwise an error after the first rows would be appended to the response body.
   wait_end_of_query: 1,
   join_use_nulls: 0,
   union_default_mode: "",

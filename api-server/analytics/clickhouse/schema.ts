@@ -1,21 +1,24 @@
 import { BUCKETS, type Bucket } from "../tables.ts";
 
 /*
- * What ClickHouse keeps. Events are inserted into a table that stores nothing, from which a view passes on those that are new to the table of raw
- * events; further views add these up: raw → minute → hour → day → month, and hour → totals. One insert so reaches all tables, and
- * each table knows by the insert's deduplication token what it has stored, so that an insert can be repeated until all have it.
+ * ClickHouse schema. Events are inserted into a Null table. A view forwards new events to the table of raw events, and further views
+ * aggregate: raw → minute → hour → day → month, and hour → totals. A single insert reaches all tables. Each table records the deduplication
+ * token of the insert, so that a retry completes a partial insert.
  */
 
 export interface Layout {
-  /** As in `system.clusters`: tables are created on all its servers, with Replicated engines. */
+  /** Cluster name from `system.clusters`. Tables are created on all servers of the cluster, with Replicated engines. */
   readonly cluster: string | undefined;
 }
 
-/** Inserts that a table remembers: hours of them. A portion that comes back later than that is found by the ids of its events. */
+/**
+ * Number of deduplication tokens that a table remembers, which covers several hours. For a batch that is delivered later, duplicates are
+ * found by event id.
+ */
 const REMEMBERED_INSERTS = 10_000;
 const REMEMBERED_SECONDS = 7 * 86_400;
 
-/** The places of a workspace's retentions in `kept_days`, counted from 1. */
+/** Order of a workspace's retention values in `kept_days`; positions start at 1. */
 export const KEPT_DAYS: readonly (Bucket | "raw")[] = ["raw", ...BUCKETS];
 const keptDays = (of: Bucket | "raw"): string => `kept_days[${KEPT_DAYS.indexOf(of) + 1}]`;
 
@@ -23,11 +26,11 @@ interface Kind {
   readonly raw: string;
   readonly arriving: string;
   readonly counts: string;
-  /** Of the raw table, besides those of every one. */
+  /** Columns of the raw table in addition to the common ones. */
   readonly columns: readonly string[];
-  /** What tells rows of one bucket apart, with its type in the tables of counts and how it follows from an event. */
+  /** Columns that distinguish rows of the same bucket, with the type in the count tables and the expression over an event. */
   readonly dimensions: readonly { readonly name: string; readonly type: string; readonly from?: string }[];
-  /** The first dimensions, by which rows are sorted. */
+  /** The leading dimensions of the sorting key. */
   readonly sortedBy: readonly string[];
   readonly sums: readonly { readonly name: string; readonly of: string }[];
 }
@@ -109,10 +112,10 @@ const COMMON = [
   "kept_days Array(UInt16)",
 ];
 
-/** The columns of an event's row, in the order of `rows.ts`. */
+/** Returns the columns of an event row, in the order of `rows.ts`. */
 const columnsOf = (kind: Kind): readonly string[] => [...COMMON, ...kind.columns];
 
-/** Of a definition `name type …`. */
+/** Returns the name from a column definition `name type …`. */
 const nameOf = (column: string): string => column.slice(0, column.indexOf(" "));
 
 export const ARRIVING = {
@@ -131,7 +134,7 @@ const TIME_OF: Readonly<Record<Bucket, string>> = {
   month: "Date codec(Delta(2), ZSTD(1))",
 };
 
-/** What each bucket is made from, and the start of the bucket in which a row of that lies. */
+/** Source table of each bucket, and the expression for the start of the bucket that contains a source row. */
 const MADE_FROM: Readonly<Record<Bucket, { readonly from: Bucket | "raw"; readonly start: string }>> = {
   minute: { from: "raw", start: "toStartOfMinute(fromUnixTimestamp64Milli(e.time, 'UTC'))" },
   hour: { from: "minute", start: "toStartOfHour(e.time)" },
@@ -139,19 +142,19 @@ const MADE_FROM: Readonly<Record<Bucket, { readonly from: Bucket | "raw"; readon
   month: { from: "day", start: "toStartOfMonth(e.time)" },
 };
 
-/** A bucket is visible while its end is; a day more than the retention is kept of those that end within a day. */
+/** Maximum length of a bucket in days. A bucket stays visible until its end is past retention, so rows are kept for this much longer. */
 const DAYS_OF_BUCKET: Readonly<Record<Bucket, number>> = { minute: 1, hour: 1, day: 1, month: 31 };
 
 const TOTALS = "verification_totals_hour";
 
-/** Returns the statements that create all tables and views, in order. Each does nothing when its object exists. */
+/** Returns the idempotent statements that create all tables and views, in order. */
 export function createStatements(layout: Layout): string[] {
   return [VERIFICATIONS, RATELIMITS].flatMap((kind) => [
     createTable(layout, kind.raw, rawBody(layout, kind)),
     ...BUCKETS.map((bucket) => createTable(layout, countsOf(kind, bucket), countsBody(layout, kind, bucket))),
     ...(kind === VERIFICATIONS ? [createTable(layout, TOTALS, totalsBody(layout))] : []),
     createTable(layout, kind.arriving, `(${columnsOf(kind).map(withoutCodec).join(", ")}) engine = Null`),
-    // From the last table to the first, so that no view passes on rows before the next one exists.
+    // Created from last to first, so that no view forwards rows before the next view exists.
     ...(kind === VERIFICATIONS ? [createView(layout, TOTALS, totalsSelect())] : []),
     ...BUCKETS.toReversed().map((bucket) => createView(layout, countsOf(kind, bucket), countsSelect(kind, bucket))),
     createView(layout, kind.raw, newEventsSelect(kind)),
@@ -188,8 +191,8 @@ function rawBody(layout: Layout, kind: Kind): string {
 }
 
 /**
- * `dims` is a hash of all dimensions: rows with the same are added up. A sorting key of all dimensions themselves would have to be read whole
- * for every question.
+ * `dims` is a hash of all dimensions; rows with equal hashes are summed. With the dimensions themselves as sorting key, each query would
+ * have to read all of them.
  */
 function countsBody(layout: Layout, kind: Kind, bucket: Bucket): string {
   const columns = [
@@ -228,7 +231,7 @@ function countsSelect(kind: Kind, bucket: Bucket): string {
   return `select ${columns.join(", ")} from ${isFirst ? kind.raw : countsOf(kind, from)} as e group by all`;
 }
 
-/** Without keys, identities and tags, so that the usage of an API costs the same however many keys it has. */
+/** Totals without keys, identities and tags: reading the usage of an API then costs the same for any number of keys. */
 const totalsBody = (
   layout: Layout,
 ): string => `(workspace_id ${LOW}, key_space_id ${LOW}, time ${TIME_OF.hour}, outcome ${LOW},
@@ -243,9 +246,9 @@ const totalsSelect = (): string =>
      from ${countsOf(VERIFICATIONS, "hour")} as e group by all`;
 
 /**
- * Passes on the events that no other portion has brought: a writer may send an event twice, in two entries of the stream. It
- * decides within the insert, so that also an ingester that stood still since it read the portion inserts nothing twice. A view reads its source table
- * as the rows that are being inserted, also in a subquery.
+ * Selects events that earlier batches did not contain, because a writer may send an event twice in two stream entries. The check runs
+ * within the insert, so that an ingester that resumes after a stall inserts no duplicates. In a view, the source table contains only the
+ * rows being inserted, even in a subquery.
  */
 function newEventsSelect({ raw, arriving }: Kind): string {
   const stored = `select id from ${raw}
@@ -256,5 +259,5 @@ function newEventsSelect({ raw, arriving }: Kind): string {
 
 const withoutCodec = (column: string): string => column.replace(/ codec\(.*\)$/, "");
 
-/** As a name in SQL. */
+/** Quotes an SQL identifier. */
 export const quoted = (name: string): string => `\`${name.replaceAll("\\", "\\\\").replaceAll("`", "\\`")}\``;

@@ -1,11 +1,11 @@
 import { ClickHouseError } from "@clickhouse/client";
 import { STORE_PROBLEMS, type StoreProblem } from "../contract.ts";
 
-/** The name of ClickHouse's error, such as `TOO_MANY_PARTS`; undefined when it did not answer. */
+/** Returns the ClickHouse error name, such as `TOO_MANY_PARTS`; `undefined` if the error is not a ClickHouse response. */
 export const errorType = (error: unknown): string | undefined =>
   error instanceof ClickHouseError ? (error.type ?? error.code) : undefined;
 
-/** `forAll`: every other workspace would meet the same. */
+/** `forAll` is true if the error would affect every other workspace as well. */
 interface Meaning {
   readonly trouble: StoreProblem;
   readonly forAll: boolean;
@@ -16,10 +16,10 @@ const FOR_ONE = false;
 
 const MEANINGS: ReadonlyMap<string, Meaning> = new Map(
   Object.entries({
-    // The server shuts down.
+    // The server is shutting down.
     ABORTED: { trouble: "unavailable", forAll: FOR_ALL },
     AUTHENTICATION_FAILED: { trouble: "access_denied", forAll: FOR_ALL },
-    // The profile of the user does not allow a statement, or a setting.
+    // The user's profile forbids a statement or a setting.
     READONLY: { trouble: "access_denied", forAll: FOR_ALL },
     ACCESS_DENIED: { trouble: "access_denied", forAll: FOR_ALL },
     UNKNOWN_DATABASE: { trouble: "access_denied", forAll: FOR_ALL },
@@ -34,7 +34,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map(
     TOO_MANY_SIMULTANEOUS_QUERIES: { trouble: "overloaded", forAll: FOR_ALL },
     SERVER_OVERLOADED: { trouble: "overloaded", forAll: FOR_ALL },
     CANNOT_SCHEDULE_TASK: { trouble: "overloaded", forAll: FOR_ALL },
-    // These may be due to the size of one portion.
+    // The size of a single batch can cause these errors.
     MEMORY_LIMIT_EXCEEDED: { trouble: "overloaded", forAll: FOR_ONE },
     CANNOT_ALLOCATE_MEMORY: { trouble: "overloaded", forAll: FOR_ONE },
     TIMEOUT_EXCEEDED: { trouble: "slow", forAll: FOR_ONE },
@@ -43,43 +43,43 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map(
   } as const satisfies Record<string, Meaning>),
 );
 
-/** Returns what a failure of an insert, a statement of the schema or a connection means. */
+/** Classifies a failed insert, schema statement or connection. */
 export function meaningOf(error: unknown): Meaning {
   if (!(error instanceof ClickHouseError))
     return { trouble: isTimeout(error) ? "slow" : "unavailable", forAll: FOR_ALL };
-  // Each place that writes to a disk has an error of its own.
+  // Each component that writes to disk reports a full disk with a different error code.
   if (/No space left on device/.test(error.message)) return { trouble: "disk_full", forAll: FOR_ALL };
   return MEANINGS.get(errorType(error) ?? "") ?? { trouble: "access_denied", forAll: FOR_ONE };
 }
 
-/** Of the client, which has waited for an answer as long as it may. */
+/** Whether the client's request timeout expired. */
 const isTimeout = (error: unknown): boolean =>
   error instanceof Error && (/^timeout error/i.test(error.message) || error.name === "TimeoutError");
 
-/** Whether ClickHouse cannot be used at all at the moment. */
+/** Whether ClickHouse currently fails for all workspaces. */
 export const isUnavailable = (error: unknown): boolean => meaningOf(error).forAll;
 
-/** What is known of a server. */
+/** Observed state of a ClickHouse server. */
 export interface Seen {
-  /** Why it did not answer just now; undefined when it did. */
+  /** Reason why the latest probe failed; `undefined` if the probe succeeded. */
   readonly noResponse: StoreProblem | undefined;
-  /** Of each kind of work, how it last failed, unless it has succeeded since. */
+  /** Latest failure per kind of operation, removed by the next success. */
   readonly failures: readonly { readonly trouble: StoreProblem; readonly agoMs: number }[];
-  /** For how long the oldest insert has been running, ms; 0 without one. */
+  /** Duration of the oldest insert in flight in ms; 0 if there is none. */
   readonly insertingMs: number;
 }
 
-/** An insert takes a tenth of a second. */
+/** A normal insert takes about 100 ms. */
 const SLOW_MS = 10_000;
-/** What failed is tried again within half a minute, by this process or by one that is luckier. */
+/** Longer than the retry interval of 30 s, so that a persistent failure is always renewed, by this process or another. */
 const REMEMBERED_MS = 90_000;
 
-/** Returns the worst of what keeps it from being used. */
+/** Returns the most severe current problem. */
 export function evaluateProblem({ noResponse, failures, insertingMs }: Seen): StoreProblem | undefined {
   const remembered = failures.filter(({ agoMs }) => agoMs <= REMEMBERED_MS).map(({ trouble: problem }) => problem);
   const holds = new Set([
     ...(noResponse === undefined ? [] : [noResponse]),
-    // It answers now, so that being away is over, whatever else failed.
+    // The server responds now, so earlier `unavailable` failures no longer apply.
     ...remembered.filter((problem) => problem !== "unavailable"),
     ...(insertingMs > SLOW_MS ? ["slow"] : []),
   ]);

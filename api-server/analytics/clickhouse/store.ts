@@ -25,30 +25,30 @@ import type { Layout } from "./schema.ts";
 import { errorType } from "./store-problem.ts";
 import { ClickhouseWatch } from "./watch.ts";
 
-/** Tables are there after the first start of all; then this is over at once. */
+/** Maximum wait for the initial schema; later calls return immediately. */
 const READABLE_MS_MAX = 5_000;
 
 export interface ClickhouseAnalyticsOptions extends Layout {
   /** `http(s)://user:password@host:port/database`. */
   readonly url: string;
-  /** The same with a user who can only read, for queries; that of `url` when left out. */
+  /** The same form, with a read-only user for queries. Default: `url`. */
   readonly readerUrl?: string | undefined;
-  /** Postgres: locks, settings of workspaces, and when keys were last used. */
+  /** Postgres pool for locks, workspace settings and the last use of keys. */
   readonly db: Pool;
-  /** Of what concerns an operator; nothing is logged when left out. */
+  /** Logs failures that concern an operator. Default: no logging. */
   readonly log?: { warn(about: object, message: string): void };
-  /** A registry of its own when left out. */
+  /** Default: a new registry. */
   readonly metrics?: Registry;
-  /** When a process that has the lock of a workspace counts as standing still; a minute when left out. */
+  /** Time after which an idle lock holder loses its workspace lock. Default: 60 s. */
   readonly idleMsMax?: number;
-  /** How long to wait for an answer; a minute when left out. */
+  /** Request timeout. Default: 60 s. */
   readonly requestMsMax?: number;
 }
 
-/** Usage events in ClickHouse. Views add events up as they are inserted, and the tables drop by themselves what is not kept any more. */
+/** Analytics store on ClickHouse. Materialized views aggregate events at insertion, and table TTLs enforce retention. */
 export class ClickhouseAnalytics implements AnalyticsStore {
   readonly kind = "clickhouse";
-  /** Each insert makes a part of every table, which the server merges later: a few inserts a second are what it is made for. */
+  /** Each insert creates a part in every table, which the server merges later. ClickHouse recommends only a few inserts per second. */
   readonly portions = { bytesEnough: 2 * 1024 * 1024, ageMsEnough: 2_000 };
   readonly #options: ClickhouseAnalyticsOptions;
   readonly #client: ClickHouseClient;
@@ -58,7 +58,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
   readonly #reader: ClickhouseReader;
   #ready: Promise<void> | undefined;
 
-  /** Does not connect yet. Throws when the address is none. */
+  /** Does not connect. Throws if the address is invalid. */
   constructor(options: ClickhouseAnalyticsOptions) {
     this.#options = options;
     const { url, readerUrl, requestMsMax } = options;
@@ -104,7 +104,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return this.#counted(() => countLatencies(this.#readingClient, question));
   }
 
-  /** The tables of counts are written by the insert that stores the events. */
+  /** Always 0: the insert that stores events also updates the count tables. */
   async uncountedForMs(): Promise<number> {
     return 0;
   }
@@ -127,7 +127,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     }
   }
 
-  /** Waits for the tables, for a short time: a caller waits. Throws QueryRejected. */
+  /** Waits briefly for the schema, because a caller is waiting. Throws QueryRejected. */
   async #readable(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<never>((_, reject) => {
@@ -142,13 +142,13 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     }
   }
 
-  /** Once per process. What failed is tried again at the next call, so that a server that was away is used when it comes back. */
+  /** Migrates once per process. The next call repeats a failed migration, so that a server becomes usable when it is reachable again. */
   #migrated(): Promise<void> {
     this.#ready ??= migrateClickhouse(this.#client, this.#options.db, this.#options).then(
       () => this.#watch.succeeded("schema"),
       (error: unknown) => {
         this.#ready = undefined;
-        // Else it is Postgres that failed.
+        // Other errors come from Postgres.
         if (error instanceof AnalyticsUnavailable || error instanceof ClickHouseError) {
           this.#watch.failed("schema", error);
         }

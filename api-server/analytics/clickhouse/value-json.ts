@@ -2,8 +2,8 @@ import type { ResultType } from "../contract.ts";
 import { floatJson, type ValueEncoder } from "../row-json.ts";
 
 /*
- * How values of an answer in JSONCompactStrings-like rows become the caller's JSON. ClickHouse writes 64-bit integers as strings, times as
- * `2024-01-31 23:59:59`, and what JSON has no number for as null.
+ * Converts rows in JSONCompactStrings format to the JSON of the response. ClickHouse writes 64-bit integers as strings, times as
+ * `2024-01-31 23:59:59`, and NaN and infinities as null.
  */
 
 const same: ValueEncoder = (text) => text;
@@ -35,14 +35,14 @@ const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
 
 export const clickhouseEncoder = (type: ResultType): ValueEncoder => ENCODERS[type];
 
-/** A value as `rowEncoder` takes it: text, arrays as their JSON. */
+/** Returns the text form that `rowEncoder` expects; arrays become JSON. */
 export function textOf(value: unknown): string | null {
   if (value === null) return null;
   if (Array.isArray(value)) return `[${value.map(jsonOf).join(",")}]`;
   return typeof value === "string" ? value : jsonOf(value);
 }
 
-/** As JSON.stringify, which writes minus zero as 0. */
+/** JSON.stringify writes minus zero as 0. */
 const jsonOf = (value: unknown): string => (Object.is(value, -0) ? "-0" : JSON.stringify(value));
 
 function arrayOf(encode: ValueEncoder): ValueEncoder {

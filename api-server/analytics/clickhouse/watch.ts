@@ -5,22 +5,22 @@ import { ClickhouseMetrics, type Operation } from "./metrics.ts";
 import { evaluateProblem, meaningOf } from "./store-problem.ts";
 
 const RESPONSE_MS_MAX = 2_000;
-/** `/ping` does not check who asks. */
+/** `/ping` does not authenticate, so every 30th probe runs a query to check the credentials. */
 const ADMITTED_EVERY_LOOKS = 30;
 
 export interface WatchOptions {
-  /** With a connection of its own: where queries use all others, ClickHouse is busy, not away. */
+  /** Client with a separate connection: a server whose other connections are all busy with queries is reachable. */
   readonly client: ClickHouseClient;
   readonly metrics: Registry;
 }
 
-/** Sees how ClickHouse does: by what becomes of the work of this process, and by asking. */
+/** Tracks ClickHouse health from the results of this process's operations and from periodic probes. */
 export class ClickhouseWatch {
   readonly #client: ClickHouseClient;
   readonly #metrics: ClickhouseMetrics;
-  /** Of each kind of work the last failure, by `performance.now()`. A success removes it. */
+  /** Latest failure per kind of operation, timed by `performance.now()`. A success removes the entry. */
   readonly #failures = new Map<Operation, { readonly trouble: StoreProblem; readonly atMs: number }>();
-  /** When the inserts that run began. */
+  /** Start times of the inserts in flight. */
   readonly #inserting = new Set<{ readonly sinceMs: number }>();
   #looks = 0;
   #looking: Promise<StoreProblem | undefined> | undefined;
@@ -31,7 +31,7 @@ export class ClickhouseWatch {
     this.#metrics = new ClickhouseMetrics(metrics);
   }
 
-  /** Runs what stores so many rows. */
+  /** Runs an insert of `rows` rows and records its result. */
   async insert<T>(rows: number, work: () => Promise<T>): Promise<T> {
     const running = { sinceMs: performance.now() };
     this.#inserting.add(running);
@@ -58,7 +58,7 @@ export class ClickhouseWatch {
     this.#metrics.failed(operation, problem);
   }
 
-  /** Asks it, unless a question is on its way. Never throws. */
+  /** Probes the server, or returns the probe in flight. Never throws. */
   look(): Promise<StoreProblem | undefined> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
@@ -95,7 +95,7 @@ export class ClickhouseWatch {
       return undefined;
     } catch (error) {
       const { trouble: problem } = meaningOf(error);
-      // Two seconds for nothing: it hangs.
+      // A trivial query that takes two seconds means that the server is stalled.
       return problem === "slow" ? "unavailable" : problem;
     }
   }

@@ -429,7 +429,7 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     ["hour", "toStartOfWeek(time, 1) >= '2026-10-18'", false],
     ["hour", "date_trunc('week', time) >= '2026-10-18'", false],
     ["hour", "toDateTime(time) >= now() - interval 31 day", false],
-    // What ClickHouse takes for a DateTime is compared with seconds; a date is not compared with a number.
+    // ClickHouse compares a DateTime with a number as seconds, and rejects the comparison of a Date with a number.
     ["hour", `toStartOfDay(time) >= ${Date.parse("2026-10-23T00:00:00Z") / 1000}`, true],
     ["hour", `toStartOfDay(time) >= ${Date.parse("2026-10-23T00:00:00Z") / 1000 - 1}`, false],
     ["hour", `toStartOfHour(time) >= ${Date.parse("2026-10-23T13:00:00Z") / 1000 - 1}`, false],

@@ -1,6 +1,6 @@
 import type { IntervalUnit } from "../tree.ts";
 
-/* Moments as Unix ms in UTC: where the bucket of a moment begins, and which moment lies some units later. */
+/* Calendar arithmetic on timestamps in Unix ms, UTC: bucket starts and additions of units. */
 
 export type BucketUnit = "second" | "minute" | "hour" | "day" | "week" | "mondayWeek" | "month" | "quarter" | "year";
 
@@ -16,7 +16,7 @@ const MONTHS: Readonly<Partial<Record<BucketUnit | IntervalUnit, number>>> = { m
 /** The first Sunday and the first Monday after the epoch, which was a Thursday. */
 const WEEK_BEGINS_MS = { week: 3 * DAY_MS, mondayWeek: 4 * DAY_MS };
 
-/** Returns the start of the bucket that the moment lies in. A week begins on Sunday, a `mondayWeek` on Monday. */
+/** Returns the start of the bucket that contains the timestamp. A `week` begins on Sunday, a `mondayWeek` on Monday. */
 export function startOf(unit: BucketUnit, ms: number): number {
   const fixedMs = FIXED_MS[unit];
   if (fixedMs !== undefined) return Math.floor(ms / fixedMs) * fixedMs;
@@ -29,7 +29,7 @@ export function startOf(unit: BucketUnit, ms: number): number {
   return Date.UTC(date.getUTCFullYear(), Math.floor(date.getUTCMonth() / months) * months, 1);
 }
 
-/** Adds units to a moment. A day that the month does not have becomes its last one. Parts of a ms are left out. */
+/** Adds units to a timestamp. A day that the target month lacks becomes the month's last day. Fractions of a ms are truncated. */
 export function plusUnits(
   ms: number,
   { count, unit }: { readonly count: number; readonly unit: IntervalUnit },

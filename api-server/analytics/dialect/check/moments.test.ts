@@ -13,7 +13,7 @@ function expressionOf(text: string): Expression {
   return column as Expression;
 }
 
-/** A moment as its text, with how much later it may be meant at the latest; a bare number as it is. */
+/** Formats a timestamp with its latest possible meaning; returns a plain number unchanged. */
 function constant(text: string): string | number | undefined {
   const found = constantOf(expressionOf(text), NOW_MS);
   if (found === undefined) return undefined;
@@ -41,7 +41,7 @@ test.each<[string, string | number | undefined]>([
   ["'2026-10-23 12:30:05+02:00'", "dateTime 2026-10-23T10:30:05.000"],
   ["'2026-13-23'", undefined],
   ["'2026-10-23 12:30:05 and more'", undefined],
-  // What is cut to seconds or days may still mean the moment that it was cut from.
+  // A value truncated to seconds or days may stand for any timestamp within that second or day.
   ["now()", "dateTime 2026-11-22T13:45:10.000 to 2026-11-22T13:45:10.500"],
   ["now64()", "dateTime 2026-11-22T13:45:10.500"],
   ["today()", "date 2026-11-22 to 2026-11-22T13:45:10.500"],
@@ -72,7 +72,7 @@ test.each<[string, string | number | undefined]>([
   ["length('a')", undefined],
   ["toStartOfMinute('2026-10-23 12:30:05')", "dateTime 2026-10-23T12:30:00.000 to 2026-10-23T12:30:05.000"],
   ["toStartOfHour('2026-10-23 12:30:05')", "dateTime 2026-10-23T12:00:00.000 to 2026-10-23T12:30:05.000"],
-  // A moment, too: a bare number to it is seconds.
+  // A DateTime, too: a plain number added to it counts seconds.
   ["toStartOfDay('2026-10-23 12:30:05') + 1", "dateTime 2026-10-23T00:00:01.000 to 2026-10-23T12:30:06.000"],
   ["date_trunc('day', now64()) + 1", "dateTime 2026-11-22T00:00:01.000 to 2026-11-22T13:45:11.500"],
   ["date_trunc('week', now64()) + 1", "date 2026-11-17 to 2026-11-23T13:45:10.500"],
@@ -108,7 +108,7 @@ test.each<[string, string | number | undefined]>([
   ["'2026-10-23' - interval 1 quarter + 1", "date 2026-07-24 to 2026-07-24T23:59:59.999"],
   ["'2026-10-23' - interval 1 year + 1", "date 2025-10-24 to 2025-10-24T23:59:59.999"],
   ["'2026-10-23' + interval 1 day + 1", "date 2026-10-25 to 2026-10-25T23:59:59.999"],
-  // A date and hours are a moment, to which bare numbers are seconds.
+  // A date plus hours is a DateTime, so plain numbers added to it count seconds.
   ["'2026-10-23' + interval 1 hour + 1", "dateTime 2026-10-23T01:00:01.000 to 2026-10-24T01:00:00.999"],
   ["2 + 3", 5],
   ["2 - 3", -1],

@@ -3,13 +3,13 @@ import type { Call, Expression, IntervalUnit } from "../tree.ts";
 import { type BucketUnit, plusUnits, startOf } from "./calendar.ts";
 
 /*
- * What a literal, or an expression of literals and the clock, stands for in a comparison with `time`. What is not understood is
- * undefined: rule 12 does not look at it.
+ * Evaluates literals, and expressions of literals and the clock, that are compared with `time`. Returns `undefined` for expressions that it
+ * cannot evaluate; rule 12 ignores those.
  */
 
 /**
- * Unix ms. `latest` is the moment that the caller meant when `ms` is the start of its bucket: for `toStartOfHour(now())` it is now. A
- * bucket's start may be older than the retention as long as its `latest` is not.
+ * Unix ms. If `ms` is the start of a bucket, `latest` is the timestamp that the caller meant: now for `toStartOfHour(now())`. The start of
+ * a bucket may be past retention if `latest` is not.
  */
 export interface Timestamp {
   readonly kind: "date" | "dateTime";
@@ -17,7 +17,7 @@ export interface Timestamp {
   readonly latest: number;
 }
 
-/** A bare number: what it counts depends on what it is compared with. `latest` as for a moment, in the number's unit. */
+/** Plain number whose unit depends on the other operand of the comparison. `latest` as in `Timestamp`, in the unit of the number. */
 export interface Count {
   readonly kind: "count";
   readonly value: number;
@@ -55,11 +55,14 @@ const timestamp = (kind: Timestamp["kind"], ms: number, latest = ms): Timestamp 
 interface Bucket {
   readonly unit: BucketUnit;
   readonly of: Expression;
-  /** Whether ClickHouse returns its start as a date, to which a bare number is days; else it is seconds. */
+  /** Whether ClickHouse returns the start as a Date, to which a plain number adds days; otherwise it adds seconds. */
   readonly isDate: boolean;
 }
 
-/** The bucket that a function of one moment returns the start of, or undefined. For `date_trunc` the moment is the second argument. */
+/**
+ * Returns the bucket for a function that computes the start of a bucket, otherwise `undefined`. For `date_trunc` the timestamp is the
+ * second argument.
+ */
 export function bucketOfCall({ name, arguments: values }: Call): Bucket | undefined {
   const [first, second] = values;
   const published = publishedFunction(name.text) ?? "";
@@ -116,7 +119,7 @@ function constantOfCall(call: Call, nowMs: number): Timestamp | Count | undefine
   }
 }
 
-/** What begins a bucket is meant by the moment in it. A date that was written out is its whole day. */
+/** The timestamp passed to a bucket function is the latest meaning. A literal date means the complete day. */
 function startOfConstant(
   { unit, isDate }: Pick<Bucket, "unit" | "isDate">,
   operand: Timestamp | Count | undefined,
@@ -135,7 +138,7 @@ function converted(type: string, operand: Timestamp | Count | undefined): Timest
   return timestamp("dateTime", operand.ms, operand.latest);
 }
 
-/** A moment and an interval or a number of days or seconds, or two numbers. */
+/** Adds a timestamp and an interval or a number of days or seconds, or adds two numbers. */
 function constantOfSum(
   { operator, left, right }: Extract<Expression, { kind: "binary" }>,
   nowMs: number,
@@ -175,7 +178,7 @@ function arithmetic(operator: string, a: Count, b: Count): Count | undefined {
   }
 }
 
-/** `INTERVAL n UNIT` or `toIntervalUnit(n)`. */
+/** Evaluates `INTERVAL n UNIT` or `toIntervalUnit(n)`. */
 function intervalOf(expression: Expression, nowMs: number): { unit: IntervalUnit; count: number } | undefined {
   if (expression.kind === "interval") return intervalOfAmount(expression.amount, expression.unit, nowMs);
   if (expression.kind !== "call") return undefined;

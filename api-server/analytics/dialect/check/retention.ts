@@ -8,9 +8,9 @@ import { type BucketUnit, startOf } from "./calendar.ts";
 import { bucketOfCall, constantOf } from "./moments.ts";
 
 /*
- * Rule 12: a caller who asks for what is not kept any more is told so, instead of getting fewer rows than asked for. It looks at what
- * stands in the top-level AND of a WHERE and compares `time`, or the start of its bucket, with a constant. Everything else sees the rows that are
- * kept, without a word.
+ * Rule 12: rejects a query for data past its retention, so that the caller does not mistake missing rows for zero usage. The rule examines
+ * comparisons in the top-level AND of a WHERE between `time`, or the start of its bucket, and a constant. All other conditions read the
+ * retained rows without an error.
  */
 
 export interface Clock {
@@ -43,7 +43,7 @@ interface Bound {
   readonly with: Expression;
 }
 
-/** What is compared with what as its lower bound, in the terms of the top-level AND. */
+/** Returns the lower bounds in the terms of the top-level AND. */
 function lowerBounds(where: Expression): readonly Bound[] {
   const bounds: Bound[] = [];
   const waiting = [where];
@@ -62,9 +62,9 @@ function lowerBounds(where: Expression): readonly Bound[] {
 /** `time` of a table, or the start of its bucket. */
 interface ComparedTime {
   readonly table: PublicTable;
-  /** What a bare number that it is compared with counts, in ms; undefined when they cannot be compared. */
+  /** Unit in ms of a plain number on the other side; `undefined` if the two cannot be compared. */
   readonly unitMs: number | undefined;
-  /** The buckets that it was made the start of, first to last. */
+  /** Bucket functions applied to the time, first to last. */
   readonly buckets: readonly BucketUnit[];
 }
 
@@ -97,7 +97,7 @@ function timeOf(expression: Expression, select: Select): ComparedTime | undefine
   return inside?.unitMs === 1 ? undefined : inside && { ...inside, unitMs: 1000 };
 }
 
-/** The milliseconds of a raw table, made a DateTime. */
+/** Recognizes the conversion of a raw table's milliseconds to a DateTime. */
 function conversionOf(expression: Expression, select: Select): ComparedTime | undefined {
   const inside = timeOf(expression, select);
   return inside?.unitMs === 1 ? { ...inside, unitMs: 1000 } : undefined;
@@ -109,7 +109,7 @@ function timeOfName({ parts }: Extract<Expression, { kind: "name" }>, select: Se
   const table = tableOf(select.from, parts.length === 2 ? first?.text : undefined);
   if (table === undefined) return undefined;
   const alias = parts.length === 1 ? aliasedAs(select, "time") : undefined;
-  // An alias hides the column, in WHERE too. Inside of it, `time` is the column.
+  // An alias hides a column of the same name, even in WHERE. Within the alias's own definition, `time` is the column.
   if (alias !== undefined) {
     return timeOf(alias, { ...select, columns: [], with: [], where: undefined });
   }
@@ -117,7 +117,7 @@ function timeOfName({ parts }: Extract<Expression, { kind: "name" }>, select: Se
   return { table, unitMs, buckets: table.bucket === undefined ? [] : [table.bucket] };
 }
 
-/** The public table that `name` stands for, or the first one when no name is given. Undefined when it is a subquery or of WITH. */
+/** Returns the public table that `name` refers to, or the first table if `name` is omitted. `undefined` for a subquery or a CTE. */
 function tableOf(from: From, name: string | undefined): PublicTable | undefined {
   if (from.kind === "join")
     return tableOf(from.left, name) ?? (name === undefined ? undefined : tableOf(from.right, name));
@@ -145,7 +145,7 @@ function isBeyond(
   const constant = constantOf(expression, nowMs);
   if (constant === undefined) return false;
   const latest = constant.kind === "count" ? constant.latest * (unitMs ?? Number.NaN) : constant.latest;
-  // A bucket is seen when a part of it is kept, so the start of the first one is allowed.
+  // A bucket is visible if it is retained in part, so the start of the first such bucket is allowed.
   const allowedFrom = buckets.reduce((ms, unit) => startOf(unit, ms), visibleFrom[table.bucket ?? "raw"]);
   return latest < allowedFrom;
 }

@@ -3,9 +3,7 @@ import { QueryProblem, quote } from "../problem.ts";
 import type { Expression, Query } from "../tree.ts";
 import { countNodes, walk } from "../walk.ts";
 
-/*
- * The rules of api-v2.md section 18.2 that look at one part of the tree at a time. Each returns every place that breaks it.
- */
+/* Rules of api-v2.md section 18.2 that examine one node at a time. Each returns all violations. */
 
 export const QUERY_BYTES_MAX = 16_384;
 const NODES_MAX = 2_000;
@@ -42,7 +40,7 @@ export function inProblems(query: Query): readonly QueryProblem[] {
   return problems;
 }
 
-/** Literals, and what is computed from literals alone, such as `toDate('2024-01-31')`. */
+/** Whether the expression consists of literals and calls on literals, such as `toDate('2024-01-31')`. */
 function isConstant(expression: Expression): boolean {
   let constant = true;
   walk(expression, ({ kind }) => {

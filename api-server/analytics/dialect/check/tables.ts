@@ -3,7 +3,10 @@ import { QueryProblem, quote } from "../problem.ts";
 import type { CommonTable, Query, Select, TableReference } from "../tree.ts";
 import { queriesIn, walk } from "../walk.ts";
 
-/** Definitions of WITH that are named like a public table of either procedure, in any case of letters: they would hide it, or seem to. */
+/**
+ * Reports CTEs that have the name of a public table of either procedure, ignoring case: such a CTE would hide the table or appear to hide
+ * it.
+ */
 export function shadowProblems(query: Query): readonly QueryProblem[] {
   const problems: QueryProblem[] = [];
   walk(query, (part) => {
@@ -18,7 +21,7 @@ export function shadowProblems(query: Query): readonly QueryProblem[] {
   return problems;
 }
 
-/** Tables after FROM and JOIN that are neither public tables of the procedure nor defined by a WITH that is seen there. */
+/** Reports tables after FROM and JOIN that are neither public tables of the procedure nor visible CTEs. */
 export function tableProblems(query: Query, of: AnalyticsOf): readonly QueryProblem[] {
   const problems: QueryProblem[] = [];
   check(query, new Set());
@@ -28,7 +31,7 @@ export function tableProblems(query: Query, of: AnalyticsOf): readonly QueryProb
     if (inside.kind === "select") {
       checkSelect(inside, visible);
     } else {
-      // What the first branch defines is seen in all of them.
+      // CTEs of the first branch are visible in all branches.
       const seen = union(visible, definedBy(firstSelect(inside).with));
       check(inside.left, seen);
       check(inside.right, seen);
@@ -38,7 +41,7 @@ export function tableProblems(query: Query, of: AnalyticsOf): readonly QueryProb
   function checkSelect(select: Select, outer: ReadonlySet<string>): void {
     const seen = union(outer, definedBy(select.with));
     for (const common of select.with) {
-      // A definition sees all others, also later ones, but not itself.
+      // A CTE sees all other CTEs, including later ones, but not itself.
       const others = select.with.filter((other) => other !== common);
       for (const query of queriesIn(common.is)) check(query, union(outer, definedBy(others)));
     }
@@ -61,7 +64,7 @@ function problemOf({ name }: TableReference, of: AnalyticsOf): QueryProblem | un
   return new QueryProblem("invalid_analytics_table", detail, name.span);
 }
 
-/** The tables that a select itself reads, without those of its subqueries. */
+/** Returns the tables that a SELECT reads directly, without those of its subqueries. */
 function tablesIn(clauses: unknown): readonly TableReference[] {
   const found: TableReference[] = [];
   walk(clauses, (part) => {
