@@ -1,27 +1,27 @@
 /*
- * How long verifications took: the events say it, the counts do not, and the tables that callers query have no such column. Each answer reads raw
- * events, so it is asked for a bounded part of time.
+ * Verification latencies. Only raw events contain them: the count tables and the public tables have no such column. Each request reads raw
+ * events, so its time range is limited.
  */
 
 export interface LatencyQuery {
   readonly workspaceId: string;
-  /** Key spaces that the caller may see; undefined for all. */
+  /** Key spaces that the caller may read; `undefined` for all. */
   readonly within: readonly string[] | undefined;
   readonly keySpaceId: string | undefined;
   readonly keyId: string | undefined;
   readonly externalId: string | undefined;
   /** Unix ms. */
   readonly fromMs: number;
-  /** The same, exclusive. */
+  /** Exclusive end in Unix ms. */
   readonly toMs: number;
-  /** A row for each of these, aligned to 1970. */
+  /** Step width. The result has one row per step, aligned to 1970. */
   readonly stepMs: number;
   readonly timeoutMs: number;
 }
 
-/** A step that had events; latencies in ms, interpolated between the two nearest events. */
+/** Step that has events; latencies in ms, interpolated between the two nearest events. */
 export interface LatencyRow {
-  /** Unix ms, the start of the step. */
+  /** Start of the step in Unix ms. */
   readonly timeMs: number;
   readonly count: number;
   readonly p50: number;

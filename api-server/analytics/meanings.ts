@@ -1,8 +1,8 @@
 import type { AnalyticsOf, Bucket, PublicTable } from "./tables.ts";
 
 /*
- * What the tables and columns of the analytics procedures mean, in a few words each, for people who write a query. tables.ts says which there are; a
- * test holds the two together.
+ * Short descriptions of the analytics tables and columns for query authors. tables.ts defines the tables; a test keeps both files
+ * consistent.
  */
 
 const COMMON: Readonly<Record<string, string>> = {
@@ -48,7 +48,7 @@ const TIME: Readonly<Record<Bucket | "raw", string>> = {
   month: "The first day of the month, UTC.",
 };
 
-/** Returns undefined for a column that the table does not have. */
+/** Returns `undefined` if the table does not have the column. */
 export function columnMeaning({ of, bucket, columns }: PublicTable, name: string): string | undefined {
   if (!Object.hasOwn(columns, name)) return undefined;
   if (name === "time") return TIME[bucket ?? "raw"];

@@ -4,17 +4,17 @@ import type { AnalyticsStore } from "./contract.ts";
 import { openPostgresAnalytics } from "./postgres/open.ts";
 import type { PostgresAnalyticsOptions } from "./postgres/store.ts";
 
-/** Where usage events are kept. */
+/** Address of the analytics store. */
 export interface AnalyticsAddress {
-  /** ClickHouse, `http(s)://user:password@host:port/database`; the database of everything else when undefined. */
+  /** ClickHouse address, `http(s)://user:password@host:port/database`. `undefined` selects the main Postgres database. */
   readonly url?: string | undefined;
-  /** The same with a user that can only read, for queries; the user of `url` when undefined. */
+  /** The same form, with a read-only user for queries. Default: `url`. */
   readonly readerUrl?: string | undefined;
-  /** Of ClickHouse, as in `system.clusters`: its tables are made on all servers of it. */
+  /** ClickHouse cluster name from `system.clusters`; tables are created on all of its servers. */
   readonly cluster?: string | undefined;
 }
 
-/** Opens the store of usage. Connects on first use. Throws when the address is none. */
+/** Opens the analytics store. Connects on first use. Throws if the address is invalid. */
 export function openAnalytics(
   { url, readerUrl, cluster }: AnalyticsAddress,
   options: PostgresAnalyticsOptions & { readonly databaseUrl: DatabaseUrl },

@@ -7,17 +7,17 @@ import { QueryProblem } from "./problem.ts";
 import type { Query } from "./tree.ts";
 import { firstOf } from "./walk.ts";
 
-/** A query that keeps all rules that its text alone can break. */
+/** Query that satisfies all rules that depend on its text alone. */
 export interface CheckedQuery {
-  /** The caller's text, to which the places in the tree belong. */
+  /** Query text to which the spans of the tree refer. */
   readonly text: string;
   readonly of: AnalyticsOf;
   readonly query: Query;
 }
 
 /**
- * Parses a query and checks the rules of api-v2.md section 18.2. When it breaks several, the first rule decides the kind, and the first place in the
- * text the detail.
+ * Parses a query and checks the rules of api-v2.md section 18.2. If the query violates several rules, the first rule determines the error
+ * kind and the first violation in the text determines the detail.
  * @throws QueryProblem
  */
 export function readQuery(text: string, { of, ...clock }: Clock & { readonly of: AnalyticsOf }): CheckedQuery {
@@ -33,7 +33,7 @@ export function readQuery(text: string, { of, ...clock }: Clock & { readonly of:
     () => shadowProblems(query),
     () => [...noted(parsed, "in"), ...inProblems(query)],
     () => noted(parsed, "from"),
-    // Where both complain about a place, the parser knows better: `db.table` is not a table named `db`.
+    // The parser's problem takes precedence at the same position because it is more precise: `db.table` is not a table named `db`.
     () => [...noted(parsed, "tables"), ...tableProblems(query, of)],
     () => functionProblems(query),
     () => retentionProblems(query, clock),

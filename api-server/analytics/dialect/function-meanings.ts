@@ -1,9 +1,9 @@
-/*
- * How the functions of functions.ts are called and what they return, for people who write a query. A test holds the two together.
- */
+/* Signatures and return values of the functions in functions.ts, as help for query authors. A test keeps both files consistent. */
 
 export interface FunctionMeaning {
-  /** `aggregate`: over the rows of a group. `window`: over the rows of a window. `array`: over the elements of an array. */
+  /**
+   * `aggregate` functions read the rows of a group, `window` functions the rows of a window, `array` functions the elements of an array.
+   */
   readonly kind: "aggregate" | "window" | "time" | "text" | "number" | "condition" | "array";
   readonly call: string;
   readonly meaning: string;
@@ -100,6 +100,6 @@ const BY_NAME: ReadonlyMap<string, FunctionMeaning> = new Map(
   MEANINGS.map((meaning) => [meaning.call.slice(0, meaning.call.indexOf("(")), meaning]),
 );
 
-/** Of a function in the spelling of functions.ts. */
+/** Returns the description of a function in the spelling of functions.ts. */
 export const functionMeaning = (name: string): FunctionMeaning | undefined => BY_NAME.get(name);
 export const functionsWithMeaning: ReadonlySet<string> = new Set(BY_NAME.keys());

@@ -1,6 +1,6 @@
 /*
- * The functions that queries may call (api-v2.md section 18.2), in ClickHouse's spelling. Callers may write them in any case of letters, and
- * the tree keeps what they wrote, because ClickHouse names columns by it. Operators and CAST are not among them: the grammar has them.
+ * Functions that queries may call (api-v2.md section 18.2), in ClickHouse spelling. Function names are case-insensitive. The tree keeps the
+ * caller's spelling, because ClickHouse names columns by it. Operators and CAST belong to the grammar.
  */
 export const PUBLISHED_FUNCTIONS: readonly string[] = [
   "count countIf sum sumIf avg min max any groupArray groupUniqArray uniq uniqExact quantile",
@@ -13,7 +13,7 @@ export const PUBLISHED_FUNCTIONS: readonly string[] = [
   "round floor ceil abs if coalesce",
   "toString toInt32 toInt64 toFloat64",
   "has hasAny hasAll arrayJoin arrayFilter",
-  // Ours: domain/analytics/key-spaces.ts replaces its calls, so that no store sees it.
+  // Extension of this dialect: domain/analytics/key-spaces.ts replaces the calls before a store receives the query.
   "keySpaceOf",
 ].flatMap((names) => names.split(" "));
 
@@ -21,5 +21,5 @@ const BY_LOWER_CASE: ReadonlyMap<string, string> = new Map(
   PUBLISHED_FUNCTIONS.map((name) => [name.toLowerCase(), name]),
 );
 
-/** Returns the function's name as ClickHouse spells it, or undefined for a function that is not offered. */
+/** Returns the ClickHouse spelling of a function name; `undefined` for an unsupported function. */
 export const publishedFunction = (written: string): string | undefined => BY_LOWER_CASE.get(written.toLowerCase());

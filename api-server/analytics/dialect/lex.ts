@@ -2,12 +2,12 @@ import { QueryProblem, quote } from "./problem.ts";
 import type { Span } from "./tree.ts";
 
 /*
- * The words of a query, by ClickHouse's rules, which differ from those of other databases: backslashes escape in strings, a comment
- * may stand in a comment, `"a"` and `a` in backticks are names, and typographic quotes are quotes. Each rule was tried on the engine.
- * What ClickHouse reads in another way than we could hand on (a string that is not UTF-8, `x'41'`) is refused.
+ * Lexer with ClickHouse's rules, each verified on the engine. They differ from other databases: backslashes escape in strings, comments
+ * nest, names may be in double quotes or backticks, and typographic quotes delimit strings. Syntax that cannot be passed on with the same
+ * meaning (a string that is not UTF-8, `x'41'`) is rejected.
  */
 
-/** `text` is the value of a string, the name without its quotes, the number in decimal, or what was written. */
+/** `text` is the unescaped value of a string, the unquoted name, the number in decimal, or otherwise the source text. */
 export interface Token {
   readonly kind: "word" | "quotedName" | "string" | "number" | "sign" | "end";
   readonly text: string;
@@ -59,7 +59,7 @@ function tokenAt(text: string, at: number): Token {
 
 function wordToken(text: string, at: number, word: string): Token {
   const span = { start: at, end: at + word.length };
-  // `x'41'` and `b'01'` are strings of bytes to ClickHouse, not a name and a string.
+  // ClickHouse reads `x'41'` and `b'01'` as byte strings, not as a name and a string.
   if (/^[xb]$/i.test(word) && text[span.end] === "'") {
     throw problem(`strings written as ${word}'…' are not served; write the text itself`, span);
   }
@@ -79,7 +79,7 @@ function numberAt(text: string, at: number): Token | undefined {
   return { kind: "number", text: based === undefined ? digits : BigInt(digits).toString(), span };
 }
 
-/** A text with escapes: `'a'`, `"a"`, or a name in backticks. The quote itself is escaped by a backslash or by doubling it. */
+/** Reads a token with escapes: `'a'`, `"a"`, or a name in backticks. A backslash or a second quote escapes the quote. */
 function quoted(text: string, start: number, kind: "string" | "quotedName"): Token {
   const quoteMark = text[start] ?? "";
   const plain = new RegExp(`[^\\\\${quoteMark}]+`, "y");
@@ -123,7 +123,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "=": "=",
 };
 
-/** A backslash before any other character stays in the text: `'\%'` has two characters, which matters to LIKE. */
+/** A backslash before any other character stays in the text: `'\%'` has two characters, which is significant for LIKE. */
 function readEscape(text: string, at: number): { value: Buffer; end: number } {
   const letter = String.fromCodePoint(text.codePointAt(at + 1) ?? 0);
   if (letter === "x") {
@@ -137,7 +137,7 @@ function readEscape(text: string, at: number): { value: Buffer; end: number } {
   return { value: Buffer.from(ESCAPES[letter] ?? `\\${letter}`), end: at + 1 + letter.length };
 }
 
-/** A text without escapes: `$$a$$`, `$tag$a$tag$`, and typographic quotes. */
+/** Reads a string without escapes: `$$a$$`, `$tag$a$tag$`, or typographic quotes. */
 function enclosed(
   text: string,
   start: number,

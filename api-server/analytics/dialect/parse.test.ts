@@ -5,7 +5,7 @@ import { printQuery } from "../../../test/analytics/print-query.ts";
 import { parse } from "./parse.ts";
 import { explainProblem, QueryProblem } from "./problem.ts";
 
-/** What the parser refuses first, or a rule that comes later. */
+/** Returns the parser's first problem, or the first problem of a later rule. */
 function problemOf(text: string): string {
   try {
     const [first] = parse(text).refused;
@@ -181,7 +181,7 @@ describe("unsupported ClickHouse syntax", () => {
   });
 });
 
-/** 16 KiB of what nests, repeats or is never closed. */
+/** Inputs of 16 KiB that nest, repeat or leave a construct unclosed. */
 const HOSTILE: readonly (readonly [string, string])[] = [
   ["(", "select "],
   ["((select ", "select "],

@@ -8,14 +8,14 @@ import type { Query, SetOperation } from "./tree.ts";
 
 export interface Parsed {
   readonly query: Query;
-  /** Problems of rules that come after "it parses". When there are any, the tree must not be used. */
+  /** Problems of rules after "it parses". If there are any, the tree must not be used. */
   readonly refused: readonly { readonly rule: DeferredRule; readonly problem: QueryProblem }[];
 }
 
 /**
- * Parses one statement of ClickHouse's SQL, as far as it is served. What ClickHouse has beyond that is refused with its place. Takes time linear in the
- * text, and nests no deeper than a bound, whatever the text is.
- * @throws QueryProblem of kind `invalid_analytics_query`, or `invalid_analytics_query_type` when it is another statement.
+ * Parses one statement in the supported subset of ClickHouse SQL and rejects unsupported syntax with its position. Time is linear in the
+ * text, and nesting depth is bounded.
+ * @throws QueryProblem of kind `invalid_analytics_query`, or `invalid_analytics_query_type` for a statement other than SELECT.
  */
 export function parse(text: string): Parsed {
   const tokens = lex(text);
@@ -46,7 +46,7 @@ function readBranch(grammar: Grammar): Query {
   return query;
 }
 
-/** UNION and EXCEPT are of the same power, and read from left to right. */
+/** UNION and EXCEPT have the same precedence and associate to the left. */
 function readSetOperators(grammar: Grammar, first: Query): Query {
   const { cursor } = grammar;
   let left = first;
@@ -81,7 +81,7 @@ function readEnd(cursor: Cursor): void {
 
 const ONE_STATEMENT = "only one statement can be run at a time";
 
-/** The first words of ClickHouse's other statements. */
+/** First words of other ClickHouse statements. */
 const OTHER_STATEMENTS: ReadonlySet<string> = new Set(
   [
     "alter analyze attach audit backup begin call check commit create deallocate delete desc describe detach drop execute",
@@ -90,7 +90,7 @@ const OTHER_STATEMENTS: ReadonlySet<string> = new Set(
   ].flatMap((words) => words.split(" ")),
 );
 
-/** Statements that are not SELECT are known by their first word. */
+/** Rejects statements other than SELECT by their first word. */
 function refuseOtherStatements(cursor: Cursor, tokens: readonly Token[]): void {
   const { kind, text, span } = cursor.peek();
   if (kind === "end") throw cursor.problem("the query is empty");

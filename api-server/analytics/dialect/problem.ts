@@ -1,7 +1,7 @@
 import type { ErrorKind } from "../../../core/errors.ts";
 import type { Span } from "./tree.ts";
 
-/** What is wrong with a query by its text alone, as api-v2.md section 18.2 divides it. */
+/** Error kinds for problems in the query text (api-v2.md section 18.2). */
 export type QueryProblemKind = Extract<
   ErrorKind,
   | "invalid_analytics_query"
@@ -11,13 +11,13 @@ export type QueryProblemKind = Extract<
   | "query_range_exceeds_retention"
 >;
 
-/** A query is refused because of its text, before any store has seen it. `explainProblem` says it in words. */
+/** Rejection of a query because of its text, before it reaches a store. `explainProblem` formats the message. */
 export class QueryProblem extends Error {
   override name = "QueryProblem";
   readonly kind: QueryProblemKind;
-  /** What is wrong and what to write instead: begins in lower case, without a full stop and without the place. */
+  /** Problem and suggested fix: begins in lower case and contains neither a period at the end nor the position. */
   readonly detail: string;
-  /** The part of the text that the detail is about. */
+  /** Source range of the problem. */
   readonly span: Span;
 
   constructor(kind: QueryProblemKind, detail: string, span: Span) {
@@ -28,19 +28,19 @@ export class QueryProblem extends Error {
   }
 }
 
-/** Returns what the caller is told: the place and the detail, such as "Line 2, column 7: …". `text` is the caller's query. */
+/** Returns the message for the caller: position and detail, such as "Line 2, column 7: …". `text` is the query text. */
 export function explainProblem(problem: QueryProblem, text: string): string {
   const { line, column } = positionOf(text, problem.span.start);
   return `Line ${line}, column ${column}: ${problem.detail}`;
 }
 
-/** Returns line and column, both counted from 1. A column is a code point, so an emoji counts once. */
+/** Returns line and column, both counted from 1. A column is one code point, so an emoji counts once. */
 export function positionOf(text: string, offset: number): { line: number; column: number } {
   const lines = text.slice(0, offset).split("\n");
   return { line: lines.length, column: Array.from(lines.at(-1) ?? "").length + 1 };
 }
 
-/** Returns what the caller wrote, in a form that fits into a sentence: quoted, and cut when it is long. */
+/** Quotes source text for use in a sentence, truncated if it is long. */
 export function quote(written: string): string {
   const points = Array.from(written.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " "));
   return `\`${points.length > 40 ? `${points.slice(0, 39).join("")}…` : points.join("")}\``;

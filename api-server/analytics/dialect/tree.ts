@@ -1,6 +1,6 @@
 /*
- * The syntax tree of a query, as the parser reads it from the caller's text: a subset of ClickHouse's SELECT. It holds everything
- * that was written: what has no place here is refused by the parser. Names are not resolved and nothing has a type yet.
+ * Syntax tree of a query in the supported subset of ClickHouse's SELECT. The tree represents the complete source; the parser rejects syntax
+ * without a node here. Names and types are not resolved yet.
  */
 
 /** Offsets of UTF-16 code units in the caller's text; `end` is exclusive. */
@@ -15,7 +15,7 @@ interface Node {
 
 export type Query = Select | SetOperation;
 
-/** `with` of a set operation belongs to its first branch, as in ClickHouse, but its names are seen in all of them. */
+/** `with` belongs to the first branch of a set operation, as in ClickHouse, but its names are visible in all branches. */
 export interface SetOperation extends Node {
   readonly kind: "set";
   readonly operator: "union all" | "union distinct" | "except" | "except distinct";
@@ -129,13 +129,13 @@ export type Expression =
   | Lambda
   | Aliased;
 
-/** The text after its escapes were read. */
+/** The unescaped text. */
 export interface StringLiteral extends Node {
   readonly kind: "string";
   readonly value: string;
 }
 
-/** The digits as written, because an Int64 does not fit into a number. */
+/** Digits as in the source, because an Int64 does not fit into a JavaScript number. */
 export interface NumberLiteral extends Node {
   readonly kind: "number";
   readonly text: string;
@@ -152,7 +152,7 @@ export interface Name extends Node {
   readonly parts: readonly Identifier[];
 }
 
-/** `*`, `table.*`. In `count(*)` too. */
+/** `*` or `table.*`, including the argument of `count(*)`. */
 export interface Star extends Node {
   readonly kind: "star";
   readonly of: Identifier | undefined;
@@ -221,7 +221,7 @@ export interface Case extends Node {
   readonly otherwise: Expression | undefined;
 }
 
-/** `CAST(x AS T)`, `CAST(x, 'T')`, `x::T`; the type as written, without blanks. */
+/** `CAST(x AS T)`, `CAST(x, 'T')`, `x::T`; the type as in the source, without whitespace. */
 export interface Cast extends Node {
   readonly kind: "cast";
   readonly operand: Expression;

@@ -1,11 +1,11 @@
 import type { Expression, From, Query, Span } from "./tree.ts";
 
-/** A part of a tree that has a kind. Items of ORDER BY, windows and definitions of WITH have none and are passed through. */
+/** Tree node with a kind. Items of ORDER BY, windows and CTE definitions have no kind; a walk descends through them. */
 export type Part = Expression | From | Query;
 
 /**
- * Visits all parts of a tree in the order of the text, without recursion: a chain of a thousand operators is a tree of that depth.
- * What lies inside of a part is left out when `visit` returns false for it.
+ * Visits all nodes in source order without recursion, because a chain of a thousand operators is a thousand levels deep. Skips the children
+ * of a node if `visit` returns false.
  */
 export function walk(root: unknown, visit: (part: Part) => boolean | undefined): void {
   const waiting: unknown[] = [root];
@@ -17,7 +17,7 @@ export function walk(root: unknown, visit: (part: Part) => boolean | undefined):
   }
 }
 
-/** How many nodes a tree has: every part, item, window and definition. Names belong to what they name. */
+/** Counts the nodes of a tree: parts, items, windows and definitions. A name counts with the node that it names. */
 export function countNodes(root: unknown): number {
   let nodes = 0;
   const waiting: unknown[] = [root];
@@ -30,7 +30,7 @@ export function countNodes(root: unknown): number {
   return nodes;
 }
 
-/** The queries directly inside of what is given: subqueries, but not theirs. */
+/** Returns the direct subqueries, without nested ones. */
 export function queriesIn(...roots: readonly unknown[]): readonly Query[] {
   const found: Query[] = [];
   walk(roots, (part) => {
@@ -41,6 +41,6 @@ export function queriesIn(...roots: readonly unknown[]): readonly Query[] {
   return found;
 }
 
-/** The first problem by its place in the text. */
+/** Returns the problem with the lowest position in the text. */
 export const firstOf = <T extends { readonly span: Span }>(problems: readonly T[]): T | undefined =>
   problems.toSorted((a, b) => a.span.start - b.span.start)[0];

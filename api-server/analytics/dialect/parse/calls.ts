@@ -3,7 +3,7 @@ import { aliasable, type Grammar, list } from "./grammar.ts";
 import { readLambda } from "./lambda.ts";
 import { readOrder } from "./order.ts";
 
-/** `name(parameters)(arguments) FILTER (WHERE …) OVER …`, with the cursor before the first parenthesis. */
+/** Parses `name(parameters)(arguments) FILTER (WHERE …) OVER …`; the cursor is at the first parenthesis. */
 export function readCall(grammar: Grammar, name: Identifier): Call {
   const { cursor } = grammar;
   let read = readArguments(grammar, name);
@@ -60,7 +60,7 @@ function readOver(grammar: Grammar): Window | Identifier {
   return readWindow(grammar);
 }
 
-/** `(PARTITION BY … ORDER BY … ROWS …)` */
+/** Parses `(PARTITION BY … ORDER BY … ROWS …)`. */
 export function readWindow(grammar: Grammar): Window {
   const { cursor } = grammar;
   const first = cursor.peek();

@@ -2,17 +2,17 @@ import type { Token } from "../lex.ts";
 import { QueryProblem, quote } from "../problem.ts";
 import type { Identifier, Span } from "../tree.ts";
 
-/** What nests deeper is refused, so that no text can exhaust the stack of the parser or of those who walk its tree. */
+/** Maximum nesting depth. Protects the stack of the parser and of recursive tree walks. */
 const DEPTH_MAX = 100;
 
-/** A place in the words of a query. Every step goes forward, so that parsing takes time linear in the text. */
+/** Position in the token list. The cursor only moves forward, so parsing takes linear time. */
 export class Cursor {
   readonly #tokens: readonly Token[];
   readonly #end: Token;
   #at = 0;
   #depth = 0;
 
-  /** `tokens` end with one of kind `end`. */
+  /** `tokens` must end with a token of kind `end`. */
   constructor(tokens: readonly Token[]) {
     this.#tokens = tokens;
     this.#end = tokens.at(-1) ?? { kind: "end", text: "", span: { start: 0, end: 0 } };
@@ -33,7 +33,7 @@ export class Cursor {
     return token.kind === "sign" && token.text === sign;
   }
 
-  /** Words are compared without regard to case. What is in quotes is never one of them. */
+  /** Keywords are case-insensitive. A quoted name is never a keyword. */
   isWord(word: string, ahead = 0): boolean {
     const token = this.peek(ahead);
     return token.kind === "word" && token.text.toLowerCase() === word;
@@ -49,7 +49,7 @@ export class Cursor {
     return found;
   }
 
-  /** Takes all words, or none. */
+  /** Consumes the words if all of them match; otherwise leaves the cursor unchanged. */
   takeWords(...words: readonly string[]): boolean {
     const found = this.isWords(...words);
     if (found) this.#at += words.length;
@@ -64,7 +64,7 @@ export class Cursor {
     if (!this.takeWords(word)) throw this.unexpected(word.toUpperCase());
   }
 
-  /** A name: a word or what is in quotes. */
+  /** Consumes a name, quoted or not. */
   expectName(what: string): Identifier {
     const token = this.peek();
     if (token.kind !== "word" && token.kind !== "quotedName") throw this.unexpected(what);
@@ -72,13 +72,13 @@ export class Cursor {
     return { text: token.text, quoted: token.kind === "quotedName", span: token.span };
   }
 
-  /** From the start of `first` to the end of the last token that was taken. */
+  /** Returns the span from `first` to the last consumed token. */
   since(first: { readonly span: Span }): Span {
     const last = this.#tokens[this.#at - 1];
     return { start: first.span.start, end: last?.span.end ?? first.span.end };
   }
 
-  /** Runs one level deeper. */
+  /** Runs `read` one nesting level deeper. */
   nested<T>(read: () => T): T {
     if (this.#depth === DEPTH_MAX) throw this.problem("the query nests too deep");
     this.#depth += 1;
@@ -87,18 +87,18 @@ export class Cursor {
     return result;
   }
 
-  /** The problem that something else was expected where the cursor stands. */
+  /** Returns a problem that names the expected and the actual token. */
   unexpected(expected: string): QueryProblem {
     const { kind, text } = this.peek();
     return this.problem(`${expected} is expected, not ${kind === "end" ? text : quote(text)}`);
   }
 
-  /** The problem that ClickHouse has what stands here and we do not. */
+  /** Returns a problem for ClickHouse syntax that this dialect does not support. */
   notServed(what: string): QueryProblem {
     return this.problem(`${what} is not served`);
   }
 
-  /** A problem where the cursor stands. */
+  /** Returns a problem at the current token. */
   problem(detail: string): QueryProblem {
     return new QueryProblem("invalid_analytics_query", detail, this.peek().span);
   }

@@ -5,7 +5,7 @@ import { aliasable, type Grammar, list } from "./grammar.ts";
 import { startsSelect } from "./operands.ts";
 import { NO_BARE_ALIAS, NO_EXPRESSION } from "./reserved.ts";
 
-/** What stands after FROM: a table or subquery, and what is joined to it, from left to right. */
+/** Parses a FROM clause: a table or subquery, followed by joins from left to right. */
 export function readFrom(grammar: Grammar): From {
   const { cursor } = grammar;
   let from = readSource(grammar);
@@ -20,7 +20,7 @@ export function readFrom(grammar: Grammar): From {
 
 const REFUSED_JOINS = ["global", "any", "all", "asof", "semi", "anti", "natural", "paste", "array"];
 
-/** Takes the words or the comma that join, or returns undefined when nothing is joined here. */
+/** Consumes a join keyword sequence or a comma; returns `undefined` if no join follows. */
 function readJoinType(cursor: Cursor): Join["type"] | undefined {
   if (cursor.takeSign(",")) return "cross";
   if (cursor.takeWords("cross", "join")) return "cross";
@@ -75,7 +75,10 @@ function readQueryInParentheses(grammar: Grammar): Query {
   return query;
 }
 
-/** A table's name. A database before it and the arguments of a table function are read, and refused once the whole query is known to parse. */
+/**
+ * Parses a table name. A database prefix or the arguments of a table function are consumed, and rejected only after the complete query has
+ * been parsed.
+ */
 function readTableName(grammar: Grammar): Identifier {
   const { cursor } = grammar;
   if (cursor.peek().kind === "word" && NO_EXPRESSION.has(cursor.peek().text.toLowerCase()))
@@ -105,7 +108,7 @@ function readAlias(cursor: Cursor): Identifier | undefined {
   return alias;
 }
 
-/** `AS name`, or a name alone that does not go on with the query. */
+/** Consumes `AS name`, or a bare name that is not a keyword of the query. */
 export function takeAlias(cursor: Cursor): Identifier | undefined {
   if (cursor.takeWords("as")) return cursor.expectName("the alias");
   const { kind, text } = cursor.peek();

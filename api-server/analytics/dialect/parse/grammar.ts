@@ -2,23 +2,23 @@ import type { QueryProblem } from "../problem.ts";
 import type { Aliased, Expression, Query } from "../tree.ts";
 import type { Cursor } from "./cursor.ts";
 
-/** What the parts of the parser share, because queries contain expressions and expressions contain queries. */
+/** Parser functions that refer to each other, because queries contain expressions and expressions contain queries. */
 export interface Grammar {
   readonly cursor: Cursor;
-  /** An expression without an alias. */
+  /** Parses an expression without an alias. */
   expression(): Expression;
-  /** SELECTs with what combines them, up to what does not belong to them. */
+  /** Parses SELECTs and set operators, up to the first token that does not belong to the query. */
   query(): Query;
-  /** The same, when the first of them was read already. */
+  /** Continues a query whose first branch is already parsed. */
   continueQuery(first: Query): Query;
-  /** Notes a problem that a later rule answers, when no earlier rule has one. The tree is then of no use. */
+  /** Records a problem of a later rule, reported only if no earlier rule is violated. The tree must then not be used. */
   refuse(rule: DeferredRule, problem: QueryProblem): void;
 }
 
-/** The rules of api-v2.md section 18.2 whose violations the parser can see, and which come after "it parses". */
+/** Rules of api-v2.md section 18.2 that the parser checks although they come after "it parses". */
 export type DeferredRule = "in" | "from" | "tables";
 
-/** `expression AS alias`, where the alias may be missing. */
+/** Parses `expression AS alias` with an optional alias. */
 export function aliasable(grammar: Grammar): Expression {
   return withAlias(grammar, grammar.expression());
 }
@@ -29,7 +29,7 @@ export function withAlias({ cursor }: Grammar, expression: Expression): Expressi
   return { kind: "aliased", expression, alias, span: cursor.since(expression) } satisfies Aliased;
 }
 
-/** One or more, with commas between them. */
+/** Parses one or more items, separated by commas. */
 export function list<T>(cursor: Cursor, read: () => T): readonly T[] {
   const items = [read()];
   while (cursor.takeSign(",")) items.push(read());

@@ -19,14 +19,14 @@ const UNITS: ReadonlySet<string> = new Set<IntervalUnit>([
   "year",
 ]);
 
-/** Whether INTERVAL begins an interval where the cursor stands, and is not a name. */
+/** Whether INTERVAL at the cursor begins an interval; it may also be a name. */
 export function startsInterval(cursor: Cursor): boolean {
   const after = cursor.peek(1);
   if (after.kind === "sign") return after.text === "(" || (after.text === "-" && cursor.peek(2).kind === "number");
   return after.kind !== "end" && !(after.kind === "word" && NO_EXPRESSION.has(after.text.toLowerCase()));
 }
 
-/** `INTERVAL 7 DAY`, `INTERVAL '7' DAY`, `INTERVAL '7 day'`. Units may be in the plural. */
+/** Parses `INTERVAL 7 DAY`, `INTERVAL '7' DAY` or `INTERVAL '7 day'`. Units may be plural. */
 export function readInterval(grammar: Grammar): Expression {
   const { cursor } = grammar;
   const first = cursor.next();

@@ -2,7 +2,7 @@ import type { Identifier, Lambda } from "../tree.ts";
 import type { Cursor } from "./cursor.ts";
 import { type Grammar, list } from "./grammar.ts";
 
-/** Reads `x -> …` or `(x, y) -> …`, or returns undefined when no lambda stands here. */
+/** Parses `x -> …` or `(x, y) -> …`; returns `undefined` if no lambda begins at the cursor. */
 export function readLambda(grammar: Grammar): Lambda | undefined {
   const { cursor } = grammar;
   const first = cursor.peek();
@@ -18,7 +18,7 @@ export function readLambda(grammar: Grammar): Lambda | undefined {
 
 function startsLambda(cursor: Cursor): boolean {
   if (!cursor.isSign("(")) return cursor.isSign("->", 1);
-  // It ends at the first token that does not fit, so that nested parentheses are not read again and again.
+  // Lookahead ends at the first token that does not match, so that nested parentheses do not cause quadratic time.
   let ahead = 1;
   while (cursor.isSign(",", ahead + 1)) ahead += 2;
   return cursor.isSign(")", ahead + 1) && cursor.isSign("->", ahead + 2);

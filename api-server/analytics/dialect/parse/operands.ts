@@ -15,7 +15,7 @@ const NAMED: Readonly<Record<string, "null" | "true" | "false" | "nan" | "inf">>
   infinity: "inf",
 };
 
-/** Reads what stands between operators: a literal, a name, a call, or something in brackets. */
+/** Parses an operand: a literal, a name, a call, or a bracketed expression. */
 export function readOperand(grammar: Grammar): Expression {
   const { cursor } = grammar;
   const token = cursor.peek();
@@ -76,7 +76,7 @@ function readNameOrCall(grammar: Grammar): Expression {
   return { kind: "name", parts, span: cursor.since(first) } satisfies Name;
 }
 
-/** `(expression)` or `(SELECT …)`. Parentheses leave no trace in the tree. */
+/** Parses `(expression)` or `(SELECT …)`. The tree does not represent parentheses. */
 function readParenthesised(grammar: Grammar): Expression {
   const { cursor } = grammar;
   if (cursor.isSign(")", 1)) throw cursor.notServed("an empty tuple");
@@ -86,15 +86,15 @@ function readParenthesised(grammar: Grammar): Expression {
 }
 
 /**
- * Reads `(` and the expression or subquery after it, and also `)`, unless a comma stands there: then it is the first item of a list,
- * and `closed` is false.
+ * Parses `(` and the expression or subquery after it. Consumes `)` as well, unless a comma follows: the expression is then the first item
+ * of a list, and `closed` is false.
  */
 export function readOpened(grammar: Grammar): { expression: Expression; closed: boolean } {
   const { cursor } = grammar;
   const first = cursor.peek();
   cursor.expectSign("(");
   const inner = startsSelect(cursor) ? undefined : grammar.expression();
-  // `((SELECT 1) UNION ALL …)`: what looked like an expression was the first branch of a query.
+  // `((SELECT 1) UNION ALL …)`: the parenthesized subquery is the first branch of a query.
   const isBranch = inner?.kind === "subquery" && !inner.exists && startsSetOperator(cursor);
   if (inner !== undefined && !isBranch) {
     const expression = withAlias(grammar, inner);
@@ -137,13 +137,13 @@ function readCase(grammar: Grammar): Expression {
   return { kind: "case", operand, branches, otherwise, span: cursor.since(first) };
 }
 
-/** `CAST(x AS T)` or `CAST(x, 'T')`. */
+/** Parses `CAST(x AS T)` or `CAST(x, 'T')`. */
 function readCast(grammar: Grammar): Expression {
   const { cursor } = grammar;
   const first = cursor.next();
   cursor.expectSign("(");
   const inner = grammar.expression();
-  // In `CAST(x AS y AS T)` the first AS gives an alias.
+  // In `CAST(x AS y AS T)` the first AS defines an alias.
   const operand = cursor.isWord("as", 2) ? withAlias(grammar, inner) : inner;
   let type: string;
   if (cursor.takeSign(",")) {
@@ -167,7 +167,7 @@ function readExists(grammar: Grammar): Expression {
   return { kind: "subquery", exists: true, query, span: cursor.since(first) };
 }
 
-/** `DATE '2024-01-31'` is `toDate('2024-01-31')`. */
+/** `DATE '2024-01-31'` is equivalent to `toDate('2024-01-31')`. */
 function readDate(cursor: Cursor): Expression {
   const word = cursor.next();
   const string = cursor.next();

@@ -6,8 +6,8 @@ import { readOpened, readOperand } from "./operands.ts";
 import { readType } from "./types.ts";
 
 /*
- * Operators by their power, as ClickHouse's parser has them: the more powerful binds first, equal ones from left to right. NOT is
- * less powerful than comparisons, and BETWEEN less than `=`, so that `a BETWEEN 1 AND b = c` compares `a` with `b = c`.
+ * Operator precedence as in ClickHouse's parser: a higher value binds first, and equal values associate to the left. NOT has a lower
+ * precedence than comparisons, and BETWEEN a lower one than `=`, so that `a BETWEEN 1 AND b = c` compares `a` with `b = c`.
  */
 const AUTHORITY = {
   or: 3,
@@ -42,10 +42,10 @@ const BINARY: Readonly<Record<string, { readonly operator: BinaryOperator; reado
   mod: { operator: "%", power: AUTHORITY.product },
 };
 
-/** Operators that ClickHouse has beside these. */
+/** ClickHouse operators that this dialect does not support. */
 const NOT_SERVED: ReadonlySet<string> = new Set(["<=>", "?", "->", "div", "regexp", "rlike", "global"]);
 
-/** Reads operands and operators of at least this power. */
+/** Parses operands and operators of at least this precedence. */
 export function readExpression(grammar: Grammar, authorityMin = 0): Expression {
   const { cursor } = grammar;
   let left = readPrefixed(grammar);
@@ -69,7 +69,10 @@ export function readExpression(grammar: Grammar, authorityMin = 0): Expression {
   }
 }
 
-/** IS NULL, BETWEEN, IN, LIKE and their negations, or undefined when none of them, or one of less power, stands here. */
+/**
+ * Parses IS NULL, BETWEEN, IN, LIKE and their negations; returns `undefined` if the next operator is a different one or has a lower
+ * precedence.
+ */
 function readSpecial(grammar: Grammar, operand: Expression, authorityMin: number): Expression | undefined {
   const { cursor } = grammar;
   if (cursor.isWord("is")) return authorityMin > AUTHORITY.isNull ? undefined : readIs(cursor, operand);
@@ -97,7 +100,7 @@ function readIs(cursor: Cursor, operand: Expression): Expression {
 
 function readBetween(grammar: Grammar, operand: Expression, negated: boolean): Expression {
   const { cursor } = grammar;
-  // ClickHouse takes the AND of BETWEEN for that of a NOT before it, and then fails.
+  // ClickHouse assigns the AND of BETWEEN to a preceding NOT and then fails.
   if (cursor.isWord("not")) throw cursor.problem("a NOT after BETWEEN needs parentheses");
   const low = cursor.nested(() => readExpression(grammar, AUTHORITY.comparison));
   cursor.expectWord("and");
@@ -115,7 +118,7 @@ function readIn(grammar: Grammar, operand: Expression, negated: boolean): Expres
   }
   const of = cursor.nested(() => readInList(grammar));
   const span = cursor.since(operand);
-  // `a IN (1) + 1` is `a IN (1 + 1)`.
+  // ClickHouse parses `a IN (1) + 1` like `a IN (1 + 1)`.
   const authority = BINARY[cursor.peek().text]?.power ?? 0;
   if (authority > AUTHORITY.comparison || cursor.isSign("::") || cursor.isSign("[") || cursor.isSign(".")) {
     grammar.refuse("in", notAList({ span: cursor.since(start) }));
@@ -126,7 +129,7 @@ function readIn(grammar: Grammar, operand: Expression, negated: boolean): Expres
 function readInList(grammar: Grammar): readonly Expression[] | Query {
   const { cursor } = grammar;
   if (cursor.isSign(")", 1)) throw cursor.problem("the list after IN is empty");
-  // A subquery, or the first item with the parenthesis before it.
+  // A subquery, or the opening parenthesis and the first item.
   const { expression, closed } = readOpened(grammar);
   if (closed) return expression.kind === "subquery" && !expression.exists ? expression.query : [expression];
   const items = [expression];
@@ -142,7 +145,7 @@ const notAList = ({ span }: { readonly span: Expression["span"] }): QueryProblem
     span,
   );
 
-/** NOT, a sign, or an operand with what follows it at once. */
+/** Parses NOT, a sign, or an operand with its postfix operators. */
 function readPrefixed(grammar: Grammar): Expression {
   const { cursor } = grammar;
   const first = cursor.peek();
@@ -157,7 +160,7 @@ function readPrefixed(grammar: Grammar): Expression {
       cursor.nested(() => readOperand(grammar)),
     );
   if (cursor.peek().kind === "number") {
-    // The sign belongs to the number: `-1::Int64` casts -1, while `-a::Int64` negates a cast.
+    // The sign belongs to a number literal: `-1::Int64` casts -1, but `-a::Int64` negates a cast.
     const operand = readOperand(grammar);
     return readSuffixes(grammar, { kind: "unary", operator: "-", operand, span: spanOf(first, operand) });
   }

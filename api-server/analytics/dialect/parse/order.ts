@@ -1,7 +1,7 @@
 import type { Fill, Order } from "../tree.ts";
 import { aliasable, type Grammar } from "./grammar.ts";
 
-/** An item of ORDER BY. */
+/** Parses an item of ORDER BY. */
 export function readOrder(grammar: Grammar): Order {
   const { cursor } = grammar;
   const expression = aliasable(grammar);

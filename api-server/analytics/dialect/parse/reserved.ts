@@ -1,9 +1,9 @@
 /*
- * Words of the grammar that are not names unless they are in quotes. ClickHouse reads some of them as names where nothing else fits;
- * here that is a mistake more often than not. `limit` is a column, and `date` a popular alias: neither is here without need.
+ * Keywords that are names only in quotes. ClickHouse accepts some of them as names where no other reading fits; this parser rejects those,
+ * because they are usually mistakes. `limit` is a column and `date` a common alias, so both are reserved only where necessary.
  */
 
-/** They cannot begin an expression. */
+/** Keywords that cannot begin an expression. */
 export const NO_EXPRESSION: ReadonlySet<string> = new Set([
   "and",
   "as",
@@ -37,7 +37,7 @@ export const NO_EXPRESSION: ReadonlySet<string> = new Set([
   "with",
 ]);
 
-/** They are no alias without AS before it: they go on with the query. */
+/** Keywords that continue the query and therefore cannot be an alias without AS. */
 export const NO_BARE_ALIAS: ReadonlySet<string> = new Set([
   ...NO_EXPRESSION,
   "all",

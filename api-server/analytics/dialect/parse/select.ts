@@ -6,7 +6,7 @@ import { aliasable, type Grammar, list } from "./grammar.ts";
 import { startsSelect } from "./operands.ts";
 import { readOrder } from "./order.ts";
 
-/** One SELECT, its clauses in the order that ClickHouse asks for. */
+/** Parses one SELECT with its clauses in ClickHouse's order. */
 export function readSelect(grammar: Grammar): Select {
   const { cursor } = grammar;
   const first = cursor.peek();
@@ -34,7 +34,7 @@ export function readSelect(grammar: Grammar): Select {
   return { kind: "select", with: common, distinct, columns, from, ...clauses, span };
 }
 
-/** `name AS (SELECT …)` or `expression AS name`. */
+/** Parses `name AS (SELECT …)` or `expression AS name`. */
 function readCommon(grammar: Grammar): readonly CommonTable[] {
   const { cursor } = grammar;
   if (cursor.isWord("recursive") && !cursor.isWord("as", 1)) throw cursor.notServed("WITH RECURSIVE");
@@ -57,7 +57,7 @@ function readCommon(grammar: Grammar): readonly CommonTable[] {
   });
 }
 
-/** An item of SELECT: `*`, `table.*`, or an expression, whose alias may stand without AS. */
+/** Parses an item of SELECT: `*`, `table.*`, or an expression whose alias may omit AS. */
 function readColumn(grammar: Grammar): Expression {
   const { cursor } = grammar;
   const first = cursor.peek();
@@ -110,7 +110,7 @@ function readOrderBy(grammar: Grammar): readonly Order[] {
   return orderBy;
 }
 
-/** `LIMIT n`, `LIMIT n OFFSET m`, `LIMIT m, n`, `OFFSET m`. */
+/** Parses `LIMIT n`, `LIMIT n OFFSET m`, `LIMIT m, n` or `OFFSET m`. */
 function readLimit(grammar: Grammar): Pick<Select, "limit" | "offset"> {
   const { cursor } = grammar;
   let limit: Expression | undefined;
@@ -129,7 +129,7 @@ function readLimit(grammar: Grammar): Pick<Select, "limit" | "offset"> {
   return { limit, offset };
 }
 
-/** ClickHouse also takes expressions, negative counts and fractions. */
+/** Accepts integers only; ClickHouse also accepts expressions, negative counts and fractions. */
 function readCount({ cursor }: Grammar, clause: string): Expression {
   const { kind, text, span } = cursor.peek();
   const isCount = kind === "number" && /^[0-9]+$/.test(text) && BigInt(text) <= INT64_MAX;

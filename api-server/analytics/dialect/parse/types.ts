@@ -3,7 +3,7 @@ import { QueryProblem, quote } from "../problem.ts";
 import type { Span } from "../tree.ts";
 import { Cursor } from "./cursor.ts";
 
-/** Reads a type, such as `Array(String)` or `DateTime64(3, 'UTC')`. Returns it as written, without blanks. */
+/** Parses a type, such as `Array(String)` or `DateTime64(3, 'UTC')`. Returns the source text without whitespace. */
 export function readType(cursor: Cursor): string {
   const first = cursor.peek();
   if (first.kind !== "word") throw cursor.unexpected("a type");
@@ -17,7 +17,7 @@ export function readType(cursor: Cursor): string {
   return `${first.text}(${parts.join(",")})`;
 }
 
-/** As in `DOUBLE PRECISION`. They would be taken for an alias. */
+/** Further words of multi-word types such as `DOUBLE PRECISION`, which would otherwise be read as an alias. */
 const MORE_WORDS: ReadonlySet<string> = new Set(["precision", "varying", "large", "signed", "unsigned"]);
 
 function readTypeArgument(cursor: Cursor): string {
@@ -27,7 +27,7 @@ function readTypeArgument(cursor: Cursor): string {
   return kind === "number" ? text : `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 }
 
-/** Reads the type in the string of `CAST(x, 'String')`. Problems have the place of the string. */
+/** Parses the type in the string of `CAST(x, 'String')`. Problems have the span of the string. */
 export function readTypeText(text: string, span: Span): string {
   try {
     const cursor = new Cursor(lex(text));

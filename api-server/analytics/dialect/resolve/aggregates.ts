@@ -25,12 +25,12 @@ const AGGREGATES: Readonly<Record<string, Described>> = {
   quantile: { name: "quantile", conditional: false },
 };
 
-/** The aggregate function of a name in lower case. */
+/** Returns the aggregate function with this lower-case name. */
 export const aggregateNamed = (lowerName: string): Described | undefined =>
   Object.hasOwn(AGGREGATES, lowerName) ? AGGREGATES[lowerName] : undefined;
 
 export interface AggregateCall {
-  /** As the caller wrote it. */
+  /** Name as written in the query. */
   readonly written: string;
   readonly described: Described;
   readonly parameters: readonly ResolvedExpression[] | undefined;
@@ -40,7 +40,7 @@ export interface AggregateCall {
   readonly span: Span;
 }
 
-/** @throws QueryProblem when arguments or parameters do not fit. */
+/** @throws QueryProblem if arguments or parameters are invalid for the function. */
 export function aggregate(called: AggregateCall): Aggregate {
   const { described, distinct, span } = called;
   const { args, filter } = splitCondition(called);
@@ -58,7 +58,7 @@ export function aggregate(called: AggregateCall): Aggregate {
   };
 }
 
-/** The condition of `sumIf(x, condition)`, or that of FILTER. */
+/** Separates the condition of `sumIf(x, condition)` or of FILTER from the other arguments. */
 function splitCondition({ described, args, filter, written, span }: AggregateCall) {
   if (filter) checkCondition(filter);
   if (!described.conditional) return { args, filter };

@@ -2,7 +2,7 @@ import type { Expression, Order, Select, Span, Window } from "../tree.ts";
 import { refusal } from "./refusal.ts";
 import type { Alias } from "./scope.ts";
 
-/** The aliases that a SELECT defines, in its columns, its WITH or anywhere within its other clauses. */
+/** Returns the aliases that a SELECT defines in its columns, its WITH, or nested in its other clauses. */
 export function aliasesOf(select: Select): ReadonlyMap<string, Alias> {
   const aliases = new Map<string, Alias>();
   const add = (name: string, expression: Expression, span: Span) => {
@@ -22,7 +22,7 @@ function collect(expression: Expression, add: (name: string, expression: Express
   for (const part of partsOf(expression)) collect(part, add);
 }
 
-/** What an expression says, wherever it stands. */
+/** Returns a key that is equal for equal expressions, independent of their position. */
 const saying = (expression: Expression): string =>
   JSON.stringify(expression, (key, value: unknown) => (key === "span" ? undefined : value));
 
@@ -38,7 +38,7 @@ function expressionsOf(select: Select): readonly Expression[] {
   ];
 }
 
-/** The expressions directly within one, without those of subqueries and of lambdas, which have names of their own. */
+/** Returns the direct subexpressions, without those of subqueries and lambdas, which have a separate scope. */
 function partsOf(expression: Expression): readonly Expression[] {
   switch (expression.kind) {
     case "call":

@@ -19,8 +19,8 @@ import {
 } from "./types.ts";
 
 /*
- * Arithmetic with ClickHouse's types: integers widen so that a narrow one does not overflow, 64 bits wrap, `/` is of floats, dates take
- * days and date-times seconds.
+ * Arithmetic with ClickHouse's type rules: narrow integers widen to avoid overflow, 64-bit integers wrap, `/` returns a float, adding a
+ * number to a date adds days, and adding a number to a date-time adds seconds.
  */
 
 export type ArithmeticName = "plus" | "minus" | "multiply" | "divide" | "modulo";
@@ -33,7 +33,7 @@ const SIGNS: Readonly<Record<ArithmeticName, string>> = {
   modulo: "%",
 };
 
-/** @throws QueryProblem when the operator has no meaning for the types. */
+/** @throws QueryProblem if the operator is undefined for the types. */
 export function arithmetic(
   name: ArithmeticName,
   left: ResolvedExpression,

@@ -2,7 +2,7 @@ import type { Span } from "../tree.ts";
 import type { FunctionCall, FunctionName, ResolvedExpression } from "./resolved.ts";
 import { type Type, withNull } from "./types.ts";
 
-/** A call of the function; null when an argument is, unless the function says otherwise by `nullable`. */
+/** Creates a call of the function. The result is nullable if an argument is, unless `nullable` overrides this. */
 export function call(
   name: FunctionName,
   args: readonly ResolvedExpression[],

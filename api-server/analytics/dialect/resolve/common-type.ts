@@ -14,11 +14,11 @@ import {
 } from "./types.ts";
 
 /*
- * Which type holds the values of several: of the branches of an `if`, the elements of an array, the columns of a UNION. ClickHouse has
- * its Variant where there is none, such as for Int64 and Float64; we refuse those.
+ * Common type of several values: the branches of an `if`, the elements of an array, the columns of a UNION. Where no common type exists,
+ * such as for Int64 and Float64, ClickHouse uses Variant; this dialect rejects the query.
  */
 
-/** Returns undefined when no type holds them all. */
+/** Returns `undefined` if there is no common type. */
 export function commonType(types: readonly Type[]): Type | undefined {
   return types.reduce<Type | undefined>((common, type) => common && commonOfTwo(common, type), types[0]);
 }
@@ -34,10 +34,10 @@ function commonOfTwo(one: Type, other: Type): Type | undefined {
   return common && withNull(common, one.nullable || other.nullable);
 }
 
-/** An array has no null of its own. */
+/** Arrays cannot be null. */
 const nullableOrNone = (type: Type): Type | undefined => (type.name === "Array" ? undefined : withNull(type, true));
 
-/** The element type of an empty array is Nothing, which adds no null. */
+/** An empty array has the element type Nothing, which does not make the common type nullable. */
 function commonElement(one: Type, other: Type): Type | undefined {
   return one.name === "Nothing" ? other : other.name === "Nothing" ? one : commonOfTwo(one, other);
 }
@@ -47,7 +47,7 @@ function commonOfScalars(one: Type, other: Type): Type | undefined {
   if (one.name === other.name) return one.name === "Interval" ? undefined : one;
   if (one.name === "Bool" || other.name === "Bool") return undefined;
   if (isInteger(one) && isInteger(other)) return commonInteger(one, other);
-  // A Float64 holds every integer of 32 bits, and not every one of 64.
+  // Float64 represents every 32-bit integer, but not every 64-bit integer.
   if (isNumeric(one) && isNumeric(other)) {
     return [one, other].every((type) => !isInteger(type) || widthOf(type).bits <= 32) ? FLOAT64 : undefined;
   }

@@ -19,10 +19,10 @@ import {
 
 export type ComparisonName = "equals" | "notEquals" | "less" | "lessOrEquals" | "greater" | "greaterOrEquals";
 
-/** Whether an expression is `time` of a raw table, in ms. */
+/** Returns whether an expression is `time` of a raw table, in ms. */
 export type IsRawTime = (expression: ResolvedExpression) => boolean;
 
-/** @throws QueryProblem when the two cannot be compared. */
+/** @throws QueryProblem if the operands are not comparable. */
 export function comparison(
   name: ComparisonName,
   pair: readonly [ResolvedExpression, ResolvedExpression],
@@ -32,8 +32,8 @@ export function comparison(
 }
 
 /**
- * Brings two operands to types that have an order together: a string literal is read as what it is compared with, and a date that is
- * compared with `time` of a raw table becomes ms.
+ * Converts two operands to comparable types: a string literal is parsed as the other operand's type, and a date that is compared with
+ * `time` of a raw table becomes ms.
  */
 export function comparable(
   [left, right]: readonly [ResolvedExpression, ResolvedExpression],
@@ -47,7 +47,7 @@ export function comparable(
   return [a, b];
 }
 
-/** One operand as it is compared with the other. */
+/** Converts one operand for comparison with `other`. */
 function beside(other: ResolvedExpression, operand: ResolvedExpression, isRawTime: IsRawTime): ResolvedExpression {
   if (isRawTime(other)) {
     if (isDate(operand.type)) return inMs(operand);
@@ -59,7 +59,7 @@ function beside(other: ResolvedExpression, operand: ResolvedExpression, isRawTim
     return readAs(other.type, operand.value, operand.span);
   }
   if (other.type.name === "DateTime" && isInteger(operand.type)) return secondsAsDateTime(operand);
-  // A column stays as it is beside a literal, so that an index can serve it.
+  // A column beside a literal is not converted, so that an index remains usable.
   if (operand.type.name === "DateTime" && isInteger(other.type) && other.kind !== "literal") {
     return call("toUnixTimestamp", [operand], UINT32, operand.span);
   }

@@ -33,12 +33,12 @@ const TYPES: Readonly<Record<string, Type>> = {
   "Array(String)": arrayOf(STRING),
 };
 
-/** A CAST to the type as the caller wrote it. Strings are read when they are literals. */
+/** Resolves a CAST to a type as written in the query. String literals are parsed during resolution. */
 export function conversion(operand: ResolvedExpression, written: string, span: Span): ResolvedExpression {
   const bare = /^Nullable\((.*)\)$/.exec(written)?.[1];
   const known = Object.hasOwn(TYPES, bare ?? written) ? TYPES[bare ?? written] : undefined;
   if (!known) throw refusal(`there is no CAST to ${written} here: only to ${Object.keys(TYPES).join(", ")}`, span);
-  // CAST keeps no null of its operand: a null that the type does not allow is an error.
+  // The target type determines nullability: a CAST of null to a type that is not nullable is an error.
   const type = withNull(known, bare !== undefined);
   if (operand.type.nullable && !type.nullable)
     throw refusal(`${typeText(operand.type)} may be null: CAST to Nullable(${written})`, span);
@@ -50,7 +50,7 @@ export function conversion(operand: ResolvedExpression, written: string, span: S
   return name ? call(name, [operand], type, span) : { kind: "cast", operand, type, span };
 }
 
-/** What does the same as a CAST to the type. */
+/** Functions that are equivalent to a CAST to the type. */
 const FUNCTIONS: Readonly<Record<string, FunctionName>> = {
   String: "toString",
   Int32: "toInt32",

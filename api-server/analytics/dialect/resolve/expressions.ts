@@ -23,16 +23,16 @@ import {
 } from "./types.ts";
 import { type WindowCalled, windowCall, windowNamed } from "./windows.ts";
 
-/** What an expression is resolved within. */
+/** Scope in which an expression is resolved. */
 export interface ExpressionContext {
   readonly scope: Scope;
   readonly isRawTime: (expression: ResolvedExpression) => boolean;
   readonly subquery: (query: Query) => ResolvedBody;
-  /** The parameters of the lambdas around, the innermost last. */
+  /** Parameters of the enclosing lambdas, innermost last. */
   readonly lambdas: readonly { readonly name: string; readonly variable: Variable }[];
 }
 
-/** @throws QueryProblem with the place of what is unknown or does not fit. */
+/** @throws QueryProblem with the span of an unknown name or an invalid operand. */
 export function resolveExpression(expression: Expression, place: ExpressionContext): ResolvedExpression {
   const { span } = expression;
   const within = (one: Expression) => resolveExpression(one, place);
@@ -48,7 +48,7 @@ export function resolveExpression(expression: Expression, place: ExpressionConte
       const [first, ...more] = expression.parts;
       const lambda = more.length === 0 && place.lambdas.findLast(({ name }) => name === first?.text);
       if (lambda) return lambda.variable;
-      // An alias's definition does not see the parameters of the lambda that it is used in.
+      // The definition of an alias cannot see parameters of a lambda that uses the alias.
       return place.scope.find(expression, (alias) => resolveExpression(alias, { ...place, lambdas: [] }));
     }
     case "star":
@@ -110,7 +110,7 @@ function namedLiteral(value: "null" | "true" | "false" | "nan" | "inf", span: Sp
   return valueLiteral(value === "nan" ? Number.NaN : Number.POSITIVE_INFINITY, FLOAT64, span);
 }
 
-/** A minus before a number belongs to the literal, which decides its type. */
+/** A minus before a number belongs to the literal and affects the literal's type. */
 function minus(operand: Expression, place: ExpressionContext, span: Span): ResolvedExpression {
   if (operand.kind === "number") return numberLiteral(`-${operand.text}`, span);
   return negation(resolveExpression(operand, place), span);
@@ -147,7 +147,7 @@ function binary(
     : logical(operator === "and" ? "and" : "or", pair, compared.span);
 }
 
-/** A number is true when it is not 0. With a Bool among the operands the result is one. */
+/** Numbers other than 0 are true. The result is a Bool if any operand is a Bool. */
 function logical(name: "and" | "or", operands: readonly ResolvedExpression[], span: Span): ResolvedExpression {
   operands.forEach(checkTruth);
   return call(name, operands, operands.some(({ type }) => type.name === "Bool") ? BOOL : UINT8, span);
@@ -158,7 +158,7 @@ function negated(operand: ResolvedExpression, span: Span): ResolvedExpression {
   return call("not", [operand], operand.type.name === "Bool" ? BOOL : UINT8, span);
 }
 
-/** @throws QueryProblem when the expression is no condition. */
+/** @throws QueryProblem if the expression is not a condition. */
 export function checkTruth({ type, span }: ResolvedExpression): void {
   if (!isNumeric(type) && type.name !== "Nothing") throw refusal(`a condition cannot be ${typeText(type)}`, span);
 }
@@ -197,7 +197,7 @@ function like(expression: Extract<Expression, { kind: "like" }>, within: (one: E
   return call(name, operands, UINT8, span);
 }
 
-/** CASE as conditions and values: with an operand each condition is that it equals the branch's. */
+/** Converts CASE to alternating conditions and values. With a CASE operand, each condition compares the operand with the branch. */
 function caseArguments({ operand, branches, otherwise, span }: Case, place: ExpressionContext): ResolvedExpression[] {
   const compared = operand && resolveExpression(operand, place);
   const args = branches.flatMap(({ when, then }) => {
@@ -316,7 +316,7 @@ function bound(written: NonNullable<Window["frame"]>["start"], place: Expression
   return { kind: written.kind, by: by.value };
 }
 
-/** How rows are ordered; WITH FILL is the caller's business. */
+/** Resolves an ORDER BY item; the caller handles WITH FILL. */
 export function resolveOrder(written: Order, expression: ResolvedExpression): ResolvedOrder {
   if (expression.type.name === "Interval") throw refusal("an interval has no order", written.span);
   return { expression, descending: written.descending, nullsFirst: written.nulls === "first", fill: undefined };

@@ -26,14 +26,14 @@ import {
 } from "./types.ts";
 
 /*
- * The ordinary functions: how many arguments each takes, of which types, and what type it returns. Where an argument chooses the
- * function's meaning, such as a unit or a mode, it has to be a literal.
+ * Scalar functions: argument counts, argument types and result types. An argument that selects a variant of the function, such as a unit or
+ * a mode, must be a literal.
  */
 
 type Arguments = readonly ResolvedExpression[];
 
 interface Called {
-  /** As the caller wrote it. */
+  /** Name as written in the query. */
   readonly name: string;
   readonly args: Arguments;
   readonly span: Span;
@@ -55,11 +55,11 @@ const MILLIS: OfKind = { is: ({ name }) => name === "DateTime64", called: "a Dat
 const ARRAY: OfKind = { is: ({ name }) => name === "Array", called: "an Array" };
 const ANY: OfKind = { is: ({ name }) => name !== "Interval", called: "a value" };
 
-/** Resolves a call of a function by its name in lower case. Undefined for a function that is not an ordinary one. */
+/** Returns the resolver of a scalar function by its lower-case name; `undefined` for any other name. */
 export const functionNamed = (lowerName: string): Resolve | undefined =>
   Object.hasOwn(FUNCTIONS, lowerName) ? FUNCTIONS[lowerName] : undefined;
 
-/** A function with arguments of fixed kinds, of which those after `required` may be missing. */
+/** Describes a function whose arguments have fixed kinds; arguments after the first `required` ones are optional. */
 function plain(
   name: FunctionName,
   kinds: readonly OfKind[],
@@ -88,7 +88,7 @@ function checked({ name, args, span }: Called, kinds: readonly OfKind[], require
 
 const typeOfFirst = ([first]: Arguments): Type => first?.type ?? STRING;
 
-/** Reads a literal that chooses a meaning. */
+/** Reads a literal that selects a variant of a function. */
 function literalText(argument: ResolvedExpression | undefined, { name, span }: Called): string {
   if (argument && isStringLiteral(argument)) return argument.value;
   throw refusal(`${name} takes a string literal here`, argument?.span ?? span);
@@ -99,7 +99,7 @@ function literalInteger(argument: ResolvedExpression | undefined, { name, span }
   throw refusal(`${name} takes a whole number here, written as a literal`, argument?.span ?? span);
 }
 
-/** The arguments without a time zone at `place`: all times are in UTC. */
+/** Removes the time zone argument at `place`, because all times are in UTC. */
 function withoutZone(called: Called, place: number): Called {
   if (called.args.length <= place) return called;
   const zone = literalText(called.args[place], called);
@@ -108,7 +108,7 @@ function withoutZone(called: Called, place: number): Called {
   return { ...called, args: called.args.toSpliced(place, 1) };
 }
 
-/** `toDate` and its like: strings are read when they are literals. */
+/** `toDate`, `toDateTime`: string literals are parsed during resolution. */
 function toTimestamp(name: "toDate" | "toDateTime", type: Type): Resolve {
   return (written) => {
     const called = withoutZone(written, 1);
@@ -201,7 +201,7 @@ const toInterval =
   ({ args, ...called }) =>
     interval(checked({ args, ...called }, [ANY])[0] as ResolvedExpression, unit, called.span);
 
-/** `INTERVAL amount UNIT`. */
+/** Resolves `INTERVAL amount UNIT`. */
 export function interval(amount: ResolvedExpression, unit: IntervalUnit, span: Span): ResolvedExpression {
   const number = isStringLiteral(amount) ? readAs(INT64, amount.value, amount.span) : amount;
   if (!isInteger(number.type))
@@ -214,7 +214,7 @@ const concat: Resolve = (called) => {
   return concatenation(called.args, called.span);
 };
 
-/** `||` and `concat`: what is not a String is made one. */
+/** Resolves `||` and `concat`; other types are converted to String. */
 export function concatenation(operands: Arguments, span: Span): ResolvedExpression {
   return call("concat", operands.map(asText), STRING, span);
 }
@@ -248,7 +248,7 @@ const extractString: Resolve = (called) => {
   return call("JSONExtractString", called.args, STRING, called.span);
 };
 
-/** `round`, `floor` and `ceil` keep the type; how many digits is a literal. */
+/** `round`, `floor` and `ceil` keep the type; the number of digits must be a literal. */
 const rounding =
   (name: "round" | "floor" | "ceil"): Resolve =>
   (called) => {
@@ -262,7 +262,7 @@ const abs: Resolve = plain("abs", [NUMBER], (args) => {
   return isInteger(type) || type.name === "Bool" ? integer(widthOf(type).bits, false) : type;
 });
 
-/** `toInt64` and its like: strings are read when they are literals. */
+/** `toInt64` and similar functions: string literals are parsed during resolution. */
 const toNumber =
   (name: "toInt32" | "toInt64" | "toFloat64", type: Type): Resolve =>
   (called) => {
@@ -276,14 +276,14 @@ const toNumber =
     );
   };
 
-/** `if`: the condition is a Bool or a comparison, as ClickHouse has it. */
+/** `if`: the condition must be a Bool or a comparison, as in ClickHouse. */
 const choose: Resolve = (called) => {
   if (called.args.length !== 3)
     throw refusal(`${called.name} takes 3 arguments, not ${called.args.length}`, called.span);
   return choice(called.args, called.span);
 };
 
-/** Condition, value, …, value. */
+/** Resolves alternating conditions and values, followed by a default value. */
 export function choice(args: Arguments, span: Span): ResolvedExpression {
   const isValue = (_: ResolvedExpression, index: number) => index % 2 === 1 || index === args.length - 1;
   const conditions = args.filter((argument, index) => !isValue(argument, index));
@@ -294,7 +294,7 @@ export function choice(args: Arguments, span: Span): ResolvedExpression {
   return call("multiIf", args, type, span, type.nullable);
 }
 
-/** @throws QueryProblem when the values have no type in common. */
+/** @throws QueryProblem if the values have no common type. */
 export function sharedType(values: Arguments, span: Span): Type {
   const type = commonType(values.map((value) => value.type));
   if (type) return type;
@@ -308,14 +308,14 @@ const coalesce: Resolve = (called) => {
   return call("coalesce", called.args, withNull(type, nullable), called.span, nullable);
 };
 
-/** The needle, or all elements, may be of another type than the array's as long as one holds both. */
+/** The needle, or all elements, may differ in type from the array if one of the two types includes the other. */
 const membership =
   (name: "has" | "hasAny" | "hasAll"): Resolve =>
   (called) => {
     const args = checked(called, [ARRAY, name === "has" ? ANY : ARRAY]);
     const [array, other] = args as [ResolvedExpression, ResolvedExpression];
     const elementsOf = ({ type }: ResolvedExpression) => (type.name === "Array" ? type.of : type);
-    // The needle of `has` is one element: an array in it is none of an array of texts.
+    // The needle of `has` is a single element, so an array is invalid for an array of strings.
     if (commonType([elementsOf(array), name === "has" ? other.type : elementsOf(other)]) === undefined) {
       throw refusal(`${typeText(array.type)} cannot have ${typeText(other.type)}`, called.span);
     }

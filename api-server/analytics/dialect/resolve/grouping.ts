@@ -3,7 +3,7 @@ import { refusal } from "./refusal.ts";
 import type { ResolvedExpression, ResolvedOrder } from "./resolved.ts";
 import { childrenOf, contains } from "./walk.ts";
 
-/** The parts of a SELECT in which it matters what is aggregated. */
+/** Parts of a SELECT to which aggregation rules apply. */
 export interface Grouped {
   readonly expressions: readonly ResolvedExpression[];
   readonly arrayJoins: readonly ResolvedExpression[];
@@ -14,7 +14,7 @@ export interface Grouped {
   readonly aggregated: boolean;
 }
 
-/** @throws QueryProblem when rows, groups and windows are mixed where they cannot be. */
+/** @throws QueryProblem if plain columns, aggregates and windows are mixed where this is invalid. */
 export function checkGrouping(parts: Grouped, identities: Identities): void {
   const { expressions, arrayJoins, where, groupBy, having, orderBy, aggregated } = parts;
   for (const one of [...arrayJoins, ...groupBy, ...(where ? [where] : [])]) {
@@ -44,7 +44,7 @@ interface Levels {
   readonly seen: Set<ResolvedExpression>;
 }
 
-/** Outside of aggregate functions a column has to be a key of GROUP BY, or within one. */
+/** A column outside an aggregate function must be part of a GROUP BY key. */
 function checkLevels(expression: ResolvedExpression, levels: Levels): void {
   if (levels.seen.has(expression)) return;
   levels.seen.add(expression);

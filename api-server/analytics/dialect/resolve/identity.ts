@@ -2,7 +2,7 @@ import type { ResolvedExpression } from "./resolved.ts";
 import { typeText } from "./types.ts";
 import { childrenOf } from "./walk.ts";
 
-/** Numbers for expressions: two have the same number when they say the same, wherever in the text they stand. */
+/** Assigns numbers to expressions. Structurally equal expressions have the same number, independent of their position in the text. */
 export class Identities {
   readonly #known = new WeakMap<object, number>();
   readonly #numbers = new Map<string, number>();
@@ -17,7 +17,7 @@ export class Identities {
     return number;
   }
 
-  /** What an expression says besides its children. */
+  /** Returns the properties of an expression besides its children. */
   #own(expression: ResolvedExpression): readonly unknown[] {
     const { kind, type } = expression;
     switch (kind) {
@@ -49,7 +49,7 @@ export class Identities {
     }
   }
 
-  /** A subquery is only the same as itself. */
+  /** A subquery equals only itself. */
   #object(object: object): number {
     const number = this.#known.get(object) ?? this.#numbers.size;
     this.#numbers.set(`object ${number}`, number);

@@ -21,7 +21,7 @@ export const stringLiteral = (value: string, span: Span): Literal => literal(val
 export const nullLiteral = (span: Span): Literal => literal(null, NOTHING, span);
 export const valueLiteral = literal;
 
-/** A number as written, of the narrowest type that holds it. Whole numbers of more than 64 bits are floats. */
+/** Returns a number literal of the narrowest type that represents it. Integers beyond 64 bits become floats. */
 export function numberLiteral(text: string, span: Span): Literal {
   const digits = text.replaceAll("_", "");
   if (/^-?\d+$/.test(digits)) return integerLiteral(BigInt(digits), span);
@@ -42,7 +42,7 @@ const bitsOf = (value: bigint): number =>
 export const isStringLiteral = (expression: ResolvedExpression): expression is Literal & { readonly value: string } =>
   expression.kind === "literal" && expression.type.name === "String";
 
-/** A string that stands where the type is expected, such as a date that a column is compared with, as a literal of that type. */
+/** Parses a string as a literal of the expected type, such as a date that is compared with a column. */
 export function readAs(type: Type, text: string, span: Span): Literal {
   if (isDate(type)) return dateLiteral(type, text, span);
   if (isInteger(type)) return wholeNumber(text, span);
@@ -73,11 +73,11 @@ const NAMED_FLOATS: Readonly<Record<string, number>> = {
 const DATE_AND_TIME = /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?(Z|[+-]\d\d:\d\d)?$/;
 
 const FIRST_MS = 0;
-/** What a UInt16 of days and a UInt32 of seconds reach. */
+/** Maximum of a UInt16 of days and of a UInt32 of seconds. */
 const LAST_DATE_MS = Date.UTC(2149, 5, 6);
 const LAST_DATE_TIME_MS = (2 ** 32 - 1) * 1000;
 
-/** Whether the text is a date, or a date with a time, in the form that `readAs` reads. */
+/** Whether the text is a date, optionally with a time, in the form that `readAs` accepts. */
 export const isDateText = (text: string): boolean => DATE_AND_TIME.test(text);
 
 function dateLiteral(type: Type, text: string, span: Span): Literal {
@@ -97,7 +97,7 @@ function zoneMs(zone: string | undefined): number {
   return (zone.startsWith("-") ? -1 : 1) * (hours * 60 + minutes) * 60_000;
 }
 
-/** A moment as literals of the type have it; outside of what the type can hold it is the nearest that it can. */
+/** Formats a timestamp as a literal of the type, clamped to the range of the type. */
 function timestampText(type: Type, ms: number, fraction: string): string {
   const last = type.name === "Date" ? LAST_DATE_MS : LAST_DATE_TIME_MS;
   const iso = new Date(type.name === "DateTime64" ? ms : Math.min(Math.max(ms, FIRST_MS), last)).toISOString();
@@ -107,6 +107,6 @@ function timestampText(type: Type, ms: number, fraction: string): string {
   return `${seconds}.${fraction.padEnd(type.scale, "0").slice(0, type.scale)}`;
 }
 
-/** Whole seconds since 1970 as a DateTime's text. */
+/** Formats seconds since 1970 as DateTime text. */
 export const secondsText = (seconds: number): string =>
   timestampText({ name: "DateTime", nullable: false }, seconds * 1000, "");

@@ -2,13 +2,13 @@ import type { ResolvedBody, ResolvedExpression } from "./resolved.ts";
 import type { VisibleSource } from "./scope.ts";
 
 /**
- * Which expressions are the `time` of a raw table, in ms, also by way of subqueries and as the earliest or latest of several. Callers
- * compare it with dates.
+ * Tracks which expressions are the `time` of a raw table in ms, through subqueries and through `min` and `max`. The resolver converts dates
+ * that are compared with such expressions.
  */
 export class RawTimes {
   readonly #sources = new Map<number, { readonly source: VisibleSource; readonly body: ResolvedBody | undefined }>();
 
-  /** Numbers a source and remembers it. */
+  /** Assigns an id to a source and stores the source. */
   add(source: Omit<VisibleSource, "id">, body: ResolvedBody | undefined): VisibleSource {
     const numbered = { ...source, id: this.#sources.size };
     this.#sources.set(numbered.id, { source: numbered, body });
@@ -29,7 +29,7 @@ export class RawTimes {
   };
 }
 
-/** What a column of a body is in each SELECT of it. */
+/** Returns the expression of a body's column in each SELECT of the body. */
 function columnsOf(body: ResolvedBody, index: number): readonly ResolvedExpression[] {
   if (body.kind === "set") return [...columnsOf(body.left, index), ...columnsOf(body.right, index)];
   const column = body.columns[index];

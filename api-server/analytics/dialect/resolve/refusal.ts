@@ -1,6 +1,6 @@
 import { QueryProblem } from "../problem.ts";
 import type { Span } from "../tree.ts";
 
-/** A query that cannot mean anything, or that no store here can answer as ClickHouse would. */
+/** Problem of a query that has no meaning, or for which a store cannot return ClickHouse's result. */
 export const refusal = (detail: string, span: Span): QueryProblem =>
   new QueryProblem("invalid_analytics_query", detail, span);

@@ -13,7 +13,7 @@ function select(text: string): ResolvedSelect {
   return body;
 }
 
-/** An expression in short: what it calls, on which columns. */
+/** Formats an expression briefly: function names and columns. */
 function shape(expression: ResolvedExpression | undefined): string {
   if (expression === undefined) return "";
   switch (expression.kind) {
@@ -46,7 +46,7 @@ function problemOf(text: string): string {
 }
 
 const DAYS = "key_verifications_per_day_v1";
-// Columns by their places: 0 time, 3 key_id, 5 outcome, 9 spent_credits, 10 count.
+// Columns are shown by index: 0 time, 3 key_id, 5 outcome, 9 spent_credits, 10 count.
 
 describe("an alias", () => {
   test("analytics alias shadows the column of the same name in every clause", () => {

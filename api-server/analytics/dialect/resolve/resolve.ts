@@ -11,7 +11,8 @@ import { checkSize } from "./size.ts";
 import { type NamedBody, resolveFrom, type Visible } from "./sources.ts";
 
 /**
- * Resolves names, aliases, positions and types. `text` is what the tree was read from: the answer's columns are named as it was written.
+ * Resolves names, aliases, positions and types. `text` is the source of the tree; result columns without an alias are named by their source
+ * text.
  * @throws QueryProblem of kind `invalid_analytics_query`.
  */
 export function resolveQuery({ query, text }: { readonly query: Query; readonly text: string }): ResolvedQuery {
@@ -20,14 +21,14 @@ export function resolveQuery({ query, text }: { readonly query: Query; readonly 
   return { common: resolver.common, body, names };
 }
 
-/** What a query sees of the queries around it: what WITH defined there. */
+/** Definitions that are visible from enclosing queries: the items of their WITH. */
 interface QueryScope {
   readonly common: ReadonlyMap<string, Definition>;
-  /** Expressions. Within a subquery they can only be constant. */
+  /** Named expressions. Within a subquery they must be constant. */
   readonly constants: ReadonlyMap<string, () => ResolvedExpression>;
 }
 
-/** A CTE, resolved when it is first read. */
+/** CTE, resolved on first use. */
 type Definition = () => NamedBody & { readonly index: number };
 
 class Resolver {
@@ -46,7 +47,7 @@ class Resolver {
   }
 
   #set(query: Extract<Query, { kind: "set" }>, around: QueryScope): NamedBody {
-    // What the first branch defines is seen in all of them.
+    // CTEs of the first branch are visible in all branches.
     const inside = this.#withDefinitions(firstSelect(query).with, around);
     const left = this.query(query.left, inside);
     const right = this.query(query.right, inside);
@@ -80,7 +81,7 @@ class Resolver {
     return resolveSelect(select, { from: from.source, place: this.#place(scope, inside), text: this.#text });
   }
 
-  /** The condition of a join sees the columns that are joined so far, and no alias. */
+  /** Resolves a join condition, which sees the columns joined so far and no aliases. */
   #condition(on: Expression, visible: Visible, around: QueryScope): ResolvedExpression {
     const { constants } = around;
     const scope = new Scope({ ...visible, aliases: new Map(), constants, windows: new Map() });
@@ -94,7 +95,7 @@ class Resolver {
     return { scope, isRawTime: this.#rawTimes.has, subquery, lambdas: [] };
   }
 
-  /** What is around, and what WITH adds. A definition sees those before it. */
+  /** Returns the outer scope extended by the items of WITH. Each definition sees the previous ones. */
   #withDefinitions(tables: readonly CommonTable[], outer: QueryScope): QueryScope {
     let { common, constants } = outer;
     for (const { name, is } of tables) {

@@ -3,26 +3,26 @@ import type { Span } from "../tree.ts";
 import type { Type } from "./types.ts";
 
 /*
- * A query after names were resolved: what both stores write their SQL from. It holds no name of the caller but those of the answer's
- * columns. Aliases are replaced by what they stand for, positions in GROUP BY and ORDER BY by the column, `*` by its columns, operators
- * by the function of the same meaning. Every expression has the type that ClickHouse gives it, before any conversion that its
- * place asks for: the branches of an `if` may differ, and a `sum` may have a Bool.
+ * Query after name resolution, from which both stores emit SQL. Apart from result column names, it contains no names from the caller.
+ * Aliases are replaced by their definitions, positions in GROUP BY and ORDER BY by columns, `*` by its columns, and operators by the
+ * equivalent function. Each expression has the type that ClickHouse assigns, before implicit conversions: the branches of an `if` may have
+ * different types, and a `sum` may have a Bool argument.
  *
- * An expression can be met several times (an alias that is used twice is one object), so the tree is walked as often as it would
- * have been written: the resolver bounds that number.
+ * An expression object may occur several times (each use of an alias is the same object), so a walk visits the fully expanded tree. The
+ * resolver limits the number of visits.
  */
 
 export interface ResolvedQuery {
-  /** What WITH defined, in an order in which each reads only those before it. None depends on the query around it. */
+  /** CTEs in dependency order. A CTE never depends on the enclosing query. */
   readonly common: readonly ResolvedBody[];
   readonly body: ResolvedBody;
-  /** Of the answer, in order. */
+  /** Names of the result columns in order. */
   readonly names: readonly string[];
 }
 
 export type ResolvedBody = ResolvedSelect | ResolvedSet;
 
-/** Both sides have as many columns as `types`. They may be of other types: the set's are those that can hold both. */
+/** Both sides have as many columns as `types`. Their column types may differ; `types` are the common types. */
 export interface ResolvedSet {
   readonly kind: "set";
   readonly span: Span;
@@ -39,20 +39,20 @@ export interface ResolvedSelect {
   readonly columns: readonly ResolvedExpression[];
   readonly types: readonly Type[];
   readonly from: Source;
-  /** Operands of `arrayJoin`, each expanded once however often it is written; there are no others in the select. */
+  /** Operands of `arrayJoin`, each expanded once even if it is written several times. */
   readonly arrayJoins: readonly ResolvedExpression[];
   readonly where: ResolvedExpression | undefined;
-  /** Whether rows are aggregated: there is a GROUP BY, or an aggregate function outside a window. */
+  /** Whether rows are aggregated: the SELECT has a GROUP BY, or an aggregate function outside a window. */
   readonly aggregated: boolean;
   readonly groupBy: readonly ResolvedExpression[];
-  /** Without aggregation it filters rows. */
+  /** Filters rows if the SELECT is not aggregated. */
   readonly having: ResolvedExpression | undefined;
   readonly orderBy: readonly ResolvedOrder[];
   readonly limit: bigint | undefined;
   readonly offset: bigint | undefined;
 }
 
-/** What rows come from. `id` is unique in the whole query. */
+/** Source of rows. `id` is unique within the query. */
 export type Source = TableSource | CommonSource | DerivedSource | JoinSource;
 
 export interface TableSource {
@@ -64,7 +64,7 @@ export interface TableSource {
 export interface CommonSource {
   readonly kind: "common";
   readonly id: number;
-  /** In `ResolvedQuery.common`. */
+  /** Index in `ResolvedQuery.common`. */
   readonly index: number;
 }
 
@@ -74,7 +74,10 @@ export interface DerivedSource {
   readonly body: ResolvedBody;
 }
 
-/** Columns of the side of an outer join that has no row are the type's default, not null. `on` is undefined for a cross join alone. */
+/**
+ * On the side of an outer join without a matching row, columns have the type's default instead of null. `on` is `undefined` for a cross
+ * join only.
+ */
 export interface JoinSource {
   readonly kind: "join";
   readonly type: "inner" | "left" | "right" | "full" | "cross";
@@ -83,7 +86,7 @@ export interface JoinSource {
   readonly on: ResolvedExpression | undefined;
 }
 
-/** NULL and NaN sort last in both directions unless `nullsFirst`. */
+/** NULL and NaN sort last in both directions unless `nullsFirst` is set. */
 export interface ResolvedOrder {
   readonly expression: ResolvedExpression;
   readonly descending: boolean;
@@ -95,7 +98,7 @@ export interface ResolvedFill {
   readonly span: Span;
   readonly from: ResolvedExpression | undefined;
   readonly to: ResolvedExpression | undefined;
-  /** A number, negative when descending, or an interval; undefined is one. */
+  /** Number (negative for descending order) or interval; `undefined` means one. */
   readonly step: ResolvedExpression | undefined;
 }
 
@@ -118,8 +121,8 @@ interface Node {
 }
 
 /**
- * Integers are bigint, `nan` and `inf` are numbers. Dates are `2024-01-31`, date-times `2024-01-31 23:59:59`, with as many digits of
- * a fraction as the type has: also where the caller wrote a string that is compared with one.
+ * Integers are bigint; `nan` and `inf` are numbers. Dates are `2024-01-31`, date-times `2024-01-31 23:59:59` with the fraction digits of
+ * the type. The same applies to a string in the query that is compared with a date.
  */
 export interface Literal extends Node {
   readonly kind: "literal";
@@ -128,13 +131,13 @@ export interface Literal extends Node {
 
 export interface ColumnReference extends Node {
   readonly kind: "column";
-  /** A `Source` of the select, not a join. */
+  /** Id of a `Source` of the SELECT other than a join. */
   readonly source: number;
-  /** Of the source: the place in the table's columns, or in the body's. */
+  /** Column index in the table or body of the source. */
   readonly index: number;
 }
 
-/** An arithmetic operator or ordinary function, by ClickHouse's own name for it. */
+/** Arithmetic operator or scalar function, by its ClickHouse name. */
 export interface FunctionCall extends Node {
   readonly kind: "call";
   readonly name: FunctionName;
@@ -163,7 +166,7 @@ export type FunctionName =
   | "notLike"
   | "ilike"
   | "notILike"
-  /** Condition, value, condition, value, …, value. `if`, and CASE with and without an operand. */
+  /** Alternating conditions and values, then a default value. Represents `if`, and CASE with and without an operand. */
   | "multiIf"
   | "coalesce"
   | "now"
@@ -183,7 +186,7 @@ export type FunctionName =
   | "fromUnixTimestamp64Milli"
   | "toUnixTimestamp64Milli"
   | "toUnixTimestamp"
-  /** One argument, the amount; the unit is in the type. */
+  /** Has one argument, the amount; the type contains the unit. */
   | "toInterval"
   | "lower"
   | "upper"
@@ -221,11 +224,11 @@ export type AggregateName =
   | "uniqExact"
   | "quantile";
 
-/** `countIf`, `sumIf` and FILTER are the aggregate with a filter. `count` of all rows has no argument. */
+/** `countIf`, `sumIf` and FILTER are represented by `filter`. `count` of all rows has no argument. */
 export interface Aggregate extends Node {
   readonly kind: "aggregate";
   readonly name: AggregateName;
-  /** The level of a quantile. */
+  /** Level of a quantile. */
   readonly parameters: readonly number[];
   readonly arguments: readonly ResolvedExpression[];
   readonly distinct: boolean;
@@ -253,13 +256,13 @@ export type ResolvedBound =
   | { readonly kind: "unbounded preceding" | "current row" | "unbounded following" }
   | { readonly kind: "preceding" | "following"; readonly by: bigint };
 
-/** A CAST to UInt8, Bool or an array, the node's type. To others it is a function. */
+/** CAST to UInt8, Bool or an array type, given by the type of the node. A CAST to another type is a function call. */
 export interface Conversion extends Node {
   readonly kind: "cast";
   readonly operand: ResolvedExpression;
 }
 
-/** Null in the list or among the rows is no member; null IN anything is null. */
+/** Null in the list or among the rows never matches; null IN any list is null. */
 export interface Membership extends Node {
   readonly kind: "in";
   readonly negated: boolean;
@@ -267,14 +270,14 @@ export interface Membership extends Node {
   readonly of: readonly ResolvedExpression[] | ResolvedBody;
 }
 
-/** Null without a row. `exists` asks only whether there is one. */
+/** Null if there is no row. `exists` tests only for the presence of a row. */
 export interface ScalarSubquery extends Node {
   readonly kind: "subquery";
   readonly exists: boolean;
   readonly body: ResolvedBody;
 }
 
-/** An element of the array with this index in the select's `arrayJoins`. */
+/** Element of the array at this index of the SELECT's `arrayJoins`. */
 export interface ArrayJoinReference extends Node {
   readonly kind: "arrayJoin";
   readonly index: number;
@@ -283,12 +286,12 @@ export interface ArrayJoinReference extends Node {
 export interface ArrayFilter extends Node {
   readonly kind: "arrayFilter";
   readonly array: ResolvedExpression;
-  /** The number of the lambda's parameter. */
+  /** Number of the lambda parameter. */
   readonly variable: number;
   readonly condition: ResolvedExpression;
 }
 
-/** The parameter of a lambda around it. Numbered by depth, so that equal lambdas have equal trees. */
+/** Parameter of an enclosing lambda, numbered by depth so that equal lambdas have equal trees. */
 export interface Variable extends Node {
   readonly kind: "variable";
   readonly number: number;

@@ -4,7 +4,7 @@ import type { Span } from "../tree.ts";
 import type { ResolvedBody } from "./resolved.ts";
 import { isInteger, type Type, typeText } from "./types.ts";
 
-/** What an answer's column of this type is. @throws QueryProblem when an answer cannot have such a column. */
+/** Returns the type of a result column. @throws QueryProblem if a response cannot contain the type. */
 export function resultType(type: Type, { span }: ResolvedBody): ResultType {
   const name = isInteger(type) && type.name !== "UInt8" && type.name !== "Int32" ? "Int64" : type.name;
   switch (name) {

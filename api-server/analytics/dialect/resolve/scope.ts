@@ -5,20 +5,20 @@ import { refusal } from "./refusal.ts";
 import type { ArrayJoinReference, ColumnReference, ResolvedExpression } from "./resolved.ts";
 import type { Type } from "./types.ts";
 
-/** A table, CTE or subquery of a FROM as names see it. */
+/** Table, CTE or subquery of a FROM for name lookup. */
 export interface VisibleSource {
   readonly id: number;
-  /** What may stand before a column's name: the alias, and a table's own name. */
+  /** Valid qualifiers of a column name: the alias, and the name of a table. */
   readonly names: readonly string[];
   readonly columns: readonly { readonly name: string; readonly type: Type }[];
   readonly table: PublicTable | undefined;
 }
 
-/** A column that USING merged: one name for the columns of both sides. */
+/** Column merged by USING: a single name for the columns of both sides. */
 export interface MergedColumn {
   readonly name: string;
   readonly expression: ResolvedExpression;
-  /** The columns that it stands for, which `*` does not list again. */
+  /** The merged columns, which `*` does not list again. */
   readonly of: readonly ColumnReference[];
 }
 
@@ -30,8 +30,8 @@ export interface Alias {
 const shown = (name: Name): string => name.parts.map(({ text }) => text).join(".");
 
 /**
- * The names of one SELECT. An alias hides a column of the same name everywhere but directly within its own definition, where the name
- * means the column. Aliases that lead back to one another are refused.
+ * Name scope of one SELECT. An alias hides a column of the same name, except directly within the alias's definition, where the name refers
+ * to the column. Circular aliases are rejected.
  */
 export class Scope {
   readonly #sources: readonly VisibleSource[];
@@ -48,7 +48,7 @@ export class Scope {
     readonly sources: readonly VisibleSource[];
     readonly merged: readonly MergedColumn[];
     readonly aliases: ReadonlyMap<string, Alias>;
-    /** What WITH of the queries around defined. */
+    /** Named expressions from the WITH of enclosing queries. */
     readonly constants: ReadonlyMap<string, () => ResolvedExpression>;
     readonly windows: ReadonlyMap<string, Window>;
   }) {
@@ -59,13 +59,13 @@ export class Scope {
     this.#windows = named.windows;
   }
 
-  /** Operands of arrayJoin met so far, each once. */
+  /** Distinct operands of arrayJoin found so far. */
   get arrayJoins(): readonly ResolvedExpression[] {
     return this.#arrayJoins;
   }
 
   /**
-   * What a name stands for. `resolve` is asked for an alias's definition.
+   * Resolves a name. Calls `resolve` for the definition of an alias.
    * @throws QueryProblem for an unknown name.
    */
   find(name: Name, resolve: (expression: Expression) => ResolvedExpression): ResolvedExpression {
@@ -84,7 +84,7 @@ export class Scope {
     throw refusal(`there is no column ${shown(name)} here`, name.span);
   }
 
-  /** The meaning of an expression that is given an alias where it stands. */
+  /** Resolves an expression with an inline alias. */
   define(alias: string, resolve: () => ResolvedExpression): ResolvedExpression {
     const known = this.#resolved.get(alias);
     if (known) return known;
@@ -98,7 +98,7 @@ export class Scope {
     }
   }
 
-  /** A column of the FROM, never an alias. */
+  /** Looks up a column of the FROM, ignoring aliases. */
   column(name: Name): ResolvedExpression | undefined {
     const parts = name.parts.map(({ text }) => text);
     const [last] = parts.slice(-1);
@@ -109,7 +109,7 @@ export class Scope {
     if (parts.length > 2 || last === undefined) return undefined;
     const from =
       parts.length === 2 ? this.#sources.filter(({ names }) => names.includes(parts[0] ?? "")) : this.#sources;
-    // Of several sources the first has it, as in ClickHouse.
+    // The first source with the column takes precedence, as in ClickHouse.
     for (const source of from) {
       const index = source.columns.findIndex((column) => column.name === last);
       if (index >= 0) return columnOf(source, index, name.span);
@@ -117,7 +117,7 @@ export class Scope {
     return undefined;
   }
 
-  /** The columns that `*` or `t.*` lists, and their names. */
+  /** Returns the names and columns of `*` or `t.*`. */
   star({ of, span }: Star): readonly { readonly name: string; readonly expression: ResolvedExpression }[] {
     const from = of ? this.#sources.filter(({ names }) => names.includes(of.text)) : this.#sources;
     if (from.length === 0) throw refusal(`there is no table ${of?.text} here`, span);
@@ -136,7 +136,7 @@ export class Scope {
     ];
   }
 
-  /** How ClickHouse writes a name in the name of an expression: with the table only where an earlier one has the column as well. */
+  /** Returns a column name as ClickHouse writes it within an expression's name: qualified only if an earlier table has the same column. */
   written(name: Name): string {
     const [first, second] = name.parts;
     if (!first || (!second && this.#aliases.has(first.text))) return shown(name);
@@ -153,7 +153,7 @@ export class Scope {
     return window;
   }
 
-  /** The same operand, wherever it is written, is expanded once. */
+  /** Equal operands are expanded once. */
   arrayJoin(operand: ResolvedExpression, element: Type, span: Span): ArrayJoinReference {
     const same = this.identities.of(operand);
     const known = this.#arrayJoins.findIndex((other) => this.identities.of(other) === same);
@@ -169,7 +169,7 @@ export class Scope {
 
   #nameOf(source: VisibleSource, index: number): string {
     const name = source.columns[index]?.name ?? "";
-    // Of two tables the first has its names bare; of more, a name that several have is qualified everywhere.
+    // Among two tables, columns of the first are unqualified; among more, an ambiguous name is qualified everywhere.
     const others =
       this.#sources.length > 2
         ? this.#sources.filter((other) => other !== source)

@@ -17,7 +17,7 @@ interface NamedColumn {
   readonly expression: ResolvedExpression;
 }
 
-/** What a SELECT is resolved with. Its FROM is resolved already; `text` is the caller's. */
+/** Context of a SELECT whose FROM is resolved. `text` is the query text. */
 export interface QueryScope {
   readonly from: Source;
   readonly place: ExpressionContext;
@@ -68,7 +68,7 @@ function condition(expression: ResolvedExpression): ResolvedExpression {
   return expression;
 }
 
-/** The column that a number in GROUP BY or ORDER BY stands for; undefined for what is no number. */
+/** Returns the column at the position given by a number in GROUP BY or ORDER BY; `undefined` if the expression is not a number. */
 function atPosition(written: Expression, columns: readonly ResolvedExpression[]): ResolvedExpression | undefined {
   const position = positionOf(written);
   if (position === undefined) return undefined;
@@ -77,7 +77,7 @@ function atPosition(written: Expression, columns: readonly ResolvedExpression[])
   return column;
 }
 
-/** ClickHouse counts true as 1 here, and false as 0. */
+/** ClickHouse reads true as 1 and false as 0 in this clause. */
 function positionOf(written: Expression): number | undefined {
   if (written.kind === "number") return /^\d+$/.test(written.text) ? Number(written.text) : undefined;
   return written.kind === "named" ? TRUTH_POSITIONS.get(written.value) : undefined;
@@ -125,7 +125,7 @@ function fill(
   return { span: written.span, from, to, step };
 }
 
-/** Bounds are of the same type as what is filled. */
+/** Bounds must have the type of the filled expression. */
 function fillBound(bound: ResolvedExpression, of: ResolvedExpression): ResolvedExpression {
   const fits = isDate(of.type) ? bound.type.name === of.type.name : isNumeric(bound.type);
   if (!fits) throw refusal(`WITH FILL of ${typeText(of.type)} has no bound of ${typeText(bound.type)}`, bound.span);
@@ -156,7 +156,7 @@ function checkStep(
   }
 }
 
-/** A number of rows. */
+/** Resolves a row count. */
 function rows(written: Expression | undefined, clause: string): bigint | undefined {
   if (written === undefined) return undefined;
   if (written.kind !== "number" || !/^\d+$/.test(written.text)) throw wholeRows(clause, written.span);

@@ -2,10 +2,10 @@ import { refusal } from "./refusal.ts";
 import type { ResolvedBody, ResolvedExpression } from "./resolved.ts";
 import { childrenOf } from "./walk.ts";
 
-/** An alias of an alias can double an expression each time; what is written out must stay small. */
+/** Maximum expressions after alias expansion. Nested aliases can double the size at each level. */
 const EXPRESSIONS_MAX = 10_000;
 
-/** @throws QueryProblem when a body has too many expressions after aliases were replaced. */
+/** @throws QueryProblem if a body exceeds the maximum after alias expansion. */
 export function checkSize(body: ResolvedBody): void {
   if (body.kind === "set") return;
   const sizes = new Map<ResolvedExpression, number>();
@@ -20,7 +20,7 @@ export function checkSize(body: ResolvedBody): void {
   }
 }
 
-/** How many expressions would be written; each object is looked at once. */
+/** Returns the expanded size; each object is visited once. */
 function sizeOf(expression: ResolvedExpression, sizes: Map<ResolvedExpression, number>): number {
   const known = sizes.get(expression);
   if (known !== undefined) return known;

@@ -8,20 +8,20 @@ import type { JoinSource, ResolvedBody, ResolvedExpression, Source } from "./res
 import { columnOf, type MergedColumn, type VisibleSource } from "./scope.ts";
 import { arrayOf, STRING, type Type } from "./types.ts";
 
-/** A query's columns by their names, as a query around it sees them. */
+/** Named columns of a query, as an enclosing query sees them. */
 export interface NamedBody {
   readonly body: ResolvedBody;
   readonly names: readonly string[];
 }
 
-/** What a FROM needs of what is around it. */
+/** Context in which a FROM is resolved. */
 export interface QueryScope {
-  /** Numbers a source; `body` is that of a subquery. */
+  /** Assigns an id to a source; `body` is defined for a subquery. */
   readonly add: (source: Omit<VisibleSource, "id">, body: ResolvedBody | undefined) => VisibleSource;
   readonly derived: (query: Query) => NamedBody;
   readonly common: (name: Identifier) => (NamedBody & { readonly index: number }) | undefined;
   readonly isRawTime: (expression: ResolvedExpression) => boolean;
-  /** Resolves the condition of a join over what is joined so far. */
+  /** Resolves a join condition over the sources joined so far. */
   readonly condition: (expression: Expression, from: Visible) => ResolvedExpression;
 }
 
@@ -97,7 +97,7 @@ interface Sides {
   readonly around: QueryScope;
 }
 
-/** Each name of USING is one column for both sides: that of the side whose rows all stay. */
+/** Merges each USING column into one, taken from the side that keeps all rows. */
 function joinUsing(join: Join, { left, right, source, around }: Sides): ResolvedFrom {
   const pairs = join.using.map((name) => ({ name, left: usingColumn(left, name), right: usingColumn(right, name) }));
   const conditions = pairs.map((pair) =>
@@ -145,7 +145,8 @@ function mergedColumn(
 ): ResolvedExpression {
   if (join.type === "right") return right;
   if (join.type !== "full") return left;
-  // The side without a row has the type's default, and a side that has it may as well be the other.
+  // In a full join the column comes from either side: the unmatched side has the type's default, which equals no other value only for
+  // strings.
   if (left.type.name !== "String" || right.type.name !== "String") {
     throw refusal("FULL JOIN … USING is supported for Strings alone: use ON", name.span);
   }

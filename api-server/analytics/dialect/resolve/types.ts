@@ -1,8 +1,8 @@
 import type { IntervalUnit } from "../tree.ts";
 
 /*
- * The types of expressions, as ClickHouse has them. Those of columns are in tables.ts; the narrow integers come from literals,
- * comparisons and `toInt32`. A value of type `Nothing` is always null.
+ * Expression types as in ClickHouse; tables.ts defines the column types. Narrow integers come from literals, comparisons and `toInt32`. A
+ * value of type `Nothing` is always null.
  */
 
 export type IntegerName = "UInt8" | "UInt16" | "UInt32" | "UInt64" | "Int8" | "Int16" | "Int32" | "Int64";
@@ -16,19 +16,19 @@ export interface ScalarType {
 
 export interface DateTime64Type {
   readonly name: "DateTime64";
-  /** Digits of a second's fraction, 0 to 9. */
+  /** Fraction digits of a second, 0 to 9. */
   readonly scale: number;
   readonly nullable: boolean;
 }
 
-/** Elements may be nullable; an array itself is not. */
+/** Elements may be nullable; the array itself may not. */
 export interface ArrayType {
   readonly name: "Array";
   readonly of: Type;
   readonly nullable: false;
 }
 
-/** Only added to dates and subtracted from them. */
+/** Can only be added to a date or subtracted from a date. */
 export interface IntervalType {
   readonly name: "Interval";
   readonly unit: IntervalUnit;
@@ -65,26 +65,26 @@ const BITS: Readonly<Record<IntegerName, number>> = {
 export const isIntegerName = (name: string): name is IntegerName => Object.hasOwn(BITS, name);
 export const isInteger = ({ name }: Type): boolean => isIntegerName(name);
 export const isDate = ({ name }: Type): boolean => name === "Date" || name === "DateTime" || name === "DateTime64";
-/** Whether arithmetic takes it: a Bool is a UInt8 there. */
+/** Whether arithmetic accepts the type; a Bool counts as UInt8. */
 export const isNumeric = (type: Type): boolean => isInteger(type) || type.name === "Float64" || type.name === "Bool";
 
-/** Bits and sign of an integer, and of a Bool, which is one of 8 bits. */
+/** Returns bits and sign of an integer; a Bool has 8 bits. */
 export function widthOf({ name }: Type): { readonly bits: number; readonly signed: boolean } {
   return isIntegerName(name) ? { bits: BITS[name], signed: name.startsWith("I") } : { bits: 8, signed: false };
 }
 
-/** The integer of at most 64 bits. */
+/** Returns the integer type with this width, up to 64 bits. */
 export function integer(bits: number, signed: boolean): ScalarType {
   const kept = bits <= 8 ? 8 : bits <= 16 ? 16 : bits <= 32 ? 32 : 64;
   return of(`${signed ? "Int" : "UInt"}${kept}`);
 }
 
-/** The type with or without null among its values. Arrays are never null. */
+/** Returns the type as nullable or not. Arrays are never nullable. */
 export function withNull<T extends Type>(type: T, nullable: boolean): Type {
   return type.name === "Array" || type.name === "Nothing" || type.nullable === nullable ? type : { ...type, nullable };
 }
 
-/** As ClickHouse writes it. */
+/** Returns the type in ClickHouse syntax. */
 export function typeText(type: Type): string {
   const bare =
     type.name === "Array"

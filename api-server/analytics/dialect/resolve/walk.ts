@@ -1,6 +1,6 @@
 import type { ResolvedExpression, ResolvedOrder } from "./resolved.ts";
 
-/** The expressions directly within one, without those of subqueries. */
+/** Returns the direct subexpressions, without those of subqueries. */
 export function childrenOf(expression: ResolvedExpression): readonly ResolvedExpression[] {
   switch (expression.kind) {
     case "call":
@@ -36,11 +36,11 @@ const VARYING: ReadonlySet<ResolvedExpression["kind"]> = new Set([
   ...(["column", "aggregate", "window", "subquery", "arrayJoin", "variable"] as const),
 ]);
 
-/** Whether the expression has one value in the whole query, which ClickHouse computes before it reads any row. */
+/** Whether the expression has a single value in the whole query. ClickHouse evaluates constants before it reads rows. */
 export const isConstant = (expression: ResolvedExpression): boolean =>
   !contains(expression, ({ kind }) => VARYING.has(kind));
 
-/** Whether the expression is, or has within it, one that `found` is true for. Each object is looked at once. */
+/** Whether `found` returns true for the expression or one of its descendants. Each object is visited once. */
 export function contains(
   expression: ResolvedExpression,
   found: (one: ResolvedExpression) => boolean,

@@ -7,7 +7,7 @@ import { isNumeric, type Type, typeText, UINT64 } from "./types.ts";
 type RankName = Exclude<WindowCall["name"], Aggregate["name"]>;
 
 interface Described {
-  /** How many arguments: at least and at most. */
+  /** Minimum and maximum argument count. */
   readonly takes: readonly [number, number];
 }
 
@@ -21,7 +21,7 @@ const FUNCTIONS: Readonly<Record<RankName, Described>> = {
   last_value: { takes: [1, 1] },
 };
 
-/** The function of a name in lower case that only a window has. */
+/** Returns the function with this lower-case name that is valid only with a window. */
 export const windowNamed = (lowerName: string): RankName | undefined =>
   Object.hasOwn(FUNCTIONS, lowerName) ? (lowerName as RankName) : undefined;
 
@@ -39,7 +39,7 @@ export interface ResolvedWindow {
   readonly frame: (ResolvedFrame & { readonly span: Span }) | undefined;
 }
 
-/** @throws QueryProblem when the function or its window does not fit. */
+/** @throws QueryProblem if the function or its window is invalid. */
 export function windowCall(called: WindowCalled, window: ResolvedWindow): WindowCall {
   checkFrame(window);
   const { aggregate, span } = called;
@@ -91,7 +91,7 @@ function ranked({ name, written, args, span }: WindowCalled): { readonly name: R
   return { name, type };
 }
 
-/** Bounds of RANGE are distances of the one value that is ordered by. */
+/** Bounds of RANGE are offsets from the single ORDER BY value. */
 function checkFrame({ orderBy, frame }: ResolvedWindow): void {
   if (!frame || frame.unit === "rows") return;
   const hasDistance = "by" in frame.start || "by" in frame.end;

@@ -1,16 +1,16 @@
 import type { Call, Expression, Frame, FrameBound, Name, Order, Window } from "../tree.ts";
 
 /*
- * How ClickHouse names a column without an alias: by its expression, with operators as functions and some words in other forms. The
- * names are part of the answer, so callers read them.
+ * Names result columns without an alias as ClickHouse does: by their expression, with operators as functions and some keywords normalized.
+ * Clients rely on these names.
  */
 
 export interface Naming {
-  /** Writes a column's name. */
+  /** Returns the name of a column. */
   readonly nameOf: (name: Name) => string;
-  /** The caller's text, which has the functions in the caller's spelling. */
+  /** Query text, which contains the caller's spelling of function names. */
   readonly text: string;
-  /** The subqueries of a SELECT's columns are numbered as they come. */
+  /** Returns the next number; subqueries in the columns of a SELECT are numbered in order. */
   readonly nextSubquery: () => number;
 }
 
@@ -71,7 +71,7 @@ export function writtenName(expression: Expression, naming: Naming): string {
     case "interval":
       return apply(`toInterval${expression.unit[0]?.toUpperCase()}${expression.unit.slice(1)}`, expression.amount);
     case "subquery":
-      // EXISTS has another within itself.
+      // EXISTS contains an additional subquery.
       if (expression.exists) naming.nextSubquery();
       return expression.exists ? `exists(_subquery_${naming.nextSubquery()})` : `_subquery_${naming.nextSubquery()}`;
     case "array":
@@ -81,7 +81,7 @@ export function writtenName(expression: Expression, naming: Naming): string {
     case "lambda":
       return `lambda(tuple(${expression.parameters.map(({ text }) => text).join(", ")}), ${write(expression.body)})`;
     case "aliased":
-      // For the subqueries that it counts.
+      // Called for its side effect: the expression's subqueries are counted.
       write(expression.expression);
       return expression.alias.text;
   }
@@ -115,7 +115,7 @@ function operands(expression: Extract<Expression, { kind: "binary" }>): readonly
   );
 }
 
-/** Whole numbers as written; others always have a point or an exponent. */
+/** Integers are written as in the source; floats always have a point or an exponent. */
 function numberText(text: string): string {
   const digits = text.replaceAll("_", "");
   if (/^\d+$/.test(digits)) return String(BigInt(digits));
@@ -123,7 +123,7 @@ function numberText(text: string): string {
   return /[.e]/.test(value) ? value.replace("e+", "e") : `${value}.`;
 }
 
-/** With a float among them, all numbers of an array are floats. */
+/** If any element is a float, all elements are written as floats. */
 function elementTexts(elements: readonly Expression[], write: (one: Expression) => string): readonly string[] {
   const texts = elements.map(write);
   const float = elements.every(({ kind }) => kind === "number") && texts.some((text) => /[.e]/.test(text));
