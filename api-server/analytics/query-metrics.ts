@@ -20,7 +20,7 @@ export const QUERY_METRICS = defineMetrics({
   },
 });
 
-/** What is counted of the queries of callers. No label is a caller's own. */
+/** Metrics of caller queries. No label contains caller input. */
 export class QueryMetrics {
   readonly #queries: Counter<"outcome">;
   readonly #seconds: Histogram;
@@ -32,7 +32,7 @@ export class QueryMetrics {
     this.#seconds = new Histogram({ ...exported(QUERY_METRICS.seconds), buckets, registers });
   }
 
-  /** `abandoned`: its caller has gone. */
+  /** `abandoned`: the caller disconnected. */
   ended(outcome: ErrorKind | "answered" | "abandoned"): void {
     this.#queries.inc({ outcome });
   }

@@ -2,12 +2,12 @@ import { findLongestRetention, findRetention, type RetentionRow } from "../store
 import type { Queryable } from "../store/queryable.ts";
 import { type AnalyticsRetention, DEFAULT_RETENTION } from "./retention.ts";
 
-/** For how long this workspace's usage can be asked for. */
+/** Returns the retention of a workspace. */
 export async function retentionOf(db: Queryable, workspaceId: string): Promise<AnalyticsRetention> {
   return completeRetention(await findRetention(db, { workspaceId }));
 }
 
-/** What has to be kept of all workspaces together: of each kind, the longest that any of them has, and at least the default. */
+/** Returns the longest retention of any workspace for each kind, and at least the default. */
 export async function longestRetention(db: Queryable): Promise<AnalyticsRetention> {
   const longest = completeRetention(await findLongestRetention(db));
   const { ratelimits } = DEFAULT_RETENTION;
@@ -23,7 +23,7 @@ export async function longestRetention(db: Queryable): Promise<AnalyticsRetentio
   };
 }
 
-/** What is null has its default. */
+/** Replaces null members by their defaults. */
 export function completeRetention(row: RetentionRow | undefined): AnalyticsRetention {
   const { verifications, ratelimits } = DEFAULT_RETENTION;
   return {

@@ -1,22 +1,22 @@
 import { DAY_MS } from "../../core/utc-date.ts";
 import type { AnalyticsOf, Bucket } from "./tables.ts";
 
-/** For how many days a workspace's usage can be asked for. `raw` is the events themselves. */
+/** Retention of a workspace's usage in days. `raw` is the retention of individual events. */
 export interface AnalyticsRetention {
-  /** Raw events and all buckets. */
+  /** Retention of raw events and all buckets. */
   readonly verifications: number;
   readonly ratelimits: Readonly<Record<Bucket | "raw", number>>;
 }
 
-/** What a workspace has that set nothing else (api-v2.md sections 18.3 and 18.4). */
+/** Retention of a workspace without settings of its own (api-v2.md sections 18.3 and 18.4). */
 export const DEFAULT_RETENTION: AnalyticsRetention = {
   verifications: 30,
   ratelimits: { raw: 30, minute: 7, hour: 30, day: 100, month: 1095 },
 };
 
-/** How many days the rows of a table are kept; no bucket for the table of raw events. */
+/** Returns the retention of a table in days; `bucket` is `undefined` for raw events. */
 export const daysKept = (retention: AnalyticsRetention, of: AnalyticsOf, bucket: Bucket | undefined): number =>
   of === "verifications" ? retention.verifications : retention.ratelimits[bucket ?? "raw"];
 
-/** Unix ms; what ended before it is not kept any more. */
+/** Returns the start of retention in Unix ms; data that ended before it is deleted. */
 export const keptFromMs = (days: number, nowMs: number): number => nowMs - days * DAY_MS;

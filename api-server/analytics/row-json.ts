@@ -1,14 +1,14 @@
 import type { ResultColumn, ResultType } from "./contract.ts";
 
-/** Turns a row, each value as the store's text or null, into a JSON object. */
+/** Converts a row, each value as text of the store or null, to a JSON object. */
 export type RowEncoder = (row: readonly (string | null)[]) => string;
 
-/** Turns one value, as the store's text, into JSON. Each store has its own texts for times, truth and arrays. */
+/** Converts one value from text of the store to JSON. Times, booleans and arrays differ between stores. */
 export type ValueEncoder = (text: string) => string;
 
 /**
- * Returns the encoder of a query's rows. Of several columns with one name the last one stays, as readers of JSON take it. Names are
- * never used as properties, so that any text is one.
+ * Returns the row encoder of a query. If several columns have the same name, the last one remains, as in most JSON parsers. Names are never
+ * used as object properties, so any text is valid.
  */
 export function rowEncoder(
   columns: readonly ResultColumn[],
@@ -28,7 +28,7 @@ export function rowEncoder(
   };
 }
 
-/** A float's text as JSON; NaN and the infinities, which JSON does not have, are null. */
+/** Converts the text of a float to JSON; NaN and infinities become null, because JSON cannot represent them. */
 export function floatJson(text: string): string {
   const value = Number(text);
   if (!Number.isFinite(value)) return "null";

@@ -1,22 +1,22 @@
 /*
- * The tables that callers of the analytics procedures can read, with ClickHouse's types: the names of these columns and types are part
- * of the API (api-v2.md section 18). Both stores present them; how they keep the rows is their own business.
+ * Public tables of the analytics procedures, with ClickHouse types. Column names and types are part of the API (api-v2.md section 18). Both
+ * stores present these tables; their internal tables differ.
  */
 
-/** `DateTime` has seconds and is in UTC, like `Date`. `Int64` of a column `time` is Unix ms. */
+/** `DateTime` has a resolution of seconds and is in UTC, like `Date`. An `Int64` column `time` is Unix ms. */
 export type ColumnType = "String" | "Int64" | "Float64" | "Bool" | "DateTime" | "Date" | "Array(String)";
 
-/** What the rows of an aggregated table sum up; undefined for a raw table, which has a row per event. */
+/** Time bucket of an aggregated table; `undefined` for a raw table with one row per event. */
 export type Bucket = "minute" | "hour" | "day" | "month";
 
-/** Which procedure reads a table. */
+/** Procedure that reads a table. */
 export type AnalyticsOf = "verifications" | "ratelimits";
 
 export interface PublicTable {
   readonly of: AnalyticsOf;
   readonly name: string;
   readonly bucket: Bucket | undefined;
-  /** In the order in which `*` lists them. */
+  /** Columns in the order of `*`. */
   readonly columns: Readonly<Record<string, ColumnType>>;
 }
 

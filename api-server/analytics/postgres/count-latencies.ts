@@ -5,7 +5,7 @@ import { isDatabaseUnavailable } from "../../store/failures.ts";
 import { QueryRejected } from "../contract.ts";
 import type { LatencyQuery, LatencyRow } from "../latencies.ts";
 
-/** @throws QueryRejected, for no other reason than `timeout` and `unavailable`. */
+/** @throws QueryRejected with reason `timeout` or `unavailable`. */
 export async function countLatencies(db: Pool, question: LatencyQuery): Promise<readonly LatencyRow[]> {
   const { workspaceId, within, keySpaceId, keyId, externalId, fromMs, toMs, stepMs, timeoutMs } = question;
   const text = `select l.step * $8::bigint as "timeMs", l.count, l.p[1] as p50, l.p[2] as p95, l.p[3] as p99

@@ -8,7 +8,7 @@ import { dayParts } from "../day-parts.ts";
 
 const TIMEOUT_MS = 10_000;
 
-/** A row as the statement returns it; each code has a column of its own. */
+/** Result row with one column per code. */
 type CountRow = {
   readonly slice: number | null;
   readonly key_id: string | null;
@@ -20,7 +20,8 @@ type CountRow = {
 } & Readonly<Record<Code, number>>;
 
 /**
- * Counts verifications. Without keys, identities and tags, only the totals of each hour are read, so that it costs the same for any number of keys.
+ * Counts verifications. Without keys, identities and tags, the query reads only hourly totals, so that its cost is independent of the
+ * number of keys.
  * @throws QueryRejected.
  */
 export async function countVerifications(db: Pool, question: CountQuery): Promise<readonly UsageCount[]> {
@@ -45,7 +46,7 @@ const toCount = ({ slice, key_id, identity_id, external_id, tags, tag, total, ..
   total,
 });
 
-/** What each target adds to the rows, by the columns of `c`. */
+/** Columns of `c` that each target adds to the result rows. */
 const TARGETS: Readonly<Record<Target, readonly string[]>> = {
   key: ["key_id"],
   identity: ["identity_id"],
@@ -60,7 +61,7 @@ const NONE: Readonly<Record<string, string>> = {
   tag: "null::text",
 };
 
-/** Exported for tests of its plan. */
+/** Exported so that tests can check the query plan. */
 export function countStatement(question: CountQuery): {
   readonly text: string;
   readonly values: readonly unknown[];
@@ -98,7 +99,7 @@ function orderSql({ by, descending }: CountOrder, hasSlice: boolean): string {
   return `${by === "total" ? TOTAL : countOf(by)} ${direction}`;
 }
 
-/** The rows that are counted: whole days from the table of days, and the hours before and after them from that of hours. */
+/** Returns the source rows: complete days from the daily table, and the remaining hours at both ends from the hourly table. */
 function sourceSql(question: CountQuery, values: Values): string {
   const { by, keyIds, identityId, tags } = question;
   const isTotal = by.length === 0 && keyIds === undefined && identityId === undefined && tags.length === 0;
@@ -143,7 +144,7 @@ function betweenSql(
   return `v.time >= ${at(fromMs)} and v.time < ${at(toMs)}`;
 }
 
-/** The values of a statement, and how the text refers to them. */
+/** Collects parameter values and returns their placeholders. */
 class Values {
   readonly all: unknown[] = [];
 

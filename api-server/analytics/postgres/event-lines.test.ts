@@ -34,7 +34,7 @@ afterAll(async () => {
 
 async function ids(): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>("delete from verification_events returning id");
-  // Each workspace has ids of its own.
+  // Stored ids have the workspace as prefix.
   return rows.map(({ id }) => id.replace(/^ws_1\//, "")).sort();
 }
 

@@ -1,7 +1,7 @@
 import type { Queryable } from "../../store/queryable.ts";
 import type { AcceptedTimes } from "../accepted-times.ts";
 
-/** Events of one workspace, one line of JSON each. */
+/** Events of one workspace as JSON lines. */
 export interface WrittenEvents extends AcceptedTimes {
   readonly workspaceId: string;
   readonly lines: string;
@@ -9,21 +9,21 @@ export interface WrittenEvents extends AcceptedTimes {
 
 export interface InsertedLines {
   readonly lines: number;
-  /** Events that were not stored before. */
+  /** Number of new events, without duplicates of stored events. */
   readonly stored: number;
   readonly late: number;
-  /** Valid events of accepted times, new or not. */
+  /** Number of valid events in the accepted time range, including duplicates. */
   readonly accepted: number;
 }
 
-/** What a Number holds exactly. A sum that would be larger stays there, so that no sum can overflow and stop those of others. */
+/** `Number.MAX_SAFE_INTEGER`. Sums saturate at this value, so that a single overflow cannot block a roll-up. */
 export const COUNT_MAX = 9_007_199_254_740_991;
 
 /**
- * Stores events of both types, queues for the rollups how many were new, per minute, and notes the last use of their keys, to the
- * minute. One statement takes the events as they were written, so that the process, which also serves requests, need not parse them
- * one by one. Invalid ones are left out. A line that is no JSON object, or has a member of another type, makes Postgres refuse the
- * whole statement; the caller must then clean each event. Events that are stored already are not changed and not counted again.
+ * Stores events of both kinds, queues the number of new events per minute for the roll-ups, and records the last use of their keys to the
+ * minute. One statement parses the JSON lines in Postgres, because this process also serves requests. Invalid events are skipped. A line
+ * that is not a JSON object, or has a member of a wrong type, makes Postgres reject the complete statement; the caller must then clean each
+ * event. Duplicates of stored events are neither updated nor counted.
  */
 export async function insertEventLines(
   db: Queryable,
@@ -37,10 +37,9 @@ export async function insertEventLines(
 }
 
 /*
- * $1 events, $2 workspace, $3 and $4 the accepted times. Writers choose the ids of their events, so an id is stored with its workspace before
- * it: one workspace cannot take the ids of another. It is not a column of the key, because a table of partitions, which the release before
- * writes too, cannot get another key while both run. Columns that an index holds are bounded in length. Events are inserted in the
- * order of their ids, and rows of keys are locked in the order of theirs, so that two of these do not deadlock.
+ * Parameters: $1 events, $2 workspace, $3 and $4 the accepted time range. Writers choose event ids, so an id is stored with the workspace
+ * as prefix and cannot collide with ids of another workspace. Indexed columns have a length limit. Events are inserted in the order of
+ * their ids, and rows of keys are locked in the order of key ids, so that concurrent statements do not deadlock.
  */
 const INSERT = `
   with e as materialized (

@@ -13,11 +13,11 @@ import { BUCKETS, type Bucket } from "../tables.ts";
 import { PostgresAnalytics } from "./store.ts";
 
 /*
- * A stream of events is delivered in portions: shuffled, some several times, by several ingesters at once, whose connections break
- * at any message, between storing and rolling up and within both. At the end each table holds a plain count of the distinct events.
+ * Delivers a stream of events in batches: shuffled, some several times, by several concurrent ingesters whose connections break at any
+ * message during storing and roll-up. At the end, each table must equal a direct count of the distinct events.
  */
 
-/** Shortly after midnight of the first of a month: a day of lateness reaches into another month. */
+/** Shortly after midnight on the first of a month, so that accepted late events fall in the previous month. */
 const NOW_MS = Date.UTC(2042, 2, 1, 0, 20, 30);
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -61,7 +61,7 @@ const storeOn = (pool: Pool, copies = false) =>
     copies,
   });
 
-/** Mostly in the accepted time, often at the edges of a minute, a day or a month; some too late or ahead. */
+/** Mostly in the accepted range, often at the edge of a minute, a day or a month; some too late or in the future. */
 const timeMs = fc.oneof(
   { weight: 8, arbitrary: fc.integer({ min: NOW_MS - DAY_MS + 1, max: NOW_MS + HOUR_MS - 1 }) },
   {
@@ -113,21 +113,21 @@ const ratelimit = fc.record({
 });
 const events = fc
   .array(fc.oneof(verification, ratelimit), { minLength: 1, maxLength: 80 })
-  // The ids are in no order.
+  // Ids are in random order.
   .map((all) => all.map((event, n): UsageEvent => ({ ...event, id: `ev_${(n * 7919) % 1009}` })));
 
 const aBreak: fc.Arbitrary<Break | undefined> = fc.option(
   fc.record({ message: fc.integer({ min: 1, max: 12 }), when: fc.constantFrom("before" as const, "after" as const) }),
   { nil: undefined, freq: 2 },
 );
-/** What an ingester does: deliver one of the portions, or roll up; and where its connection breaks. */
+/** Step of an ingester: delivers a batch or rolls up; its connection breaks at the given message. */
 const aStep = fc.record({
   does: fc.oneof({ weight: 3, arbitrary: fc.nat() }, { weight: 2, arbitrary: fc.constant("roll up" as const) }),
   at: aBreak,
 });
 const runs = fc.record({
   events,
-  /** Which events a portion has; of one workspace, and some of them in several portions. */
+  /** Batch of each event; all are of one workspace, and some events are in several batches. */
   batchOf: fc.infiniteStream(fc.nat({ max: 5 })),
   doubled: fc.infiniteStream(fc.nat({ max: 9 })),
   strange: fc.constantFrom(undefined, "no JSON", "{}", '"text"'),
@@ -158,7 +158,7 @@ function toPortions(run: typeof runs extends fc.Arbitrary<infer T> ? T : never):
 const deliver = (store: PostgresAnalytics, { workspaceId: id, lines: written }: Batch) =>
   store.ingest(new EventLines(id, written), NOW_MS);
 
-/** What a table must hold: its rows as text, sorted. */
+/** Expected rows of each table as sorted text. */
 const counted = new Map<string, (of: readonly UsageEvent[]) => string[]>(
   BUCKETS.flatMap((bucket) => [
     [
@@ -258,7 +258,7 @@ test("events are counted exactly once despite duplicates, delays, crashes and se
         run.steps.map(async (steps, ingester) => {
           const [line, pool] = [lines[ingester], pools[ingester]];
           if (line === undefined || pool === undefined) throw new Error("no such ingester");
-          // Two of the three make the rows themselves.
+          // Two of the three ingesters use COPY.
           const store = storeOn(pool, ingester > 0);
           for (const { does, at } of steps) {
             line.arm(at);
@@ -276,7 +276,7 @@ test("events are counted exactly once despite duplicates, delays, crashes and se
         }),
       );
       expect(failures).toEqual([]);
-      // The stream delivers again what was not acknowledged.
+      // The stream redelivers unacknowledged batches.
       const store = storeOn(db);
       for (const [n, batch] of portions.entries()) if (!isDone.has(n)) await deliver(store, batch);
       while (await store.rollUp());

@@ -52,7 +52,7 @@ const aVerification = (given: Partial<VerificationEvent> = {}): VerificationEven
 const aRatelimit = (given: Partial<RatelimitEvent> = {}): RatelimitEvent =>
   aRatelimitEvent({ timeMs: NOW_MS, ...given });
 
-/** Each workspace has ids of its own. */
+/** Stored ids have the workspace as prefix. */
 const storedId = ({ workspaceId, id }: UsageEvent): string => `${workspaceId}/${id}`;
 
 async function stored(events: readonly UsageEvent[]): Promise<string[]> {
@@ -76,7 +76,7 @@ describe.each([
   const take = (stream: MemoryEventStream) =>
     stream.take("ws_a", async (events) => void (await ingestBatch(db, events, { nowMs: NOW_MS, noted: noted() })));
 
-  /** One portion of each workspace. */
+  /** Ingests one batch per workspace. */
   async function ingest(events: readonly UsageEvent[]): Promise<Ingested[]> {
     const ingested: Ingested[] = [];
     for (const workspaceId of new Set(events.map((event) => event.workspaceId))) {

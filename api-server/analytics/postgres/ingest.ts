@@ -14,27 +14,27 @@ import { type PlainBatch, readPlainBatch } from "./plain-batch.ts";
 import { insertQueued } from "./rollup-queue.ts";
 
 /*
- * Stores a portion of one workspace's events. They are delivered at least once; the primary key makes that exactly once. The new ones
- * are queued for the rollups in the same transaction.
+ * Stores a batch of one workspace's events. Batches are delivered at least once; the primary key deduplicates events. New events are queued
+ * for the roll-ups in the same transaction.
  */
 
 const ATTEMPTS_MAX = 3;
-/** Transactions that one portion may spend on events that the database refuses. */
+/** Maximum transactions for a batch that contains events that the database rejects. */
 const ATTEMPTS_AT_POISON = 30;
-/** Locked rows of one workspace must not delay the events of others for long. */
+/** Bounds the delay that locked rows of one workspace cause for the others. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
 
-/** Keys whose last use is remembered, so that it is not looked up again for each event of the minute. */
+/** Maximum cached keys. The cache avoids an update of the last use for each event of the same minute. */
 const KEYS_REMEMBERED_MAX = 100_000;
 
-/** Of this process: what it has noted as the last use of keys, Unix ms, to the minute, by workspace and key. */
+/** Last use of keys that this process has stored, in Unix ms to the minute, by workspace and key. */
 export type RecordedUsage = Map<string, number>;
 
 /**
- * Stores a portion. With `noted`, one whose events are all new and plain, as nearly all are, is copied; if any is not, everything is rolled
- * back and goes by the statement that decides about each event. Copying takes half the time of Postgres (30 and 55 µs of CPU for an
- * event, where a bare COPY took 17), and ten times that of this process (20 and 2 µs). So it is for a process that serves no requests.
- * Throws as `ingestAny` does.
+ * Stores a batch. With `noted`, a batch of new and plain events, the usual case, is stored by COPY. If any event is a duplicate or not
+ * plain, the transaction rolls back and the per-event statement runs instead. COPY needs half the CPU time of Postgres (30 instead of 55 µs
+ * per event; a bare COPY 17 µs) and ten times that of this process (20 instead of 2 µs), so only a process that serves no requests uses
+ * COPY. Throws like `ingestAny`.
  */
 export async function ingestBatch(
   db: Pool,
@@ -80,8 +80,8 @@ const COPY_RATELIMITS = `copy ratelimit_events (day, id, request_id, time, works
   latency_ms, override_id, max_count, remaining, reset_at, cost) from stdin`;
 
 /**
- * Stores the events as a whole; if the database refuses that, cleans each, and finds those that it still refuses. Throws when the
- * events are not the cause: the database is unreachable, or rows are locked.
+ * Stores the events in one statement. If the database rejects the statement, cleans each event and isolates the events that are still
+ * rejected. Throws if the events are not the cause: the database is unreachable, or rows are locked.
  */
 async function ingestAny(db: Pool, events: TakenEvents, nowMs: number): Promise<Ingested> {
   const { workspaceId, lines } = events;
@@ -100,7 +100,7 @@ async function ingestAny(db: Pool, events: TakenEvents, nowMs: number): Promise<
 
 type Insert = (lines: string) => Promise<InsertedLines>;
 
-/** Halves a refused batch until it is one event, which is left out. After too many refusals, every refused batch is left out. */
+/** Bisects a rejected batch down to single events, which are skipped. After too many rejections, remaining rejected batches are skipped. */
 async function insertWhatCan(insert: Insert, lines: readonly string[], left: { attempts: number }): Promise<Ingested> {
   if (lines.length === 0) return NONE;
   try {
@@ -128,16 +128,16 @@ const toIngested = ({ lines, stored, late, accepted }: InsertedLines): Ingested 
   omitted: lines - late - accepted,
 });
 
-/** A timeout is caused by locked rows or by the database. */
+/** Timeouts are caused by locked rows or by the database, not by the events. */
 const isOfTheEvents = (error: unknown): boolean =>
   !isDatabaseUnavailable(error) && !isRetryable(error) && !isWaitOver(error);
 
-/** Of a table without a partition for a row. No table of events has a check that could fail with the same code. */
+/** Error code for a row without a partition. The event tables have no check constraint with the same code. */
 const CHECK_VIOLATION = "23514";
 
 /**
- * These rows leave no marks in the outbox, and are not cached. A transaction that lost against another one is retried here,
- * because the stream would deliver its events again only a minute later.
+ * Runs a transaction without outbox entries, because the rows are not cached by gates. Serialization failures are retried here, because the
+ * stream would redeliver the events only a minute later.
  */
 async function inPlainTransaction<T>(db: Pool, nowMs: number, work: (tx: PoolClient) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

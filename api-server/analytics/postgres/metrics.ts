@@ -40,7 +40,7 @@ export const ROLL_UP_METRICS = defineMetrics({
   },
 });
 
-/** The metrics of the roll-ups; those of the ingestion are the same for every store. */
+/** Metrics of the roll-ups. Ingestion metrics are common to both stores. */
 export class RollUpMetrics {
   readonly #events: Counter;
   readonly #seconds: Counter;

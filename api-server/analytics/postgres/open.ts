@@ -3,7 +3,7 @@ import type { AnalyticsStore } from "../contract.ts";
 import { openPostgresReader } from "./run.ts";
 import { PostgresAnalytics, type PostgresAnalyticsOptions } from "./store.ts";
 
-/** Opens usage in the database of everything else; queries of callers have connections of their own. Connects on first use. */
+/** Opens the analytics store in the main database, with separate connections for caller queries. Connects on first use. */
 export function openPostgresAnalytics(
   options: PostgresAnalyticsOptions & { readonly databaseUrl: DatabaseUrl },
 ): AnalyticsStore {

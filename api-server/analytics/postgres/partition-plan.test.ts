@@ -4,7 +4,7 @@ import { DEFAULT_RETENTION } from "../retention.ts";
 import { partitionAt, planPartitions } from "./partition-plan.ts";
 import { STORED_TABLES } from "./tables.ts";
 
-/** A quarter of an hour before a month begins. */
+/** 15 minutes before a month begins. */
 const NOW_MS = Date.UTC(2042, 1, 28, 23, 45);
 const plan = (names: readonly string[], nowMs = NOW_MS, retention = DEFAULT_RETENTION) =>
   planPartitions(names, { nowMs, retention });

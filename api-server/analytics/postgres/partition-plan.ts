@@ -3,7 +3,7 @@ import { LATE_MS_MAX } from "../accepted-times.ts";
 import { type AnalyticsRetention, daysKept, keptFromMs } from "../retention.ts";
 import { STORED_TABLES, type StoredTable } from "./tables.ts";
 
-/** Days ahead for which there are partitions, so that a job that fails for a day or two stops nothing. */
+/** Number of days for which partitions are created in advance, so that a failing job has no effect for a day or two. */
 const DAYS_AHEAD = 2;
 
 export interface Partition {
@@ -20,8 +20,8 @@ export interface PartitionPlan {
 }
 
 /**
- * What has to be done so that events of all accepted times have their partitions, and what ended before the retention is gone.
- * `names` are those of all partitions that there are; others than ours are left alone.
+ * Plans the creation of partitions for all accepted times and the removal of partitions past retention. `names` are all existing
+ * partitions; unrecognized names are ignored.
  */
 export function planPartitions(
   names: readonly string[],
@@ -48,7 +48,7 @@ function wantedPartitions(table: StoredTable, nowMs: number): Partition[] {
   return [...requested.values()];
 }
 
-/** The partition of a table in which an instant lies. */
+/** Returns the partition of a table that contains a timestamp. */
 export function partitionAt(table: StoredTable, ms: number): Partition {
   const date = utcDate(ms);
   const from = table.partition === "day" ? date : `${date.slice(0, 7)}-01`;
@@ -63,7 +63,7 @@ function endOf(table: StoredTable, from: string): string {
   return utcDate(next.getTime());
 }
 
-/** undefined when the name is not one that we make. */
+/** Returns `undefined` for a name that this store does not use. */
 function readPartition(name: string): Partition | undefined {
   const table = STORED_TABLES.find((each) => name.startsWith(`${each.name}_`));
   const [, year, month, day = "01"] = /_(\d{4})(\d{2})(\d{2})?$/.exec(name) ?? [];

@@ -7,22 +7,22 @@ import type { Partition } from "./partition-plan.ts";
 import { STORED_TABLES } from "./tables.ts";
 
 /*
- * Partitions come and go while events are stored and queries run for up to half a minute. So neither takes a lock that waits for
- * them: what waits for such a lock makes everything after it wait too. A partition is created as a table of its own and then attached;
- * it is detached concurrently and then dropped.
+ * Creates and drops partitions while events are stored and queries run for up to 30 s. A pending exclusive lock would block all later
+ * statements, so no step waits for one: a partition is created as a separate table and then attached, and is detached concurrently and then
+ * dropped.
  */
 
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
-/** Detaching waits for the queries that use the table. */
+/** Detaching waits for running queries on the table. */
 const DETACH_MS_MAX = 45_000;
 
 export interface FoundPartition {
   readonly name: string;
-  /** What is not attached any more was left by a process that died while it dropped it. */
+  /** `detached`: a process crashed while dropping the partition. */
   readonly state: "attached" | "detaching" | "detached";
 }
 
-/** Every table that is named like a partition of ours. */
+/** Returns all tables that have the name of a partition of this store. */
 export async function listPartitions(db: Queryable): Promise<FoundPartition[]> {
   const text = `select c.relname as name,
                        case when i.inhrelid is null then 'detached'
@@ -37,7 +37,10 @@ export async function listPartitions(db: Queryable): Promise<FoundPartition[]> {
   return (await db.query<FoundPartition>({ name: "list-partitions", text, values })).rows;
 }
 
-/** Does nothing when another process has made it. Names and dates are ours, not a caller's: they cannot be parameters. */
+/**
+ * Does nothing if another process has created the partition. Names and dates cannot be parameters in DDL; they are generated, not caller
+ * input.
+ */
 export async function createPartition(db: Pool, { table, name, from, to }: Partition): Promise<void> {
   await withoutOutbox(db, async (tx) => {
     await limitWaiting(tx, BOUNDS);
@@ -49,8 +52,8 @@ export async function createPartition(db: Pool, { table, name, from, to }: Parti
 }
 
 /**
- * In steps that are each complete by themselves: what is interrupted is found, and the next call continues it. Waits while another
- * process drops one, and does nothing when that was this one.
+ * Drops a partition in separate steps, so that the next call can resume after an interruption. Waits while another process drops a
+ * partition, and does nothing if that was the same one.
  */
 export async function dropPartition(db: Pool, { table, name }: Partition): Promise<void> {
   const client = await db.connect();
@@ -68,7 +71,7 @@ export async function dropPartition(db: Pool, { table, name }: Partition): Promi
     failure = error instanceof Error ? error : new Error("dropping a partition", { cause: error });
     throw error;
   } finally {
-    // A client that still holds the lock, or has another setting, is not given back to the pool.
+    // A client that still has the lock or changed settings is closed instead of returned to the pool.
     client.release(failure);
   }
 }

@@ -40,7 +40,7 @@ const text = fc.oneof(
   anyText({ maxLength: 12 }).map((any) => any.replaceAll("\u0000", "")),
 );
 
-/** Texts that JSON writes as they are. */
+/** Strings without escapes in JSON. */
 const bareText = text.filter((any) => JSON.stringify(any) === `"${any}"`);
 
 test.each([

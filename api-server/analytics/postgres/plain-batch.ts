@@ -3,21 +3,21 @@ import { copyField } from "../../store/copy-rows.ts";
 import type { AcceptedTimes } from "../accepted-times.ts";
 
 /*
- * Nearly every portion has only events that need no care: complete, of ordinary values and of accepted times. Its rows are made here,
- * for a COPY, and its counts with them: Postgres needs as long to parse an event's JSON as to store its row. What is not plain in
- * any way is left to the statement of `event-lines.ts`, which decides what is valid; the rules here are only narrower.
+ * Fast path for batches of plain events: complete, with ordinary values and accepted times. Nearly all batches qualify. This process
+ * formats the rows and counts for a COPY, because parsing an event's JSON takes Postgres about as much time as storing its row. Other
+ * batches use the statement of `event-lines.ts`, which defines validity; the rules here are stricter.
  */
 
 export interface PlainBatch {
   readonly events: number;
-  /** Rows of `COPY`, each ending in a line feed. */
+  /** Rows for `COPY`, each ending in a line feed. */
   readonly verifications: string;
   readonly ratelimits: string;
   readonly groups: number;
   /** Array literals of the types `verification_group` and `ratelimit_group`. */
   readonly verificationGroups: string;
   readonly ratelimitGroups: string;
-  /** When each key was last used, Unix ms, to the minute. */
+  /** Last use of each key, in Unix ms to the minute. */
   readonly lastUses: ReadonlyMap<string, number>;
 }
 
@@ -25,7 +25,7 @@ const MINUTE_MS = 60_000;
 const TEXT_MAX = 4096;
 const ID_MAX = 256;
 
-/** Returns undefined when any event is not plain. Does not look whether one is there twice. */
+/** Returns `undefined` if any event is not plain. Does not check for duplicates. */
 export function readPlainBatch(
   lines: string,
   { workspaceId, afterMs, beforeMs }: AcceptedTimes & { workspaceId: string },
@@ -62,13 +62,13 @@ interface RatelimitSums {
   totalTokens: number;
 }
 
-/** Sums by minute, Unix ms, and by the rest of what they are grouped by, which is written as it is in a record. */
+/** Sums by minute (Unix ms) and by the other grouping columns in record syntax. */
 type ByMinute<Sums> = Map<number, Map<string, Sums>>;
 
 class Plain {
   /**
-   * Without an escape in their JSON, no texts have a control character, a backslash, a quote, or half a character. That is so for
-   * nearly all portions, and makes most questions about a text needless.
+   * Whether the batch's JSON contains an escape. Without escapes, no string has a control character, backslash, quote or lone surrogate.
+   * This is true for nearly all batches and makes most checks unnecessary.
    */
   readonly #hasEscapes: boolean;
   readonly #workspaceId: string;
@@ -201,26 +201,26 @@ const isLatency = (value: unknown): value is number => Number.isFinite(value) &&
 
 const sum = (a: number, b: number): number => Math.min(Number.MAX_SAFE_INTEGER, a + b);
 
-/** As Postgres orders text by the collation C. */
+/** Order of text in Postgres's collation C. */
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-/** Quotes only what needs them: nearly no text does, and each level of quotes escapes those within. */
+/** Quotes only if required: few strings need quotes, and each nesting level escapes the inner quotes. */
 const inQuotes = (text: string, required: RegExp): string =>
   text !== "" && !required.test(text) ? text : quoted(text);
 
 const quoted = (text: string): string => (/["\\]/.test(text) ? `"${text.replace(/["\\]/g, "\\$&")}"` : `"${text}"`);
 
 const arrayOf = (texts: readonly string[]): string => `{${texts.map((text) => inQuotes(text, ELEMENT)).join(",")}}`;
-/** A word of these four letters is nothing, in any case of letters. */
+/** The bare word NULL, in any case, means null. */
 const ELEMENT = /[\s,{}"\\]|^null$/i;
 
-/** A record has commas, and so always quotes around it. */
+/** A record contains commas and therefore always needs quotes. */
 const arrayOfRecords = (records: readonly string[]): string => `{${records.map(quoted).join(",")}}`;
 
 const recordField = (text: string): string => inQuotes(text, /[\s,()"\\]/);
 
 const days = new Map<number, string>();
-/** The UTC date. The few of a portion are remembered, because a text of a date costs more than all else. */
+/** Returns the UTC date. Dates of a batch are cached, because formatting dominates the cost. */
 function dayOf(ms: number): string {
   const day = Math.floor(ms / 86_400_000);
   let text = days.get(day);

@@ -1,7 +1,7 @@
 import type { QueryLimits } from "../contract.ts";
 
 const MEGABYTE = 1024 * 1024;
-/** Postgres gives each sort and hash of a plan as much, and a hash twice that: a query has some of them at once. */
+/** Divisor for work_mem: each sort of a plan may use work_mem, each hash twice as much, and a query has several of them. */
 const PARTS_OF_MEMORY = 16;
 const WORK_MEM_BYTES_MIN = 4 * MEGABYTE;
 const WORK_MEM_BYTES_MAX = 128 * MEGABYTE;
@@ -9,22 +9,25 @@ const TRANSACTION_GRACE_MS = 2_000;
 
 const kilobytes = (bytes: number): string => `${Math.ceil(bytes / 1024)}kB`;
 
-/** All that a query's transaction sets, where the server has it and the user may. Postgres cannot bound a query's memory as a whole. */
+/**
+ * Settings of a query's transaction, as far as the server supports them and the user may set them. Postgres has no limit for the total
+ * memory of a query.
+ */
 const SETTINGS: Readonly<Record<string, (limits: QueryLimits) => string>> = {
   statement_timeout: ({ timeoutMs }) => `${timeoutMs}ms`,
   transaction_timeout: ({ timeoutMs }) => `${timeoutMs + TRANSACTION_GRACE_MS}ms`,
   idle_in_transaction_session_timeout: () => "5s",
   lock_timeout: () => "1s",
-  // Notices that the connection was given up while the query runs.
+  // Detects a closed client connection while the query runs.
   client_connection_check_interval: () => "1s",
   work_mem: ({ memoryBytesMax }) =>
     kilobytes(Math.min(WORK_MEM_BYTES_MAX, Math.max(WORK_MEM_BYTES_MIN, memoryBytesMax / PARTS_OF_MEMORY))),
   temp_file_limit: ({ memoryBytesMax }) => kilobytes(memoryBytesMax),
   max_parallel_workers_per_gather: () => "1",
-  // Ten times the default. Planning takes the view's bound of retention for one that a third of the rows pass, and nearly all do: a bitmap
-  // of a whole partition seemed cheaper than reading it, and took two to three times as long.
+  // Ten times the default. The planner assumes that a third of the rows satisfy the view's retention bound, but nearly all do. With the
+  // default it chose a bitmap scan of a complete partition, which took two to three times as long as a sequential scan.
   cpu_index_tuple_cost: () => "0.05",
-  // Compiling takes longer than most queries, and memory of its own.
+  // JIT compilation takes longer than most queries, and memory that no limit covers.
   jit: () => "off",
   row_security: () => "on",
   search_path: () => "pg_catalog, analytics, pg_temp",
@@ -37,7 +40,7 @@ const SETTINGS: Readonly<Record<string, (limits: QueryLimits) => string>> = {
 
 export const SETTING_NAMES: readonly string[] = Object.keys(SETTINGS);
 
-/** Returns the value of each setting that can be set. */
+/** Returns the value of each setting that the user may set. */
 export const readingSettings = (limits: QueryLimits, settable: ReadonlySet<string>): ReadonlyMap<string, string> =>
   new Map(
     Object.entries(SETTINGS)

@@ -14,10 +14,10 @@ const NO_NUMBER: Refusal = { reason: "query", detail: "A text is not a value of 
 const NO_PATTERN: Refusal = { reason: "query", detail: "The pattern of a LIKE ends in its escape character." };
 const TOO_DEEP: Refusal = { reason: "query", detail: "The query is nested too deeply." };
 
-/** By SQLSTATE. Postgres's own messages may name what is beneath the views, so none is passed on. */
+/** Rejections by SQLSTATE. Callers never receive Postgres's own messages, which may name internal objects below the views. */
 const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["57014", TIMEOUT],
-  // transaction_timeout, which ends the connection.
+  // transaction_timeout, which closes the connection.
   ["25P04", TIMEOUT],
   ["53000", MEMORY],
   ["53100", MEMORY],
@@ -31,18 +31,18 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["22P02", NO_NUMBER],
   ["22025", NO_PATTERN],
   ["54001", TOO_DEEP],
-  // Partitions are made or dropped at this moment.
+  // Partitions are currently being created or dropped.
   ["55P03", { reason: "unavailable", detail: "The usage events are busy. Try again." }],
 ]);
 
-/** What data of the query's own make an operation fail. */
+/** SQLSTATE class of errors caused by values in the query. */
 const DATA_EXCEPTION = "22";
-/** `palloc` refuses more than 1 GB with an internal error. */
+/** `palloc` reports a request of more than 1 GB as an internal error. */
 const TOO_MUCH_FOR_ONE_VALUE = /invalid memory alloc request size|cannot enlarge string buffer/;
 
 /**
- * Returns why Postgres did not answer a query, in words that concern the query alone. `isFault` tells an operator's business, or a mistake of ours, from
- * the caller's: it belongs into the log, with the cause.
+ * Maps a Postgres error to a rejection whose text concerns only the query. `isFault` is true for a problem of the operator or an internal
+ * error, which must be logged with its cause.
  */
 export function toRejection(error: unknown): { readonly refused: QueryRejected; readonly isFault: boolean } {
   const code = failureCode(error) ?? "";

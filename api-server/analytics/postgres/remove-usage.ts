@@ -5,11 +5,13 @@ import { longestRetention, retentionOf } from "../retention-of.ts";
 import { STORED_TABLES, type StoredTable } from "./tables.ts";
 
 /*
- * Partitions go when no workspace keeps them. Until then, the rows of a workspace that keeps its usage for a shorter time are
- * removed one by one.
+ * A partition is dropped when it is past the retention of every workspace. Until then, rows of workspaces with a shorter retention are
+ * deleted individually.
  */
 
-/** A raw event must stay as long as it may be delivered again, else it would be counted twice; with a day for clocks that differ. */
+/**
+ * Minimum retention of raw events: events may be redelivered within this time and would be counted twice. Includes one day for clock skew.
+ */
 const RAW_DAYS_MIN = 2;
 
 export interface UsageToRemove {
@@ -19,7 +21,7 @@ export interface UsageToRemove {
   readonly remove: RemoveBatch;
 }
 
-/** The tables in which a workspace has rows that it does not keep, while others keep theirs. */
+/** Returns the tables in which a workspace has rows past its own retention, but within that of another workspace. */
 export async function findUsageToRemove(db: Queryable, workspaceId: string, nowMs: number): Promise<UsageToRemove[]> {
   const [own, longest] = [await retentionOf(db, workspaceId), await longestRetention(db)];
   return STORED_TABLES.filter((table) => daysOf(table, own) < daysOf(table, longest)).map((table) => ({
@@ -34,7 +36,7 @@ function daysOf({ of, bucket }: StoredTable, retention: AnalyticsRetention): num
   return bucket === undefined ? Math.max(days, RAW_DAYS_MIN) : days;
 }
 
-/** Removes events of before the time, or buckets that ended before it. Uses the index of the workspace and time. */
+/** Deletes events, or buckets that ended, before the given time. Uses the index on workspace and time. */
 const removeFrom =
   ({ name, bucket, key }: StoredTable): RemoveBatch =>
   async (db, { workspaceId, beforeMs, rowsMax }) => {

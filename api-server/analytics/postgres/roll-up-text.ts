@@ -3,13 +3,13 @@ import { COUNT_MAX } from "./event-lines.ts";
 import { countsTable } from "./tables.ts";
 
 /*
- * The statement that adds queued counts to all rollups: each level is grouped from the one below, so that what was queued is read and
- * grouped once. Rows are written in the order of their keys.
+ * Statement that adds queued counts to all roll-ups. Each level is grouped from the level below, so that queued counts are read and grouped
+ * only once. Rows are written in key order.
  */
 
 interface Counted {
   readonly of: AnalyticsOf;
-  /** The columns of the queued groups, in their type's order, without `time`. */
+  /** Columns of the queued groups in the order of their type, without `time`. */
   readonly sums: readonly string[];
   readonly dims: readonly string[];
 }
@@ -28,10 +28,10 @@ const COUNTED: readonly Counted[] = [VERIFICATIONS, RATELIMITS];
 
 const dimsSql = (dims: readonly string[]): string => `substring(sha256(record_send(row(${dims.join(", ")}))) for 16)`;
 
-/** The key of a row of verifications, beside its workspace and time. */
+/** Primary key columns of verification counts besides workspace and time. */
 export const verificationDims: string = dimsSql(VERIFICATIONS.dims);
 
-/** From the finest. Each is grouped from the one before it. */
+/** Levels from the finest to the coarsest; each is grouped from the previous one. */
 const LEVELS: readonly { bucket: Bucket; type: "timestamp" | "date" }[] = [
   { bucket: "minute", type: "timestamp" },
   { bucket: "hour", type: "timestamp" },
@@ -42,11 +42,11 @@ const LEVELS: readonly { bucket: Bucket; type: "timestamp" | "date" }[] = [
 const summed = (columns: readonly string[]): string =>
   columns.map((column) => `least(sum(${column}), ${COUNT_MAX})::bigint as ${column}`).join(", ");
 
-/** Adds to what is there. No sum exceeds COUNT_MAX, so that two of them cannot overflow. */
+/** Adds to the existing row. Sums saturate at COUNT_MAX, so that adding two of them cannot overflow. */
 const added = (table: string, columns: readonly string[]): string =>
   columns.map((column) => `${column} = least(${table}.${column} + excluded.${column}, ${COUNT_MAX})`).join(", ");
 
-/** The levels of one kind, as parts of a `with`. */
+/** Returns the levels of one kind as CTEs. */
 function levelsOf({ of, sums, dims }: Counted, firstParameter: number): string[] {
   const columns = ["dims", ...dims].join(", ");
   return LEVELS.flatMap(({ bucket, type }, at) => {
@@ -75,11 +75,11 @@ function levelsOf({ of, sums, dims }: Counted, firstParameter: number): string[]
   });
 }
 
-/** Counts of verifications by less than all of their columns, from a level of theirs. */
+/** Verification counts by a subset of the columns, derived from a level. */
 interface Totals {
   readonly table: string;
   readonly bucket: Bucket;
-  /** The primary key beside the workspace and time, and in which order rows are written. */
+  /** Primary key columns besides workspace and time, and the write order of rows. */
   readonly dims: readonly string[];
   readonly order: readonly string[];
 }
@@ -99,7 +99,7 @@ const TOTALS: readonly Totals[] = [
   },
 ];
 
-/** A part of a `with`, after the levels of verifications. */
+/** Returns a CTE that follows the verification levels. */
 function totalsOf({ table, bucket, dims, order }: Totals, firstParameter: number): string {
   const { sums } = VERIFICATIONS;
   const columns = ["workspace_id", ...dims].join(", ");
@@ -115,8 +115,8 @@ function totalsOf({ table, bucket, dims, order }: Totals, firstParameter: number
 }
 
 /**
- * $1: the ids of the queue's rows. Then, for each kind and level, from which time on there are partitions. Returns how many events and
- * groups were added.
+ * $1: ids of the queue's rows. Further parameters: start of the first partition per kind and level. Returns the number of added events and
+ * groups.
  */
 export const ROLL_UP = `
   with taken as materialized (

@@ -119,7 +119,7 @@ test("roll-up separates rows that differ in any column and ignores tag order", a
     { tags: ["a", "B"] },
     { tags: ["a,B"] },
     { tags: [""] },
-    // These differ in where one value ends and the next begins.
+    // These values are equal when concatenated.
     { identityId: "x", externalId: "" },
     { identityId: "", externalId: "x" },
     { workspaceId: "ws_b" },
@@ -214,7 +214,7 @@ test("roll-up alternates between workspaces during a flood of events", async () 
 });
 
 test("failing roll-up of one workspace is logged, counted, retried and delays no other", async () => {
-  // A trigger that refuses simulates any refusal.
+  // A trigger simulates a rejection by the database.
   await db.query(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`);
   await db.query(`create trigger refuse before insert on verification_counts_month
                     for each row when (new.workspace_id = 'ws_b') execute function refuse()`);

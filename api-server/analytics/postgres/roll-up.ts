@@ -8,22 +8,22 @@ import { type AnalyticsOf, BUCKETS } from "../tables.ts";
 import { ROLL_UP } from "./roll-up-text.ts";
 import { listQueued, type QueueChoice } from "./rollup-queue.ts";
 
-/** Locks are held by other roll-ups only while one that lost its lock ends. */
+/** Another roll-up has locks only while a process that lost its own lock shuts down. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 30_000, idleMsMax: 10_000 };
-/** Enough for the groups of a batch; more goes to files. */
+/** Sufficient for the groups of a batch; larger sorts use temporary files. */
 const WORK_MEMORY = "32MB";
 const KINDS: readonly AnalyticsOf[] = ["verifications", "ratelimits"];
 
 export interface RolledUp {
   readonly workspaceIds: readonly string[];
   readonly events: number;
-  /** Whether portions of the queue are left. */
+  /** Whether the queue has more batches. */
   readonly isMore: boolean;
 }
 
 const NOTHING: RolledUp = { workspaceIds: [], events: 0, isMore: false };
 
-/** What the roll-up of one batch failed for: of one workspace, this is its own failure. */
+/** Failure of one batch. If the batch is of a single workspace, only this workspace is affected. */
 export class RollUpFailed extends Error {
   override name = "RollUpFailed";
   readonly workspaceIds: readonly string[];
@@ -35,8 +35,8 @@ export class RollUpFailed extends Error {
 }
 
 /**
- * Adds one batch of what is queued to all rollups, in one transaction that also takes it out of the queue. Does nothing while another
- * process does so. What is older than the retention has no partition any more and is not added. Throws `RollUpFailed`.
+ * Adds one queued batch to all roll-ups and removes it from the queue in one transaction. Does nothing while another process rolls up.
+ * Counts past retention have no partition and are discarded. Throws `RollUpFailed`.
  */
 export async function rollUpBatch(
   db: Pool,
@@ -47,7 +47,7 @@ export async function rollUpBatch(
   try {
     return await withoutOutbox(db, async (tx) => {
       await limitWaiting(tx, BOUNDS);
-      // Compiling a statement that runs for a second costs more than it saves.
+      // JIT compilation costs more than it saves for a statement of about a second.
       await tx.query("select set_config('jit', 'off', true), set_config('work_mem', $1, true)", [WORK_MEMORY]);
       if (!(await tryLockInTransaction(tx, "rollUp"))) return NOTHING;
       const { portions, isMore } = await listQueued(tx, choice);
@@ -62,7 +62,7 @@ export async function rollUpBatch(
   }
 }
 
-/** The parameters of `ROLL_UP` that say from which time on each level has partitions. */
+/** Returns the parameters of `ROLL_UP` with the start of the first partition per level. */
 const partitionsFrom = ({ nowMs, retention }: { nowMs: number; retention: AnalyticsRetention }): string[] =>
   KINDS.flatMap((of) =>
     BUCKETS.map((bucket) => {

@@ -1,10 +1,10 @@
 import type { Queryable } from "../../store/queryable.ts";
 
-/** What waits to be added to the rollups. */
+/** Size and age of the roll-up queue. */
 export interface QueueDepth {
-  /** Events, at most about. */
+  /** Estimated upper bound of queued events. */
   readonly events: number;
-  /** Of the oldest, ms; 0 when nothing waits. */
+  /** Age of the oldest entry in ms; 0 if the queue is empty. */
   readonly ageMs: number;
 }
 
@@ -16,7 +16,7 @@ export async function findQueueDepth(db: Queryable): Promise<QueueDepth> {
   return rows[0] ?? { events: 0, ageMs: 0 };
 }
 
-/** For how long the oldest portion of a workspace has waited, ms; 0 when none does. */
+/** Returns the age in ms of a workspace's oldest queued batch; 0 if there is none. */
 export async function findWaitingMs(db: Queryable, workspaceId: string): Promise<number> {
   const text = `select coalesce(greatest(0, extract(epoch from clock_timestamp() - min(q.queued_at)) * 1000), 0)::float as "waitingMs"
                   from rollup_queue q
@@ -30,7 +30,7 @@ export interface QueuedBatch {
   readonly workspaceId: string;
 }
 
-/** Which portions are taken: of all workspaces but some that failed, or of one alone. */
+/** Selects batches of all workspaces except recently failed ones, or of a single workspace. */
 export interface QueueChoice {
   readonly groupsMax: number;
   readonly except: readonly string[];
@@ -38,8 +38,8 @@ export interface QueueChoice {
 }
 
 /**
- * The portions that are added next: workspaces take turns, the oldest portion of each first, until there are `groupsMax` groups;
- * at least one. `isMore` when others are left.
+ * Returns the next batches, alternating between workspaces and oldest first, up to `groupsMax` groups; at least one batch. `isMore` is true
+ * if batches remain.
  */
 export async function listQueued(
   db: Queryable,

@@ -226,7 +226,7 @@ describe("the visible rows of a query", () => {
       Object.entries(columns).map(([column, type]) => `${column} ${POSTGRES_TYPES[type]}`),
     ]);
     const expected = Object.fromEntries(described.map(([name, columns]) => [name, columns.join(", ")]));
-    // With a part of the columns of the days.
+    // Has a subset of the columns of the daily table.
     const { [KEY_TOTALS]: totals = "", ...views } = Object.fromEntries(
       rows.map(({ name, columns }) => [name, columns]),
     );
@@ -286,7 +286,7 @@ describe("the visible rows of a query", () => {
   });
 });
 
-/** Runs statements as the role does, outside of any bound scope, in a transaction that is given up. */
+/** Runs statements as the reader role, without a bound scope, in a transaction that is rolled back. */
 async function asRole(text: string): Promise<pg.QueryResult> {
   await ask("select 'prepared'");
   const client = await db.connect();
@@ -346,7 +346,7 @@ describe("permissions of the query role", () => {
        grant select on all tables in schema public to ${other}; grant ${other} to postern_analytics`,
     );
     onTestFinished(async () => void (await db.query(`drop owned by ${other}; drop role ${other}`)));
-    // A partition has no row-level security of its own.
+    // Partitions have no row-level security of their own.
     for (const text of [
       "select hash from keys",
       "select id from verification_events",
@@ -560,7 +560,7 @@ describe("error messages describe the query only", () => {
 });
 
 describe("a database user that is not a superuser", () => {
-  /** Migrates an empty database as its owner, a user with these rights. */
+  /** Migrates an empty database as its owner, a user with these permissions. */
   async function ownedBy(rights: string): Promise<{ url: string; admin: Pool; user: string }> {
     const empty = await createEmptyDatabase();
     const admin = createPool(empty.url, { connectionsMax: 1 });

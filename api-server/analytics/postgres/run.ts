@@ -19,36 +19,36 @@ import { toRejection } from "./refusals.ts";
 import { postgresEncoder } from "./value-json.ts";
 
 /*
- * Queries of callers have connections of their own, so that slow ones take none from the API. Each runs as a role that sees nothing but
- * the rows it is bound to, in a read-only transaction with limits.
+ * Caller queries have separate connections, so that slow queries do not block the API. Each query runs in a read-only transaction with
+ * limits, as a role that sees only the rows of its scope.
  */
 
 const CONNECTIONS_MAX = 4;
-/** Half of them, so that one workspace's slow queries leave room for the others. */
+/** Half of the connections, so that slow queries of one workspace do not block the others. */
 const PER_WORKSPACE_MAX = 2;
-/** After the statement's own limit: a Postgres that does not cancel hangs, or is gone. */
+/** Delay after the statement timeout. A server that has not canceled by then is stalled or unreachable. */
 const RESPONSE_GRACE_MS = 5_000;
 const TIMEOUT_MS_MAX = 30_000;
-/** Looked at this often, because one row can be larger than any answer and is not seen before it has arrived whole. */
+/** Interval of the size check. A single row can exceed the maximum response and is parsed only when it is complete. */
 const LOOK_AT_BYTES_MS = 20;
-/** Postgres's text of a row may be longer than its JSON, such as that of arrays of numbers. */
+/** Postgres's text of a row, for example of numeric arrays, may be longer than its JSON. */
 const WIRE_BYTES_PER_RESPONSE_BYTE = 2;
 const WIRE_BYTES_SPARE = 64 * 1024;
 
 export interface ReaderOptions {
   readonly databaseUrl: DatabaseUrl;
-  /** Only of what concerns an operator: the query's own mistakes are for its caller. */
+  /** Logs failures that concern an operator. Mistakes in a query are reported to the caller only. */
   readonly log: { warn(about: object, message: string): void };
   readonly waitMsMax?: number;
 }
 
 /** Runs queries over the views of schema `analytics`. */
 export interface PostgresReader extends Closeable {
-  /** @throws QueryRejected, PublicError 503 `server_busy`, and the signal's reason when it is aborted. */
+  /** @throws QueryRejected, PublicError 503 `server_busy`, or the abort reason of the signal. */
   query(query: StoreQuery, run: QueryRun): Promise<QueryResponse>;
 }
 
-/** Opens a reader with connections of its own. Connects on first use. */
+/** Opens a reader with separate connections. Connects on first use. */
 export function openPostgresReader({
   databaseUrl,
   log,
@@ -67,7 +67,7 @@ export function openPostgresReader({
   });
   let preparing: Promise<ReadonlySet<string>> | undefined;
 
-  /** Once for the process, and again after a failure. */
+  /** Prepares once per process, and again after a failure. */
   const prepared = async (): Promise<ReadonlySet<string>> => {
     preparing ??= prepare(pool, log);
     try {
@@ -97,7 +97,7 @@ export function openPostgresReader({
   };
 }
 
-/** Returns the settings that can be set. */
+/** Returns the settings that the user may set. */
 async function prepare(pool: Pool, log: ReaderOptions["log"]): Promise<ReadonlySet<string>> {
   if (!(await prepareAnalyticsRole(pool))) {
     throw new QueryRejected(
@@ -132,11 +132,11 @@ async function readRows(
     broken = false;
     return rows;
   } catch (error) {
-    // A query that ended with an answer of Postgres leaves the connection usable.
+    // After an error response from Postgres, the connection is reusable.
     broken = !(error instanceof pg.DatabaseError) || !(await rolledBack(client));
     throw error;
   } finally {
-    // The pool closes a broken one at once, also in the middle of an answer, and Postgres then gives up the query.
+    // The pool closes a broken connection immediately, even within a response; Postgres then cancels the query.
     client.release(broken);
   }
 }
@@ -150,7 +150,7 @@ async function rolledBack(client: PoolClient): Promise<boolean> {
   }
 }
 
-/** Encodes rows as they arrive, and ends early when there are too many or they are too large, or the signal says so. */
+/** Encodes rows as they arrive. Stops early if there are too many rows, if they are too large, or if the signal is aborted. */
 async function collect(
   client: PoolClient,
   { text, values, columns }: StoreQuery,
@@ -160,7 +160,7 @@ async function collect(
   const rows = new Rows(rowEncoder(columns, postgresEncoder), limits);
   const wireBytesMax = limits.answerBytesMax * WIRE_BYTES_PER_RESPONSE_BYTE + WIRE_BYTES_SPARE;
   const bytesBefore = bytesRead(client);
-  // It may have been aborted while there was nothing to give up.
+  // The signal may have been aborted before the query began.
   signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => {
@@ -177,16 +177,16 @@ async function collect(
       text,
       values: [...values],
       rowMode: "array",
-      // Also without values: the simple protocol takes several statements.
+      // Required even without values, because the simple protocol accepts several statements.
       queryMode: "extended",
-      // All values stay texts: what they are the columns of the query say.
+      // Keeps all values as text; the columns of the query define their types.
       types: { getTypeParser: () => (value: string) => value },
-      // A query with a time limit, which the pool's have, tells only its callback of an error.
+      // With a query timeout, which this pool sets, errors are reported only to the callback.
       callback: (error: Error | null) => end(() => (error === null ? resolve(rows.respond()) : reject(error))),
     };
     const submitted = new pg.Query<(string | null)[]>(config as unknown as pg.QueryArrayConfig);
     submitted.on("row", (row: (string | null)[], result) => {
-      // Otherwise all rows would be held twice.
+      // Otherwise the driver would retain all rows a second time.
       if (result !== undefined) result.rows.length = 0;
       try {
         rows.add(row);
@@ -208,7 +208,7 @@ const tooLarge = (): QueryRejected => new QueryRejected("memory", "The answer is
 const BRACKETS = 2;
 const COMMA = 1;
 
-/** The JSON of the rows so far. */
+/** Accumulates the JSON of the rows. */
 class Rows {
   readonly #encode: RowEncoder;
   readonly #limits: QueryLimits;
@@ -220,7 +220,7 @@ class Rows {
     this.#limits = limits;
   }
 
-  /** @throws QueryRejected when it is one too many. */
+  /** @throws QueryRejected if the row exceeds the row limit. */
   add(row: readonly (string | null)[]): void {
     if (this.#parts.length === this.#limits.rowsMax) {
       throw new QueryRejected("rows", `The answer has more than ${this.#limits.rowsMax} rows.`);

@@ -18,38 +18,41 @@ import { waitAfter } from "./roll-up-pace.ts";
 import { findQueueDepth, findWaitingMs } from "./rollup-queue.ts";
 
 const GROUPS_MAX = 40_000;
-/** A workspace whose roll-up failed. */
+/** Retry delays after a failed roll-up of a workspace. */
 const RETRY = { firstMs: 1_000, maxMs: 60_000 };
 
 export interface PostgresAnalyticsOptions {
   readonly db: Pool;
-  /** Unix ms; decides what is kept. */
+  /** Clock in Unix ms; determines retention. */
   readonly nowMs: () => number;
   readonly log: Logger;
   readonly metrics: Registry;
-  /** Makes the rows of events in this process, which is faster and costs it ten times as much; for one that serves nothing else. */
+  /**
+   * Whether this process formats rows for COPY: faster in Postgres, but ten times the CPU time here. Only for a process that serves no
+   * requests.
+   */
   readonly copies?: boolean;
-  /** Groups of one roll-up; 40,000 when left out, which are some ten megabytes, and seconds at most. */
+  /** Maximum groups per roll-up. Default: 40,000, about 10 MB and up to a few seconds. */
   readonly groupsMax?: number;
 }
 
-/** A workspace that the next roll-ups leave out. */
+/** Workspace that the next roll-ups skip. */
 interface PutOff {
   readonly delayMs: number;
   /** By `performance.now()`. */
   readonly untilMs: number;
 }
 
-/** Usage events in the database of everything else. */
+/** Analytics store in the main Postgres database. */
 export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
   readonly kind = "postgres";
   readonly #options: PostgresAnalyticsOptions;
   readonly #metrics: RollUpMetrics;
   readonly #noted: RecordedUsage | undefined;
   readonly #putOff = new Map<string, PutOff>();
-  /** How long the last roll-up took, with all the batches that it needed. */
+  /** Duration of the last roll-up with all of its batches. */
   #ranMs = 0;
-  /** The last batch left some. */
+  /** Whether the last batch left entries in the queue. */
   #isMore = false;
 
   constructor(options: PostgresAnalyticsOptions) {
@@ -101,7 +104,9 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
 
   async close(): Promise<void> {}
 
-  /** One batch of all workspaces; when that fails, one of each of them alone, so that a workspace fails by itself. */
+  /**
+   * Rolls up one batch of all workspaces. If this fails, rolls up each workspace separately, so that a failure is limited to its workspace.
+   */
   async #rollUpSome(): Promise<boolean> {
     const except = this.#exceptions();
     try {
@@ -143,7 +148,7 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
     return isMore;
   }
 
-  /** Workspaces whose time has not come. */
+  /** Returns workspaces that are waiting for their next attempt. */
   #exceptions(): string[] {
     const nowMs = performance.now();
     return [...this.#putOff].filter(([, { untilMs }]) => untilMs > nowMs).map(([id]) => id);

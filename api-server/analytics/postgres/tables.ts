@@ -1,15 +1,15 @@
 import { type AnalyticsOf, BUCKETS, type Bucket } from "../tables.ts";
 
-/** A table of this store. Its partitions are days or months (UTC). */
+/** Table of this store, partitioned by UTC day or month. */
 export interface StoredTable {
   readonly of: AnalyticsOf;
-  /** undefined for raw events. */
+  /** `undefined` for raw events. */
   readonly bucket: Bucket | undefined;
   readonly name: string;
   readonly partition: "day" | "month";
   /** The columns of its primary key. */
   readonly key: string;
-  /** How full its pages are filled, %: rows that are added to are updated in place only where their page has room. */
+  /** Fill factor in percent. Updates in place (HOT) require free space in the page. */
   readonly fill: number;
 }
 

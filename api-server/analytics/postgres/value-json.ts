@@ -1,7 +1,10 @@
 import type { ResultType } from "../contract.ts";
 import { floatJson, type ValueEncoder } from "../row-json.ts";
 
-/** Whole numbers stay text: a bigint does not fit into a JavaScript number. Throws when it is none, which would be no JSON. */
+/**
+ * Integers stay text, because a bigint does not fit into a JavaScript number. Throws if the text is not an integer and therefore invalid
+ * JSON.
+ */
 const whole: ValueEncoder = (text) => {
   if (!/^-?\d+$/.test(text)) throw new Error("a value of the answer is not the whole number that its column promises");
   return text;
@@ -15,7 +18,7 @@ const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   String: quoted,
   Int64: whole,
   Int32: whole,
-  // A comparison, which is the number 1 or 0, may come as a boolean.
+  // A comparison, which is the number 1 or 0, may arrive as a boolean.
   UInt8: (text) => (text === "t" ? "1" : text === "f" ? "0" : whole(text)),
   Float64: floatJson,
   Bool: truth,
@@ -31,7 +34,7 @@ const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   Nothing: () => "null",
 };
 
-/** How Postgres's text of a value of the type becomes JSON. Expects `datestyle` ISO, and times in UTC. */
+/** Returns the converter from Postgres's text of the type to JSON. Requires `datestyle` ISO and UTC. */
 export const postgresEncoder = (type: ResultType): ValueEncoder => ENCODERS[type];
 
 const withMilliseconds = (text: string): string => {
@@ -46,10 +49,10 @@ function arrayOf(encode: ValueEncoder): ValueEncoder {
       .join(",")}]`;
 }
 
-/** One element of Postgres's `{a,"b c",NULL}`: quoted, with backslashes before what they protect, or bare. */
+/** One element of a Postgres array literal `{a,"b c",NULL}`: quoted with backslash escapes, or bare. */
 const ELEMENT = /"([^"\\]*(?:\\[\s\S][^"\\]*)*)"|([^,{}]+)/g;
 
-/** Reads an array of one dimension. Only a bare NULL is null; the text `NULL` is quoted. */
+/** Parses a one-dimensional array. Only a bare NULL is null; the string `NULL` is quoted. */
 function elementsOf(text: string): (string | null)[] {
   return Array.from(text.matchAll(ELEMENT), ([, quotedText, bare]) =>
     quotedText === undefined

@@ -12,11 +12,11 @@ import { orDefault } from "./type-names.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
-/** An aggregate function of rows, or of a window's frame. */
+/** Aggregate function over rows or over the frame of a window. */
 export interface Aggregated extends Pick<Aggregate, "parameters" | "arguments" | "filter" | "type" | "span"> {
   readonly name: AggregateName;
   readonly distinct: boolean;
-  /** `over (…)`, or nothing. */
+  /** `over (…)`, or an empty string. */
   readonly over: string;
 }
 
@@ -32,7 +32,7 @@ type Write = (call: Aggregated, writer: Writer) => string;
 
 const only = ({ arguments: [operand] }: Aggregated): ResolvedExpression => operand as ResolvedExpression;
 
-/** The function of the operand, with its FILTER and OVER. `unless` leaves out rows for which it is true. */
+/** Emits the function with FILTER and OVER. Rows for which `unless` is true are excluded. */
 function applied(name: string, operand: string, call: Aggregated, writer: Writer, unless?: string): string {
   const conditions = [...(call.filter ? [writer.truth(call.filter)] : []), ...(unless ? [`not (${unless})`] : [])];
   const filter = conditions.length > 0 ? ` filter (where ${conditions.join(" and ")})` : "";
@@ -42,13 +42,13 @@ function applied(name: string, operand: string, call: Aggregated, writer: Writer
 const canBeEmpty = (call: Aggregated, writer: Writer): boolean =>
   writer.groupsCanBeEmpty || call.filter !== undefined || call.over !== "";
 
-/** Nothing to aggregate gives the type's default, where that can happen. */
+/** Returns the type's default for an empty group, if the group can be empty. */
 const filled = (sql: string, call: Aggregated, writer: Writer, type: Type = call.type): string =>
   canBeEmpty(call, writer) ? orDefault(sql, type) : sql;
 
 /**
- * What `min` and `max` give where there is nothing: ClickHouse takes arithmetic with a constant out of them, so that `min(x + 2)` is
- * `min(x) + 2`, and 2 without rows.
+ * Returns the result of `min` and `max` over no rows. ClickHouse moves arithmetic with a constant out of the aggregate: `min(x + 2)`
+ * becomes `min(x) + 2`, which is 2 for an empty group.
  */
 function emptyExtreme(operand: ResolvedExpression): ResolvedExpression {
   if (operand.kind === "call" && isCalculated(operand)) {
@@ -61,7 +61,7 @@ function emptyExtreme(operand: ResolvedExpression): ResolvedExpression {
   return { kind: "literal", value, type, span };
 }
 
-/** Whether it is a sum, difference, product or quotient, which is a number or a time. */
+/** Whether the operand is a sum, difference, product or quotient, and therefore a number or a time. */
 const isCalculated = (operand: ResolvedExpression): boolean => operand.kind === "call" && ARITHMETIC.has(operand.name);
 
 const ARITHMETIC: ReadonlySet<FunctionName> = new Set(["plus", "minus", "multiply", "divide"]);
@@ -72,7 +72,7 @@ const count: Write = (call, writer) => {
   if (operands.length > 1 && operands.some(({ type }) => type.nullable)) {
     throw unsupported("distinct counts of several values are supported when none can be null", call.span);
   }
-  // A parameter that is named and not used is an error of Postgres.
+  // Postgres reports an error for a parameter that is declared and not used.
   if (!call.distinct && operands.every(({ type }) => !type.nullable)) return applied("count", "*", call, writer);
   const values = operands.map((operand) => writer.value(operand));
   refuseOverWindow(call, call.distinct);
@@ -83,7 +83,7 @@ function refuseOverWindow({ over, name, span }: Aggregated, refused = true): voi
   if (refused && over !== "") throw unsupported(`${name} is not supported over a window`, span);
 }
 
-/** The sum of a comparison is the number of rows for which it is true. */
+/** The sum of a comparison is the number of rows for which the comparison is true. */
 function isCondition({ kind, type }: ResolvedExpression): boolean {
   return kind !== "literal" && !type.nullable && type.name === "Bool";
 }
@@ -119,10 +119,10 @@ const extreme =
     const value = writer.value(operand);
     if (operand.type.name === "Bool")
       return filled(applied(name === "min" ? "bool_and" : "bool_or", value, call, writer), call, writer);
-    // NaN is the largest of floats here, and is passed over there.
+    // Postgres sorts NaN above all floats; ClickHouse ignores NaN.
     const unless = mayBeNaN(operand) ? `${value} = 'NaN'` : undefined;
     const found = applied(name, value, call, writer);
-    // What has a filter, is distinct or over a window is another function there, and stays as it is written.
+    // ClickHouse does not rewrite aggregates with a filter, DISTINCT or a window.
     const isRewritten =
       mayRewrite && call.filter === undefined && call.over === "" && !call.distinct && isCalculated(operand);
     if (isRewritten && canBeEmpty(call, writer) && !call.type.nullable) {
@@ -134,7 +134,7 @@ const extreme =
     return filled(found, call, writer);
   };
 
-/** Any value will do; the least is the same in every run. Arithmetic stays within it, as in what is distinct. */
+/** Any value is valid; the minimum is deterministic. As with DISTINCT, ClickHouse leaves arithmetic inside the aggregate. */
 const any: Write = (call, writer) => extreme("min", false)({ ...call, distinct: false }, writer);
 
 const groupArray =
@@ -155,7 +155,7 @@ const uniq: Write = (call, writer) => {
   return count({ ...call, distinct: true }, writer);
 };
 
-/** Between two neighbours it weighs them as ClickHouse does, which `percentile_cont` does not to the last digit. */
+/** Interpolates between two neighbors exactly as ClickHouse does; `percentile_cont` differs in the last digits. */
 const quantile: Write = (call, writer) => {
   const operand = only(call);
   if (operand.type.name === "Nothing") return "null::text";

@@ -18,7 +18,7 @@ export const array: Write = (call, writer) => {
   return `array[${call.arguments.map((element) => writer.as(element, type.of)).join(", ")}]::${typeName(type)}`;
 };
 
-/** Counted from 1, or from the end when negative; the type's default when out of range. */
+/** Indexes start at 1, or at the end if negative. Returns the type's default for an index out of range. */
 export const arrayElement: Write = (call, writer) => {
   const [of, index] = both(call);
   const value = writer.value(of);
@@ -29,12 +29,12 @@ export const arrayElement: Write = (call, writer) => {
   return call.type.nullable ? found : `coalesce(${found}, ${defaultOf(call.type)})`;
 };
 
-/** The arrays, or the array and the element, with elements of one type. */
+/** Converts the arrays, or the array and the element, to a common element type. */
 function aligned(
   [left, right]: readonly [ResolvedExpression, ResolvedExpression],
   writer: Writer,
 ): readonly [string, string] {
-  // An empty array has elements of no type.
+  // The element type of an empty array is undefined.
   const types = [left, right].map(({ type }) => elementOf(type));
   const element = commonType(types.filter(({ name }) => name !== "Nothing")) ?? STRING;
   if (element.nullable || right.type.name === "Nothing")
@@ -54,7 +54,7 @@ export const hasAny: Write = (call, writer) => `(${aligned(both(call), writer).j
 
 export const hasAll: Write = (call, writer) => `(${aligned(both(call), writer).join(" @> ")})`;
 
-/** In the order of the array. */
+/** Keeps the order of the array. */
 export function arrayFilterSql({ array, variable, condition, type }: ArrayFilter, writer: Writer): string {
   if (type.name !== "Array" || type.of.name === "Array")
     throw unsupported("arrays of arrays are not supported", array.span);
@@ -62,5 +62,5 @@ export function arrayFilterSql({ array, variable, condition, type }: ArrayFilter
   return `array(select ${name}.v from unnest(${writer.value(array)}) with ordinality as ${name}(v, place) where ${writer.truth(condition)} order by ${name}.place)`;
 }
 
-/** Of a lambda's parameter. Equal lambdas have equal names, so that they are equal texts. */
+/** Name of a lambda parameter. Equal lambdas have equal names, so that their SQL is equal. */
 export const variableName = (variable: number): string => `l${variable}`;

@@ -17,7 +17,10 @@ export type ComparisonName = keyof typeof OPERATORS;
 
 export const isComparison = (name: string): name is ComparisonName => Object.hasOwn(OPERATORS, name);
 
-/** A comparison as a `boolean`. Postgres has NaN equal to itself and above all numbers, ClickHouse compares it with nothing. */
+/**
+ * Emits a comparison as `boolean`. In Postgres NaN equals itself and is above all numbers; in ClickHouse every comparison with NaN is
+ * false.
+ */
 export function comparisonSql(name: ComparisonName, { arguments: args }: FunctionCall, writer: Writer): string {
   const operands = args as readonly [ResolvedExpression, ResolvedExpression];
   const ofDate = dateSql(name, operands, writer);
@@ -32,14 +35,14 @@ export function comparisonSql(name: ComparisonName, { arguments: args }: Functio
 const isEquality = (name: ComparisonName): boolean => name === "equals" || name === "notEquals";
 
 /**
- * For equality alone. The views' texts have collation "C", for their order, while the indexes have that of the tables; what is equal is the
- * same in both, but an index serves only its own.
+ * Valid for equality only. The views use collation "C" for ordering, while the indexes use the default collation of the tables. Equality is
+ * the same in both collations, but Postgres uses an index only with its own collation.
  */
 export const indexedText = (sql: string): string => `(${sql} collate "default")`;
 
 /**
- * A Date is midnight, so its order against a moment is that against a day. Postgres compares the two as they are, but above the view's
- * security barrier and without an index.
+ * Compares a Date, which means midnight, with a timestamp by comparing days. Postgres can compare the two types directly, but only above
+ * the view's security barrier and without an index.
  */
 function dateSql(
   name: ComparisonName,
@@ -81,7 +84,7 @@ const SNAKE: Readonly<Record<ComparisonName, string>> = {
   greaterOrEquals: "greater_or_equals",
 };
 
-/** Both operands as values of one Postgres type. Dates are left as they are: Postgres compares them with one another. */
+/** Converts both operands to one Postgres type. Dates are unchanged, because Postgres compares the date types directly. */
 export function alignedSql(
   [left, right]: readonly [ResolvedExpression, ResolvedExpression],
   writer: Writer,
@@ -90,7 +93,7 @@ export function alignedSql(
   return type ? [writer.as(left, type), writer.as(right, type)] : [writer.value(left), writer.value(right)];
 }
 
-/** The type in which values of both are compared; undefined when they are comparable as they are. */
+/** Returns the type for the comparison; `undefined` if the operands need no conversion. */
 export function alignedType(one: Type, other: Type): Type | undefined {
   if (one.name === "Nothing") return other;
   if (other.name === "Nothing") return one;

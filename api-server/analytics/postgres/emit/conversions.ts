@@ -5,7 +5,7 @@ import { typeName } from "./type-names.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
-/** A value as one of a wider type, or of one that the resolver found to hold it. */
+/** Converts a value to a wider type or to a common type chosen by the resolver. */
 export function widened(expression: ResolvedExpression, type: Type, writer: Writer): string {
   const { type: from } = expression;
   if (from.name === "Nothing") return `null::${typeName(type)}`;
@@ -16,7 +16,7 @@ export function widened(expression: ResolvedExpression, type: Type, writer: Writ
   return `${value}::${typeName(type)}`;
 }
 
-/** `toInt32` and `toInt64`: floats are cut, what is too large wraps, dates are days and date-times seconds. */
+/** `toInt32` and `toInt64`: floats are truncated, values out of range wrap, dates become days and date-times seconds. */
 export function integerSql(expression: ResolvedExpression, type: Type, writer: Writer): string {
   const whole = wholeSql(expression, writer);
   const { bits, signed } = widthOf(type);
@@ -46,7 +46,7 @@ export function floatSql(expression: ResolvedExpression, writer: Writer): string
   return widened(expression, { name: "Float64", nullable: false }, writer);
 }
 
-/** A CAST that no function does. */
+/** Emits a CAST that has no equivalent function. */
 export function castSql(expression: ResolvedExpression, type: Type, writer: Writer): string {
   if (isInteger(type)) return integerSql(expression, type, writer);
   if (type.name === "Bool") return writer.truth(expression);

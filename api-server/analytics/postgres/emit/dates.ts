@@ -25,7 +25,7 @@ export const now64: Write = (call, { parameters, nowMs }) => {
 
 export const today: Write = (call, { parameters, nowMs }) => parameters.timestamp(iso(nowMs).slice(0, 10), call.type);
 
-/** Postgres has microseconds. */
+/** Limits the scale to microseconds, the precision of Postgres. */
 function scaled(type: Type, call: FunctionCall): { readonly scale: number } {
   if (type.name !== "DateTime64") throw new TypeError(`${type.name} has no scale`);
   if (type.scale > 6) throw unsupported("fractions of a second are supported up to 6 digits", call.span);
@@ -40,7 +40,7 @@ export const toDate: Write = (call, writer) => {
   return `analytics.date_of(${wholeSql(operand, writer)})`;
 };
 
-/** A number cut to whole ones. */
+/** Truncates a number to an integer. */
 const wholeSql = (operand: ResolvedExpression, writer: Writer): string =>
   operand.type.name === "Float64" ? `analytics.to_int64(${writer.value(operand)})` : writer.as(operand, INT64);
 
@@ -86,13 +86,13 @@ function truncated(value: string, scale: number, call: FunctionCall): string {
   throw unsupported("fewer digits of a second are supported as 0 or 3", call.span);
 }
 
-/** The start of the minute, hour or day: a DateTime. */
+/** Emits the start of the minute, hour or day as a DateTime. */
 export const startOf =
   (unit: "minute" | "hour" | "day"): Write =>
   (call, writer) =>
     `date_trunc('${unit}', ${timestampSql(first(call), writer)})`;
 
-/** `date_trunc` of a date would answer in the session's time zone. */
+/** Converts to a timestamp first: `date_trunc` of a date would return a value in the session's time zone. */
 const timestampSql = (operand: ResolvedExpression, writer: Writer): string =>
   operand.type.name === "Date" || operand.type.name === "Nothing"
     ? `${writer.value(operand)}::timestamp`
@@ -103,7 +103,7 @@ export const startOfDate =
   (call, writer) =>
     `date_trunc('${unit}', ${timestampSql(first(call), writer)})::date`;
 
-/** Postgres's weeks begin on Monday. Days before 1970 do not exist. */
+/** Postgres weeks begin on Monday. The first day is 1970-01-01. */
 export const startOfWeek: Write = (call, writer) => {
   const [operand, mode] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const value = timestampSql(operand, writer);
@@ -122,11 +122,11 @@ export const toUnixTimestamp64Milli: Write = (call, writer) =>
 
 export const toUnixTimestamp: Write = (call, writer) => secondsSql(first(call), writer);
 
-/** Whole seconds since 1970. */
+/** Emits integer seconds since 1970. */
 export const secondsSql = (operand: ResolvedExpression, writer: Writer): string =>
   `floor(extract(epoch from ${timestampSql(operand, writer)}))::bigint`;
 
-/** The steps of each unit in an interval of Postgres. */
+/** Postgres interval unit and factor for each unit. */
 const STEPS: Readonly<Record<IntervalUnit, { readonly times: number; readonly unit: string } | undefined>> = {
   nanosecond: undefined,
   microsecond: { times: 1, unit: "microsecond" },
@@ -147,7 +147,7 @@ export const toInterval: Write = (call, writer) => {
   return `(${writer.as(first(call), INT64)} * interval '${step.times} ${step.unit}')`;
 };
 
-/** A date and an interval, or a number of days or seconds. */
+/** Adds an interval, or a number of days or seconds, to a date. */
 export const shifted =
   (sign: "+" | "-"): Write =>
   (call, writer) => {
@@ -159,7 +159,7 @@ export const shifted =
     return call.type.name === "DateTime" ? `analytics.wrapped_date_time(${moved})` : `(${moved})`;
   };
 
-/** Those stop at the first day, where others wrap. */
+/** Months stop at the first representable day; other units wrap. */
 const byMonths = ({ type }: ResolvedExpression): boolean =>
   type.name === "Interval" && ["month", "quarter", "year"].includes(type.unit);
 
@@ -168,7 +168,7 @@ function distanceSql(date: ResolvedExpression, by: ResolvedExpression, writer: W
   return `${writer.as(by, INT64)} * interval '1 ${date.type.name === "Date" ? "day" : "second"}'`;
 }
 
-/** Days between dates, or seconds between date-times. */
+/** Difference in days between dates, or in seconds between date-times. */
 export const difference: Write = (call, writer) => {
   const [left, right] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const [a, b] = [writer.value(left), writer.value(right)];

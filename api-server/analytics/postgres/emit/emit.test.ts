@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openUsageAnswers, type UsageAnswers } from "../../../../test/harness/usage-responses.ts";
 
-/*
- * Each answer is what ClickHouse's engine gives for the same expression over the same rows.
- */
+/* Each expected value is the result of ClickHouse's engine for the same expression and rows. */
 
 let usage: UsageAnswers;
 beforeAll(async () => {
@@ -11,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => usage.close());
 
-/** The value of an expression over one row: of the first rate-limit event. */
+/** Evaluates an expression over one row, the first rate-limit event. */
 async function answerTo(expression: string): Promise<unknown> {
   const [row] = await usage.values(`select ${expression} from ratelimits_v1 where identifier = 'alice'`);
   return row?.[0];
@@ -177,7 +175,7 @@ describe("texts", () => {
     [`JSONExtractString('{"a":{"b":1.50}}', 'a', 'b')`, "1.5"],
     [`JSONExtractString('{"a":[1, {"b":"c"}]}', 'a')`, '[1,{"b":"c"}]'],
     ["JSONExtractString('nope', 'a')", ""],
-    // ClickHouse returns the text; one of Postgres cannot have U+0000.
+    // ClickHouse returns the string; Postgres text cannot contain U+0000.
     [`JSONExtractString('{"a":"x\\\\u0000y"}', 'a')`, ""],
   ]);
 

@@ -6,17 +6,17 @@ import { Parameters } from "./parameters.ts";
 import { bodySql, type Statement } from "./select.ts";
 
 export interface EmitOptions {
-  /** Unix ms: what `now()` is. */
+  /** Value of `now()`, in Unix ms. */
   readonly nowMs: number;
-  /** The most rows of the answer. */
+  /** Maximum number of result rows. */
   readonly rowsMax: number;
-  /** That of the scope in which the query will run. Left out, the answer is the same, but Postgres does not know for whom it plans. */
+  /** Workspace of the scope in which the query will run. Only a hint for the planner; the result does not depend on it. */
   readonly workspaceId?: string;
 }
 
 /**
- * Writes a query as a SELECT of Postgres over the views of schema `analytics`. Its columns are c1, c2, …
- * @throws QueryProblem for what Postgres cannot answer with ClickHouse's numbers.
+ * Emits a query as a Postgres SELECT over the views of schema `analytics`. Its columns are c1, c2, …
+ * @throws QueryProblem if Postgres cannot return the same result as ClickHouse.
  */
 export function emitForPostgres({ common, body, names }: ResolvedQuery, options: EmitOptions): StoreQuery {
   const { nowMs, rowsMax, workspaceId } = options;
@@ -32,7 +32,7 @@ export function emitForPostgres({ common, body, names }: ResolvedQuery, options:
   };
 }
 
-/** The row maximum belongs to the outermost SELECT alone: a cut subquery would be a wrong number. */
+/** Applies the row limit to the outermost SELECT only, because a truncated subquery would return a wrong number. */
 function atMost(body: ResolvedBody, rowsMax: bigint): ResolvedBody {
   if (body.kind === "set") return body;
   return { ...body, limit: body.limit === undefined || body.limit > rowsMax ? rowsMax : body.limit };

@@ -18,7 +18,7 @@ type Write = (call: FunctionCall, writer: Writer) => string;
 
 const first = ({ arguments: [operand] }: FunctionCall): ResolvedExpression => operand as ResolvedExpression;
 
-/** Functions whose result is true or false, as a `boolean`. */
+/** Functions that emit a `boolean`. */
 const PREDICATES: Readonly<Partial<Record<FunctionName, Write>>> = {
   and: (call, writer) => `(${call.arguments.map((one) => writer.truth(one)).join(" and ")})`,
   or: (call, writer) => `(${call.arguments.map((one) => writer.truth(one)).join(" or ")})`,
@@ -99,13 +99,13 @@ const VALUES: Readonly<Partial<Record<FunctionName, Write>>> = {
   arrayElement,
 };
 
-/** What columns and elements of arrays are called in the SELECT at hand. */
+/** SQL names of the columns and array elements in the current SELECT. */
 export interface Names {
   readonly column: (source: number, index: number) => string;
   readonly arrayJoin: (index: number) => string;
 }
 
-/** The value of an expression. */
+/** Emits the value of an expression. */
 export function valueSql(expression: ResolvedExpression, writer: Writer, names: Names): string {
   switch (expression.kind) {
     case "literal":
@@ -149,7 +149,7 @@ function predicateSql(call: FunctionCall, writer: Writer): string | undefined {
   return PREDICATES[call.name]?.(call, writer);
 }
 
-/** A number is true when it is not 0. */
+/** Emits a condition; numbers other than 0 are true. */
 export function truthSql(expression: ResolvedExpression, writer: Writer): string {
   if (expression.kind === "in") return membershipSql(expression, writer);
   if (expression.kind === "subquery" && expression.exists) {

@@ -8,25 +8,25 @@ import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
 /*
- * WITH FILL. The rows stay, and for each step from FROM (or the first row) up to TO (or the last row) that no row has, one is added with the
- * defaults in its other columns. Columns that are ordered by before the filled one divide the rows: each part is filled by itself.
+ * WITH FILL. Keeps all rows and adds a row, with defaults in the other columns, for each missing step from FROM (or the first row) to TO
+ * (or the last row). ORDER BY columns before the filled one partition the rows, and each partition is filled separately.
  *
- * `b` are the rows, with their columns c1, c2, … and what they are ordered by as k1, k2, …; `g` the parts, and `s` the steps of each.
+ * `b` are the rows with columns c1, c2, … and sort keys k1, k2, …; `g` are the partitions, and `s` the steps of each partition.
  */
 
 export interface Filled {
   readonly select: ResolvedSelect;
   readonly types: readonly Type[];
-  /** The SELECT of the rows, with c1, … and k1, …. */
+  /** SELECT of the rows with columns c1, … and k1, …. */
   readonly rows: string;
 }
 
 export const hasFill = ({ orderBy }: ResolvedSelect): boolean => orderBy.some(({ fill }) => fill !== undefined);
 
-/** The name of what rows are ordered by at a place. */
+/** Column name of the sort key at an index. */
 export const keyName = (place: number): string => `k${place + 1}`;
 
-/** A SELECT of the rows and the filled ones, in order. */
+/** Emits a SELECT of the original and the added rows in order. */
 export function filledSql({ select, types, rows }: Filled, writer: Writer): string {
   const { orderBy, columns } = select;
   const at = orderBy.findIndex(({ fill }) => fill !== undefined);
@@ -61,9 +61,9 @@ const partsSql = (prefix: readonly string[], filled: string): string => {
 
 interface Steps {
   readonly series: string;
-  /** A step as a value of the filled expression. */
+  /** Converts a step to the type of the filled expression. */
   readonly value: string;
-  /** Leaves out what is not before the end. */
+  /** Condition that excludes steps at or after the end. */
   readonly before: string;
 }
 
@@ -90,7 +90,7 @@ function stepsOf({ expression, descending }: ResolvedOrder, fill: ResolvedFill, 
   };
 }
 
-/** In an added row a column is the step or the part's own value where it is what rows are ordered by, and otherwise its type's default. */
+/** In an added row, sort key columns contain the step or the partition's value, and other columns the default of their type. */
 function addedColumns({
   select: { columns, orderBy },
   types,

@@ -2,7 +2,7 @@ import type { FunctionCall, ResolvedExpression } from "../../dialect/resolve/res
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
-/** MySQL's letters after `%` as templates of Postgres's `to_char`, whose names of months and days are English without TM. */
+/** Maps MySQL format letters after `%` to `to_char` templates of Postgres. Without TM, names of months and days are English. */
 const TEMPLATES: Readonly<Record<string, string>> = {
   Y: "YYYY",
   y: "YY",
@@ -39,10 +39,13 @@ const TEMPLATES: Readonly<Record<string, string>> = {
 
 const PLAIN: Readonly<Record<string, string>> = { n: "\n", t: "\t", "%": "%" };
 
-/** The moment is written for each letter, and may itself come from a formatted one: without a bound the text grows as a power. */
+/**
+ * Maximum length of the SQL. Each letter repeats the argument, and the argument may be a formatted time itself, so the SQL could grow
+ * exponentially.
+ */
 const TEXT_LENGTH_MAX = 100_000;
 
-/** Letters without `%` stand for themselves, so each part is a text of its own. */
+/** Emits a separate string per part, because letters without `%` are literal text. */
 export function formatDateTime(call: FunctionCall, writer: Writer): string {
   const [date, format] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const timestamp = date.type.name === "Date" ? `${writer.value(date)}::timestamp` : writer.value(date);

@@ -3,17 +3,17 @@ import type { Type } from "../../dialect/resolve/types.ts";
 import type { ColumnType } from "../../tables.ts";
 import { defaultOf } from "./type-names.ts";
 
-/** A FROM as SQL, and what its columns are called. */
+/** SQL of a FROM and the SQL names of its columns. */
 export interface WrittenFrom {
   readonly sql: string;
   readonly columns: ReadonlyMap<number, readonly string[]>;
 }
 
 export interface FromWriter {
-  /** A view of schema `analytics`, by its name. */
+  /** Returns the view of schema `analytics` with this name. */
   readonly table: (name: string) => string;
   readonly body: (body: ResolvedBody) => string;
-  /** The types of a CTE's columns. */
+  /** Column types of a CTE. */
   readonly commonTypes: (index: number) => readonly Type[];
   readonly condition: (on: ResolvedExpression, columns: WrittenFrom["columns"]) => string;
 }
@@ -40,7 +40,7 @@ export function fromSql(source: Source, writer: FromWriter): WrittenFrom {
   }
 }
 
-/** Of a CTE. */
+/** Name of a CTE. */
 export const commonName = (index: number): string => `w${index}`;
 
 const numbered = (name: string, types: readonly Type[]): readonly string[] =>
@@ -62,7 +62,7 @@ function joinSql(join: JoinSource, writer: FromWriter): WrittenFrom {
   };
 }
 
-/** The empty side of an outer join has defaults, where Postgres has null. */
+/** The unmatched side of an outer join has type defaults in ClickHouse, and null in Postgres. */
 function withDefaults({ columns }: WrittenFrom, types: ReadonlyMap<number, readonly Type[]>): WrittenFrom["columns"] {
   return new Map(
     Array.from(columns, ([id, names]) => [

@@ -6,7 +6,7 @@ import { emitForPostgres } from "./emit.ts";
 const NOW_MS = Date.UTC(2042, 5, 15);
 const visibleFrom = { raw: 0, minute: 0, hour: 0, day: 0, month: 0 };
 
-/** The views that a query reads, in their order. */
+/** Returns the views that a query reads, in order. */
 function viewsOf(text: string): string[] {
   const resolved = resolveQuery(readQuery(text, { of: "verifications", nowMs: NOW_MS, visibleFrom }));
   const sql = emitForPostgres(resolved, { nowMs: NOW_MS, rowsMax: 10 }).text;

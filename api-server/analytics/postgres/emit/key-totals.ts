@@ -2,22 +2,22 @@ import type { ResolvedExpression, ResolvedSelect } from "../../dialect/resolve/r
 import { childrenOf } from "../../dialect/resolve/walk.ts";
 
 /*
- * A day's counts are stored twice: per outcome, tags, owner and place, as callers see them, and per key alone, in fewer and narrower rows. A
- * SELECT may read the second when it cannot tell the two apart.
+ * Daily counts are stored twice: by all public columns, and by key alone in fewer and narrower rows. A SELECT may read the latter if its
+ * result is the same.
  */
 
 const DAYS = "key_verifications_per_day_v1";
-/** With the columns of `DAYS` that it has, by the same names. */
+/** Contains a subset of the columns of `DAYS`, with the same names. */
 export const KEY_TOTALS = "key_totals_per_day";
 
 const SUMS: readonly string[] = ["spent_credits", "count"];
 const DIMENSIONS: readonly string[] = ["time", "workspace_id", "key_space_id", "key_id"];
-/** Of a dimension, these are the same however many rows hold a value. */
+/** Aggregates of a dimension whose result is independent of how many rows contain a value. */
 const OF_VALUES: readonly string[] = ["min", "max", "uniq", "uniqExact"];
 
 /**
- * Whether a SELECT has the same answer when rows of the same key and day are one row with their sums. A condition on keys is left to the
- * index that the table of all columns has for it.
+ * Whether the result is the same if rows of the same key and day are summed into one. A condition on keys reads the complete table, which
+ * has an index on keys.
  */
 export function readsKeyTotals({ from, aggregated, arrayJoins, ...select }: ResolvedSelect): boolean {
   if (from.kind !== "table" || from.table.name !== DAYS || !aggregated || arrayJoins.length > 0) return false;

@@ -3,12 +3,12 @@ import { isDate } from "../../dialect/resolve/types.ts";
 import type { Parameters } from "./parameters.ts";
 import { unsupported } from "./unsupported.ts";
 
-/** A literal as a parameter, so that nothing of the caller's text becomes SQL. */
+/** Emits a literal as a parameter, so that no text from the caller becomes SQL. */
 export function literalSql({ value, type, span }: Literal, parameters: Parameters): string {
   if (value === null) return "null::text";
   switch (typeof value) {
     case "boolean":
-      // With its type: GROUP BY and ORDER BY take no bare constant.
+      // Has a cast because GROUP BY and ORDER BY reject a bare constant.
       return `${value}::boolean`;
     case "bigint":
       if (value >= 2n ** 63n) throw unsupported("whole numbers from 2^63 on are not supported", span);

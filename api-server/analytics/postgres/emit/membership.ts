@@ -3,7 +3,7 @@ import { alignedSql, alignedType, indexedText } from "./comparisons.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
-/** `IN` as a `boolean`. Null is no member of anything. */
+/** Emits `IN` as `boolean`. Null never matches. */
 export function membershipSql(expression: Membership, writer: Writer): string {
   const { operand, of, negated } = expression;
   const found = isList(of) ? amongSql(operand, of, writer) : amongRowsSql(operand, of, writer);
@@ -12,7 +12,7 @@ export function membershipSql(expression: Membership, writer: Writer): string {
 
 const isList = (of: Membership["of"]): of is readonly ResolvedExpression[] => Array.isArray(of);
 
-/** Strings and whole numbers are one parameter, which an index can serve. */
+/** Strings and integers become a single array parameter, so that an index can be used. */
 function amongSql(operand: ResolvedExpression, list: readonly ResolvedExpression[], writer: Writer): string {
   const elements = list.filter(({ type }) => type.name !== "Nothing");
   if (elements.length === 0) return "false::boolean";
@@ -29,7 +29,7 @@ function amongSql(operand: ResolvedExpression, list: readonly ResolvedExpression
       throw unsupported("whole numbers from 2^63 on are not supported", operand.span);
     return `(${writer.value(operand)} = any (${writer.parameters.bigintArray(wholes)}))`;
   }
-  // NaN is a member here, unlike in a comparison.
+  // IN matches NaN, unlike a comparison.
   const comparisons = elements.map((element) => alignedSql([operand, element], writer).join(" = "));
   return `(${comparisons.join(" or ")})`;
 }

@@ -12,8 +12,8 @@ const both = ({ arguments: args }: FunctionCall) => args as readonly [ResolvedEx
 const OPERATORS = { plus: "+", minus: "-", multiply: "*" } as const;
 
 /**
- * Integers of 64 bits wrap in ClickHouse, where Postgres has an error, so they have a function; narrower results cannot overflow. An
- * unsigned result does not wrap here: it is an error of the query when it does not fit.
+ * 64-bit integers wrap in ClickHouse and overflow with an error in Postgres, so a function emulates wrapping; narrower results cannot
+ * overflow. An unsigned result that is out of range is an error instead of wrapping.
  */
 export const arithmeticSql =
   (name: keyof typeof OPERATORS): Write =>
@@ -26,10 +26,10 @@ export const arithmeticSql =
     return `analytics.${name}(${a}, ${b})`;
   };
 
-/** Whether a signed integer of 64 bits. */
+/** Whether the type is a signed 64-bit integer. */
 const isWide = (type: Type): boolean => isInteger(type) && widthOf(type).bits === 64 && widthOf(type).signed;
 
-/** Division is of floats; by zero it is infinite or NaN. */
+/** Division of floats; division by zero returns infinity or NaN. */
 export const divide: Write = (call, writer) => {
   const [left, right] = both(call);
   const [a, b] = [left, right].map((operand) => writer.as(operand, FLOAT64)) as [string, string];
@@ -37,7 +37,7 @@ export const divide: Write = (call, writer) => {
   return known ? `(${a} / ${b})` : `analytics.divide(${a}, ${b})`;
 };
 
-/** ClickHouse refuses the least number by -1, but not where the divisor alone is a constant: that it takes for 0. */
+/** ClickHouse rejects the minimum integer modulo -1, except if only the divisor is constant: the result is then 0. */
 export const modulo: Write = (call, writer) => {
   const [left, right] = both(call);
   if (call.type.name === "Float64") throw unsupported("% of floats is not supported", call.span);
@@ -53,7 +53,10 @@ export const abs: Write = (call, writer) => `abs(${writer.as(first(call), call.t
 
 const DIGITS_MAX = 15;
 
-/** `round`, `floor` and `ceil` to digits after the point, or before it when negative. Floats halve to even, integers away from zero. */
+/**
+ * `round`, `floor` and `ceil` to digits after the decimal point, or before it if negative. Floats round half to even, integers half away
+ * from zero.
+ */
 export const rounding =
   (name: "round" | "floor" | "ceil"): Write =>
   (call, writer) => {

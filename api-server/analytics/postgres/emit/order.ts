@@ -3,8 +3,9 @@ import { mayBeNaN } from "./nan.ts";
 import type { Writer } from "./writer.ts";
 
 /**
- * Null and NaN last in both directions, or first where the caller wants it. `isStored`: the expression is a column of a table, which has
- * no null. Then nothing is said of nulls, because an index is read backwards only for an order that is the exact reverse of its own.
+ * Emits an ORDER BY item with null and NaN last in both directions, or first on request. If `isStored` is true, the expression is a table
+ * column that is never null. NULLS FIRST or LAST is then omitted, because Postgres reads an index backward only for the exact reverse of
+ * its order.
  */
 export function orderSql(
   { expression, descending, nullsFirst }: ResolvedOrder,

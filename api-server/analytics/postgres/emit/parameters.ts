@@ -1,7 +1,9 @@
 import type { Type } from "../../dialect/resolve/types.ts";
 import { typeName } from "./type-names.ts";
 
-/** The parameters of a statement. Equal values share one, so that equal expressions are equal texts: GROUP BY compares them. */
+/**
+ * Collects the parameters of a statement. Equal values share one parameter, so that equal expressions have equal SQL, as GROUP BY requires.
+ */
 export class Parameters {
   readonly values: unknown[] = [];
   readonly #known = new Map<string, string>();
@@ -26,7 +28,7 @@ export class Parameters {
     return this.#add("double precision", Object.is(value, -0) ? "-0" : String(value));
   }
 
-  /** A Date, DateTime or DateTime64 in Postgres's own form. */
+  /** Adds a Date, DateTime or DateTime64 in Postgres syntax. */
   timestamp(value: string, type: Type): string {
     return this.#add(typeName(type), value);
   }

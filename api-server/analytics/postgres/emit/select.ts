@@ -13,7 +13,7 @@ import type { Parameters } from "./parameters.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
-/** What all SELECTs of a statement share. */
+/** State common to all SELECTs of a statement. */
 export interface Statement {
   readonly parameters: Parameters;
   readonly nowMs: number;
@@ -21,14 +21,14 @@ export interface Statement {
   readonly commonTypes: (index: number) => readonly Type[];
 }
 
-/** A SELECT or set operation whose columns c1, c2, … are of these types. */
+/** Emits a SELECT or set operation with columns c1, c2, … of these types. */
 export function bodySql(body: ResolvedBody, types: readonly Type[], statement: Statement): string {
   if (body.kind === "select") return selectSql(body, types, statement);
   const [left, right] = [body.left, body.right].map((side) => bodySql(side, types, statement));
   return `(${left}) ${OPERATORS[body.operator]} (${right})`;
 }
 
-/** EXCEPT takes away as many equal rows as the other side has. */
+/** EXCEPT ALL removes one row per equal row of the other side. */
 const OPERATORS = {
   "union all": "union all",
   "union distinct": "union",
@@ -69,13 +69,13 @@ function selectSql(select: ResolvedSelect, types: readonly Type[], statement: St
   return [filledSql({ select, types, rows: keyed }, outer), ...rows].join(" ");
 }
 
-/** What rows are ordered by, as columns of their own. */
+/** Emits the sort keys as additional columns. */
 const keyColumns = ({ orderBy }: ResolvedSelect, writer: Writer): readonly string[] =>
   orderBy.map(({ expression }, index) => `${writer.value(expression)} as ${keyName(index)}`);
 
 const orderClause = ({ orderBy, from }: ResolvedSelect, writer: Writer): readonly string[] => {
   if (orderBy.length === 0) return [];
-  // Of a join's tables one side may be missing.
+  // Columns of an outer join may be null, so the condition requires a single table.
   const isStored = ({ kind }: ResolvedExpression) => kind === "column" && from.kind === "table";
   return [`order by ${orderBy.map((one) => orderSql(one, writer, isStored)).join(", ")}`];
 };
@@ -85,7 +85,7 @@ const rowsSql = ({ limit, offset }: ResolvedSelect, parameters: Parameters): rea
   ...(offset === undefined ? [] : [`offset ${parameters.bigint(offset)}`]),
 ];
 
-/** Postgres orders DISTINCT rows by their columns alone, as they are: an expression of them, or another type, needs a SELECT around. */
+/** For DISTINCT rows, Postgres can sort only by their columns: sorting by an expression or by another type requires an enclosing SELECT. */
 function orderedAfter({ distinct, orderBy, columns }: ResolvedSelect, types: readonly Type[]): boolean {
   if (!distinct || orderBy.length === 0) return false;
   const identities = new Identities();
@@ -94,7 +94,7 @@ function orderedAfter({ distinct, orderBy, columns }: ResolvedSelect, types: rea
   return orderBy.some(({ expression }) => mayBeNaN(expression) || !outputs.has(identities.of(expression)));
 }
 
-/** Columns of DISTINCT rows by what they say. */
+/** Returns a lookup from an expression to the equal column of DISTINCT rows. */
 function outputsOf({ columns }: ResolvedSelect): (expression: ResolvedExpression) => string | undefined {
   const identities = new Identities();
   const outputs = new Map(columns.map((column, index) => [identities.of(column), `d.c${index + 1}`]));
@@ -118,7 +118,7 @@ const namesOf = ({ columns }: WrittenFrom): Names => ({
   arrayJoin: (index) => `${arrayJoinName(index)}.v`,
 });
 
-/** Where only the columns of the rows are left. */
+/** Used where only the result columns are in scope. */
 const NO_NAMES: Names = {
   column: () => {
     throw new RangeError("no column is left");
@@ -128,7 +128,7 @@ const NO_NAMES: Names = {
   },
 };
 
-/** `instead`: the view that is read instead of the table's own. */
+/** `instead` replaces the default view of the table. */
 const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
   table: (name) => tableSql(instead ?? name, statement),
   body: (body) => bodySql(body, body.types, statement),
@@ -137,8 +137,8 @@ const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
 });
 
 /**
- * The view alone decides what is visible, by a bound that the planner does not know. The same workspace as a plain value tells it how many
- * rows there are: all of a table's where there is hardly another workspace, or a few beside a large one.
+ * The view alone decides which rows are visible, by a bound that the planner cannot estimate. An additional condition with the workspace as
+ * a plain value lets the planner estimate the row count.
  */
 function tableSql(name: string, { parameters, workspaceId }: Statement): string {
   if (workspaceId === undefined) return `analytics.${name}`;
@@ -146,10 +146,10 @@ function tableSql(name: string, { parameters, workspaceId }: Statement): string 
   return `(select v.* from analytics.${name} as v where ${isOwn})`;
 }
 
-/** What cannot be had from DISTINCT rows. */
+/** Expression kinds that are not computable from DISTINCT rows. */
 const OF_ROWS: readonly ResolvedExpression["kind"][] = ["column", "arrayJoin", "aggregate", "window"];
 
-/** `outputs` says which expressions are columns already. */
+/** `outputs` maps expressions that already exist as columns. */
 function writerOf(
   statement: Statement,
   names: Names,

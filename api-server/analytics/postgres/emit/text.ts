@@ -6,7 +6,7 @@ import type { Writer } from "./writer.ts";
 
 type Write = (call: FunctionCall, writer: Writer) => string;
 
-/** Texts are compared and changed by bytes: every text has collation C, which changes the case of ASCII alone. */
+/** Strings are compared and changed by bytes: all text has collation C, which changes the case of ASCII letters only. */
 export const applied =
   (name: string): Write =>
   (call, writer) =>
@@ -18,7 +18,7 @@ export const length: Write = (call, writer) => {
   return operand.type.name === "Array" ? `cardinality(${value})::bigint` : `octet_length(${value})::bigint`;
 };
 
-/** Blanks alone, at both ends. */
+/** Removes spaces only, at both ends. */
 export const trim: Write = (call, writer) =>
   `btrim(${writer.as(call.arguments[0] as ResolvedExpression, STRING)}, ' ')`;
 
@@ -50,14 +50,14 @@ export const extractString: Write = (call, writer) => {
   return `analytics.json_string(${writer.as(json, STRING)}, ${keys})`;
 };
 
-/** A LIKE with ClickHouse's escapes: a backslash before `%`, `_` or itself, and a backslash of its own before others. */
+/** Emits LIKE with ClickHouse's escapes: a backslash escapes `%`, `_` and itself, and is literal before other characters. */
 export const like =
   (operator: "like" | "not like" | "ilike" | "not ilike"): Write =>
   (call, writer) => {
     const [operand, pattern] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
     const text = pattern.kind === "literal" && typeof pattern.value === "string" ? pattern.value : undefined;
     if (text === undefined) throw unsupported("the pattern of LIKE is a string literal", pattern.span);
-    // Collation C knows the case of ASCII alone.
+    // Collation C ignores case for ASCII letters only.
     if (operator.endsWith("ilike") && /\P{ASCII}/u.test(text)) {
       throw unsupported("ILIKE is supported with ASCII letters alone", pattern.span);
     }
@@ -71,7 +71,7 @@ function patternText(pattern: string, span: Span): string {
   });
 }
 
-/** What `toString` writes. */
+/** Emits the equivalent of `toString`. */
 export function textOf(expression: ResolvedExpression, writer: Writer): string {
   const value = writer.value(expression);
   const { type } = expression;

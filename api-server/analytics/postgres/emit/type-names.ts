@@ -1,6 +1,6 @@
 import { isInteger, type Type } from "../../dialect/resolve/types.ts";
 
-/** The Postgres type that holds values of the type. All integers are one type. */
+/** Returns the Postgres type for values of the type. All integer types map to one type. */
 export function typeName(type: Type): string {
   if (isInteger(type)) return "bigint";
   switch (type.name) {
@@ -22,7 +22,7 @@ export function typeName(type: Type): string {
   }
 }
 
-/** What ClickHouse has where a value is missing: in an aggregate without rows, or on the empty side of an outer join. */
+/** Returns ClickHouse's default for a missing value: an aggregate over no rows, or the unmatched side of an outer join. */
 export function defaultOf(type: Type): string {
   switch (type.name) {
     case "String":
@@ -40,6 +40,6 @@ export function defaultOf(type: Type): string {
   }
 }
 
-/** The value, or the type's default where it is null; null itself for a type that has it. */
+/** Emits the value, or the type's default if the value is null; nullable types keep null. */
 export const orDefault = (sql: string, type: Type): string =>
   type.nullable ? sql : `coalesce(${sql}, ${defaultOf(type)})`;

@@ -1,6 +1,6 @@
 import { QueryProblem } from "../../dialect/problem.ts";
 import type { Span } from "../../dialect/tree.ts";
 
-/** What ClickHouse can answer and Postgres cannot with the same numbers. */
+/** Problem of a query for which Postgres cannot return the same numbers as ClickHouse. */
 export const unsupported = (detail: string, span: Span): QueryProblem =>
   new QueryProblem("invalid_analytics_query", detail, span);

@@ -27,7 +27,7 @@ export function windowSql(call: WindowCall, writer: Writer): string {
   }
 }
 
-/** Beyond the partition there is the default that the caller gave, or the type's. */
+/** Outside the partition, the result is the default from the call or the default of the type. */
 function neighbourSql(call: WindowCall, over: string, writer: Writer): string {
   const [value, offset, otherwise] = call.arguments;
   if (!value) throw new TypeError(`${call.name} has no value`);

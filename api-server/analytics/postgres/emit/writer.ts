@@ -3,20 +3,20 @@ import type { Type } from "../../dialect/resolve/types.ts";
 import type { Parameters } from "./parameters.ts";
 
 /**
- * Writes expressions as Postgres SQL, within one SELECT. Every text it returns can stand as an operand. Integers of all widths are
- * `bigint`, comparisons the numbers 1 and 0, and only a Bool is Postgres's `boolean`.
+ * Emits expressions of one SELECT as Postgres SQL. Each result is usable as an operand. Integers of all widths are `bigint`, comparisons
+ * are the numbers 1 and 0, and only a Bool is a Postgres `boolean`.
  */
 export interface Writer {
   readonly parameters: Parameters;
-  /** Unix ms: what `now()` is. */
+  /** Value of `now()`, in Unix ms. */
   readonly nowMs: number;
   value(expression: ResolvedExpression): string;
-  /** As a `boolean`: where a condition is needed. */
+  /** Emits a condition as `boolean`. */
   truth(expression: ResolvedExpression): string;
-  /** As a value of another type that can hold it. */
+  /** Emits the value converted to another type that can represent it. */
   as(expression: ResolvedExpression, type: Type): string;
-  /** A subquery, without parentheses. Its columns are named c1, c2, …, and are of these types. */
+  /** Emits a subquery without parentheses, with columns c1, c2, … of these types. */
   body(body: ResolvedBody, types: readonly Type[]): string;
-  /** Whether an aggregate can have no row at all, so that it needs a default. */
+  /** Whether an aggregate may have no input rows and therefore needs a default. */
   readonly groupsCanBeEmpty: boolean;
 }
