@@ -109,7 +109,7 @@ export function exportGauges(
     },
   });
   counter(of.eventsDropped, () => edge.sink.dropped());
-  counter(of.overAdmitted, () => counters.overshoots().async.units);
+  counter(of.overAdmitted, () => counters.overAdmissions().async.units);
   gauge(of.connections, () => db.totalCount);
   gauge(of.waiting, () => db.waitingCount);
 }

@@ -10,7 +10,7 @@ import type { StoreDescription } from "./redis/describe.ts";
 /** `async`: each process decides the limit; `outage`: the shared counters were unreachable. */
 export type OverAdmissionCause = "async" | "outage";
 
-export interface Overshot {
+export interface OverAdmissionTotal {
   /** Units over the limit since the start of the process. */
   readonly units: number;
   /** Largest overshoot as a fraction of the limit. */
@@ -34,7 +34,7 @@ export interface EdgeCounters extends Counters {
    * Returns by how much limits were exceeded so far, as far as this process can measure it: those with `accuracy: "local"`, and amounts
    * added after an outage.
    */
-  overshoots(): Readonly<Record<OverAdmissionCause, Overshot>>;
+  overAdmissions(): Readonly<Record<OverAdmissionCause, OverAdmissionTotal>>;
 }
 
 /** All data that travels between the control plane and the gates, over one store. */

@@ -27,7 +27,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
       peek: (limits) => counters.consume({ limits }, { dryRun: true }),
       forgetDenials: () => {},
       addLater: () => {},
-      overshoots: () => ({ async: NONE, outage: NONE }),
+      overAdmissions: () => ({ async: NONE, outage: NONE }),
       close: async () => {},
     }),
     credits: new MemoryCreditStore(store),

@@ -164,7 +164,7 @@ function makeCounters(
     peek: (limits) => guarded.consume({ limits }, { dryRun: true }),
     forgetDenials: () => denials?.forget(),
     addLater: (admitted, nowMs) => outage.add(admitted, nowMs),
-    overshoots: () => ({ async: local.overAdmission, outage: outage.overAdmission }),
+    overAdmissions: () => ({ async: local.overAdmission, outage: outage.overAdmission }),
     close: () => {
       outage.close();
       return local.close();

@@ -185,12 +185,12 @@ export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2Conne
   clientHttp2ConnectionsMax: 500,
 };
 /** Lower limit with TLS, because a gateway connection takes about 170 KB of memory: half of the 320 MiB of an injected gate. */
-const TLS_DOOR_LIMITS: Pick<Limits, "extAuthConnectionsMax"> = { extAuthConnectionsMax: 1_000 };
+const EXT_AUTH_TLS_LIMITS: Pick<Limits, "extAuthConnectionsMax"> = { extAuthConnectionsMax: 1_000 };
 
 /** Returns the defaults, which TLS lowers, overridden by the configuration. */
 export const limitsOf = ({ tls, extAuth, limits }: Pick<SidecarConfig, "tls" | "extAuth" | "limits">): Limits => ({
   ...DEFAULT_LIMITS,
   ...(tls && TLS_LIMITS),
-  ...(extAuth?.tls && TLS_DOOR_LIMITS),
+  ...(extAuth?.tls && EXT_AUTH_TLS_LIMITS),
   ...limits,
 });

@@ -40,7 +40,7 @@ export function gaugesOf(
       return { active, queued, upgraded: proxy?.upgrading.limiter.taken ?? 0 };
     },
     eventsDropped: () => sink.dropped(),
-    overAdmissions: () => counters.overshoots(),
+    overAdmissions: () => counters.overAdmissions(),
     podsAlive: () => deps.podsAlive.count,
     isRestored: () => projection.isRestored(),
     snapshot: () => snapshot?.counts,

@@ -73,7 +73,7 @@ export interface Readings {
   readonly connections: () => Readonly<Record<string, number>>;
   readonly upstreamRequests: () => Readonly<Record<string, number>>;
   readonly eventsDropped: () => number;
-  readonly overAdmissions: EdgeCounters["overshoots"];
+  readonly overAdmissions: EdgeCounters["overAdmissions"];
   readonly podsAlive: () => number;
   readonly cacheSizes: () => Readonly<Record<string, number>>;
   readonly isRestored: () => boolean;

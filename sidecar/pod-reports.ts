@@ -1,6 +1,6 @@
 import { upstreamPortInPod } from "../core/gates/upstream-port.ts";
 import { RELEASE } from "../core/release.ts";
-import type { EdgeCounters, Overshot } from "../edge/edge.ts";
+import type { EdgeCounters, OverAdmissionTotal } from "../edge/edge.ts";
 import type { PodLimitsExceeded, PodReport } from "../edge/pods/contract.ts";
 import type { SidecarConfig } from "./config.ts";
 import type { RefusalCounts } from "./decision/rejection-counts.ts";
@@ -9,7 +9,7 @@ import type { PodsAlive } from "./pods-alive.ts";
 
 type Reported = Pick<GateState, "projection" | "follower"> & {
   readonly refusals: Pick<RefusalCounts, "of">;
-  readonly counters: Pick<EdgeCounters, "overshoots">;
+  readonly counters: Pick<EdgeCounters, "overAdmissions">;
 };
 
 /**
@@ -64,7 +64,7 @@ function describePod(
   if (current === undefined && refused === undefined) return undefined;
   const { generation, version } = current?.record ?? { generation: 0, version: 0 };
   const counted = current === undefined ? {} : { refusals: refusals.of(current) };
-  const overAdmitted = overAdmissionOf(counters.overshoots().outage);
+  const overAdmitted = overAdmissionOf(counters.overAdmissions().outage);
   const exceeded = overAdmitted === undefined ? {} : { overAdmitted };
   const report = { ...pod, generation, version, stalenessMs: projection.stalenessMs(), ...counted, ...exceeded };
   if (refused === undefined) return report;
@@ -72,7 +72,7 @@ function describePod(
 }
 
 /** Omits async limits, because their policy allows exceeding them at any time. */
-function overAdmissionOf({ units, largestShare, lastMs }: Overshot): PodLimitsExceeded | undefined {
+function overAdmissionOf({ units, largestShare, lastMs }: OverAdmissionTotal): PodLimitsExceeded | undefined {
   if (lastMs === undefined) return undefined;
   return { units, percent: Math.ceil(100 * largestShare), lastMs: Math.floor(lastMs) };
 }

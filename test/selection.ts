@@ -50,7 +50,7 @@ const KUBERNETES = "test/harness/kubernetes.ts";
 /** They start whole processes and measure time, so they run alone: two of them side by side would measure one another. */
 export const TIMED = [
   "edge/redis/script-cost.test.ts",
-  "test/faults/centre-away.test.ts",
+  "test/faults/control-plane-unavailable.test.ts",
   "test/faults/gate-memory.test.ts",
   "test/faults/hanging-redis.test.ts",
   "test/faults/idle.test.ts",

@@ -19,7 +19,7 @@ const text = (description: string, example: string) =>
 
 export const KeyObject = z.object({
   id: KeyId,
-  start: text("The first characters of the secret, to recognise the key.", "prod_3Ab9"),
+  start: text("The first characters of the secret, to recognize the key.", "prod_3Ab9"),
   workspaceId: WorkspaceId,
   apiId: ApiId.optional(),
   name: NameOut.optional(),

@@ -219,7 +219,7 @@ export const KeyOut = z.strictObject({
   keyId: KeyId,
   start: z
     .string()
-    .describe("The first characters of the secret, to recognise the key.")
+    .describe("The first characters of the secret, to recognize the key.")
     .meta({ examples: ["prod_3Ab9"] }),
   enabled: z.boolean().describe("A disabled key verifies as DISABLED."),
   createdAt: unixMs("When the key was created, Unix milliseconds."),

@@ -180,8 +180,8 @@ describe("files that are wrong are refused with the line of each problem", () =>
   test.each([
     {
       name: "an unknown field",
-      text: "keys:\n  - name: one\n    colour: red",
-      says: ["fixtures.yaml:2: keys[0].colour: is not a known field"],
+      text: "keys:\n  - name: one\n    color: red",
+      says: ["fixtures.yaml:2: keys[0].color: is not a known field"],
     },
     {
       name: "a field of the wrong type",

@@ -1,8 +1,8 @@
 import createFetchClient from "openapi-fetch";
 import type { Data, FieldProblem, Input, Procedure } from "../../core/api/procedures.ts";
 import type { paths } from "../../core/api/types.ts";
+import { activityHeaders } from "./activity.ts";
 import { ApiError, UNREACHABLE } from "./api-error.ts";
-import { activityHeaders } from "./attendance.ts";
 
 /** A page of a list, or the whole answer of a procedure that has no pages. */
 export interface ApiResponse<T> {

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import "./badge.css";
 
-/** A state in a word. The word says it; the colour only helps to find it. */
+/** A state in a word. The word says it; the color only helps to find it. */
 export function Badge({
   kind = "plain",
   title,

@@ -111,10 +111,10 @@ interface Making {
 }
 
 function optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, latest }: Making): uPlot.Options {
-  const colour = coloursOf(element);
-  const [text, line] = [colour("--muted"), colour("--line")];
+  const color = colorsOf(element);
+  const [text, line] = [color("--muted"), color("--line")];
   const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
-  const fills = series.map(({ mark }) => drawPattern(mark.pattern, colour(mark.colour)));
+  const fills = series.map(({ mark }) => drawPattern(mark.pattern, color(mark.color)));
   const paths = endX === undefined ? {} : { paths: uPlot.paths.stepped?.({ align: 1 }) as uPlot.Series.PathBuilder };
   const fillOf = (place: number) => (self: uPlot) =>
     self.ctx.createPattern(fills[place] as HTMLCanvasElement, "repeat") ?? text;
@@ -146,7 +146,7 @@ function optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, 
       {},
       ...series.map(({ name, mark }, place) => ({
         label: name,
-        stroke: colour(mark.colour),
+        stroke: color(mark.color),
         width: isStacked ? 1 : 2,
         dash: isStacked ? [] : [...mark.dash],
         spanGaps: false,
@@ -193,8 +193,8 @@ export function shortNumber(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** Reads colours of the theme in the form that a canvas takes. */
-function coloursOf(element: HTMLElement): (property: string) => string {
+/** Reads colors of the theme in the form that a canvas takes. */
+function colorsOf(element: HTMLElement): (property: string) => string {
   const probe = document.createElement("span");
   element.append(probe);
   const found = new Map<string, string>();
@@ -210,7 +210,7 @@ function coloursOf(element: HTMLElement): (property: string) => string {
   };
 }
 
-/** Calls back when the colours may have changed: by the system's choice or by the person's. */
+/** Calls back when the colors may have changed: by the system's choice or by the person's. */
 function watchTheme(changed: () => void): () => void {
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", changed);

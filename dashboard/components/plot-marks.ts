@@ -1,11 +1,11 @@
 /*
- * How the series of a plot are told apart: by a colour of the theme and by a pattern, so that neither colour-blindness nor a printer mixes
+ * How the series of a plot are told apart: by a color of the theme and by a pattern, so that neither color-blindness nor a printer mixes
  * two of them up. plot.css has the same patterns for the legend, by the same numbers.
  */
 
 export interface Mark {
   /** A custom property of tokens.css. */
-  readonly colour: `--series-${number}`;
+  readonly color: `--series-${number}`;
   readonly pattern: number;
   /** Of a line: lengths of strokes and gaps. */
   readonly dash: readonly number[];
@@ -35,7 +35,7 @@ const DASHES: readonly (readonly number[])[] = [
 ];
 
 export const MARKS: readonly Mark[] = [1, 3, 5, 6, 2, 7, 4, 1].map((series, pattern) => ({
-  colour: `--series-${series}`,
+  color: `--series-${series}`,
   pattern,
   dash: DASHES[pattern] ?? [],
 }));
@@ -45,15 +45,15 @@ export const plotMarkAt = (place: number): Mark => MARKS[place % MARKS.length] a
 
 const SIZE = 8;
 
-/** Draws a tile of a pattern in a colour. Pattern 0 is a full colour. */
-export function drawPattern(pattern: number, colour: string): HTMLCanvasElement {
+/** Draws a tile of a pattern in a color. Pattern 0 is a full color. */
+export function drawPattern(pattern: number, color: string): HTMLCanvasElement {
   const tile = document.createElement("canvas");
   tile.width = SIZE;
   tile.height = SIZE;
   const context = tile.getContext("2d");
   if (context === null) return tile;
-  context.fillStyle = colour;
-  context.strokeStyle = colour;
+  context.fillStyle = color;
+  context.strokeStyle = color;
   context.lineWidth = 2;
   if (pattern === 0) {
     context.globalAlpha = 0.75;

@@ -125,7 +125,7 @@ export function Plot(props: PlotProps): ReactNode {
             <li key={name} data-series={name}>
               <span
                 className={`plot-mark plot-mark-${mark.pattern}`}
-                style={{ "--mark": `var(${mark.colour})` } as CSSProperties}
+                style={{ "--mark": `var(${mark.color})` } as CSSProperties}
                 aria-hidden="true"
               />
               <span className="plot-name" title={text}>

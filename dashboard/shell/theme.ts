@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/* Light, dark, or as the system says. The choice is remembered by this browser; tokens.css has the colours. */
+/* Light, dark, or as the system says. The choice is remembered by this browser; tokens.css has the colors. */
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];

@@ -3,7 +3,7 @@ import { decideLimits } from "../../core/ratelimits/decide-limits.ts";
 import { decideLimit, rollCounts, type WindowCounts } from "../../core/ratelimits/window.ts";
 import type { ConsumeRequest, Counters } from "./contract.ts";
 import { counterName } from "./memory.ts";
-import { OverAdmission } from "./overshoot.ts";
+import { OverAdmission } from "./over-admission.ts";
 import type { StrictCounters } from "./strict.ts";
 import { type Amount, type Synced, type SyncItem, withAmounts } from "./sync.ts";
 

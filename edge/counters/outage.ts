@@ -1,6 +1,6 @@
 import type { LimitCharge } from "../../core/charges.ts";
 import { counterName } from "./memory.ts";
-import { OverAdmission } from "./overshoot.ts";
+import { OverAdmission } from "./over-admission.ts";
 import type { Synced, SyncItem } from "./sync.ts";
 
 /*

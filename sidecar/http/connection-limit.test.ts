@@ -19,7 +19,7 @@ import type { Limits } from "../config.ts";
 /* Clients without a key that hold all connections of the gate do not prevent active clients from being served. */
 
 const folder = openCertificateFolder();
-const certificate = folder.make("crowded");
+const certificate = folder.make("connection-limit");
 let gate: TestGate;
 let sockets: Socket[] = [];
 let sessions: ClientHttp2Session[] = [];

@@ -138,12 +138,12 @@ describe("the charts", () => {
           ?.getImageData(0, 0, (element as HTMLCanvasElement).width, (element as HTMLCanvasElement).height) ?? {
           data: [],
         };
-        let coloured = 0;
+        let colored = 0;
         for (let at = 0; at < data.length; at += 4) {
           const [r = 0, g = 0, b = 0, a = 0] = data.slice(at, at + 4);
-          if (a > 100 && Math.max(r, g, b) - Math.min(r, g, b) > 60) coloured += 1;
+          if (a > 100 && Math.max(r, g, b) - Math.min(r, g, b) > 60) colored += 1;
         }
-        return coloured > 500;
+        return colored > 500;
       }),
     );
   });

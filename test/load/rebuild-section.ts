@@ -75,7 +75,7 @@ function toFigures({ tookMs, stalestS, cached, uncached }: Seen): Figure[] {
     { name: "staleness of a pod meanwhile, at most", unit: "s", value: stalestS, max: 5, detail: "" },
     {
       name: "good keys that were refused meanwhile",
-      unit: "answers",
+      unit: "responses",
       value: refused,
       max: 0,
       detail: `known to the pod: ${responds(cached)}; not known: ${responds(uncached)}`,

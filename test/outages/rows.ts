@@ -130,8 +130,8 @@ const BETWEEN = [
   { how: "reads slowly", fault: { kind: "slow" }, isSlow: true },
   { how: "reads nothing", fault: { kind: "unread" }, isSlow: false },
   { how: "connections reset in the middle of an answer", fault: { kind: "cut" }, isSlow: true },
-  { how: "answers in another protocol", fault: { kind: "garbage" }, isSlow: false },
-  { how: "answers that there is nothing", fault: { kind: "empty", response: "$-1\r\n" }, isSlow: false },
+  { how: "responses in another protocol", fault: { kind: "garbage" }, isSlow: false },
+  { how: "responses that there is nothing", fault: { kind: "empty", response: "$-1\r\n" }, isSlow: false },
 ] as const satisfies readonly { how: string; fault: LineFault; isSlow: boolean }[];
 
 export const ROWS: readonly Row[] = [
@@ -248,7 +248,7 @@ export const ROWS: readonly Row[] = [
         { kind: "unread" },
         WITHOUT_APP("504 after `--upstream-response-timeout`", 504),
       ],
-      ["answers in another protocol", { kind: "empty", response: "$-1\r\n" }, WITHOUT_APP("502", 502)],
+      ["responses in another protocol", { kind: "empty", response: "$-1\r\n" }, WITHOUT_APP("502", 502)],
     ] as const
   ).map(([how, fault, promise]) => ({
     down: APP,
@@ -264,8 +264,8 @@ export const ROWS: readonly Row[] = [
         "halfway",
         WITHOUT_APP("what came of it, and then a reset", 0),
       ],
-      ["answers with bytes that are no HTTP", "nonsense", WITHOUT_APP("502", 502)],
-      ["answers with two lengths", "twice", WITHOUT_APP("502", 502)],
+      ["responses with bytes that are no HTTP", "nonsense", WITHOUT_APP("502", 502)],
+      ["responses with two lengths", "twice", WITHOUT_APP("502", 502)],
     ] as const
   ).map(([how, mood, promise]) => ({
     down: APP,

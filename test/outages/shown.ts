@@ -16,12 +16,12 @@ export const SHOWN: readonly Shown[] = [
   ...[
     {
       what: "past `onStale.after`: `Serve` until `denyAfter`, limits and credits served meanwhile",
-      file: "test/faults/centre-away.test.ts",
+      file: "test/faults/control-plane-unavailable.test.ts",
       name: "gates serve cached keys, limits and credits without api-servers until denyAfter",
     },
     {
       what: "`onStale.action: Deny`",
-      file: "test/faults/centre-away.test.ts",
+      file: "test/faults/control-plane-unavailable.test.ts",
       name: "policy action Deny rejects requests after the first staleness bound",
     },
   ].map((one) => ({ down: "all api-servers", ...one })),
@@ -62,7 +62,7 @@ export const SHOWN: readonly Shown[] = [
   ...[
     {
       what: "`Local` and `Local` with `budget: 1/pods`",
-      file: "test/faults/overshoot.test.ts",
+      file: "test/faults/over-admission.test.ts",
       name: "$onCounterFailure: three gates without Redis admit $perPod each",
     },
     {
@@ -112,7 +112,7 @@ export const SHOWN: readonly Shown[] = [
     },
     {
       what: "the shares of `budget: 1/pods` when a pod ends",
-      file: "test/faults/overshoot.test.ts",
+      file: "test/faults/over-admission.test.ts",
       name: "limit share of a deleted pod goes to the remaining pods",
     },
     {
@@ -140,7 +140,7 @@ export const SHOWN: readonly Shown[] = [
   {
     down: "ClickHouse",
     what: "events wait in Redis, and each is stored once",
-    file: "test/faults/clickhouse-troubles.test.ts",
+    file: "test/faults/clickhouse-problems.test.ts",
     name: "ClickHouse killed under load is reported, and each event is stored once",
   },
   {

@@ -1,6 +1,6 @@
-import { calmMs, slowestMendMs } from "./checkers/answers.ts";
-import type { Case, Violation } from "./checkers/judge.ts";
-import { JUDGES } from "./checkers/judges.ts";
+import type { Case, Violation } from "./checkers/checker.ts";
+import { JUDGES } from "./checkers/all.ts";
+import { calmMs, slowestMendMs } from "./checkers/responses.ts";
 import { type Delays, revocationDelays } from "./checkers/revoked.ts";
 import type { Answer } from "./journal.ts";
 
@@ -91,7 +91,7 @@ export function toTable(report: Report): string {
     ["seed", `${report.seed}, ${report.minutes} min of load, ${Math.round(report.tookMs / 1000)} s in all`],
     ["keys", String(report.keys)],
     ["changes", list(changes)],
-    ["answers", list(report.responses as Record<string, number>)],
+    ["responses", list(report.responses as Record<string, number>)],
     ["faults", `${list(report.faults)}${report.skippedFaults > 0 ? ` (${report.skippedFaults} left out)` : ""}`],
     [
       "machine",

@@ -61,7 +61,7 @@ export const Secret = z
 
 export const RootKeyStart = z
   .string()
-  .describe("The first characters of the secret, to recognise the root key.")
+  .describe("The first characters of the secret, to recognize the root key.")
   .meta({ examples: ["postern_3Ab9"] });
 
 export const RootKeyStateField = z

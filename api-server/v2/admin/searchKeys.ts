@@ -88,7 +88,7 @@ const FoundKey = z.strictObject({
   apiId: ApiIdOut,
   start: z
     .string()
-    .describe("The first characters of the secret, to recognise the key.")
+    .describe("The first characters of the secret, to recognize the key.")
     .meta({ examples: ["prod_3Ab9"] }),
   name: KeyNameOut.optional(),
   externalId: z

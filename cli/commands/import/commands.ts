@@ -30,7 +30,7 @@ const SYSTEMS = {
   },
   unkey: {
     title: "Unkey",
-    file: "answers of apis.listKeys with decrypt, as JSON",
+    file: "responses of apis.listKeys with decrypt, as JSON",
     find: findUnkeyKeys,
   },
 } as const satisfies Readonly<Record<string, System>>;

@@ -4,7 +4,7 @@ import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { hashKey, NO_HASHING } from "../../components/hash-key.ts";
 import { Notice } from "../../components/notice.tsx";
-import { recognise } from "./recognise.ts";
+import { recognize } from "./recognize.ts";
 
 const SETTLED_MS = 250;
 
@@ -16,7 +16,7 @@ type Pasted =
   | { readonly kind: "failed"; readonly error: unknown };
 
 /**
- * Takes a text to look for, or a whole key. A key is recognised, hashed here, and forgotten: it never leaves the page, and the field is emptied of it
+ * Takes a text to look for, or a whole key. A key is recognized, hashed here, and forgotten: it never leaves the page, and the field is emptied of it
  * before anything else happens.
  */
 export function KeySearch({
@@ -63,7 +63,7 @@ export function KeySearch({
     }
   };
   const typed = (entered: string): void => {
-    const what = recognise(entered);
+    const what = recognize(entered);
     if (!isSecret && what.kind === "secret") void find(what.secret);
     else if (!isSecret && what.kind === "keyId") onKeyId(what.keyId);
     else {

@@ -258,7 +258,7 @@ function classOf(isGranted: boolean, wanted: boolean | undefined, isLocked: bool
   return `matrix-cell${isGranted ? " matrix-granted" : ""}${change}${isLocked ? " matrix-locked" : ""}`;
 }
 
-/** Told apart without colours, too. */
+/** Told apart without colors, too. */
 function signOf(isGranted: boolean, wanted: boolean | undefined): string {
   if (wanted === undefined) return isGranted ? "✓" : "";
   return wanted ? "+" : "−";

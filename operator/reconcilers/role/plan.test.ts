@@ -72,7 +72,7 @@ test("Role plan removes a stored description that is empty or omitted", () => {
 });
 
 test("Role plan of an invalid spec stalls with locations and without actions", () => {
-  const plan = planRole(observed({ spec: { name: "editor", permissions: ["a b"], colour: "red" }, stored: aRole() }));
+  const plan = planRole(observed({ spec: { name: "editor", permissions: ["a b"], color: "red" }, stored: aRole() }));
   expect(plan).toMatchObject({
     actions: [],
     verdict: { state: "Stalled", reason: "InvalidSpec" },

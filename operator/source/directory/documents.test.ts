@@ -36,11 +36,11 @@ test("unterminated YAML document does not include following documents", () => {
 });
 
 test("manifest file error for unknown fields and wrong types has location and object", () => {
-  expect(summary(role("one", ", colour: red, permissions: 7"))).toEqual([
+  expect(summary(role("one", ", color: red, permissions: 7"))).toEqual([
     {
       id: "Role default/one",
       isGood: false,
-      problems: expect.arrayContaining(["1:4 spec.colour", "1:4 spec.permissions"]),
+      problems: expect.arrayContaining(["1:4 spec.color", "1:4 spec.permissions"]),
     },
   ]);
 });

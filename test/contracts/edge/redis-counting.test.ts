@@ -149,7 +149,10 @@ describe("counting and events when Redis fails", () => {
     const [a, b] = await Promise.all([admit(first, 80), admit(second, 80)]);
     expect([a, b]).toEqual([80, 80]);
     await waitFor("both to know of both", async () => (await admit(first, 1)) + (await admit(second, 1)) === 0);
-    await waitFor("what went over", () => first.overshoots().async.units + second.overshoots().async.units >= 60);
+    await waitFor(
+      "what went over",
+      () => first.overAdmissions().async.units + second.overAdmissions().async.units >= 60,
+    );
     const strict = own.edge.counters({ timeoutMs: 1_000 });
     expect((await strict.consume({ limits: [{ ...charge, accuracy: "strict" }] })).passed).toBe(false);
     await another.close();

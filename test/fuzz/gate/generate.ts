@@ -1,8 +1,8 @@
-import { responsePlan, upgradePlan } from "./answers.ts";
 import type { AppKind, Case, ExpectedRequest, ResponsePlan } from "./case.ts";
 import { mutate, split } from "./mutate.ts";
 import { Random } from "./random.ts";
 import { handshake, oddRequest, soundRequest } from "./requests.ts";
+import { responsePlan, upgradePlan } from "./responses.ts";
 import { streamsCase } from "./streams.ts";
 
 const APPS: readonly AppKind[] = ["node", "raw", "stream"];

@@ -1,8 +1,8 @@
-import { responsePlan } from "./answers.ts";
 import { type AppKind, type Case, FUZZ_KEY, type FuzzStream, type ResponsePlan } from "./case.ts";
 import { split } from "./mutate.ts";
 import type { Random } from "./random.ts";
 import { digest, ODD_TARGETS } from "./requests.ts";
+import { responsePlan } from "./responses.ts";
 
 /* Cases over HTTP/2: several requests at once on one connection, some of which their client resets, and some of which are odd. */
 

@@ -1,7 +1,7 @@
 import type { Final, FinalKey } from "../final.ts";
 import type { AskEntry, ChangeEntry, FaultEntry, GrantEntry, Recorded, SampleEntry } from "../journal.ts";
 import type { Change, KeyState } from "../model.ts";
-import { type Case, toCase } from "./judge.ts";
+import { type Case, toCase } from "./checker.ts";
 
 /*
  * Journals made by hand. Times are seconds after a fixed instant, which are easier to read than Unix ms; a call takes 10 ms.

@@ -1,6 +1,6 @@
 import { type ChangeEntry, SEED_ID } from "../journal.ts";
 import type { Change } from "../model.ts";
-import type { Case, Violation } from "./judge.ts";
+import type { Case, Violation } from "./checker.ts";
 
 const OF_KEYS: Readonly<Record<Change["kind"], string>> = {
   create: "key.create",

@@ -1,4 +1,4 @@
-import type { Case, Violation } from "./judge.ts";
+import type { Case, Violation } from "./checker.ts";
 
 /** Events are stored at most once: one per request, and not more of them than requests. */
 export function checkEvents({ recorded, sweep, final }: Case): Violation[] {

@@ -1,6 +1,6 @@
 import type { Answer } from "../journal.ts";
 import type { KeyKind } from "../model.ts";
-import type { Case, Violation } from "./judge.ts";
+import type { Case, Violation } from "./checker.ts";
 import { contradicts, historyOf } from "./verdicts.ts";
 
 /** Each kind of key has one more reason for a refusal. */

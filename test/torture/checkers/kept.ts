@@ -1,5 +1,5 @@
 import { ABSENT, applyChange, type History, type KeyState } from "../model.ts";
-import type { Case, Violation } from "./judge.ts";
+import type { Case, Violation } from "./checker.ts";
 
 /**
  * Nothing acknowledged is lost: each key, role and permission is in Postgres as its changes leave it. The row in the audit log, which

@@ -1,6 +1,6 @@
 import type { Answer, AskEntry } from "../journal.ts";
 import { eras, expectedVerdict, type History, type SentChange } from "../model.ts";
-import type { Case, Violation } from "./judge.ts";
+import type { Case, Violation } from "./checker.ts";
 import { contradicts, historyOf } from "./verdicts.ts";
 
 /** The promised time. */

@@ -1,5 +1,5 @@
 import { expectedVerdict } from "../model.ts";
-import type { Case, Violation } from "./judge.ts";
+import type { Case, Violation } from "./checker.ts";
 
 /** At the end, each sidecar decides every key as Postgres has it. A limited key may have used up its limit. */
 export function checkSweep({ sweep, final }: Case): Violation[] {

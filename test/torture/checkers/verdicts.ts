@@ -1,6 +1,6 @@
 import type { AskEntry } from "../journal.ts";
 import { admissibleEras, type Era, expectedVerdict } from "../model.ts";
-import type { Case } from "./judge.ts";
+import type { Case } from "./checker.ts";
 
 /** The eras that the reply may reflect; undefined for an unknown name. */
 function erasOf({ histories, state }: Case, ask: AskEntry, name: string): Era[] | undefined {

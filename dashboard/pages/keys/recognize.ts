@@ -3,7 +3,7 @@
  * hashed in the browser, and whoever meant a name chooses "Name" again.
  */
 
-export type Recognised =
+export type Recognized =
   | { readonly kind: "keyId"; readonly keyId: string }
   /** A whole key: it must not leave the page, nor stand in the address. */
   | { readonly kind: "secret"; readonly secret: string }
@@ -14,7 +14,7 @@ const KEY_ID = /^key_[A-Za-z0-9]{16}$/;
 /** Without spaces, and its last part has so many characters that no person would have chosen it. */
 const SECRET_PART_LENGTH_MIN = 18;
 
-export function recognise(typed: string): Recognised {
+export function recognize(typed: string): Recognized {
   const text = typed.trim();
   if (KEY_ID.test(text)) return { kind: "keyId", keyId: text };
   const last = text.split("_").at(-1) ?? "";

@@ -1,6 +1,6 @@
 import type { Answer, AskEntry } from "../journal.ts";
 import { excusing, MEND_MS, spellsOf, touches } from "./faults.ts";
-import type { Case, Violation } from "./judge.ts";
+import type { Case, Violation } from "./checker.ts";
 
 const UNDECIDED: ReadonlySet<Answer> = new Set(["unavailable", "none"]);
 
@@ -24,7 +24,7 @@ export function checkResponses({ recorded }: Case): Violation[] {
     ...undecided.filter((ask) => !isCounted(ask)),
     ...(isSlow ? [] : counted),
   ].map((ask) => ({
-    judge: "answers",
+    judge: "responses",
     what: `${ask.process} answered ${ask.response} (${ask.detail}), ${ask.response === "odd" ? "which no procedure has" : "with no fault near"}`,
     atMs: ask.sentMs,
     evidence: { ask },

@@ -1,7 +1,7 @@
 import type { Final } from "../final.ts";
 import type { AskEntry, Recorded } from "../journal.ts";
 import type { History, SentChange } from "../model.ts";
-import { GateState } from "./knowledge.ts";
+import { GateState } from "./gate-state.ts";
 
 /** A broken promise. */
 export interface Violation {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { AskEntry } from "../journal.ts";
 import { aCase, anAsk, anInternalError } from "./a-case.ts";
-import { calmMs, checkResponses, slowestMendMs } from "./answers.ts";
 import { MEND_MS } from "./faults.ts";
+import { calmMs, checkResponses, slowestMendMs } from "./responses.ts";
 
 const faults = [anInternalError("stop-redis", 10, 12)];
 const count = (...asks: AskEntry[]) => checkResponses(aCase({ asks, faults })).length;

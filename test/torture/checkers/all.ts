@@ -1,12 +1,12 @@
-import { checkResponses } from "./answers.ts";
 import { checkAudit } from "./audit.ts";
 import { checkCredits } from "./credits.ts";
 import { checkEvents } from "./events.ts";
 import { checkFreshness } from "./freshness.ts";
 import { checkGoodKeys } from "./good-keys.ts";
-import type { Checker } from "./judge.ts";
+import type { Checker } from "./checker.ts";
 import { checkKept } from "./kept.ts";
 import { checkLimits } from "./limits.ts";
+import { checkResponses } from "./responses.ts";
 import { checkRevoked } from "./revoked.ts";
 import { checkSweep } from "./sweep.ts";
 
