@@ -88,7 +88,7 @@ test.each([
 
 test("the machine form has every field under its name, also those that are not shown to a person", () => {
   expect(toObject(fields, rows[1] as Thing)).toEqual({
-    resourceId: "thing_22",
+    thingId: "thing_22",
     secretary: "for machines",
     name: null,
     note: "ß",
