@@ -11,7 +11,7 @@ const vitest = join(dirname(createRequire(import.meta.url).resolve("vitest/packa
 async function runWithoutRedis(allowSkip: string | undefined) {
   const run = await startProcess(
     process.execPath,
-    [vitest, "run", "test/harness/redis.test.ts", "-t", "shared Redis"],
+    [vitest, "run", "test/harness/redis.test.ts", "-t", "shared test Redis"],
     {
       cwd: root,
       env: { ALLOW_SKIP: allowSkip, TEST_REDIS_URL: "redis://127.0.0.1:1", [BROKER_URL]: undefined, NO_COLOR: "1" },
