@@ -1,5 +1,5 @@
-import type { Case, Violation } from "./checkers/checker.ts";
 import { JUDGES } from "./checkers/all.ts";
+import type { Case, Violation } from "./checkers/checker.ts";
 import { calmMs, slowestMendMs } from "./checkers/responses.ts";
 import { type Delays, revocationDelays } from "./checkers/revoked.ts";
 import type { Answer } from "./journal.ts";

@@ -1,9 +1,9 @@
 import { checkAudit } from "./audit.ts";
+import type { Checker } from "./checker.ts";
 import { checkCredits } from "./credits.ts";
 import { checkEvents } from "./events.ts";
 import { checkFreshness } from "./freshness.ts";
 import { checkGoodKeys } from "./good-keys.ts";
-import type { Checker } from "./checker.ts";
 import { checkKept } from "./kept.ts";
 import { checkLimits } from "./limits.ts";
 import { checkResponses } from "./responses.ts";

@@ -1,7 +1,7 @@
 import type { Answer, AskEntry, FaultEntry, GrantEntry } from "../journal.ts";
 import { CREDITS } from "../load/keys.ts";
-import { losses, spellsOf, touches } from "./faults.ts";
 import type { Case, Violation } from "./checker.ts";
+import { losses, spellsOf, touches } from "./faults.ts";
 
 /** Spent credits are written to Postgres at least once a second; this allows twice that, and the time of the write. */
 const WRITE_BEHIND_MS = 3_000;

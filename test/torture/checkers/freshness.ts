@@ -1,6 +1,6 @@
 import type { FaultEntry, SampleEntry } from "../journal.ts";
-import { excusing, MEND_MS } from "./faults.ts";
 import type { Case, Violation } from "./checker.ts";
+import { excusing, MEND_MS } from "./faults.ts";
 
 /** A hanging relay is replaced within this time. */
 const TAKEOVER_MS = 10_000;

@@ -1,7 +1,7 @@
 import type { AskEntry, Recorded } from "../journal.ts";
 import { LIMIT, LIMIT_WINDOW_MS, LOCAL_WORKSPACE } from "../load/keys.ts";
-import { losses, spellsOf, touches } from "./faults.ts";
 import type { Case, Violation } from "./checker.ts";
+import { losses, spellsOf, touches } from "./faults.ts";
 
 /** After Redis is back, each process must notice it. */
 const MEND_MS = 5_000;

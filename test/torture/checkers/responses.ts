@@ -1,6 +1,6 @@
 import type { Answer, AskEntry } from "../journal.ts";
-import { excusing, MEND_MS, spellsOf, touches } from "./faults.ts";
 import type { Case, Violation } from "./checker.ts";
+import { excusing, MEND_MS, spellsOf, touches } from "./faults.ts";
 
 const UNDECIDED: ReadonlySet<Answer> = new Set(["unavailable", "none"]);
 
