@@ -77,12 +77,12 @@ test.each([
     name: "a page of HTML",
     respond: ((response) =>
       void response.writeHead(200, { "content-type": "text/html" }).end("<p>hello")) as ApiResponse,
-    says: "responses a page of HTML, with status 200: it is not the address of an api-server",
+    says: "answers a page of HTML, with status 200: it is not the address of an api-server",
   },
   {
     name: "HTML with 404",
     respond: ((response) => void response.writeHead(404, { "content-type": "text/html" }).end("<p>")) as ApiResponse,
-    says: "responses a page of HTML, with status 404",
+    says: "answers a page of HTML, with status 404",
   },
   {
     name: "other JSON",
@@ -108,7 +108,7 @@ test.each([
   {
     name: "a proxy without an api-server",
     respond: ((response) => void response.writeHead(502).end("Bad Gateway")) as ApiResponse,
-    says: "responses 502 without a reason: what stands before the api-server does not reach it",
+    says: "answers 502 without a reason: what stands before the api-server does not reach it",
   },
   {
     name: "an older API",

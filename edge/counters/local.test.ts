@@ -23,7 +23,7 @@ const charge: LimitCharge = {
 /** Shared counters in this process that can become unreachable or lose replies. */
 class SharedTotals {
   readonly totals = new Map<string, WindowCounts>();
-  state: "there" | "away" | "responses get lost" = "there";
+  state: "there" | "away" | "replies get lost" = "there";
   syncs = 0;
 
   sync = async (items: readonly SyncItem[]): Promise<Synced | undefined> => {
@@ -36,7 +36,7 @@ class SharedTotals {
       this.totals.set(key, rolled);
       return rolled;
     });
-    if (this.state === "responses get lost") throw new Error("connection lost");
+    if (this.state === "replies get lost") throw new Error("connection lost");
     return { nowMs, counts };
   };
 
@@ -141,7 +141,7 @@ test("local counters send amounts admitted during an outage once afterwards", as
 
 test("local counters never resend an amount whose reply was lost, but still count it", async () => {
   const shared = new SharedTotals();
-  shared.state = "responses get lost";
+  shared.state = "replies get lost";
   const counters = aProcess(shared);
   await admit(counters, 7);
   await waitFor("the sync", () => shared.syncs > 0);

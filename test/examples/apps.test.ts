@@ -138,9 +138,9 @@ describe.each(APPS)("the app in $name", (example) => {
 const FAULTS: readonly { name: string; fault: LineFault }[] = [
   { name: "resets connections", fault: { kind: "reset" } },
   { name: "speaks no JSON", fault: { kind: "garbage" } },
-  { name: "responses 500", fault: { kind: "empty", response: "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}" } },
+  { name: "sends 500", fault: { kind: "empty", response: "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n{}" } },
   {
-    name: "responses 200 without a verification",
+    name: "sends 200 without a verification",
     fault: { kind: "empty", response: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" },
   },
   { name: "does not answer", fault: { kind: "halfOpen" } },

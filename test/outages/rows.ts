@@ -130,8 +130,8 @@ const BETWEEN = [
   { how: "reads slowly", fault: { kind: "slow" }, isSlow: true },
   { how: "reads nothing", fault: { kind: "unread" }, isSlow: false },
   { how: "connections reset in the middle of an answer", fault: { kind: "cut" }, isSlow: true },
-  { how: "responses in another protocol", fault: { kind: "garbage" }, isSlow: false },
-  { how: "responses that there is nothing", fault: { kind: "empty", response: "$-1\r\n" }, isSlow: false },
+  { how: "replies in another protocol", fault: { kind: "garbage" }, isSlow: false },
+  { how: "replies that no value exists", fault: { kind: "empty", response: "$-1\r\n" }, isSlow: false },
 ] as const satisfies readonly { how: string; fault: LineFault; isSlow: boolean }[];
 
 export const ROWS: readonly Row[] = [
@@ -248,7 +248,7 @@ export const ROWS: readonly Row[] = [
         { kind: "unread" },
         WITHOUT_APP("504 after `--upstream-response-timeout`", 504),
       ],
-      ["responses in another protocol", { kind: "empty", response: "$-1\r\n" }, WITHOUT_APP("502", 502)],
+      ["sends another protocol", { kind: "empty", response: "$-1\r\n" }, WITHOUT_APP("502", 502)],
     ] as const
   ).map(([how, fault, promise]) => ({
     down: APP,
@@ -264,7 +264,7 @@ export const ROWS: readonly Row[] = [
         "halfway",
         WITHOUT_APP("what came of it, and then a reset", 0),
       ],
-      ["responses with bytes that are no HTTP", "nonsense", WITHOUT_APP("502", 502)],
+      ["sends bytes that are not HTTP", "nonsense", WITHOUT_APP("502", 502)],
       ["responses with two lengths", "twice", WITHOUT_APP("502", 502)],
     ] as const
   ).map(([how, mood, promise]) => ({
