@@ -7,6 +7,7 @@ import { chart, chartCrds } from "./generate/chart/chart.ts";
 import { cliReference } from "./generate/cli-reference.ts";
 import { configurationPage } from "./generate/configuration-page.ts";
 import { crds } from "./generate/crds.ts";
+import { errorsPage } from "./generate/errors-page.ts";
 import { knownVariables } from "./generate/known-variables.ts";
 import { manifestReference } from "./generate/manifest-reference.ts";
 import { metricsPage } from "./generate/metrics-page.ts";
@@ -36,6 +37,7 @@ export const targets: readonly Target[] = [
   knownVariables,
   configurationPage,
   metricsPage,
+  errorsPage,
   analyticsReference,
   openApi,
   openApiDigests,

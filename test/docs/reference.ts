@@ -6,6 +6,13 @@ import { join, resolve } from "node:path";
 const FOLDER = resolve(import.meta.dirname, "../../docs/reference");
 const HEADING = /^#{2,3} (\d+(?:\.\d+)?)\.? .*$/gm;
 
+/** Returns the rows of the tables of `docs/reference/<name>` that have all of these columns. Throws if there is none. */
+export function readTable(name: string, ...columns: string[]): string[][] {
+  const rows = rowsOf(readFileSync(join(FOLDER, name), "utf8"), columns);
+  if (rows.length === 0) throw new Error(`${name} has no table of ${columns.join(", ")}`);
+  return rows;
+}
+
 export interface Reference {
   /** Numbers of all sections, in the order of the document. */
   readonly sections: readonly string[];
@@ -34,9 +41,7 @@ export function readReference(name: string): Reference {
     sections: headings.map(({ 1: number = "" }) => number),
     section,
     rows(number, ...columns) {
-      const rows = tablesOf(section(number))
-        .filter(([header = []]) => columns.every((name) => header.includes(name)))
-        .flatMap(([, , ...rest]) => rest);
+      const rows = rowsOf(section(number), columns);
       if (rows.length === 0) throw new Error(`section ${number} of ${name} has no table of ${columns.join(", ")}`);
       return rows;
     },
@@ -45,6 +50,11 @@ export function readReference(name: string): Reference {
 
 /** The texts in backquotes. */
 export const codesIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
+
+const rowsOf = (text: string, columns: readonly string[]): string[][] =>
+  tablesOf(text)
+    .filter(([header = []]) => columns.every((name) => header.includes(name)))
+    .flatMap(([, , ...rest]) => rest);
 
 /** Each table as its lines, each line as its cells. */
 const tablesOf = (text: string): string[][][] =>
