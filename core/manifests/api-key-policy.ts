@@ -19,22 +19,22 @@ import { TrustedProxy } from "./trusted-proxy.ts";
 
 const Selector = z
   .strictObject({
-    matchLabels: LabelsToMatch.describe("Labels that a pod must all have; at least one."),
+    matchLabels: LabelsToMatch.describe("Labels that a pod must have; all must match."),
   })
-  .describe("The pods that get the sidecar. Without it no pod does, and you run the sidecar yourself.");
+  .describe("Pods that get a gate. Default: no pod; you run the gate yourself.");
 
 const Api = withRules(
   z.strictObject({
     name: nameOf({ min: 3, max: 256 })
       .optional()
-      .describe("An API with this name is made for the policy. Changing the name renames it; its keys stay."),
+      .describe("Name of the API, which is created for the policy. A change renames the API and keeps its keys."),
     id: z
       .string()
       .min(8)
       .max(255)
       .regex(/^[a-zA-Z0-9_]+$/)
       .optional()
-      .describe("An API that exists already, by its id. It cannot be changed."),
+      .describe("Id of an existing API. Immutable."),
   }),
   [
     exactlyOneOf("name", "id"),
@@ -43,7 +43,7 @@ const Api = withRules(
       message: "a policy cannot move to another API; make another policy",
     },
   ],
-).describe("The API whose keys are accepted.");
+).describe("API whose keys the app accepts.");
 
 const HeaderName = z
   .string()
@@ -55,25 +55,20 @@ const Credential = withRules(
   z.strictObject({
     header: z
       .strictObject({
-        name: HeaderName.describe("The header's name, in any case."),
-        scheme: z
-          .string()
-          .min(1)
-          .max(32)
-          .optional()
-          .describe("The authentication scheme before the key, such as Bearer."),
+        name: HeaderName.describe("Name of the header, case-insensitive."),
+        scheme: z.string().min(1).max(32).optional().describe("Authentication scheme before the key, such as Bearer."),
       })
       .optional()
-      .describe("A header that carries the key."),
+      .describe("Header that contains the key."),
     query: z
-      .strictObject({ name: z.string().min(1).max(128).describe("The parameter's name.") })
+      .strictObject({ name: z.string().min(1).max(128).describe("Name of the parameter.") })
       .optional()
       .describe(
-        "A query parameter that carries the key. URLs are kept in logs and browser histories: prefer a header.",
+        "Query parameter that contains the key. Prefer a header, because logs and browser histories store URLs.",
       ),
   }),
   [exactlyOneOf("header", "query")],
-).describe("A place where a request may carry its key.");
+).describe("Location of the key in a request.");
 
 /** Names of headers and schemes are compared case-insensitively. Only ASCII has case here, as in CEL. */
 const lowerAscii = (text: string): string => text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
@@ -108,16 +103,16 @@ const DEFAULT_CREDENTIALS = [
 
 const OnStale = withRules(
   z.strictObject({
-    after: durationOf({ msMin: 1000 })
-      .default("30s")
-      .describe("How old the sidecar's data may be before `action` applies."),
+    after: durationOf({ msMin: 1000 }).default("30s").describe("Age of the gate's data at which `action` applies."),
     action: z
       .enum(["Serve", "Deny"])
       .default("Serve")
-      .describe("Serve still accepts keys that are known, and reports it in metrics and status; Deny refuses."),
+      .describe(
+        "Serve continues to accept cached keys and reports stale data in metrics and status; Deny rejects all keys.",
+      ),
     denyAfter: durationOf({ msMin: 1000 })
       .default("15m")
-      .describe("Age at which Serve refuses too; not less than `after`."),
+      .describe("Age of the gate's data at which Serve also rejects all keys."),
   }),
   [
     {
@@ -130,7 +125,7 @@ const OnStale = withRules(
       },
     },
   ],
-).describe("What happens when changes of keys no longer reach the sidecar.");
+).describe("Behavior while changes of keys do not reach the gate.");
 
 const COUNTER_FAILURES = ["Local", "Deny", "Allow"] as const;
 const EXPECTED_COUNTER_FAILURE =
@@ -160,13 +155,13 @@ const ClientAddress = withRules(
     from: z
       .enum(["Connection", "ForwardedFor"])
       .describe(
-        "Connection uses the peer's address; ForwardedFor the last entry of X-Forwarded-For that is not a trusted proxy.",
+        "Connection uses the peer address; ForwardedFor uses the last entry of X-Forwarded-For that is not a trusted proxy.",
       ),
     trustedProxies: z
       .array(TrustedProxy)
       .max(64)
       .optional()
-      .describe("Addresses or CIDR blocks of the proxies in front, for ForwardedFor."),
+      .describe("Addresses or CIDR blocks of trusted proxies, for ForwardedFor."),
   }),
   [
     {
@@ -175,7 +170,7 @@ const ClientAddress = withRules(
       holds: ({ from, trustedProxies }) => (from === "ForwardedFor") === (trustedProxies !== undefined),
     },
   ],
-).describe("How the client's address is found. Without it this gate does not check the API's IP allow-list.");
+).describe("Source of the client address. Without it, the gate does not check the IP allow-list of the API.");
 
 const EXPECTED_PORT = "expected a port: a number from 1 to 65535, or the name of a container port";
 /** Groups of lower-case letters and digits, separated by hyphens, with at least one letter, like Kubernetes port names. */
@@ -198,59 +193,59 @@ export const ApiKeyPolicySpec = withRules(
             maxLength: 15,
             pattern: PORT_NAME.source,
           })
-          .describe("The container port of the app, by name or number."),
+          .describe("Container port of the app, by name or number."),
         protocol: z
           .enum(["http1"], { error: "http1 is the only protocol that is supported for now" })
           .default("http1")
-          .describe("What the app speaks. Only http1 is supported for now."),
+          .describe("Protocol of the app."),
       })
-      .describe("The app behind the gate."),
+      .describe("App that the gate protects."),
     interception: z
       .enum(["Port", "Redirect", "None"])
       .default("Port")
       .describe(
-        "Port: the sidecar takes over the port's name. Redirect: iptables send the port's traffic through it. None: neither.",
+        "Port: the gate takes over the name of the container port. Redirect: iptables redirects traffic for the port to the gate. None: traffic is not intercepted.",
       ),
     credentials: Credentials.default(DEFAULT_CREDENTIALS).describe(
-      "Where the key is looked for, in this order; the first that is present decides, and all are removed before the app.",
+      "Locations of the key, in order of precedence. The first one in the request is used; all are removed before the app receives the request.",
     ),
     rules: z
       .array(ManifestRule)
       .max(256)
       .default([])
-      .describe("The first rule that matches decides; a request that none matches needs a valid key."),
+      .describe("Rules for requests; the first match applies. Without a match, a valid key is required."),
     mode: z
       .enum(["Enforce", "Audit"])
       .default("Enforce")
-      .describe("Audit decides and records, but lets every request through."),
+      .describe("Enforce rejects requests; Audit only records the decisions and admits every request."),
     onStale: OnStale.default({ after: "30s", action: "Serve", denyAfter: "15m" }),
     onCounterFailure: OnCounterFailure.default("Local").describe(
-      "Rate limits while the shared counters are away: Local counts in each pod from nothing, so that one window may admit (pods + 1) × limit; Deny refuses; Allow does not limit. { action: Local, budget: 1/pods } divides the limit by the pods that were last heard of, rounded down and at least 1, so that one window admits at most 2 × limit, or limit + pods where that is more. A sidecar of an earlier release refuses such a policy and keeps the one before.",
+      "Rate limits while Redis is unavailable. Local: each pod counts from zero, so a window may admit (pods + 1) × limit. Deny: rejects. Allow: does not limit. { action: Local, budget: 1/pods }: each pod gets limit / pods, rounded down and at least 1, so a window admits at most 2 × limit or limit + pods, whichever is larger; a gate of an older version rejects this form and keeps the previous policy.",
     ),
     onCreditFailure: z
       .enum(["Deny", "Allow"])
       .default("Deny")
-      .describe("Keys with limited credits while the credits cannot be read."),
+      .describe("Decision for keys with limited credits while the credits are unavailable."),
     clientAddress: ClientAddress.optional(),
     allowPaths: setOf(PathAllowance, PathAllowance.options.length)
       .default([])
       .describe(
-        "Forms of paths that get 400 unless listed, because two servers may read them differently. Semicolon, ControlCharacters and InvalidUtf8 pass where no rule depends on the path. NearMatch: a path that differs from that of a rule with other requirements in letter case, in a slash, space or dot at an end, or by double encoding. Suffix: the path of such a rule with a format at its end, such as .json.",
+        "Ambiguous path forms to accept; the others get 400, because servers interpret them differently. Semicolon, ControlCharacters and InvalidUtf8 are accepted if no rule depends on the path. NearMatch: the path differs from the path of a rule with other requirements only in letter case, a leading or trailing slash, space or dot, or double encoding. Suffix: the path of such a rule followed by a format such as .json.",
       ),
     networkPolicy: z
       .enum(["Managed", "None"])
       .default("Managed")
       .describe(
-        "Managed: with interception Port, a NetworkPolicy closes the app's port of the pods with a gate, so that the gate is the only way in. None: no NetworkPolicy is written.",
+        "Managed: with interception Port, a NetworkPolicy blocks direct traffic to the port of the app in pods with a gate. None: no NetworkPolicy is created.",
       ),
     allowedNamespaces: AllowedNamespaces,
     adopt: z
       .enum(["match", "override"])
       .optional()
       .describe(
-        "With api.id: this policy manages the API from now on, if nothing manages it; both words mean the same here. An API that this policy made and left is taken over without it.",
+        "With api.id, lets the policy manage an unmanaged API; both values have the same effect. Not required for an API that this policy created and released.",
       ),
-    deletionPolicy: deletionPolicy("Orphan", "the API that was made for the policy or taken over by it"),
+    deletionPolicy: deletionPolicy("Orphan", "the API that the policy created or adopted"),
   }),
   [
     ...PATHS_THAT_MATCH,
@@ -260,7 +255,7 @@ export const ApiKeyPolicySpec = withRules(
       holds: ({ adopt, api }) => adopt === undefined || api.id !== undefined,
     },
   ],
-).describe("What guards an app: which keys it accepts and what each request needs.");
+).describe("Accepted API keys of an app, and the requirements of each request.");
 export type ApiKeyPolicySpec = z.output<typeof ApiKeyPolicySpec>;
 
 export const ApiKeyPolicyStatus = z.object({
@@ -268,43 +263,45 @@ export const ApiKeyPolicyStatus = z.object({
   workspaceId: storeId("the workspace"),
   apiId: storeId("the API"),
   policyId: storeId("the compiled policy"),
-  policyVersion: z.int().min(0).optional().describe("The version of the compiled policy that is stored."),
+  policyVersion: z.int().min(0).optional().describe("Version of the stored compiled policy."),
   dataPlane: z
     .object({
-      pods: z.int().min(0).describe("Sidecars that have reported recently."),
-      current: z.int().min(0).describe("How many of them enforce this generation."),
+      pods: z.int().min(0).describe("Gates that reported in the last 15 s."),
+      current: z.int().min(0).describe("Gates that enforce this generation."),
       unguarded: z
         .int()
         .min(0)
         .optional()
-        .describe("Running pods of spec.selector without a gate of this policy; their names are in an Event."),
+        .describe("Running pods of spec.selector without a gate of this policy; an Event names them."),
       silent: z
         .int()
         .min(1)
         .optional()
-        .describe("Running pods whose gate does not report; the message of Enforced names them."),
-      oldestLagMs: z.int().min(0).optional().describe("The greatest staleness among them, in milliseconds."),
+        .describe("Running pods whose gate does not report; the message of Enforced names up to five."),
+      oldestLagMs: z
+        .int()
+        .min(0)
+        .optional()
+        .describe("Maximum staleness of the gates, in milliseconds, in steps of 5,000."),
       refused: z
         .int()
         .min(0)
         .optional()
-        .describe(
-          "How many of them cannot enforce it, because their release is older; they keep the last policy that they could enforce.",
-        ),
+        .describe("Gates of an older version that cannot enforce this generation and keep the previous one."),
       overAdmittedUnits: z
         .int()
         .min(0)
         .optional()
         .describe(
-          "Units that they admitted beyond limits while the shared counters were away, as found out since they started; those of limits with `async: true` are not included.",
+          "Units that running gates admitted beyond limits while Redis was unavailable, except for limits with `async: true`.",
         ),
       overAdmittedPercent: z
         .int()
         .min(0)
         .optional()
-        .describe("By how much a limit was exceeded then at most, in percent of it."),
+        .describe("Largest excess over a limit in that time, as a percentage of the limit."),
     })
     .optional()
-    .describe("What the sidecars report."),
+    .describe("Reports of the gates."),
 });
 export type ApiKeyPolicyStatus = z.output<typeof ApiKeyPolicyStatus>;

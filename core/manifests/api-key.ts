@@ -21,10 +21,10 @@ const PolicyRef = z
   .strictObject({
     name: ObjectName.describe("metadata.name of an ApiKeyPolicy."),
     namespace: NamespaceName.optional().describe(
-      "The Kubernetes namespace of that ApiKeyPolicy, if it is another one; its allowedNamespaces must list this one.",
+      "Kubernetes namespace of the ApiKeyPolicy; its allowedNamespaces must list this one. Default: the namespace of this object.",
     ),
   })
-  .describe("The ApiKeyPolicy whose API the key is for. It cannot be changed.");
+  .describe("ApiKeyPolicy whose API issues the key. Immutable.");
 
 const ApiRef = z
   .strictObject({
@@ -33,11 +33,9 @@ const ApiRef = z
       .min(8)
       .max(255)
       .regex(/^[a-zA-Z0-9_]+$/)
-      .describe(
-        "Id of the API in the store. One that a policy made must allow this namespace by its allowedNamespaces.",
-      ),
+      .describe("Id of the API. If a policy created it, allowedNamespaces of the policy must list this namespace."),
   })
-  .describe("The API that the key is for, by its id, in place of policyRef. It cannot be changed.");
+  .describe("API that issues the key, by id. Alternative to policyRef. Immutable.");
 
 const RoleName = z.string().min(1).max(100);
 const Slug = z
@@ -48,23 +46,21 @@ const Slug = z
 
 const KeyRatelimit = z
   .strictObject({
-    name: z.string().min(3).max(128).describe("The limit's name, by which verifications refer to it."),
-    limit: z.int().min(1).describe("How much may be used in one window."),
-    duration: durationOf({ msMin: 1000 }).describe("The length of the window, such as 60s; at least 1s."),
-    autoApply: z.boolean().default(false).describe("Whether every request is charged, without naming the limit."),
+    name: z.string().min(3).max(128).describe("Name of the limit in verifications."),
+    limit: z.int().min(1).describe("Maximum usage per window."),
+    duration: durationOf({ msMin: 1000 }).describe("Length of the window."),
+    autoApply: z
+      .boolean()
+      .default(false)
+      .describe("Whether every request is charged, even if it does not name the limit."),
   })
   .describe("A rate limit of the key itself.");
 
 const Refill = withRules(
   z.strictObject({
-    interval: z.enum(["daily", "monthly"]).describe("How often credits are added, at midnight UTC."),
-    amount: z.int().min(1).describe("Credits added at each refill."),
-    refillDay: z
-      .int()
-      .min(1)
-      .max(31)
-      .optional()
-      .describe("Day of the month, needed with monthly and with it alone; in a shorter month its last day."),
+    interval: z.enum(["daily", "monthly"]).describe("Interval of the refills, which are at midnight UTC."),
+    amount: z.int().min(1).describe("Credits per refill."),
+    refillDay: z.int().min(1).max(31).optional().describe("Day of a monthly refill; in a shorter month, its last day."),
   }),
   [
     {
@@ -73,7 +69,7 @@ const Refill = withRules(
       holds: ({ interval, refillDay }) => (interval === "monthly") === (refillDay !== undefined),
     },
   ],
-).describe("How credits come back. Without it they do not.");
+).describe("Periodic refill. Default: no refill.");
 
 /** Requires an RFC 3339 text and an existing day. */
 const isTime = (text: string): boolean => z.iso.datetime({ offset: true }).safeParse(text).success;
@@ -94,10 +90,10 @@ const Rotation = withRules(
   z.strictObject({
     every: durationOf({ msMin: 60_000 })
       .optional()
-      .describe("The age at which the key is replaced; at least 1m. Without it only a deleted Secret replaces it."),
+      .describe("Age at which a new key replaces the key. Default: only when the Secret is deleted."),
     overlap: durationOf({ msMin: 0 })
       .default("1h")
-      .describe("How long the former key still works; shorter than `every`. Apps read the Secret again within it."),
+      .describe("Time for which the previous key still works; apps must reload the Secret within it."),
   }),
   [
     {
@@ -109,7 +105,7 @@ const Rotation = withRules(
       },
     },
   ],
-).describe("How the key is replaced by another one.");
+).describe("Rotation of the key.");
 
 const fixed = (field: string, message: string): Rule<unknown> => ({
   rule: `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`,
@@ -127,7 +123,9 @@ export const ApiKeySpec = withRules(
       .max(255)
       .regex(/^[a-zA-Z0-9_.-]+$/, { error: "expected letters, digits and _ . -" })
       .optional()
-      .describe("Your own id of the key's owner (externalId), whose limits and metadata its keys share."),
+      .describe(
+        "Your id of the owner (externalId of the identity). All keys of an owner share its limits and metadata.",
+      ),
     name: withRules(nameOf({ min: 1, max: 200 }), [
       {
         rule: `!self.endsWith('${BEING_ISSUED}')`,
@@ -136,13 +134,11 @@ export const ApiKeySpec = withRules(
       },
     ])
       .optional()
-      .describe("A name for people. Without it the object's own."),
-    roles: setOf(RoleName, 100)
-      .default([])
-      .describe("Names of roles in the store (spec.name of a Role), which must exist."),
+      .describe("Display name. Default: the name of this object."),
+    roles: setOf(RoleName, 100).default([]).describe("Names of existing roles (spec.name of a Role)."),
     permissions: setOf(Slug, 500)
       .default([])
-      .describe("Slugs of permissions that the key has besides its roles'. Missing ones are created."),
+      .describe("Slugs of direct permissions, in addition to those of the roles. Missing permissions are created."),
     ratelimits: withRules(z.array(KeyRatelimit).max(50), [
       {
         rule: "self.all(a, self.exists_one(b, [a.name] == [b.name]))",
@@ -151,26 +147,26 @@ export const ApiKeySpec = withRules(
       },
     ])
       .default([])
-      .describe("Limits of the key itself. Its successors have them too, and count from zero."),
+      .describe("Rate limits of the key. A new key after a rotation has the same limits and starts at zero."),
     credits: z
       .strictObject({
         remaining: z
           .int()
           .min(0)
           .describe(
-            "Credits of the first key. A successor gets what is left; keys.updateCredits changes the number later.",
+            "Credits of the first key. A rotation transfers the remaining credits; keys.updateCredits changes them.",
           ),
         refill: Refill.optional(),
       })
       .optional()
-      .describe("How much the key may spend. Without it, without limit."),
+      .describe("Credits of the key. Default: unlimited."),
     expires: Time.optional().describe(
-      "When the key ends, such as 2027-01-31T00:00:00Z. There is no successor after it. Without it, never.",
+      "Expiry time, such as 2027-01-31T00:00:00Z. Rotation stops at this time. Default: never.",
     ),
     secretRef: z
       .strictObject({
         name: ObjectName.describe(
-          "metadata.name of the Secret, in the namespace of this object. It is created; an existing one that is not of this object is never touched.",
+          "Name of the Secret, which is created in the namespace of this object. A Secret of another owner is not changed.",
         ),
         key: z
           .string()
@@ -178,9 +174,9 @@ export const ApiKeySpec = withRules(
           .max(253)
           .regex(/^([-_a-zA-Z0-9]|[.][-_a-zA-Z0-9])[-._a-zA-Z0-9]*$/, { error: "expected the key of a Secret's data" })
           .default("key")
-          .describe("The key of the Secret's data that has the API key."),
+          .describe("Key in the data of the Secret."),
       })
-      .describe("Where the API key is put. It cannot be changed."),
+      .describe("Secret that contains the API key. Immutable."),
     rotation: Rotation.optional(),
   }),
   [
@@ -192,16 +188,16 @@ export const ApiKeySpec = withRules(
       message: "a key cannot move to another Secret; make another ApiKey",
     },
   ],
-).describe("An API key for an app, put into a Secret and rotated there.");
+).describe("API key for an app, stored in a Secret and rotated there.");
 export type ApiKeySpec = z.output<typeof ApiKeySpec>;
 
 const time = (what: string) => z.iso.datetime().optional().describe(what);
 
 export const ApiKeyStatus = z.object({
   ...statusFields,
-  keyId: storeId("the key that is in the Secret"),
-  apiId: storeId("the API that the key is for"),
-  expiresAt: time("When the key ends."),
-  nextRotation: time("When the key is replaced by its successor."),
+  keyId: storeId("the key in the Secret"),
+  apiId: storeId("the API of the key"),
+  expiresAt: time("Expiry time of the key."),
+  nextRotation: time("Time of the next rotation."),
 });
 export type ApiKeyStatus = z.output<typeof ApiKeyStatus>;

@@ -10,23 +10,19 @@ const MESSAGE_LENGTH_MAX = 32_768;
 
 export const Condition = z
   .object({
-    type: z.string().min(1).max(316).describe("The aspect that the condition describes, such as Ready."),
+    type: z.string().min(1).max(316).describe("Aspect that the condition describes, such as Ready."),
     status: z.enum(["True", "False", "Unknown"]).describe("Whether the condition is true."),
-    observedGeneration: z
-      .int()
-      .min(0)
-      .optional()
-      .describe("The generation of the spec that the condition was set for."),
-    lastTransitionTime: z.iso.datetime().describe("When `status` last changed."),
+    observedGeneration: z.int().min(0).optional().describe("Generation of the spec to which the condition applies."),
+    lastTransitionTime: z.iso.datetime().describe("Time of the last change of `status`."),
     reason: z
       .string()
       .min(1)
       .max(REASON_LENGTH_MAX)
       .regex(/^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$/)
-      .describe("The reason, as a CamelCase constant."),
-    message: z.string().max(MESSAGE_LENGTH_MAX).describe("The reason, for a person."),
+      .describe("Reason as a CamelCase constant."),
+    message: z.string().max(MESSAGE_LENGTH_MAX).describe("Reason for people."),
   })
-  .describe("One aspect of the object's state.");
+  .describe("One aspect of the state of the object.");
 export type Condition = z.infer<typeof Condition>;
 
 /** Conditions of a status; a list that is merged by `type`. */
@@ -34,7 +30,7 @@ export const Conditions = z
   .array(Condition)
   .max(16)
   .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
-  .describe("What the operator found: Ready, and Reconciling or Stalled while they are true.");
+  .describe("Conditions: Ready always; Reconciling or Stalled while true.");
 
 /**
  * Status of an object that no operator has reconciled yet: without it a missing operator would look like a slow one. In a cluster it is the

@@ -103,27 +103,27 @@ export const ObjectAnnotations = z.record(
 /** What happens to the stored object when the manifest is deleted. */
 export const deletionPolicy = (byDefault: DeletionPolicy, what: string) =>
   DeletionPolicy.default(byDefault).describe(
-    `What happens to ${what} when this object is deleted: Delete removes it, Orphan leaves it in the store, no longer managed.`,
+    `Effect of deleting this object on ${what}: Delete removes it, Orphan keeps it unmanaged.`,
   );
 
 export const Adopt = z
   .enum(["match", "override"])
   .optional()
   .describe(
-    "Whether an existing object of the store, made by other means, is taken over: match only if it equals this spec, override in any case. Without it the existing object is not changed and this one is Stalled.",
+    "Whether this object adopts an existing unmanaged one: match only if it equals the spec, override in any case. Without it, the existing object stays unchanged and this one is Stalled.",
   );
 
 export const AllowedNamespaces = setOf(NamespaceName, 64)
   .default([])
-  .describe("Other namespaces whose objects may refer to what this object owns. Its own namespace always may.");
+  .describe("Other namespaces whose objects may refer to this one.");
 
 /** Fields of every status. */
 export const statusFields = {
   conditions: Conditions.optional(),
-  observedGeneration: z.int().min(0).optional().describe("The generation of the spec that this status describes."),
+  observedGeneration: z.int().min(0).optional().describe("Generation of the spec that the status describes."),
 };
 
-export const storeId = (what: string) => z.string().max(255).optional().describe(`The store's id of ${what}.`);
+export const storeId = (what: string) => z.string().max(255).optional().describe(`Id of ${what}.`);
 
 /** A rule over several fields, written twice: in CEL for the Kubernetes API server, and as a function for all other uses. */
 export interface Rule<T> {

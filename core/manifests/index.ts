@@ -56,7 +56,7 @@ export const KINDS = [
     plural: "apikeys",
     singular: "apikey",
     shortNames: ["ak"],
-    description: "An API key for an app, put into a Secret and rotated there.",
+    description: "API key for an app, stored in a Secret and rotated there.",
     specSchema: ApiKeySpec,
     statusSchema: ApiKeyStatus,
     printerColumns: [
@@ -78,7 +78,7 @@ export const KINDS = [
     plural: "apikeypolicies",
     singular: "apikeypolicy",
     shortNames: ["akp"],
-    description: "Guards an app: which API keys it accepts and what each request needs.",
+    description: "Accepted API keys of an app, and the requirements of each request.",
     specSchema: ApiKeyPolicySpec,
     statusSchema: ApiKeyPolicyStatus,
     printerColumns: [
@@ -106,7 +106,7 @@ export const KINDS = [
     plural: "ratelimitnamespaces",
     singular: "ratelimitnamespace",
     shortNames: ["rlns"],
-    description: "A rate-limit namespace, whose limits are shared and can be overridden by identifier.",
+    description: "Rate-limit namespace: policies and calls that name it share its limits and overrides.",
     specSchema: RatelimitNamespaceSpec,
     statusSchema: RatelimitNamespaceStatus,
     printerColumns: [
@@ -123,7 +123,7 @@ export const KINDS = [
     plural: "ratelimitoverrides",
     singular: "ratelimitoverride",
     shortNames: ["rlo"],
-    description: "Another limit for some identifiers of a rate-limit namespace.",
+    description: "Different limit for some identifiers of a rate-limit namespace.",
     specSchema: RatelimitOverrideSpec,
     statusSchema: RatelimitOverrideStatus,
     printerColumns: [
@@ -143,7 +143,7 @@ export const KINDS = [
     singular: "role",
     // `role` and `roles` alone refer to RBAC.
     shortNames: ["keyrole", "keyroles"],
-    description: "A named set of permissions, for keys.",
+    description: "Named set of permissions for keys.",
     specSchema: RoleSpec,
     statusSchema: RoleStatus,
     printerColumns: [

@@ -7,51 +7,43 @@ import { RulePath } from "./rule-path.ts";
 const PathMatch = withRules(
   z.strictObject({
     prefix: RulePath.optional().describe(
-      "Matches the path and everything under it, by whole segments: /orders matches /orders and /orders/7, not /orders-old.",
+      "Matches whole path segments: /orders matches /orders and /orders/7, but not /orders-old.",
     ),
-    exact: RulePath.optional().describe("Matches only this path."),
+    exact: RulePath.optional().describe("Matches exactly this path."),
   }),
   [exactlyOneOf("prefix", "exact")],
-).describe("The path of the request, without the query.");
+).describe("Path of the request, without the query.");
 
 const Match = z
   .strictObject({
-    methods: setOf(HttpMethod, 9)
-      .min(1)
-      .optional()
-      .describe("HTTP methods; without them every method matches. HEAD is not implied by GET."),
+    methods: setOf(HttpMethod, 9).min(1).optional().describe("HTTP methods. Default: all. GET does not include HEAD."),
     path: PathMatch.optional(),
   })
-  .describe("Which requests the rule applies to; without it, all.");
+  .describe("Requests to which the rule applies. Default: all.");
 
 const Ratelimit = withRules(
   z.strictObject({
-    name: z
-      .string()
-      .min(1)
-      .max(255)
-      .optional()
-      .describe("A limit of this rule's own, counted under this name per key or identity."),
+    name: z.string().min(1).max(255).optional().describe("Name of a limit of this rule, counted per key or identity."),
     namespace: z
       .string()
       .min(1)
       .max(512)
       .optional()
-      .describe("The name of a rate-limit namespace (spec.name of a RatelimitNamespace), whose overrides apply."),
+      .describe("Name of a rate-limit namespace (spec.name of a RatelimitNamespace), whose overrides apply."),
     identifier: z
       .enum(["key", "identity"])
       .optional()
       .describe(
-        "What is counted: each key separately, or all keys of an identity together (a key without an identity is counted separately). Default for a limit with a name: key.",
+        "Counter: one per key, or one per identity (a key without an identity has its own). Default with name: key. Required with namespace.",
       ),
-    limit: z.int().min(0).describe("How much may be used in one window; 0 refuses everything."),
-    duration: durationOf({ msMin: 1000 }).describe("The length of the window, such as 60s; at least 1s."),
-    cost: z.int().min(0).default(1).describe("How much one request uses."),
+    limit: z.int().min(0).describe("Maximum usage per window; 0 rejects every request."),
+    duration: durationOf({ msMin: 1000 }).describe("Length of the window."),
+    cost: z.int().min(0).default(1).describe("Cost of one request."),
     async: z
       .boolean()
       .default(false)
       .describe(
-        "Decide in each pod at once and sync counts in the background: faster, and may admit more than the limit between two syncs.",
+        "Whether each pod decides locally and synchronizes in the background: faster, but may admit more than the limit between two synchronizations.",
       ),
   }),
   [
@@ -62,7 +54,7 @@ const Ratelimit = withRules(
       holds: ({ namespace, identifier }) => namespace === undefined || identifier !== undefined,
     },
   ],
-).describe("A rate limit. Of several, either all are charged or none.");
+).describe("Rate limit. A request is charged to all of its limits, or rejected without a charge.");
 
 /** Returns the counter of a limit: two limits of a rule with one counter would charge it twice. */
 const counterOf = ({ name, namespace, identifier = "key", duration }: z.output<typeof Ratelimit>): string =>
@@ -95,22 +87,20 @@ export const ManifestRule = withRules(
     access: z
       .enum(["Key", "Anonymous"])
       .default("Key")
-      .describe("Key requires a valid key; Anonymous lets the request through without one."),
+      .describe("Key requires a valid key; Anonymous admits requests without a key."),
     permissions: z
       .string()
       .min(1)
       .max(1000)
       .optional()
-      .describe("A permission query that the key must satisfy, such as: orders.write OR (orders.read AND beta)."),
+      .describe("Permission query that the key must satisfy, such as orders.write OR (orders.read AND beta)."),
     credits: z
       .strictObject({
-        cost: z.int().min(0).max(1_000_000_000_000).describe("Credits that one request spends of a limited key."),
+        cost: z.int().min(0).max(1_000_000_000_000).describe("Credits that one request costs."),
       })
       .optional()
-      .describe("Without it a request costs one credit; only keys with limited credits are charged."),
-    ratelimits: Ratelimits.default([]).describe(
-      "Rate limits that a request is charged to, in addition to those of the key itself.",
-    ),
+      .describe("Cost in credits, for keys with limited credits. Default: 1."),
+    ratelimits: Ratelimits.default([]).describe("Rate limits of the request, in addition to those of the key."),
   }),
   [
     {
@@ -120,5 +110,5 @@ export const ManifestRule = withRules(
         access !== "Anonymous" || (permissions === undefined && credits === undefined && ratelimits.length === 0),
     },
   ],
-).describe("What a request needs. The first rule that matches decides.");
+).describe("Requirements of matching requests. The first match applies.");
 export type ManifestRule = z.output<typeof ManifestRule>;

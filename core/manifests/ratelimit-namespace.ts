@@ -13,17 +13,13 @@ import {
 /** A rate-limit namespace: limits in it share counters and overrides. */
 export const RatelimitNamespaceSpec = withRules(
   z.strictObject({
-    name: nameOf({ min: 1, max: 512 }).describe(
-      "The namespace's name in the store, by which policies and ratelimit.* calls refer to it. It cannot be changed.",
-    ),
+    name: nameOf({ min: 1, max: 512 }).describe("Name for policies and ratelimit.* calls. Immutable."),
     adopt: Adopt,
     allowedNamespaces: AllowedNamespaces,
     deletionPolicy: deletionPolicy("Delete", "the rate-limit namespace with its overrides"),
   }),
   [unchangeable("name", "a rate-limit namespace cannot be renamed; make another one")],
-).describe(
-  "A rate-limit namespace, whose limits are shared by all policies and calls that name it, and can be overridden by identifier.",
-);
+).describe("Rate-limit namespace: policies and calls that name it share its limits and overrides.");
 export type RatelimitNamespaceSpec = z.output<typeof RatelimitNamespaceSpec>;
 
 export const RatelimitNamespaceStatus = z.object({ ...statusFields, namespaceId: storeId("the rate-limit namespace") });

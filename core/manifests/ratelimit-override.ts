@@ -18,24 +18,22 @@ export const RatelimitOverrideSpec = withRules(
       .strictObject({
         name: ObjectName.describe("metadata.name of a RatelimitNamespace."),
         namespace: NamespaceName.optional().describe(
-          "The Kubernetes namespace of that RatelimitNamespace, if it is another one; its allowedNamespaces must list this one.",
+          "Kubernetes namespace of the RatelimitNamespace; its allowedNamespaces must list this one. Default: the namespace of this object.",
         ),
       })
-      .describe("The RatelimitNamespace that the override belongs to. It cannot be changed."),
+      .describe("RatelimitNamespace of the override. Immutable."),
     identifier: z
       .string()
       .min(1)
       .max(512)
-      .describe(
-        "The exact identifier, or a pattern in which each * stands for any run of characters. It cannot be changed.",
-      ),
-    limit: z.int().min(0).describe("How much may be used in one window; 0 refuses everything."),
-    duration: durationOf({ msMin: 1000 }).describe("The length of the window, such as 60s; at least 1s."),
+      .describe("Exact identifier, or a pattern in which * matches any number of characters. Immutable."),
+    limit: z.int().min(0).describe("Maximum usage per window; 0 rejects every request."),
+    duration: durationOf({ msMin: 1000 }).describe("Length of the window."),
     async: z
       .boolean()
       .default(false)
       .describe(
-        "Decide in each pod at once and sync counts in the background: faster, and may admit more than the limit between two syncs.",
+        "Whether each pod decides locally and synchronizes in the background: faster, but may admit more than the limit between two synchronizations.",
       ),
     adopt: Adopt,
     deletionPolicy: deletionPolicy("Delete", "the override"),
@@ -44,12 +42,12 @@ export const RatelimitOverrideSpec = withRules(
     unchangeable("namespaceRef", "an override cannot move to another namespace; make another one"),
     unchangeable("identifier", "an override's identifier cannot be changed; make another one"),
   ],
-).describe("Another limit for some identifiers of a rate-limit namespace.");
+).describe("Different limit for some identifiers of a rate-limit namespace.");
 export type RatelimitOverrideSpec = z.output<typeof RatelimitOverrideSpec>;
 
 export const RatelimitOverrideStatus = z.object({
   ...statusFields,
   overrideId: storeId("the override"),
-  namespaceId: storeId("the rate-limit namespace that the override belongs to"),
+  namespaceId: storeId("its rate-limit namespace"),
 });
 export type RatelimitOverrideStatus = z.output<typeof RatelimitOverrideStatus>;

@@ -10,21 +10,19 @@ const Slug = z
 /** A role: a named set of permissions that keys can hold. */
 export const RoleSpec = z
   .strictObject({
-    name: nameOf({ min: 1, max: 128 }).describe(
-      "The role's name in the store. Changing it renames the role; keys keep it.",
-    ),
-    description: z.string().max(512).optional().describe("What the role is for."),
+    name: nameOf({ min: 1, max: 128 }).describe("Name of the role. A change renames the role; keys keep it."),
+    description: z.string().max(512).optional().describe("Purpose of the role, for people."),
     permissions: setOf(Slug, 1000)
       .default([])
       .describe(
-        "Slugs of the permissions that the role grants. Missing ones are created. A slug such as documents.* grants all slugs that begin with documents.",
+        "Slugs of the granted permissions; documents.* grants every slug with the prefix `documents.`. Missing permissions are created.",
       ),
     adopt: Adopt,
     deletionPolicy: DeletionPolicy.optional().describe(
-      "What happens to the role when this object is deleted: Delete removes it, and keys lose it; Orphan leaves it in the store, no longer managed. Without it the role is removed when no key has it.",
+      "Effect of deleting this object: Delete removes the role, also from keys; Orphan keeps it unmanaged. Default: removes it when no key has it.",
     ),
   })
-  .describe("A named set of permissions, for keys.");
+  .describe("Named set of permissions for keys.");
 export type RoleSpec = z.output<typeof RoleSpec>;
 
 export const RoleStatus = z.object({ ...statusFields, roleId: storeId("the role") });

@@ -60,7 +60,7 @@ function objectSchema({ description, specSchema, statusSchema }: KindDefinition)
       metadata: { type: "object" },
       spec: structuralSchema(specSchema, "input"),
       status: {
-        description: "What the operator reports.",
+        description: "State of the object, written by the operator.",
         ...structuralSchema(statusSchema, "output"),
         // An operator of another version may write unknown fields. Without this, the API server would reject its complete status with
         // "field not declared in schema".

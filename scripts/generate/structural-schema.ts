@@ -7,7 +7,7 @@ import { DURATION_PATTERN } from "../../core/manifests/duration.ts";
  * has no counterpart.
  */
 
-const DURATION_FORM = "A duration such as 500ms, 60s or 1h30m, or an integer of milliseconds.";
+export const DURATION_FORM = "A duration such as 500ms, 60s or 1h30m, or an integer of milliseconds.";
 
 export type Structural = Record<string, unknown>;
 
