@@ -7,11 +7,11 @@ export interface AdminOptions {
   readonly host: string;
   readonly port: number;
   readonly registry: Registry;
-  /** Why it is not ready, a line each. Followers are ready too: their caches are filled and they wait. */
+  /** Reasons why the operator is not ready. Followers are ready too, because their caches are filled. */
   readonly notReady: () => readonly string[];
 }
 
-/** `/livez`, `/readyz` and `/metrics`, and nothing else. */
+/** Serves only `/livez`, `/readyz` and `/metrics`. */
 export async function startAdmin({
   host,
   port,

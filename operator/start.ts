@@ -47,44 +47,43 @@ export interface OperatorConfig {
   readonly source:
     | {
         readonly kind: "kubernetes";
-        /** A file; the cluster in which this runs when left out. */
+        /** Kubeconfig file. Default: the cluster in which the operator runs. */
         readonly kubeconfig?: string;
-        /** Watch only these; all when left out. */
+        /** Namespaces to watch. Default: all. */
         readonly namespaces?: readonly string[];
-        /** Of the process: has the API server's address in a pod, and is inherited by a kubeconfig's plugins. */
+        /** Environment of the process: contains the API server's address in a pod, and is inherited by kubeconfig plugins. */
         readonly env?: Environment;
       }
     | { readonly kind: "directory"; readonly dir: string; readonly stateDir: string };
   readonly apiUrl: string;
   /** One root key for all namespaces, or a folder of root keys, one per workspace. */
   readonly keys: WorkspacesOptions["keys"];
-  /** The workspace of namespaces that name none. */
+  /** Workspace of namespaces that do not name one. */
   readonly defaultWorkspace?: string;
-  /** Which namespaces act in which workspace, and who may use which names. */
+  /** File that assigns namespaces to workspaces and grants names. */
   readonly tenancyFile?: string;
   /**
-   * Unique name of this cluster or directory among all that share the store; part of an object's manager. When left out: the UID of
-   * `kube-system`, and `default` for a directory.
+   * Name of this cluster or directory, unique among all that share the api-server, and part of each object's manager. Default: the UID of
+   * `kube-system`, or `default` for a directory.
    */
   readonly cluster?: string;
   readonly logger: Logger;
-  /** Address for probes and metrics; none are served when left out. Port 0 picks a free port. */
+  /** Address for probes and metrics. Default: no admin server. Port 0 picks a free port. */
   readonly admin?: { readonly host: string; readonly port: number };
-  /** Only one of several replicas works: the holder of this Lease. Without it each works. For Kubernetes only. */
+  /** Lease that elects the one replica that reconciles. Without it, each replica reconciles. Kubernetes only. */
   readonly lease?: {
     readonly name: string;
-    /** That of the kubeconfig's context or of the pod when left out. */
+    /** Default: the namespace of the kubeconfig's context or of the pod. */
     readonly namespace?: string;
   };
   /**
-   * Of several operators in a cluster: this one has the objects whose label `postern.dev/controller-class` names this class, and those
-   * without the label when it is left out. For Kubernetes only.
+   * Reconciles only objects whose label `postern.dev/controller-class` has this value. Default: objects without the label. Kubernetes only.
    */
   readonly controllerClass?: string | undefined;
-  /** Injects gates and checks policies when the Kubernetes API server asks. For Kubernetes only. */
+  /** Admission webhook that injects gates and validates policies. Kubernetes only. */
   readonly webhook?: WebhookConfig | undefined;
   readonly resyncMs?: number;
-  /** How many objects of a kind are reconciled at once. */
+  /** Maximum concurrent reconciles per kind. */
   readonly concurrency?: number;
   readonly nowMs?: () => number;
 }
@@ -99,24 +98,24 @@ export interface ObjectStatus {
 
 export interface Operator {
   readonly cluster: string;
-  /** URL of the admin server, if there is one. */
+  /** URL of the admin server; `undefined` without one. */
   readonly adminUrl: string | undefined;
   readonly webhook: Webhook | undefined;
   /** Resolves when each object that existed at the start was reconciled once, successfully or not. */
   ready(): Promise<void>;
-  /** The objects with their statuses. */
+  /** Returns the objects with their statuses. */
   statuses(): readonly ObjectStatus[];
-  /** Problems in documents of a directory. Always empty for a cluster, because its API server refuses invalid objects. */
+  /** Returns problems in documents of a directory. Always empty for a cluster, because its API server rejects invalid objects. */
   problems(): readonly DocumentProblem[];
   close(): Promise<void>;
 }
 
 const RESYNC_MS = 300_000;
 const CLOSE_MS = 2_000;
-/** How long changes of pods and NetworkPolicies are collected before the policies that they concern are looked at. */
+/** Time to collect changes of pods and NetworkPolicies before the affected policies are reconciled. */
 const PODS_MS = 500;
 
-/** Starts watching and reconciling. Throws when the source cannot be opened. */
+/** Starts watching and reconciling. Throws if the source cannot be opened. */
 export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
   const registry = new Registry();
@@ -129,13 +128,13 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const syncs = createSyncTimes();
   const synced = createSyncedObjects(resyncMs);
   const looks = createPolicyCache((pace) => poll.hurry(pace));
-  /** For a change, after which nothing that is remembered of the object counts. */
+  /** Queues an object and discards its cached state, because the object has changed. */
   const addChanged = (kind: Kind, key: ObjectKey) => {
     if (kind === "ApiKeyPolicy") looks.forget(key);
     else synced.forget(kind, key);
     controllers.get(kind)?.add(key);
   };
-  // New pods come in numbers, and change several times while they start.
+  // Pods start in groups and change several times while they start.
   const touched = collectKeys(PODS_MS, (key) => controllers.get("ApiKeyPolicy")?.add(key));
   const objectsIn = (kind: Kind, namespace?: string) =>
     namespace === undefined ? source.list(kind) : source.having(kind, "namespace", namespace);
@@ -168,7 +167,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
   const network = opened.followNetworkPolicies?.(touchPolicies);
   const services = opened.followServices?.(touchPolicies);
-  // Without a webhook of ours the label means nothing, and the right to see it is not there.
+  // Without the webhook the label has no effect, and the operator may not be allowed to read Namespaces.
   const namespaces = config.webhook && opened.followNamespaces?.(touchPolicies);
   const isNamespaceGuarded = (namespace: string) => {
     const labels = namespaces?.labelsOf(namespace);
@@ -254,7 +253,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     }
   };
 
-  /** What happens in one workspace concerns no object of another. */
+  /** A change in one workspace affects no object of another workspace. */
   const areTogether = (one: string, other: string): boolean =>
     one === other || workspaces.resolve(one).workspace?.name === workspaces.resolve(other).workspace?.name;
 
@@ -264,7 +263,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
 
   const webhook = serveWebhook?.({ cluster, source, workspaces, isListed: () => isListed, registry, nowMs, log });
-  // Before the first list, which waits as long as the cluster's API is unreachable: probes must be answered meanwhile.
+  // Probes must be answered before the first list, which waits while the cluster's API is unreachable.
   let election: LeaderElection | undefined;
   const notReady = (): string[] => {
     const problems = [...watchStates().map(watchProblem), election?.problem, webhook?.problem(), workspaces.problem()];
@@ -273,7 +272,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
   const admin = config.admin === undefined ? undefined : await startAdmin({ ...config.admin, registry, notReady });
   try {
-    // First the Namespaces: no object may be taken for one of another workspace.
+    // Wait for the Namespaces first, so that no object is assigned to a wrong workspace.
     await workspaces.ready;
     await source.start(onChange);
   } catch (error) {
@@ -295,11 +294,11 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     problems,
     close: async () => {
       await Promise.all([admin?.close(), webhook?.close()]);
-      // Running work may finish, but an API that hangs must not delay the exit.
+      // Running reconciles may finish, but an API that hangs must not delay the exit.
       const late = setTimeout(() => stop.abort(), CLOSE_MS);
       await closeWorkers();
       clearTimeout(late);
-      // Last, after all writes: the next leader must not start while this one is still writing.
+      // Release the lease last, after all writes: the next leader must not start while this one writes.
       await election?.close();
       await closeFollowed();
     },
@@ -315,17 +314,17 @@ interface OpenSource {
   readonly cluster: string;
   readonly source: ManifestSource;
   readonly problems: () => readonly DocumentProblem[];
-  /** Calls `onStarted` at once when there is no election. */
+  /** Calls `onStarted` immediately if there is no election. */
   readonly elect: (terms: Terms) => LeaderElection | undefined;
-  /** undefined where Namespaces have no labels. */
+  /** `undefined` for a source whose namespaces have no labels. */
   readonly followLabels: WorkspacesOptions["followLabels"];
   readonly followNamespaces: ((onChange: (namespace: string) => void) => NamespaceLabels) | undefined;
-  /** undefined where there are no pods. */
+  /** `undefined` for a source without pods. */
   readonly followPods: ((onChange: FollowPodsOptions["onChange"]) => Pods) | undefined;
   readonly followServices: ((onChange: FollowServicesOptions["onChange"]) => Services) | undefined;
   readonly followNetworkPolicies: ((onChange: FollowNetworkPoliciesOptions["onChange"]) => NetworkPolicies) | undefined;
   readonly watchStates: () => readonly WatchState[];
-  /** undefined where no webhook is wanted, or none can be called. */
+  /** `undefined` if no webhook is configured, or for a source that cannot call one. */
   readonly serveWebhook: ((deps: Omit<WebhookDeps, "client" | "namespace" | "controllerClass">) => Webhook) | undefined;
   /** Also closes the connections that the source and the election share. */
   readonly closeSource: () => Promise<void>;

@@ -3,7 +3,7 @@ import { defineMetrics, exported } from "../core/metric.ts";
 import type { ApiAttempt } from "./api/client.ts";
 import type { KubeExchange } from "./runtime/kube-client.ts";
 
-/* What the operator asks of others: the API of the store, and the Kubernetes API. */
+/* Metrics of requests that the operator sends: to the api-server and to the Kubernetes API. */
 
 export const TRAFFIC_METRICS = defineMetrics({
   calls: {

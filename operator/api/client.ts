@@ -4,7 +4,7 @@ import type { Data, FieldProblem, Input, Procedure } from "../../core/api/proced
 import type { paths } from "../../core/api/types.ts";
 import { jitterMs } from "../../core/backoff.ts";
 
-/** On whose behalf a call is made (api-v2.md section 24.1). */
+/** Management headers of a call (api-v2.md section 24.1). */
 export interface Management {
   /** `<cluster>/<Kind>/<namespace>/<name>` */
   readonly manager: string;
@@ -12,32 +12,32 @@ export interface Management {
   readonly release?: boolean;
 }
 
-/** An answer that the caller of a procedure may well meet, such as 404 or 409. */
+/** Error response that a caller is expected to handle, such as 404 or 409. */
 export interface Refusal {
   readonly status: number;
-  /** The last segment of `error.type`, such as `role_not_found`. */
+  /** Last segment of `error.type`, such as `role_not_found`. */
   readonly kind: string;
   readonly detail: string;
-  /** Of invalid input: each fault with its place. */
+  /** Invalid fields with their locations, for invalid input. */
   readonly faults?: readonly FieldProblem[];
 }
 
 export type ApiResponse<T> =
-  /** `next` is the cursor of the next page of a list, if there is one. */
+  /** `next` is the cursor of the next page of a list; `undefined` on the last page. */
   | { readonly data: T; readonly next?: string | undefined; readonly refusal?: never }
   | { readonly data?: never; readonly refusal: Refusal };
 
 export interface ApiClient {
-  /** Throws `ApiUnavailable` when the API does not answer, or will not work for this operator at all. */
+  /** Throws `ApiUnavailable` if the API does not respond or rejects this operator. */
   call<P extends Procedure>(procedure: P, body: Input<P>, management?: Management): Promise<ApiResponse<Data<P>>>;
 }
 
-/** The API cannot be used for now: not reachable, failing, or refusing the operator's root key. */
+/** The API cannot be used now: it is unreachable, fails, or rejects the operator's root key. */
 export class ApiUnavailable extends Error {
   override readonly name = "ApiUnavailable";
 }
 
-/** The API refuses the operator's root key: a person has to replace it. */
+/** The API rejects the operator's root key: an administrator must replace the key. */
 export class RootKeyRejected extends ApiUnavailable {
   override readonly name = "ApiUnavailable";
 
@@ -49,7 +49,7 @@ export class RootKeyRejected extends ApiUnavailable {
   }
 }
 
-/** One try of a call. */
+/** One attempt of a call. */
 export interface ApiAttempt {
   readonly procedure: string;
   readonly result: "success" | "refusal" | "error";
@@ -58,25 +58,25 @@ export interface ApiAttempt {
 
 export interface ApiOptions {
   readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
-  /** Called after each attempt that says whether the API accepts the root key, with the refusal if it does not. */
+  /** Called after each attempt that shows whether the API accepts the root key; with the rejection if it does not. */
   readonly onRootKey?: ((refused: RootKeyRejected | undefined) => void) | undefined;
   readonly url: string;
-  /** Returns the one of now: it may be replaced while this runs. */
+  /** Returns the current root key, which may be replaced at run time. */
   readonly rootKey: () => string;
   readonly timeoutMs?: number;
-  /** Once aborted, calls under way fail and new ones are not made. */
+  /** When aborted, pending calls fail and no new ones start. */
   readonly signal?: AbortSignal;
 }
 
 type Reaction = "refusal" | "retry" | "unavailable";
 
 /**
- * What becomes of an answer. Every call may be sent again: reads change nothing, creating is safe to repeat with a manager,
- * and changes and deletes say what is to be, not how to get there.
+ * Handling of each response status. Every call is safe to repeat: reads change nothing, creates carry a manager, and updates and deletes
+ * describe the desired state.
  */
 const REACTIONS: Readonly<Record<number, Reaction>> = {
   400: "refusal",
-  // The root key is wrong or lacks a grant: no manifest can mend that.
+  // The root key is wrong or lacks a permission, which no manifest can fix.
   401: "unavailable",
   403: "unavailable",
   404: "refusal",
@@ -92,12 +92,12 @@ const REACTIONS: Readonly<Record<number, Reaction>> = {
   504: "retry",
 };
 
-/** The kind of the 404 for a path that there is not, and of no other. */
+/** Error kind of the 404 for an unknown path only. */
 const UNKNOWN_PROCEDURE = "not_found";
 
 const ATTEMPTS_MAX = 3;
 const RETRY_MS = 150;
-/** Past this the object waits in the queue instead of in a worker. */
+/** For a longer delay, the object waits in the queue and does not occupy a worker. */
 const RETRY_AFTER_MS_MAX = 2_000;
 const TIMEOUT_MS = 10_000;
 
@@ -114,7 +114,7 @@ export function createStoreApi({
     return stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
   };
   const client = createFetchClient<paths>({ baseUrl: url.replace(/\/+$/, "") });
-  // The path of a generic procedure is beyond what openapi-fetch can infer; `call` restores the exact types for its callers.
+  // openapi-fetch cannot infer the path of a generic procedure; `call` restores the exact types for its callers.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
 
   const send = (procedure: string, body: unknown, management: Management | undefined): Promise<RawResponse> =>
@@ -175,7 +175,7 @@ async function outcomeOf(procedure: string, send: () => Promise<RawResponse>): P
   const detail = error?.error?.detail ?? "";
   const reaction = REACTIONS[status] ?? "unavailable";
   if (kind === UNKNOWN_PROCEDURE) {
-    // It must not read as "there is no such object": a deletion would then leave behind what it was to clean up.
+    // The error must not mean "no such object", or a deletion would leave stored objects behind.
     const message = `the API does not know ${procedure}: it is older than this operator, or not our API`;
     return { error: new ApiUnavailable(message), mayRetry: false };
   }

@@ -1,14 +1,14 @@
 import type { Data, Input } from "../../core/api/procedures.ts";
 import type { ApiClient } from "./client.ts";
 
-/** The lists that are read whole, again and again. */
+/** Lists that are read completely and repeatedly. */
 type FullList = "policies.listStatus" | "managed.listDigests";
 
 const PAGE = 500;
-/** 100,000 items. Past this a list is not believed to end. */
+/** 100,000 items. A longer list is treated as endless. */
 const PAGES_MAX = 200;
 
-/** Returns all items of a list. Throws `ApiUnavailable`, and when the API refuses or the list does not end. */
+/** Returns all items of a list. Throws `ApiUnavailable`, or an error if the API rejects the call or the list does not end. */
 export async function listAll<P extends FullList>(
   api: ApiClient,
   list: P,

@@ -6,54 +6,54 @@ import type { ManifestObject } from "../source/contract.ts";
 import { FIELD_MANAGER } from "../source/kubernetes.ts";
 import { MANAGED_LABEL, type NetworkPolicy, type NetworkPolicySpec, toNetworkPolicy } from "./network-policy.ts";
 
-/** The NetworkPolicies of a cluster, and those of them that manifests own. */
+/** NetworkPolicies of the cluster, including those that manifests own. */
 export interface NetworkPolicies {
-  /** Those of a namespace; undefined until all were listed once. */
+  /** Returns the NetworkPolicies of a namespace; `undefined` until the first list has completed. */
   in(namespace: string): readonly NetworkPolicy[] | undefined;
   /**
-   * Writes the owner's NetworkPolicy by server-side apply. `found` is the one that is there, and the owner's; a new one is made when it is
-   * left out. Throws when another one has the name by now.
+   * Writes the owner's NetworkPolicy by server-side apply. `found` is the owner's existing NetworkPolicy; without it, a new one is created.
+   * Throws if another object has the name.
    */
   apply(
     owner: ManifestObject,
     desired: { readonly name: string; readonly spec: NetworkPolicySpec },
     found?: NetworkPolicy,
   ): Promise<void>;
-  /** Leaves it to pods, whose names and uids are given: Kubernetes deletes it when the last of them is gone. */
+  /** Makes these pods the owners of the NetworkPolicy, so that Kubernetes deletes it with the last of them. */
   orphan(found: NetworkPolicy, pods: ReadonlyArray<{ readonly name: string; readonly uid: string }>): Promise<void>;
-  /** The spec that this process wrote last for the owner; undefined when it wrote none, or deleted it since. */
+  /** Returns the spec that this process last wrote for the owner; `undefined` if it wrote none or has deleted it. */
   lastWritten(owner: ManifestObject): NetworkPolicySpec | undefined;
-  /** Deletes it, and no other one that has its name by now. */
+  /** Deletes the NetworkPolicy, unless another one has its name by now. */
   remove(found: NetworkPolicy): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface FollowNetworkPoliciesOptions {
   readonly client: KubeClient;
-  /** Only these; all when left out. */
+  /** Namespaces to watch. Default: all. */
   readonly namespaces?: readonly string[] | undefined;
-  /** Called with the namespace of each that came, went or changed; with none when all were listed. */
+  /** Called with the namespace of each NetworkPolicy that was added, removed or changed; without one when the first list has completed. */
   readonly onChange: (namespace?: string) => void;
   readonly log: Logger;
 }
 
-/** An object has at most 1.5 MB. */
+/** Maximum owner references, because a Kubernetes object is limited to 1.5 MB. */
 const OWNERS_MAX = 5_000;
 
 const GROUP_PATH = "/apis/networking.k8s.io/v1";
 
-/** Follows them. Needs the rights to list, watch, create, patch and delete them. */
+/** Watches NetworkPolicies. Needs the rights to list, watch, create, patch and delete them. */
 export function followNetworkPolicies({
   client,
   namespaces,
   onChange,
   log,
 }: FollowNetworkPoliciesOptions): NetworkPolicies {
-  // By the owner's uid.
+  // Specs by the uid of the owner.
   const written = new Map<string, NetworkPolicySpec>();
   const policies = followObjects({
     ...{ client, namespaces, log, groupPath: GROUP_PATH, plural: "networkpolicies" },
-    // One that waits for a finalizer is in force until it is gone.
+    // A NetworkPolicy that waits for a finalizer is still enforced.
     ...{ trim: withoutWriters, toSeen: toNetworkPolicy },
     onChange: ([version]) => onChange(version?.namespace),
     onListed: () => onChange(),
@@ -69,7 +69,7 @@ export function followNetworkPolicies({
     const response = await client.send<KubeObject>({
       method: "PATCH",
       path: pathOf({ namespace, name }),
-      // Of one that is not there no field is another's. With the uid nothing is written to one that came in its place.
+      // A new object has no fields of other managers. The uid prevents a write to another object of the same name.
       query: { fieldManager: FIELD_MANAGER, force: String(uid !== undefined) },
       contentType: "application/apply-patch+yaml",
       body: {
@@ -79,7 +79,7 @@ export function followNetworkPolicies({
         spec,
       },
     });
-    // Visible at once, so that the next look does not write again.
+    // Visible immediately, so that the next reconcile does not write again.
     policies.put(response);
   };
 
@@ -107,7 +107,7 @@ export function followNetworkPolicies({
           body: { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid: found.uid } },
         });
       } catch (error) {
-        // 409: another one has the name by now.
+        // 409: another NetworkPolicy has the name by now.
         if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
       }
       if (policies.in(found.namespace)?.some(({ uid }) => uid === found.uid)) policies.forget(found);
@@ -123,7 +123,7 @@ const ownerReference = ({ kind, metadata: { name, uid } }: ManifestObject) => ({
   ...{ controller: true, blockOwnerDeletion: false },
 });
 
-/** Without `managedFields` and annotations, which are most of such an object. */
+/** Removes `managedFields` and annotations, which are most of such an object. */
 function withoutWriters({ apiVersion, kind, metadata, spec }: KubeObject): KubeObject {
   const {
     managedFields: _,

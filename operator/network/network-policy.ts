@@ -1,14 +1,14 @@
 import type { KubeObject } from "../runtime/kube-client.ts";
 
-/* A NetworkPolicy of Kubernetes (networking.k8s.io/v1), as far as it says who may reach the ports of a pod. */
+/* The fields of a Kubernetes NetworkPolicy (networking.k8s.io/v1) that decide which senders reach the ports of a pod. */
 
 export interface NetworkPolicy {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** The uid of the object that controls it; undefined for one without such an owner. */
+  /** Uid of the controlling owner; `undefined` without one. */
   readonly controllerUid: string | undefined;
-  /** Whether it has no such owner, and was written for a policy that was deleted since. */
+  /** Whether the NetworkPolicy has no controlling owner and was written for a policy that has since been deleted. */
   readonly isOrphaned: boolean;
   readonly spec: NetworkPolicySpec;
 }
@@ -29,20 +29,20 @@ export interface LabelSelector {
 }
 
 export interface IngressRule {
-  /** Senders; anyone when left out. */
+  /** Allowed senders. Default: all. */
   readonly from?: readonly unknown[];
-  /** All ports when left out. */
+  /** Allowed ports. Default: all. */
   readonly ports?: readonly PolicyPort[];
 }
 
 export interface PolicyPort {
   readonly protocol?: string;
-  /** By number, or by the name that a container of the pod gave it; all ports of the protocol when left out. */
+  /** Number or container port name. Default: all ports of the protocol. */
   readonly port?: number | string;
   readonly endPort?: number;
 }
 
-/** On each that is written for an ApiKeyPolicy. */
+/** Label of each NetworkPolicy that is written for an ApiKeyPolicy. */
 export const MANAGED_LABEL = { "app.kubernetes.io/managed-by": "postern" };
 
 interface Owned {

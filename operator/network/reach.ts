@@ -1,30 +1,30 @@
 import type { LabelSelector, NetworkPolicy, PolicyPort } from "./network-policy.ts";
 
 /*
- * Whether NetworkPolicies let anyone at all reach a TCP port of a pod. They only add up: a pod that none selects is open, and one that
- * some select is open as far as one of them says so. Pure. Whether anything enforces them depends on the cluster's network plugin.
+ * Evaluates whether NetworkPolicies allow any sender to reach a TCP port of a pod. Policies are additive: a pod that no policy selects is
+ * open; a selected pod is open on the ports that any of its policies allows. Pure. Enforcement depends on the cluster's network plugin.
  */
 
 export interface PodPorts {
   readonly labels: Readonly<Record<string, string>>;
-  /** The TCP ports that its containers list. */
+  /** TCP ports that the pod's containers list. */
   readonly ports: ReadonlyArray<{ readonly name?: string | undefined; readonly number: number }>;
 }
 
-/** The policies that close the pods with these labels to what they do not let in. */
+/** Returns the policies that isolate pods with these labels. */
 export const isolating = (policies: readonly NetworkPolicy[], labels: PodPorts["labels"]): readonly NetworkPolicy[] =>
   policies.filter(
     ({ spec: { podSelector, policyTypes = ["Ingress"] } }) =>
       policyTypes.includes("Ingress") && matches(podSelector, labels),
   );
 
-/** The policies that let someone in at a TCP port of a pod, of those that `isolating` returns for it. */
+/** Returns the policies that allow traffic to a TCP port of a pod, among those that `isolating` returned for the pod. */
 export const admitting = (
   policies: readonly NetworkPolicy[],
   { ports: listed }: Pick<PodPorts, "ports">,
   port: number,
 ): readonly NetworkPolicy[] => {
-  // Once for all of them: a namespace can have thousands of these, each with thousands of ports.
+  // Computed once for all policies: a namespace can have thousands of them, each with thousands of ports.
   const names = new Set(listed.filter(({ number }) => number === port).map(({ name }) => name));
   return policies.filter(({ spec: { ingress = [] } }) =>
     ingress.some(({ ports = [] }) => ports.length === 0 || ports.some((one) => includes(one, names, port))),
@@ -42,7 +42,7 @@ function includes(
   return names.has(first);
 }
 
-/** Whether a label selector of Kubernetes matches. An empty one matches everything. */
+/** Whether a Kubernetes label selector matches. An empty selector matches everything. */
 export function matches(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,

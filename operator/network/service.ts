@@ -1,16 +1,16 @@
 import type { PodSummary } from "../pods/pod.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
 
-/* A Service of Kubernetes, as far as it says where it sends requests. */
+/* The fields of a Kubernetes Service that decide where it sends requests. */
 
 export interface ServiceSummary {
   readonly namespace: string;
   readonly name: string;
-  /** Empty for a Service whose endpoints somebody else writes. */
+  /** Empty for a Service without a selector, whose endpoints are written separately. */
   readonly selector: Readonly<Record<string, string>>;
-  /** Whether it resolves to the addresses of its pods, so that clients choose the port themselves. */
+  /** Whether the Service resolves to the addresses of its pods, so that clients choose the port themselves. */
   readonly isHeadless: boolean;
-  /** The number of a port in the pods, or its name, for each TCP port of the Service. */
+  /** Target port number or name of each TCP port of the Service. */
   readonly targets: ReadonlyArray<string | number>;
 }
 
@@ -24,7 +24,7 @@ interface ServiceSpec {
   }>;
 }
 
-/** A Service with only what `toService` reads. */
+/** Returns a Service with only the fields that `toService` reads. */
 export function trimService({ metadata, spec }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata;
   const { selector = {}, clusterIP = "", ports = [] } = (spec ?? {}) as ServiceSpec;
@@ -51,13 +51,16 @@ export function toService({ metadata: { name, namespace = "" }, spec }: KubeObje
   };
 }
 
-/** Returns which pods a Service selects. */
+/** Returns a function that tests whether the Service selects a pod. */
 export function selectionOf({ selector }: ServiceSummary): (pod: Pick<PodSummary, "labels">) => boolean {
   const desired = Object.entries(selector);
   return ({ labels }) => desired.length > 0 && desired.every(([name, value]) => labels[name] === value);
 }
 
-/** By what Services name a port of a pod. Kubernetes takes the first port of a name, and containers before sidecars. */
+/**
+ * Returns the names and numbers by which a Service can target a port of a pod. If several ports have one name, Kubernetes takes the first,
+ * and containers come before sidecars.
+ */
 export function targetsOf({ gate }: Pick<PodSummary, "gate">, port: number): ReadonlyArray<string | number> {
   const firsts = new Map<string, number>();
   for (const { name, number } of gate?.ports ?? []) {

@@ -4,21 +4,21 @@ import type { KubeClient } from "../runtime/kube-client.ts";
 import { type PodSummary, toPod, trimPod } from "./pod.ts";
 
 export interface Pods {
-  /** The pods of a namespace; undefined until all were listed once. */
+  /** Returns the pods of a namespace; `undefined` until the first list has completed. */
   in(namespace: string): readonly PodSummary[] | undefined;
   close(): Promise<void>;
 }
 
 export interface FollowPodsOptions {
   readonly client: KubeClient;
-  /** Only these; all when left out. */
+  /** Namespaces to watch. Default: all. */
   readonly namespaces?: readonly string[] | undefined;
-  /** Called for each pod that came, went, or changed in what is kept of it: as it was, and as it is. */
+  /** Called for each pod that was added, removed, or changed in its summary: with the old and the new version. */
   readonly onChange: (versions: readonly PodSummary[]) => void;
   readonly log: Logger;
 }
 
-/** Follows the pods of a cluster. Needs the right to list and watch them. */
+/** Watches the pods of a cluster. Needs the right to list and watch them. */
 export const followPods = (options: FollowPodsOptions): Pods =>
   followObjects({
     ...options,

@@ -2,46 +2,46 @@ import { upstreamPortInPod } from "../../core/gates/upstream-port.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
 import { INTERCEPTION_LABEL } from "./gated-by.ts";
 
-/** The container of the gate in a pod. A pod has a gate when one of its containers or init containers has this name. */
+/** Name of the gate's container. A pod has a gate if a container or init container has this name. */
 export const GATE_CONTAINER = "postern-gate";
-/** The init container by which packets to the app's port go to the gate. */
+/** Name of the init container that redirects packets for the app's port to the gate. */
 export const REDIRECT_CONTAINER = "postern-redirect";
-/** On a pod or its namespace: admitted with a gate, or not at all. */
+/** Label of a pod or its namespace: pods are admitted only with a gate. */
 export const GUARDED_LABEL = "postern.dev/guarded";
 
-/** Any value but "false" asks for a gate: a pod with "True" must not start without one. */
+/** Any value except "false" requires a gate: a pod with "True" must not start without one. */
 export const asksForGate = (labels: Readonly<Record<string, string>> | undefined): boolean =>
   labels?.[GUARDED_LABEL] !== undefined && labels[GUARDED_LABEL] !== "false";
-/** The name of the ApiKeyPolicy, which need not exist yet. Read from a pod template, and written on the pod by the webhook. */
+/** Annotation that names the ApiKeyPolicy, which need not exist yet. Read from a pod template, and written to the pod by the webhook. */
 export const POLICY_ANNOTATION = "postern.dev/policy";
 
-/** What is kept of a pod. */
+/** Cached fields of a pod. */
 export interface PodSummary {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether it may serve requests: it runs, and is not being deleted. A pod whose node is lost may run on. */
+  /** Whether the pod may serve requests: it runs and is not being deleted. A pod on a lost node may still run. */
   readonly isRunning: boolean;
-  /** Whether its containers have ended for good; a pod that is being deleted may still serve. */
+  /** Whether all containers have terminated; a pod that is being deleted may still serve. */
   readonly hasEnded: boolean;
-  /** undefined for a pod without one. */
+  /** `undefined` for a pod without a gate. */
   readonly gate: GateSummary | undefined;
-  /** The policy that its gate was injected for; undefined for a gate that was put there by other means. */
+  /** Policy for which the webhook injected the gate; `undefined` for a gate that was added in another way. */
   readonly policy: string | undefined;
 }
 
-/** What is kept of a pod with a gate. */
+/** Cached fields of a gate in a pod. */
 export interface GateSummary {
-  /** The port of the app; undefined when the gate's environment does not say it. */
+  /** Port of the app; `undefined` if the gate's environment does not contain it. */
   readonly guards: number | undefined;
-  /** Whether packets to the app's port go to the gate. */
+  /** Whether packets for the app's port are redirected to the gate. */
   readonly redirects: boolean;
-  /** Whether the pod has the network of its node. */
+  /** Whether the pod uses the network of its node. */
   readonly isOnHostNetwork: boolean;
-  /** The ports of the gate itself, at which it serves and answers probes. */
+  /** The gate's own ports, for requests and probes. */
   readonly own: readonly number[];
-  /** The TCP ports that the pod's containers list, the gate too. */
+  /** TCP ports that the pod's containers list, including the gate. */
   readonly ports: ReadonlyArray<{ readonly name?: string | undefined; readonly number: number }>;
 }
 
@@ -65,7 +65,9 @@ interface PodSpec {
 
 const UPSTREAM = "POSTERN_UPSTREAM";
 
-/** A pod with only what `toPod` reads: pods are the largest collection of a cluster, and all of them are kept in memory. */
+/**
+ * Returns a pod with only the fields that `toPod` reads, because pods are the largest collection of a cluster and all are kept in memory.
+ */
 export function trimPod({ metadata, spec, status }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels, annotations } = metadata;
   const policy = annotations?.[POLICY_ANNOTATION];
@@ -86,7 +88,7 @@ export function trimPod({ metadata, spec, status }: KubeObject): KubeObject {
   };
 }
 
-/** Nothing of a pod without a gate. Of the environment the app's port alone: an address may have a password in it. */
+/** Keeps no container of a pod without a gate. Of the environment, keeps only the app's port, because an address may contain a password. */
 function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec): PodSpec {
   const all = [...containers, ...initContainers];
   const gate = all.find(({ name }) => name === GATE_CONTAINER);
@@ -106,7 +108,7 @@ function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec
   };
 }
 
-/** The port of the app behind a gate; undefined when its address is not a plain text, or not in the pod. */
+/** Returns the port of the app behind a gate; `undefined` if its address is not plain text or is outside the pod. */
 const guardedBy = ({ env = [] }: Container): number | undefined =>
   upstreamPortInPod(env.find(({ name }) => name === UPSTREAM)?.value);
 
@@ -125,7 +127,7 @@ export function toPod(object: KubeObject): PodSummary {
   };
 }
 
-/** Of a spec that was trimmed. */
+/** Requires a trimmed spec. */
 function toGate({ containers = [], initContainers = [], hostNetwork = false }: PodSpec): GateSummary | undefined {
   const gate = initContainers.find(({ name }) => name === GATE_CONTAINER);
   if (gate === undefined) return undefined;
@@ -143,8 +145,8 @@ function toGate({ containers = [], initContainers = [], hostNetwork = false }: P
 export type Interception = "Port" | "Redirect" | "None";
 
 /**
- * How requests to the app's port of a pod with a gate are led to the gate: as its policy said when the pod was made. `now` is what the
- * policy says; it decides about a pod without the label, which is from an earlier release or got its gate by hand.
+ * Returns the interception mode with which the pod was created. `now`, the policy's current mode, is used for a pod without the label,
+ * whose gate was added in another way.
  */
 export function interceptionOf(
   { gate, labels }: Pick<PodSummary, "gate" | "labels">,
@@ -159,6 +161,6 @@ export function interceptionOf(
 export function portIn({ guards, own, ports }: GateSummary, port: string | number): number | undefined {
   if (typeof port === "number") return port;
   const number = ports.find(({ name }) => name === port)?.number;
-  // The gate took the name over from the app's port.
+  // The gate has taken the name of the app's port.
   return number !== undefined && own.includes(number) ? guards : number;
 }

@@ -1,18 +1,18 @@
 import { matches, type NamedKind, type NameGrant } from "./settings.ts";
 
-/** A name that an object would use in its workspace. */
+/** A name that an object uses in its workspace. */
 export interface NameUse {
   readonly kind: NamedKind;
   readonly name: string;
   readonly namespace: string;
-  /** undefined when the operator has one workspace, without a name. */
+  /** `undefined` if the operator has one workspace without a name. */
   readonly workspace: string | undefined;
 }
 
-/** Whether a namespace may use a name: when no grant lists it, or one that does lists the namespace. */
+/** Whether a namespace may use a name: no grant lists the name, or a grant that lists it lists the namespace. */
 export function mayUseName(grants: readonly NameGrant[], { kind, name, namespace, workspace }: NameUse): boolean {
   const isListed = (pattern: string): boolean =>
-    // The store compares names of roles ignoring case.
+    // The api-server compares role names case-insensitively.
     kind === "Role" ? matches(pattern.toLowerCase(), name.toLowerCase()) : matches(pattern, name);
   const about = grants.filter(
     (grant) =>

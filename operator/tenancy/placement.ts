@@ -1,28 +1,28 @@
 import { matches, type TenancySettings } from "./settings.ts";
 
-/** The label of a Namespace that names its workspace. Cluster administrators set it; a team cannot change its Namespace. */
+/** Label of a Namespace that names its workspace. Cluster administrators set it; a team cannot change its Namespace. */
 export const WORKSPACE_LABEL = "postern.dev/workspace";
 
-/**
- * Which workspace the objects of a namespace act in: `workspace`, or a `reason` why they act in none. `unknown` ends by itself,
- * when the Namespace is seen.
- */
+/** Workspace of the objects of a namespace, or a `reason` why there is none. `unknown` lasts until the Namespace has been listed. */
 export type Placement =
   | { readonly workspace: string; readonly reason?: never }
   | { readonly workspace?: never; readonly reason: "unknown" | "none"; readonly message: string };
 
 export interface Known {
   readonly settings: Pick<TenancySettings, "namespaceLabels" | "workspaces">;
-  /** The workspace of namespaces that neither the settings nor a label place. */
+  /** Workspace of namespaces that have neither a setting nor a label. */
   readonly byDefault: string | undefined;
-  /** The label's value, undefined without one; `unseen` when the Namespace was not listed yet. */
+  /** Value of the label, `undefined` without one; `unseen` until the Namespace has been listed. */
   readonly labelOf: (namespace: string) => string | undefined | typeof UNSEEN;
   readonly hasRootKey: (workspace: string) => boolean;
 }
 
 export const UNSEEN = Symbol("a Namespace that was not listed yet");
 
-/** Settings stand above the label, and the label above the default. Never guesses: an unseen Namespace may have a label. */
+/**
+ * Returns the workspace of a namespace. Settings override the label, and the label overrides the default. An unlisted Namespace has no
+ * workspace yet, because it may have a label.
+ */
 export function placementOf(namespace: string, { settings, byDefault, labelOf, hasRootKey }: Known): Placement {
   const rule = settings.workspaces.find(({ namespaces }) => namespaces.some((pattern) => matches(pattern, namespace)));
   const label = rule !== undefined || settings.namespaceLabels === "Ignore" ? undefined : labelOf(namespace);

@@ -4,25 +4,25 @@ import type { Logger } from "pino";
 import { type Following, followFolder } from "../runtime/follow-folder.ts";
 import { WorkspaceName } from "./settings.ts";
 
-/** Longer than any root key; a larger file is something else. */
+/** Maximum file size in characters; root keys are shorter. */
 const KEY_LENGTH_MAX = 4096;
 
 export interface RootKeys extends Following {
-  /** By the names of their workspaces. */
+  /** Root keys by workspace name. */
   current(): ReadonlyMap<string, string>;
 }
 
 export interface RootKeysOptions {
-  /** A folder with one file per workspace, named by the workspace, which holds a root key of it. */
+  /** Folder with one file per workspace: the file name is the workspace, the content a root key. */
   readonly dir: string;
-  /** Called with the names of the workspaces whose keys were added, changed or removed. Not for the first reading. */
+  /** Called with the workspaces whose keys were added, changed or removed, except for the initial read. */
   readonly onChange: (workspaces: readonly string[]) => void;
   readonly log: Logger;
 }
 
 /**
- * Follows the folder. A file that cannot be read for a moment keeps its last key; a removed or empty one has none.
- * @throws when the folder cannot be read at the start.
+ * Watches the folder. A file that is temporarily unreadable keeps its last key; a removed or empty file has none.
+ * @throws if the folder cannot be read at the start.
  */
 export async function followRootKeys({ dir, onChange, log }: RootKeysOptions): Promise<RootKeys> {
   let keys: ReadonlyMap<string, string> = new Map();
@@ -32,7 +32,7 @@ export async function followRootKeys({ dir, onChange, log }: RootKeysOptions): P
   const following = await followFolder({ dir, log }, async () => {
     const found = new Map<string, string>();
     const unusable = new Set<string>();
-    // A mounted Secret has folders of its own, whose names begin with a dot.
+    // A mounted Secret contains its own folders, whose names begin with a dot.
     for (const name of (await readdir(dir)).filter((one) => !one.startsWith("."))) {
       const key = WorkspaceName.safeParse(name).success ? await readKey(join(dir, name), keys.get(name)) : undefined;
       if (key === undefined) unusable.add(name);
@@ -57,7 +57,7 @@ export async function followRootKeys({ dir, onChange, log }: RootKeysOptions): P
   return { current: () => keys, close: following.close };
 }
 
-/** undefined without a usable key. */
+/** Returns `undefined` without a usable key. */
 async function readKey(path: string, last: string | undefined): Promise<string | undefined> {
   try {
     const key = (await readFile(path, "utf8")).trim();

@@ -10,17 +10,17 @@ import { followRootKeys } from "./root-keys.ts";
 import { NO_SETTINGS, parseSettings, type TenancySettings } from "./settings.ts";
 
 /*
- * The workspaces in which an operator acts, and who is where. What it is decided by may change at any time: the labels of
- * Namespaces, the root keys, the settings. Each change is taken over at once, and `onChange` says which namespaces to look at.
+ * Workspaces of an operator, and the assignment of namespaces to them. Labels of Namespaces, root keys and settings may change at any time.
+ * Each change takes effect immediately, and `onChange` names the namespaces to reconcile.
  */
 
-/** A workspace of the store. */
+/** A workspace of the api-server. */
 export interface Workspace {
-  /** undefined for the only workspace of an operator that has one root key. */
+  /** `undefined` for the only workspace of an operator with one root key. */
   readonly name: string | undefined;
-  /** Whether it has the namespaces that name none; then it also has what was made before workspaces had names. */
+  /** Whether namespaces that name no workspace belong to this one, with the objects created before workspaces had names. */
   readonly isDefault: boolean;
-  /** Calls with a root key of the workspace. */
+  /** API client with a root key of the workspace. */
   readonly api: ApiClient;
 }
 
@@ -29,49 +29,51 @@ export type Place =
   | Extract<Placement, { readonly reason: string }>;
 
 export interface Workspaces {
-  /** Where the objects of a Kubernetes namespace act. */
+  /** Returns the workspace of the objects of a Kubernetes namespace. */
   resolve(namespace: string): Place;
   mayUseName(use: NameUse): boolean;
-  /** Resolves when every namespace that exists can be placed. */
+  /** Resolves when every existing namespace has been assigned. */
   readonly ready: Promise<void>;
-  /** Why nothing can be done for any object: the API never accepted the only root key. `undefined` otherwise. */
+  /** Returns why no object can be reconciled: the API has never accepted the only root key. `undefined` otherwise. */
   problem(): string | undefined;
-  /** Makes sure that `placeOf` goes by what the cluster says now. */
+  /** Rereads the Namespace, so that `resolve` uses its current state in the cluster. */
   confirm(namespace: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The labels of Namespaces, as a source of manifests knows them. */
+/** Labels of Namespaces, read from the manifest source. */
 export interface Labels {
-  /** Resolves when all were listed. */
+  /** Resolves when the first list has completed. */
   readonly listed: Promise<void>;
   of(namespace: string): string | undefined | typeof UNSEEN;
-  /** Reads one Namespace now. */
+  /** Reads one Namespace immediately. */
   refresh(namespace: string): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface WorkspacesOptions {
   readonly apiUrl: string;
-  /** One root key for all namespaces, which may be replaced by another one of its workspace; or a folder with one per workspace. */
+  /** One root key for all namespaces, replaceable by another key of its workspace; or a folder with one key per workspace. */
   readonly keys: { readonly rootKey: () => string } | { readonly rootKeysDir: string };
-  /** The workspace of namespaces that name none; with one root key, the name of its workspace. */
+  /** Workspace of namespaces that do not name one; with one root key, the name of its workspace. */
   readonly defaultWorkspace?: string | undefined;
-  /** A file with `TenancySettings`. */
+  /** File with `TenancySettings`. */
   readonly settingsFile?: string | undefined;
-  /** Called at most once, when labels count; undefined where Namespaces have none. `onChange` gets the name of a Namespace. */
+  /**
+   * Called at most once, if labels are used; `undefined` for sources without Namespace labels. `onChange` receives the name of a Namespace.
+   */
   readonly followLabels: ((onChange: (namespace: string) => void) => Labels) | undefined;
-  /** The objects of this namespace are to be looked at; every object when it is left out. */
+  /** Called when the objects of this namespace must be reconciled; without a namespace, all objects. */
   readonly onChange: (namespace?: string) => void;
   readonly signal: AbortSignal;
   readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
   readonly log: Logger;
 }
 
-/** How often the only root key is tried until the API accepts it. */
+/** Interval of attempts until the API accepts the only root key. */
 const CHECK_MS = 10_000;
 
-/** Throws when the folder or the settings cannot be read at the start; later, what was read last holds. */
+/** Throws if the folder or the settings cannot be read at startup; later, the last valid content stays in effect. */
 export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
   const { apiUrl, keys, defaultWorkspace, settingsFile, followLabels, onChange, signal, observe, log } = options;
   const open = (name: string | undefined, rootKey: () => string, onRootKey?: ApiOptions["onRootKey"]): Workspace => ({
@@ -95,7 +97,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     };
     const only = { workspace: open(defaultWorkspace, keys.rootKey, onRootKey) };
     const stop = new AbortController();
-    // Nothing else asks while there are no objects.
+    // Without objects, no other request checks the root key.
     const check = createStoreApi({ url: apiUrl, rootKey: keys.rootKey, signal: stop.signal, observe, onRootKey });
     const checking = (async () => {
       while (!isAccepted && !stop.signal.aborted) {
@@ -107,7 +109,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
       resolve: () => only,
       mayUseName: mayUse,
       ready: Promise.resolve(),
-      // A replica whose key was accepted once still admits pods, so a key that is revoked must not end it.
+      // A replica whose key has been accepted once still admits pods, so a revoked key must not make it unready.
       problem: () => (isAccepted ? undefined : refused),
       confirm: async () => undefined,
       close: async () => {
@@ -154,7 +156,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     },
     mayUseName: mayUse,
     ready: followed()?.listed ?? Promise.resolve(),
-    // One team's key stops its own objects alone.
+    // A rejected key of one team blocks only the objects of that team.
     problem: () => undefined,
     confirm: async (namespace) => await followed()?.refresh(namespace),
     close: async () => {
