@@ -22,10 +22,10 @@ async function whileStopped(pid: number, work: () => Promise<void>): Promise<voi
 }
 
 test.each([
-  { name: "one Redis", cluster: false },
-  { name: "a cluster", cluster: true },
+  { name: "Redis", cluster: false },
+  { name: "Redis Cluster", cluster: true },
 ])(
-  "timed-out calls to a paused $name are not charged when it resumes",
+  "timed-out calls to a paused $name are not charged after it resumes",
   async ({ cluster }) => {
     const redis = await startOwnRedis(cluster ? { cluster, args: ["--cluster-announce-ip", "127.0.0.1"] } : {});
     const url = cluster ? `${redis.url}?cluster=true` : redis.url;
