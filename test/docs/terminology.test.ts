@@ -20,7 +20,7 @@ interface Retired {
 const WORDS: readonly Retired[] = [
   { term: "attendance", instead: "activity" },
   { term: "behaviour", instead: "behavior" },
-  { term: "centre", instead: "control plane, or center", except: ["docs/decisions/"] },
+  { term: "centre", instead: "control plane, or center" },
   { term: "colour", instead: "color", except: ["cli/command.test.ts"] },
   { term: "crowded", instead: "at capacity" },
   { term: "departed", instead: "stale" },
