@@ -44,7 +44,12 @@ const noticed: Part = {
 };
 const reference: readonly Part[] = [
   { step: 7, file: REFERENCE, after: "| `api.*.update_api` | apiId | ", text: "`apis.archiveApi`, " },
-  { step: 7, file: REFERENCE, after: "| `apis.listKeys` | `apiId` |\n", text: "| `apis.archiveApi` | `apiId` |\n" },
+  {
+    step: 7,
+    file: REFERENCE,
+    after: "`admin.disableKeysOfOwner`, `admin.startImport`",
+    text: ", `apis.archiveApi`",
+  },
   {
     step: 7,
     file: REFERENCE,

@@ -19,8 +19,8 @@ const expected: Part = {
 const reference: Part = {
   step: 4,
   file: "docs/reference/api-v1.md",
-  after: "| GET | `/v1/apis.getApi` | `A(read_api)` | `apis.getApi` |\n",
-  text: "| GET | `/v1/apis.countKeys` | `A(read_api)` and `A(read_key)` | `apis.listKeys` |\n",
+  after: "| GET | `/v1/apis.getApi` | `apis.getApi` |\n",
+  text: "| GET | `/v1/apis.countKeys` | `apis.listKeys` |\n",
 };
 const notInTheClient: Part = {
   step: 4,
