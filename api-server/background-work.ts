@@ -1,17 +1,17 @@
 import { Counter, type Registry } from "prom-client";
+import type { AnalyticsStore } from "../analytics/contract.ts";
 import { defineMetrics, exported } from "../core/metric.ts";
 import { utcDate } from "../core/utc-date.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
-import type { AnalyticsStore } from "./analytics/contract.ts";
 import { createLoopFailures, startLoop } from "./background.ts";
 import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
 import { runRefill } from "./credits/refill.ts";
+import { listWorkspaceIds } from "./db/workspaces.ts";
 import type { Deps } from "./deps.ts";
 import { startIngestion } from "./ingestion.ts";
 import { KeyQueue } from "./key-queue.ts";
 import { Retention, type RetentionDays } from "./retention.ts";
-import { listWorkspaceIds } from "./store/workspaces.ts";
 import { createFairScheduler, createRefusals } from "./workspace-turns.ts";
 
 const WORKSPACES_EVERY_MS = 1000;

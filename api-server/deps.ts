@@ -1,13 +1,13 @@
 import type { Pool } from "pg";
 import type { Logger } from "pino";
+import type { AnalyticsStore } from "../analytics/contract.ts";
+import type { QueryMetrics } from "../analytics/query-metrics.ts";
 import type { Counters } from "../edge/counters/contract.ts";
 import type { EdgeCounters } from "../edge/edge.ts";
 import type { EventSource, LineSink } from "../edge/events/contract.ts";
 import type { LogThrottle } from "../edge/log-throttle.ts";
 import type { PodReports } from "../edge/pods/contract.ts";
 import type { Projection } from "../edge/projection/contract.ts";
-import type { AnalyticsStore } from "./analytics/contract.ts";
-import type { QueryMetrics } from "./analytics/query-metrics.ts";
 import type { CreditService } from "./credits/service.ts";
 import type { InstallationDeps } from "./installation-parts.ts";
 import type { KeyOwners } from "./key-homes.ts";

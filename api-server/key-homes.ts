@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import type { Projection } from "../edge/projection/contract.ts";
+import { findKeyHome } from "./db/keys.ts";
 import { createHashCache, type HashCache } from "./hash-cache.ts";
-import { findKeyHome } from "./store/keys.ts";
 
 /* Finds the workspace of a key by its hash alone, for callers without a root key. The key itself is then read through the projection. */
 

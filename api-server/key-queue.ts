@@ -4,18 +4,18 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import { backoffMs } from "../core/backoff.ts";
 import { type ErrorKind, PublicError } from "../core/errors.ts";
 import { defineMetrics, exported } from "../core/metric.ts";
-import { createQueuedKeys, giveUpQueuedKey, refOf } from "./domain/keys/queued-key-outcomes.ts";
-import { requestIdOf } from "./domain/keys/queued-key-record.ts";
-import { isUnavailableForAll } from "./store/failures.ts";
+import { isUnavailableForAll } from "../postgres/failures.ts";
+import { limitWaiting } from "../postgres/waiting.ts";
 import {
   listWorkspacesWithDueKeys,
   lockDueKeys,
   measureQueuedKeys,
   postponeQueuedKey,
   type QueuedKeyRow,
-} from "./store/queued-keys.ts";
-import { inTransaction, type Transacting } from "./store/transaction.ts";
-import { limitWaiting } from "./store/waiting.ts";
+} from "./db/queued-keys.ts";
+import { inTransaction, type Transacting } from "./db/transaction.ts";
+import { createQueuedKeys, giveUpQueuedKey, refOf } from "./domain/keys/queued-key-outcomes.ts";
+import { requestIdOf } from "./domain/keys/queued-key-record.ts";
 import type { RunFairly } from "./workspace-turns.ts";
 
 /*

@@ -2,10 +2,10 @@ import type * as z from "zod";
 import type { ErrorKind } from "../core/errors.ts";
 import type { PersonRole } from "../core/permissions/person-roles.ts";
 import type { Assignment } from "../core/sessions/assignments.ts";
+import type { CallingActor } from "./db/audit.ts";
+import type { SessionRow } from "./db/sessions.ts";
 import type { Deps } from "./deps.ts";
 import type { Grants, RequiredPermission, RequiredPermissions } from "./required-permissions.ts";
-import type { CallingActor } from "./store/audit.ts";
-import type { SessionRow } from "./store/sessions.ts";
 
 /*
  * Procedure type of v2; procedure-v1.ts has that of v1. Each file, named after its path, exports one procedure: its schemas, the

@@ -2,9 +2,9 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DAY_MS, utcDate } from "../core/utc-date.ts";
 import { buildApp } from "./app.ts";
+import { removeRootKeyUsage } from "./db/retention.ts";
+import { listRootKeyUsage } from "./db/root-key-usage.ts";
 import { createRootKeyUsage } from "./root-key-usage.ts";
-import { removeRootKeyUsage } from "./store/retention.ts";
-import { listRootKeyUsage } from "./store/root-key-usage.ts";
 import { buildTestApp, type TestApp } from "./test/app.ts";
 
 let api: TestApp;

@@ -1,16 +1,16 @@
 import type { Logger } from "pino";
 import { Registry } from "prom-client";
+import { type AnalyticsAddress, openAnalytics } from "../analytics/open.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
+import type { DatabaseUrl } from "../postgres/database-url.ts";
+import { createPool } from "../postgres/pool.ts";
 import { startAdmin } from "./admin.ts";
-import { type AnalyticsAddress, openAnalytics } from "./analytics/open.ts";
 import { atMost } from "./at-most.ts";
 import { createLoopFailures, startLoop } from "./background.ts";
+import { migrate } from "./db/migrate.ts";
+import { listWorkspaceIds } from "./db/workspaces.ts";
 import { startIngestion } from "./ingestion.ts";
-import type { DatabaseUrl } from "./store/database-url.ts";
-import { migrate } from "./store/migrate.ts";
-import { createPool } from "./store/pool.ts";
-import { listWorkspaceIds } from "./store/workspaces.ts";
 import { untilPostgres, WAITING, type WaitingReason } from "./until-postgres.ts";
 
 const WORKSPACES_EVERY_MS = 1000;

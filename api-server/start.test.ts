@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createMemoryEdge, type Edge, openRedisEdge } from "../edge/open.ts";
+import { createPool } from "../postgres/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../test/harness/postgres.ts";
 import { type OwnRedis, startOwnRedis } from "../test/harness/redis.ts";
 import { waitFor } from "../test/harness/wait.ts";
 import { type ApiServer, type ApiServerConfig, start } from "./start.ts";
-import { createPool } from "./store/pool.ts";
 
 const ROOT_KEY = "a-root-key-of-this-test-alone";
 const CLOSE_MS_MAX = 5000;

@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
-import { openReadingClient } from "../api-server/analytics/clickhouse/client.ts";
-import { countVerifications as countInClickhouse } from "../api-server/analytics/clickhouse/count-verifications.ts";
-import type { AnalyticsAddress } from "../api-server/analytics/open.ts";
-import { countVerifications as countInPostgres } from "../api-server/analytics/postgres/count-verifications.ts";
+import { openReadingClient } from "../analytics/clickhouse/client.ts";
+import { countVerifications as countInClickhouse } from "../analytics/clickhouse/count-verifications.ts";
+import type { AnalyticsAddress } from "../analytics/open.ts";
+import { countVerifications as countInPostgres } from "../analytics/postgres/count-verifications.ts";
 import type { CountVerifications } from "../api-server/domain/analytics/usage.ts";
 import { UsageError } from "./command.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { listMigrations } from "../api-server/store/migration-files.ts";
+import { listMigrations } from "../api-server/db/migration-files.ts";
 import { freePort } from "../test/harness/ports.ts";
 import { createEmptyDatabase, type TestDatabase } from "../test/harness/postgres.ts";
 import { startProcess } from "../test/harness/process.ts";

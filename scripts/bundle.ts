@@ -34,7 +34,7 @@ const swagger = (name: string) => ({
 
 /** Files that the api-server reads: the dashboard and the assets of `/docs`. */
 const SERVER_FILES = {
-  migrations: "api-server/store/migrations",
+  migrations: "api-server/db/migrations",
   dashboard: "dashboard/dist",
   ...swagger("package.json"),
   ...swagger("swagger-ui-bundle.js"),

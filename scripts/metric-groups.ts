@@ -1,6 +1,6 @@
-import { CLICKHOUSE_METRICS } from "../api-server/analytics/clickhouse/metrics.ts";
-import { ROLL_UP_METRICS } from "../api-server/analytics/postgres/metrics.ts";
-import { QUERY_METRICS } from "../api-server/analytics/query-metrics.ts";
+import { CLICKHOUSE_METRICS } from "../analytics/clickhouse/metrics.ts";
+import { ROLL_UP_METRICS } from "../analytics/postgres/metrics.ts";
+import { QUERY_METRICS } from "../analytics/query-metrics.ts";
 import { LOOP_METRICS } from "../api-server/background.ts";
 import { REFILL_METRICS } from "../api-server/background-work.ts";
 import { CREDENTIAL_METRICS } from "../api-server/gates/credentials.ts";

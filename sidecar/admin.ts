@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type Server, type ServerResponse } from "node:http";
-import { guardedMessages, guardServer, type OnInternalError } from "../http1/guard.ts";
+import { guardedMessages, guardServer, type OnInternalError } from "../http/http1/guard.ts";
 import type { Probes } from "./probes.ts";
 import type { Readiness } from "./readiness.ts";
 

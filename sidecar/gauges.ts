@@ -1,5 +1,5 @@
 import type { Edge } from "../edge/open.ts";
-import type { HttpServer } from "../http1/server.ts";
+import type { HttpServer } from "../http/http1/server.ts";
 import type { GateState } from "./gate-state.ts";
 import type { Readings } from "./metrics.ts";
 import type { PodsAlive } from "./pods-alive.ts";

@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { CreditRef, CreditStore } from "../../edge/credits/contract.ts";
-import { isDatabaseUnavailable } from "../store/failures.ts";
-import { raiseSpent } from "../store/key-credits.ts";
+import { isDatabaseUnavailable } from "../../postgres/failures.ts";
+import { raiseSpent } from "../db/key-credits.ts";
 import type { RecordRejected, RunFairly } from "../workspace-turns.ts";
 import type { CreditService } from "./service.ts";
 

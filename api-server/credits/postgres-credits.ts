@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { utcDate } from "../../core/utc-date.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { CountedKey, CreditCounter, CreditStore } from "../../edge/credits/contract.ts";
+import { withoutOutbox } from "../../postgres/unmarked-transaction.ts";
 import {
   deleteKeyCredits,
   type KeyCreditsRow,
@@ -12,8 +13,7 @@ import {
   type NewKeyCredits,
   putKeyCredits,
   shareLockKeys,
-} from "../store/key-credits.ts";
-import { withoutOutbox } from "../store/unmarked-transaction.ts";
+} from "../db/key-credits.ts";
 import type { CreditKey, CreditRow, CreditService } from "./service.ts";
 
 /*

@@ -1,15 +1,15 @@
 import type { Pool } from "pg";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { raiseLastUsed } from "../../analytics/last-used.ts";
 import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import { makeKeyString } from "../../core/keys/key-string.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { waitFor } from "../../test/harness/wait.ts";
+import { raiseSpent } from "../db/key-credits.ts";
 import { type ApiServer, start } from "../start.ts";
-import { raiseSpent } from "../store/key-credits.ts";
-import { raiseLastUsed } from "../store/key-usage.ts";
-import { createPool } from "../store/pool.ts";
 
 /* Concurrent changes of credits and background writes. Dates are in the future, as for refills. */
 

@@ -2,9 +2,9 @@ import type { Pool } from "pg";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { type ApiServer, start } from "../start.ts";
-import { createPool } from "../store/pool.ts";
 
 /*
  * The job of api-v2.md section 10.2 on real rows. All dates are in the future, so that the server's own run, which is for

@@ -3,13 +3,13 @@ import type { Logger } from "pino";
 import { dueRefills, refilledAmount } from "../../core/credits/refill.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import { LogThrottle } from "../../edge/log-throttle.ts";
-import { tryLock, unlock } from "../store/advisory-locks.ts";
-import { insertAuditEvents, SYSTEM_ACTOR } from "../store/audit.ts";
-import { isDatabaseUnavailable } from "../store/failures.ts";
-import { listRefillCandidates, lockRefills, type RefillRow, setLastRefill } from "../store/key-credits.ts";
-import { noteRefill } from "../store/key-usage.ts";
-import { countOutbox } from "../store/outbox.ts";
-import { inTransaction, type Transacting } from "../store/transaction.ts";
+import { tryLock, unlock } from "../../postgres/advisory-locks.ts";
+import { isDatabaseUnavailable } from "../../postgres/failures.ts";
+import { insertAuditEvents, SYSTEM_ACTOR } from "../db/audit.ts";
+import { listRefillCandidates, lockRefills, type RefillRow, setLastRefill } from "../db/key-credits.ts";
+import { noteRefill } from "../db/key-usage.ts";
+import { countOutbox } from "../db/outbox.ts";
+import { inTransaction, type Transacting } from "../db/transaction.ts";
 import type { CreditKey, CreditService } from "./service.ts";
 
 /*

@@ -6,12 +6,12 @@ import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Edge, openRedisEdge } from "../../edge/open.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { anEvent } from "../../test/contracts/edge/an-event.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { type OwnRedis, startOwnRedis } from "../../test/harness/redis.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { type ApiServer, start } from "../start.ts";
-import { createPool } from "../store/pool.ts";
 
 /*
  * One workspace's Redis user can write anything under its own prefix. Whatever it writes, another workspace's events are

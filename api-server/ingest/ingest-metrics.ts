@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from "prom-client";
+import type { Ingested } from "../../analytics/contract.ts";
 import { defineMetrics, exported, type Metric } from "../../core/metric.ts";
 import type { KeptBudget, StreamDepth } from "../../edge/events/contract.ts";
-import type { Ingested } from "../analytics/contract.ts";
 
 export const INGEST_METRICS = defineMetrics({
   failures: {

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
+import { type AnalyticsStore, AnalyticsUnavailable } from "../../analytics/contract.ts";
 import { type EventSource, EventsUnavailable, type StreamDepth, type TakenEvents } from "../../edge/events/contract.ts";
-import { type AnalyticsStore, AnalyticsUnavailable } from "../analytics/contract.ts";
-import { isUnavailableForAll } from "../store/failures.ts";
+import { isUnavailableForAll } from "../../postgres/failures.ts";
 import type { IngestMetrics } from "./ingest-metrics.ts";
 import { IngestScheduler } from "./turns.ts";
 

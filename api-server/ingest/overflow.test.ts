@@ -3,12 +3,12 @@ import type { Pool } from "pg";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Edge, openRedisEdge } from "../../edge/open.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { anEvent } from "../../test/contracts/edge/an-event.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { type OwnRedis, startOwnRedis } from "../../test/harness/redis.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { type ApiServer, start } from "../start.ts";
-import { createPool } from "../store/pool.ts";
 
 /*
  * Events share a small Redis with counters, and Postgres accepts none of them for a while. Events without room are dropped and counted

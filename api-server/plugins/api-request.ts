@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Release } from "../concurrency-limiter.ts";
+import type { Release } from "../../edge/workspace-limiter.ts";
 
 /*
  * The parts of a request and its response that the pipeline uses, whether fastify or the direct front received it. Fastify's own objects

@@ -1,11 +1,11 @@
 import { PublicError } from "../../core/errors.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
+import { findRootKey, type RootKeyRow } from "../db/root-keys.ts";
 import type { Deps } from "../deps.ts";
 import { type CachedValue, createHashCache, type HashCache } from "../hash-cache.ts";
 import type { Caller } from "../procedure.ts";
 import type { Grants, RequiredPermission } from "../required-permissions.ts";
 import type { RecordsUsage } from "../root-key-usage.ts";
-import { findRootKey, type RootKeyRow } from "../store/root-keys.ts";
 import { createGrants } from "./grants.ts";
 
 /* Root keys (api-v2.md section 3). See hash-cache.ts for the cache lifetime. */

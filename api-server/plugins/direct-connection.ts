@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
-import { MessageParser } from "../../http1/message-parser.ts";
+import { MessageParser } from "../../http/http1/message-parser.ts";
 import { DIRECT_BYTES_BOUND, type DirectHead, readDirectHead } from "./direct-head.ts";
 import { type DirectOwner, DirectRequest, type DirectRoute } from "./direct-request.ts";
 

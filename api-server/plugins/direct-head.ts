@@ -1,4 +1,4 @@
-import type { MessageParser } from "../../http1/message-parser.ts";
+import type { MessageParser } from "../../http/http1/message-parser.ts";
 
 /*
  * Selects the requests that the direct front serves (decision 0028): the simplest ones. Unusual requests are handed to Node and fastify, so

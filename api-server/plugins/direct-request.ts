@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
-import { httpDate } from "../../http1/http-date.ts";
+import { httpDate } from "../../http/http1/http-date.ts";
 import type { ApiReply, ApiRequest, ApiRoute } from "./api-request.ts";
 import type { DirectHeaders } from "./direct-head.ts";
 import { JSON_TYPE } from "./served.ts";

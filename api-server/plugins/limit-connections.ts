@@ -1,7 +1,7 @@
 import type { Server, Socket } from "node:net";
 import { networkOf } from "../../core/verification/ip-address.ts";
 import { sharedBy } from "../../edge/concurrency-limiter.ts";
-import { ConnectionLimiter, type LimitedConnection } from "../../http1/connection-limiter.ts";
+import { ConnectionLimiter, type LimitedConnection } from "../../http/http1/connection-limiter.ts";
 
 /*
  * Limits the number of open connections, because the server may buffer 256 KiB of a body on each before it authenticates the sender. At the

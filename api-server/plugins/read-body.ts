@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyRequest } from "fastify";
 import { PublicError } from "../../core/errors.ts";
-import { ConcurrencyLimiter, type Release } from "../concurrency-limiter.ts";
+import { type Release, WorkspaceLimiter } from "../../edge/workspace-limiter.ts";
 import { hasMoreValues, tooManyValues } from "./body.ts";
 
 /*
@@ -49,7 +49,7 @@ type Done = (error: Error | null, body?: Buffer) => void;
  * sender of a large body, with 503 `server_busy`, or with the error of the connection.
  */
 export function createBodyReader(judge: Checker) {
-  const limiter = new ConcurrencyLimiter({
+  const limiter = new WorkspaceLimiter({
     ...LARGE_BODIES,
     busy: "The server works on as many large bodies as it can at once, or as many of this workspace",
   });

@@ -1,10 +1,10 @@
 import type { Client } from "pg";
 import type { Closeable } from "../../edge/closeable.ts";
-import { tryLock } from "../store/advisory-locks.ts";
-import { type DatabaseUrl, urlOf } from "../store/database-url.ts";
-import { createNamedClient } from "../store/named-client.ts";
-import { OUTBOX_CHANNEL } from "../store/outbox.ts";
-import { customTypes } from "../store/pool.ts";
+import { tryLock } from "../../postgres/advisory-locks.ts";
+import { type DatabaseUrl, urlOf } from "../../postgres/database-url.ts";
+import { createNamedClient } from "../../postgres/named-client.ts";
+import { customTypes } from "../../postgres/pool.ts";
+import { OUTBOX_CHANNEL } from "../db/outbox.ts";
 
 /*
  * Elects the api-server that relays: the holder of an advisory lock. The lock belongs to a dedicated connection, which its holder uses

@@ -3,11 +3,11 @@ import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createMemoryEdge } from "../../edge/open.ts";
 import type { RecordWriter } from "../../edge/projection/contract.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
-import { nextProjectionVersion } from "../store/outbox.ts";
-import { createPool } from "../store/pool.ts";
-import { putSetting } from "../store/settings.ts";
-import { findTimeline } from "../store/timeline.ts";
+import { nextProjectionVersion } from "../db/outbox.ts";
+import { putSetting } from "../db/settings.ts";
+import { findTimeline } from "../db/timeline.ts";
 import { beginProjection, RESTORED, whyRebuild } from "./rebuild.ts";
 
 let database: TestDatabase;

@@ -2,17 +2,17 @@ import type { Client } from "pg";
 import type { Logger } from "pino";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import type { RecordWriter, StoreState } from "../../edge/projection/contract.ts";
-import { listEveryApiId } from "../store/apis.ts";
-import { renewCreditRevs } from "../store/key-credits.ts";
+import type { Queryable } from "../../postgres/queryable.ts";
+import { listEveryApiId } from "../db/apis.ts";
+import { renewCreditRevs } from "../db/key-credits.ts";
 import {
   countRecentChanges,
   insertNamespaceNameEntries,
   insertRecentChanges,
   nextProjectionVersion,
   raiseProjectionVersion,
-} from "../store/outbox.ts";
-import { renewPolicyVersions } from "../store/policies.ts";
-import type { Queryable } from "../store/queryable.ts";
+} from "../db/outbox.ts";
+import { renewPolicyVersions } from "../db/policies.ts";
 import {
   countRecordRefs,
   LISTED_KINDS,
@@ -20,9 +20,9 @@ import {
   listRecordRefs,
   type RefPage,
   type Within,
-} from "../store/records.ts";
-import { findSetting, putSetting } from "../store/settings.ts";
-import { listEveryWorkspaceId } from "../store/workspaces.ts";
+} from "../db/records.ts";
+import { findSetting, putSetting } from "../db/settings.ts";
+import { listEveryWorkspaceId } from "../db/workspaces.ts";
 import { inSnapshot, projectRecords } from "./round.ts";
 
 /*

@@ -10,11 +10,11 @@ import type { KeyRecord } from "../../core/records.ts";
 import { type Edge, openRedisEdge } from "../../edge/open.ts";
 import type { ReadRecord } from "../../edge/projection/contract.ts";
 import type { RecordRef } from "../../edge/records.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { createTestRedis, type TestRedis } from "../../test/harness/redis.ts";
 import { waitFor } from "../../test/harness/wait.ts";
-import { createPool } from "../store/pool.ts";
-import { createRelayWaker } from "../store/relay-waker.ts";
+import { createRelayWaker } from "../db/relay-waker.ts";
 import { type Relay, startRelay } from "./relay.ts";
 
 /*

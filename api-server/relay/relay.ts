@@ -5,7 +5,7 @@ import { backoffMs } from "../../core/backoff.ts";
 import type { Closeable } from "../../edge/closeable.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import { ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
-import type { DatabaseUrl } from "../store/database-url.ts";
+import type { DatabaseUrl } from "../../postgres/database-url.ts";
 import {
   countOutbox,
   deleteOldRecentChanges,
@@ -14,9 +14,9 @@ import {
   listWaitingWorkspaces,
   newestEntry,
   nextProjectionVersion,
-} from "../store/outbox.ts";
-import { findTimeline } from "../store/timeline.ts";
-import { listWorkspaceIds } from "../store/workspaces.ts";
+} from "../db/outbox.ts";
+import { findTimeline } from "../db/timeline.ts";
+import { listWorkspaceIds } from "../db/workspaces.ts";
 import { BackgroundRebuild } from "./background-rebuild.ts";
 import { connectWorker, type Leadership, takeLead } from "./leadership.ts";
 import { createRelayMetrics, type RelayMetrics } from "./metrics.ts";

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { jsonOf, type RecordWriter } from "../../edge/projection/contract.ts";
 import type { RecordRef } from "../../edge/records.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
-import { createPool } from "../store/pool.ts";
 import { BATCH_MAX, FairScheduler, relayBatch } from "./round.ts";
 
 const MiB = 1024 * 1024;

@@ -1,5 +1,6 @@
 import { ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
 import type { RecordKind, RecordRef } from "../../edge/records.ts";
+import type { Queryable } from "../../postgres/queryable.ts";
 import {
   listKeyRefs,
   listOutbox,
@@ -8,9 +9,8 @@ import {
   moveToRecent,
   nextProjectionVersion,
   type ReadEntry,
-} from "../store/outbox.ts";
-import type { Queryable } from "../store/queryable.ts";
-import { readSomeRecords } from "../store/records.ts";
+} from "../db/outbox.ts";
+import { readSomeRecords } from "../db/records.ts";
 
 /** Maximum outbox entries per batch. */
 export const BATCH_MAX = 1000;

@@ -1,5 +1,5 @@
-import type { CallingActor } from "../store/audit.ts";
-import type { SessionRow } from "../store/sessions.ts";
+import type { CallingActor } from "../db/audit.ts";
+import type { SessionRow } from "../db/sessions.ts";
 
 /** Returns the audit log's actor for a person: how the session was created, and its id, never its token. */
 export const actorOf = ({

@@ -2,9 +2,9 @@ import { PublicError } from "../../core/errors.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { type Assignment, namedWorkspaces } from "../../core/sessions/assignments.ts";
 import { endOf, SEEN_EVERY_MS, type SessionEnd, type SessionTimes } from "../../core/sessions/session-end.ts";
+import { findSession, type SessionInWorkspaceRow, type SessionRow, updateSessionSeen } from "../db/sessions.ts";
+import { listEnterable } from "../db/workspaces.ts";
 import type { Deps } from "../deps.ts";
-import { findSession, type SessionInWorkspaceRow, type SessionRow, updateSessionSeen } from "../store/sessions.ts";
-import { listEnterable } from "../store/workspaces.ts";
 import type { DashboardAddress } from "./own-origin.ts";
 
 /*

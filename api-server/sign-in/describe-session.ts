@@ -1,10 +1,10 @@
 import { PublicError } from "../../core/errors.ts";
 import { isInstallationAdmin, namedWorkspaces, roleIn } from "../../core/sessions/assignments.ts";
 import type { Session } from "../../core/sessions/session.ts";
+import { listOpenSessions } from "../db/sessions.ts";
+import { listEnterable } from "../db/workspaces.ts";
 import type { Deps } from "../deps.ts";
 import { findSignedIn, type SessionRules, type SignedIn } from "../sessions/signed-in.ts";
-import { listOpenSessions } from "../store/sessions.ts";
-import { listEnterable } from "../store/workspaces.ts";
 
 const WORKSPACES_MAX = 1000;
 const SESSIONS_MAX = 100;

@@ -3,9 +3,9 @@ import { makeId } from "../../core/ids.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import type { Assignment } from "../../core/sessions/assignments.ts";
 import type { SessionTimes } from "../../core/sessions/session-end.ts";
+import { endSession, insertSession, type NewSession } from "../db/sessions.ts";
 import type { Deps } from "../deps.ts";
 import type { Origin } from "../procedure.ts";
-import { endSession, insertSession, type NewSession } from "../store/sessions.ts";
 import { logOfPerson } from "./sign-in-log.ts";
 
 const TOKEN_BYTES = 32;

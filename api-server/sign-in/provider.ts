@@ -17,7 +17,7 @@ import {
   randomPKCECodeVerifier,
   randomState,
 } from "openid-client";
-import type { PersonRef } from "../store/sessions.ts";
+import type { PersonRef } from "../db/sessions.ts";
 
 /*
  * Client of an OpenID provider: the code flow with PKCE, state and nonce (OpenID Connect Core 1.0; RFC 9700). Every call has a deadline.

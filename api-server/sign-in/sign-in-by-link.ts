@@ -1,10 +1,10 @@
 import { PublicError } from "../../core/errors.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { EVERY_WORKSPACE } from "../../core/sessions/assignments.ts";
+import { takeSignInLink } from "../db/sign-in-links.ts";
+import { inTransaction } from "../db/transaction.ts";
 import { LINK_ISSUER } from "../domain/administration/sign-in-links.ts";
 import type { Origin } from "../procedure.ts";
-import { takeSignInLink } from "../store/sign-in-links.ts";
-import { inTransaction } from "../store/transaction.ts";
 import type { SignInDeps } from "./deps.ts";
 import { openSession } from "./open-session.ts";
 

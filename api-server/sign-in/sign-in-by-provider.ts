@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { hashKey } from "../../core/keys/key-string.ts";
+import { insertSignInFlow, takeSignInFlow } from "../db/sign-in-flows.ts";
+import { inTransaction } from "../db/transaction.ts";
 import { originOf } from "../plugins/origin-of.ts";
 import {
   FLOW_COOKIE,
@@ -9,8 +11,6 @@ import {
   SESSION_COOKIE,
   sessionCookie,
 } from "../sessions/cookies.ts";
-import { insertSignInFlow, takeSignInFlow } from "../store/sign-in-flows.ts";
-import { inTransaction } from "../store/transaction.ts";
 import type { SignInDeps } from "./deps.ts";
 import { newToken, openSession } from "./open-session.ts";
 import { type Claimed, type Provider, ProviderDenied, ProviderUnavailable } from "./provider.ts";

@@ -1,13 +1,13 @@
 import { type Assignment, namedWorkspaces } from "../../core/sessions/assignments.ts";
 import { DEFAULT_WORKSPACE } from "../../core/workspaces/workspace-name.ts";
+import type { Queryable } from "../../postgres/queryable.ts";
+import { type AuditActor, type AuditContext, type AuditEvent, insertAuditEvents } from "../db/audit.ts";
+import type { SessionRow } from "../db/sessions.ts";
+import { inTransaction } from "../db/transaction.ts";
+import { findWorkspace, listEnterable } from "../db/workspaces.ts";
 import type { Deps } from "../deps.ts";
 import type { Origin } from "../procedure.ts";
 import { actorOf } from "../sessions/actor.ts";
-import { type AuditActor, type AuditContext, type AuditEvent, insertAuditEvents } from "../store/audit.ts";
-import type { Queryable } from "../store/queryable.ts";
-import type { SessionRow } from "../store/sessions.ts";
-import { inTransaction } from "../store/transaction.ts";
-import { findWorkspace, listEnterable } from "../store/workspaces.ts";
 
 /*
  * Writes sign-ins and sign-outs to the audit log. A person may enter many workspaces with separate logs: the row is written to the

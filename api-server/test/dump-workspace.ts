@@ -1,4 +1,4 @@
-import type { Queryable } from "../store/queryable.ts";
+import type { Queryable } from "../../postgres/queryable.ts";
 
 /** Tables of the installation, which have no workspace column. */
 const OF_INSTALLATION = new Set(["settings", "schema_migrations", "sessions", "sign_in_flows"]);

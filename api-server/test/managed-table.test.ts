@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { MANAGED_KINDS, type ManagedKind } from "../db/managed-objects.ts";
 import { MANAGED } from "../domain/managed/resources.ts";
-import { MANAGED_KINDS, type ManagedKind } from "../store/managed-objects.ts";
 import { findObject } from "../v2/managed/findObject.ts";
 import { getObject } from "../v2/managed/getObject.ts";
 import { ClaimedKind } from "../v2/managed/managed-kinds.ts";
@@ -72,7 +72,7 @@ describe("only the table decides who may change a managed object", () => {
 
   /** Matches statements that change a row of a managed table or lock it for a change. */
   const CHANGES =
-    /import (?:type )?\{[^}]*\b(?:lock|update|delete|purge|touch)[A-Z]\w*[^}]*\} from "[./]*store\/(?:apis|roles|permissions|namespaces|overrides|policies|keys|key-changes)\.ts"/;
+    /import (?:type )?\{[^}]*\b(?:lock|update|delete|purge|touch)[A-Z]\w*[^}]*\} from "[./]*db\/(?:apis|roles|permissions|namespaces|overrides|policies|keys|key-changes)\.ts"/;
 
   /** These files change only fields that a manifest does not contain. */
   const NOT_OF_A_MANIFEST = ["domain/administration/apis.ts", "v2/keys/rerollKey.ts"];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MANAGED_KINDS } from "../store/managed-objects.ts";
+import { MANAGED_KINDS } from "../db/managed-objects.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 
 /* Tests the rules of api-v2.md section 24.1 for every kind of managed object. */

@@ -1,9 +1,9 @@
+import type { KeyRow } from "../db/keys.ts";
+import type { RatelimitRow } from "../db/ratelimits.ts";
 import type { Deps } from "../deps.ts";
 import { toCreditsState } from "../domain/keys/credits.ts";
 import { type FullKey, readFullKeys } from "../domain/keys/full-keys.ts";
 import type { KeyVault } from "../key-vault.ts";
-import type { KeyRow } from "../store/keys.ts";
-import type { RatelimitRow } from "../store/ratelimits.ts";
 import type { IdentityOut, KeyOut, RatelimitOut } from "./schemas.ts";
 
 /** Returns keys in the form of the API (api-v2.md section 6.2), in the given order; with a vault also the strings of recoverable ones. */

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { PostgresAnalytics } from "../../api-server/analytics/postgres/store.ts";
+import { PostgresAnalytics } from "../../analytics/postgres/store.ts";
 import type { VerificationEvent } from "../../edge/events/contract.ts";
 import { aVerificationEvent } from "../../test/builders/usage-event.ts";
 import { type Cli, openCli } from "../test/cli.ts";

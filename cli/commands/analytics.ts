@@ -1,8 +1,8 @@
-import type { Slice, Target, UsageCount } from "../../api-server/analytics/counts.ts";
+import type { Slice, Target, UsageCount } from "../../analytics/counts.ts";
+import { findApi } from "../../api-server/db/apis.ts";
 import { analyticsSettingsOf, visibleFrom } from "../../api-server/domain/analytics/settings.ts";
 import { sliceStart } from "../../api-server/domain/analytics/slices.ts";
 import { countUsage } from "../../api-server/domain/analytics/usage.ts";
-import { findApi } from "../../api-server/store/apis.ts";
 import { Code } from "../../core/verification/codes.ts";
 import { notFound, withWorkspace } from "../administration.ts";
 import { analyticsAddress, withUsage } from "../analytics-store.ts";

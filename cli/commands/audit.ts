@@ -1,4 +1,4 @@
-import { type AuditRow, listAudit } from "../../api-server/store/audit.ts";
+import { type AuditRow, listAudit } from "../../api-server/db/audit.ts";
 import { withWorkspace } from "../administration.ts";
 import { defineCommand } from "../command.ts";
 import { type Fields, instantText, listShape } from "../fields.ts";

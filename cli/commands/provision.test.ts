@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { findRootKey } from "../../api-server/store/root-keys.ts";
+import { findRootKey } from "../../api-server/db/root-keys.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
 import {

@@ -1,6 +1,6 @@
+import { findRootKey, type RootKeyRow } from "../../api-server/db/root-keys.ts";
 import type { Administrator } from "../../api-server/domain/administration/administrator.ts";
 import { changeRootKey, issueRootKey, revokeRootKey } from "../../api-server/domain/administration/root-keys.ts";
-import { findRootKey, type RootKeyRow } from "../../api-server/store/root-keys.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
 import type { KubeClient } from "../../operator/runtime/kube-client.ts";

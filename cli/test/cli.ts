@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { expect } from "vitest";
-import { createPool } from "../../api-server/store/pool.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
 import type { Command } from "../command.ts";
 import { COMMANDS } from "../commands.ts";

@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
 /*
- * Creates `sidecar/ext-auth/protocol`: messages and services of the gRPC ext-auth endpoint, from the Go modules of their owners (versions
+ * Creates `sidecar/ext-auth/generated`: messages and services of the gRPC ext-auth endpoint, from the Go modules of their owners (versions
  * in `go.mod`). Requires Go and the npm registry, so run it manually: `node scripts/gateway-protocols/make.ts`.
  */
 
 const HERE = import.meta.dirname;
-const OUT = resolve(HERE, "../../sidecar/ext-auth/protocol");
+const OUT = resolve(HERE, "../../sidecar/ext-auth/generated");
 const TOOLS = ["@bufbuild/buf@1.75.0", "@bufbuild/protoc-gen-es@2.17.0"];
 
 const template = (descriptors: string, out: string): string =>

@@ -1,4 +1,4 @@
-import type { ServerExchange } from "../../http1/server-exchange.ts";
+import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import { CONTINUE, type RequestHandlers } from "../http/listener.ts";
 import { answerProblem, type ResponseDeps } from "../http/responding.ts";
 import { type ForwardDeps, forward } from "../upstream/forward.ts";

@@ -8,14 +8,14 @@ import { problemResponse } from "../http/responses.ts";
 import {
   HeaderValueOption_HeaderAppendAction as AppendAction,
   type HeaderValueOptionSchema,
-} from "./protocol/envoy/config/core/v3/base_pb.js";
-import type { AttributeContext_HttpRequest } from "./protocol/envoy/service/auth/v3/attribute_context_pb.js";
+} from "./generated/envoy/config/core/v3/base_pb.js";
+import type { AttributeContext_HttpRequest } from "./generated/envoy/service/auth/v3/attribute_context_pb.js";
 import {
   type CheckRequest,
   type CheckResponse,
   CheckResponseSchema,
-} from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
-import type { StatusCode } from "./protocol/envoy/type/v3/http_status_pb.js";
+} from "./generated/envoy/service/auth/v3/external_auth_pb.js";
+import type { StatusCode } from "./generated/envoy/type/v3/http_status_pb.js";
 import { removedHeaders } from "./removed-headers.ts";
 
 /*

@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { pushLimitHeaders, showTightest } from "../../core/ratelimits/limit-headers.ts";
 import { retryAfterS } from "../../core/verification/conclude.ts";
-import type { RateLimitDescriptor } from "./protocol/envoy/extensions/common/ratelimit/v3/ratelimit_pb.js";
+import type { RateLimitDescriptor } from "./generated/envoy/extensions/common/ratelimit/v3/ratelimit_pb.js";
 import {
   type RateLimitRequest,
   type RateLimitResponse,
@@ -10,7 +10,7 @@ import {
   RateLimitResponse_Code as ResponseCode,
   type RateLimitResponse_DescriptorStatusSchema as StatusSchema,
   RateLimitResponse_RateLimit_Unit as Unit,
-} from "./protocol/envoy/service/ratelimit/v3/rls_pb.js";
+} from "./generated/envoy/service/ratelimit/v3/rls_pb.js";
 import type { Descriptor, DescriptorOutcome, RateLimited } from "./rate-limit.ts";
 
 /* Envoy's rate limit service over gRPC: `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. `rate-limit.ts` decides. */

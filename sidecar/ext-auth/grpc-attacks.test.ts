@@ -5,9 +5,9 @@ import { StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { afterEach, describe, expect, test } from "vitest";
 import { type ExtAuthOptions, openGateWithExtAuth } from "../../test/harness/ext-auth.ts";
 import { aRule, type TestGate, waitFor } from "../../test/harness/gate.ts";
-import { AttributeContextSchema } from "./protocol/envoy/service/auth/v3/attribute_context_pb.js";
-import { CheckRequestSchema } from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
-import { ServerReflectionRequestSchema } from "./protocol/grpc/reflection/v1/reflection_pb.js";
+import { AttributeContextSchema } from "./generated/envoy/service/auth/v3/attribute_context_pb.js";
+import { CheckRequestSchema } from "./generated/envoy/service/auth/v3/external_auth_pb.js";
+import { ServerReflectionRequestSchema } from "./generated/grpc/reflection/v1/reflection_pb.js";
 
 /* Attacks by clients that reach the port of the gRPC ext-auth endpoint, and misbehaving gateways. Each limit is reached on purpose. */
 

@@ -7,8 +7,8 @@ import type {
   ServerHttp2Stream,
 } from "node:http2";
 import type { Server as NetServer } from "node:net";
-import { startSweep } from "../../http1/sweep.ts";
-import { Allowance } from "../../http2/allowance.ts";
+import { startSweep } from "../../http/http1/sweep.ts";
+import { Allowance } from "../../http/http2/allowance.ts";
 import type { ExtAuthConnections } from "./connections.ts";
 
 /*

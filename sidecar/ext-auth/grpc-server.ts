@@ -13,20 +13,20 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { boundConnections, type ExtAuthConnectionLimits, type ExtAuthServer } from "./connections.ts";
 import { type CheckDeps, check } from "./envoy-check.ts";
 import { type RateLimiting, shouldRateLimit } from "./envoy-rate-limit.ts";
-import { CALL_MS_MAX, type CallKind, type GrpcCallLimits, GrpcCalls } from "./grpc-calls.ts";
-import { Authorization } from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
-import { RateLimitService } from "./protocol/envoy/service/ratelimit/v3/rls_pb.js";
-import { Health, HealthCheckResponse_ServingStatus as Serving } from "./protocol/grpc/health/v1/health_pb.js";
+import { Authorization } from "./generated/envoy/service/auth/v3/external_auth_pb.js";
+import { RateLimitService } from "./generated/envoy/service/ratelimit/v3/rls_pb.js";
+import { Health, HealthCheckResponse_ServingStatus as Serving } from "./generated/grpc/health/v1/health_pb.js";
 import {
   ServerReflectionRequestSchema,
   ServerReflectionResponseSchema,
   ServerReflection as V1,
-} from "./protocol/grpc/reflection/v1/reflection_pb.js";
+} from "./generated/grpc/reflection/v1/reflection_pb.js";
 import {
   ServerReflection as V1Alpha,
   ServerReflectionRequestSchema as V1AlphaRequest,
   ServerReflectionResponseSchema as V1AlphaResponse,
-} from "./protocol/grpc/reflection/v1alpha/reflection_pb.js";
+} from "./generated/grpc/reflection/v1alpha/reflection_pb.js";
+import { CALL_MS_MAX, type CallKind, type GrpcCallLimits, GrpcCalls } from "./grpc-calls.ts";
 import { Reflection } from "./reflection.ts";
 import type { Trust } from "./trusted.ts";
 

@@ -15,9 +15,9 @@ import {
   waitFor,
 } from "../../test/harness/gate.ts";
 import { startSidecar } from "../start.ts";
-import { Authorization } from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
-import { RateLimitResponse_Code as Answered, RateLimitService } from "./protocol/envoy/service/ratelimit/v3/rls_pb.js";
-import { RateLimitUnit as Unit } from "./protocol/envoy/type/v3/ratelimit_unit_pb.js";
+import { Authorization } from "./generated/envoy/service/auth/v3/external_auth_pb.js";
+import { RateLimitResponse_Code as Answered, RateLimitService } from "./generated/envoy/service/ratelimit/v3/rls_pb.js";
+import { RateLimitUnit as Unit } from "./generated/envoy/type/v3/ratelimit_unit_pb.js";
 
 /*
  * Descriptors made to confuse or to cause load, and two workspaces on one store whose ext-auth endpoints are called for each other's

@@ -12,7 +12,7 @@ import {
   type ServerReflectionRequest,
   type ServerReflectionResponse,
   ServerReflectionResponseSchema,
-} from "./protocol/grpc/reflection/v1/reflection_pb.js";
+} from "./generated/grpc/reflection/v1/reflection_pb.js";
 
 /* gRPC server reflection, with which tools such as grpcurl discover services. Its two versions have the same messages. */
 

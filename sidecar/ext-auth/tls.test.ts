@@ -10,7 +10,7 @@ import type { Certificate } from "../../edge/follow-certificate.ts";
 import { openCertificateFolder, type TestCertificate } from "../../test/harness/certificate.ts";
 import { extAuthOf } from "../../test/harness/ext-auth.ts";
 import { aRule, openGate, type TestGate, waitFor } from "../../test/harness/gate.ts";
-import { Authorization } from "./protocol/envoy/service/auth/v3/external_auth_pb.js";
+import { Authorization } from "./generated/envoy/service/auth/v3/external_auth_pb.js";
 
 /*
  * The ext-auth endpoints over TLS: a new certificate is loaded while gateways call, and with client authorities only clients with a

@@ -1,5 +1,5 @@
 import type { Slots, Slotted } from "../../edge/slots.ts";
-import { guardRun, type OnInternalError } from "../../http1/guard.ts";
+import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
 
 /*
  * Checks the requests and connections in flight once a second: rechecks the keys of long-lived ones, and aborts stalled ones. One sweep

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { guardRun, type OnInternalError } from "../../http1/guard.ts";
+import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
 
 /*
  * Schedules reading of client bodies per turn of the event loop. All bytes of a body in one turn are passed on as one chunk. The

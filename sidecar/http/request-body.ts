@@ -1,5 +1,5 @@
-import { ChunkBuffer } from "../../http1/chunk-buffer.ts";
-import type { BodyReceiver, ServerExchange } from "../../http1/server-exchange.ts";
+import { ChunkBuffer } from "../../http/http1/chunk-buffer.ts";
+import type { BodyReceiver, ServerExchange } from "../../http/http1/server-exchange.ts";
 import { BodyPace, type PaceLimits } from "./body-pace.ts";
 
 import type { ReadScheduler } from "./read-scheduler.ts";

@@ -1,6 +1,6 @@
 import type { ShownLimit } from "../../core/ratelimits/limit-headers.ts";
-import type { ServerConnection } from "../../http1/server-connection.ts";
-import type { ServerExchange } from "../../http1/server-exchange.ts";
+import type { ServerConnection } from "../../http/http1/server-connection.ts";
+import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import type { ReadScheduler } from "./read-scheduler.ts";
 import { type Problem, rawProblem, sendProblem } from "./responses.ts";
 

@@ -1,6 +1,6 @@
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
-import type { ServerExchange } from "../../http1/server-exchange.ts";
+import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import { grpcStatus, isGrpc } from "./grpc-problem.ts";
 import { headerIn } from "./header-in.ts";
 import { linesOf } from "./header-lines.ts";

@@ -1,7 +1,7 @@
 import { connect, isIP, type Socket } from "node:net";
 import { type ConnectionOptions, connect as connectTls } from "node:tls";
-import { guardSocket, type OnInternalError } from "../../http1/guard.ts";
-import { MessageParser } from "../../http1/message-parser.ts";
+import { guardSocket, type OnInternalError } from "../../http/http1/guard.ts";
+import { MessageParser } from "../../http/http1/message-parser.ts";
 import type { AppWatch } from "./app-watch.ts";
 
 /*

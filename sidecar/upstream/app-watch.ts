@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { guardRun, type OnInternalError } from "../../http1/guard.ts";
+import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
 
 /*
  * Tracks whether the app accepts connections, learned from the connections that the gate opens for requests.

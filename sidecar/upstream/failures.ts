@@ -1,4 +1,4 @@
-import type { ServerExchange } from "../../http1/server-exchange.ts";
+import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import { answerProblem, type ResponseDeps } from "../http/responding.ts";
 import type { Problem } from "../http/responses.ts";
 import type { Additions } from "./response-head.ts";

@@ -1,5 +1,5 @@
-import { ChunkBuffer } from "../../http1/chunk-buffer.ts";
-import { JOINED_BYTES_MAX, mayHaveContent, type ServerExchange } from "../../http1/server-exchange.ts";
+import { ChunkBuffer } from "../../http/http1/chunk-buffer.ts";
+import { JOINED_BYTES_MAX, mayHaveContent, type ServerExchange } from "../../http/http1/server-exchange.ts";
 import { isGrpc } from "../http/grpc-problem.ts";
 import type { Head } from "../http/head.ts";
 import { headerIn } from "../http/header-in.ts";

@@ -10,11 +10,11 @@ import {
   Health,
   HealthCheckResponse_ServingStatus,
   HealthCheckResponseSchema,
-} from "../ext-auth/protocol/grpc/health/v1/health_pb.js";
+} from "../ext-auth/generated/grpc/health/v1/health_pb.js";
 import {
   ServerReflection,
   ServerReflectionResponseSchema,
-} from "../ext-auth/protocol/grpc/reflection/v1/reflection_pb.js";
+} from "../ext-auth/generated/grpc/reflection/v1/reflection_pb.js";
 
 /*
  * A gRPC app behind the gate, with a gRPC client, both by Connect, an independent implementation. Health has a unary call and a

@@ -1,4 +1,4 @@
-import type { ServerExchange } from "../../http1/server-exchange.ts";
+import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import { interimLines } from "./response-head.ts";
 
 /** Maximum informational responses forwarded per request, because a client may not read them. */

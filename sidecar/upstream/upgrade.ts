@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
 import type { ConcurrencyLimiter } from "../../edge/concurrency-limiter.ts";
-import { guardSocket, type OnInternalError } from "../../http1/guard.ts";
-import type { ServerExchange } from "../../http1/server-exchange.ts";
+import { guardSocket, type OnInternalError } from "../../http/http1/guard.ts";
+import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import { headerIn } from "../http/header-in.ts";
 import type { InFlight, InFlightSet } from "../http/in-flight.ts";
 import type { AppConnection, AppExchange } from "./app-connection.ts";

@@ -1,9 +1,9 @@
 import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import type { ConcurrencyLimiter, Waiter } from "../../edge/concurrency-limiter.ts";
-import { guardEmits, guardRun } from "../../http1/guard.ts";
-import { startSweep } from "../../http1/sweep.ts";
-import { pushLines } from "../../http2/lines.ts";
-import { type InputReceiver, StreamInput } from "../../http2/stream-input.ts";
+import { guardEmits, guardRun } from "../../http/http1/guard.ts";
+import { startSweep } from "../../http/http1/sweep.ts";
+import { pushLines } from "../../http/http2/lines.ts";
+import { type InputReceiver, StreamInput } from "../../http/http2/stream-input.ts";
 import { isGrpc } from "../http/grpc-problem.ts";
 import { headerIn } from "../http/header-in.ts";
 import type { BodySink } from "../http/request-body.ts";

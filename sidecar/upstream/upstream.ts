@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { ConcurrencyLimiter, type Waiter } from "../../edge/concurrency-limiter.ts";
-import { guardRun, type OnInternalError } from "../../http1/guard.ts";
-import { startSweep } from "../../http1/sweep.ts";
+import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
+import { startSweep } from "../../http/http1/sweep.ts";
 import { type BodySink, type RequestBody, WAITING_BODY_BYTES_MAX } from "../http/request-body.ts";
 import { AppConnection, type AppConnectionOptions, type AppExchange } from "./app-connection.ts";
 import { AppWatch } from "./app-watch.ts";

@@ -1,4 +1,4 @@
-import type { QueryProblemKind } from "../../api-server/analytics/dialect/problem.ts";
+import type { QueryProblemKind } from "../../analytics/dialect/problem.ts";
 
 export interface Attack {
   readonly name: string;

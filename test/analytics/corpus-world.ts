@@ -1,4 +1,4 @@
-import type { AnalyticsSettingsRow } from "../../api-server/store/analytics-limits.ts";
+import type { AnalyticsSettingsRow } from "../../api-server/db/analytics-limits.ts";
 import { createTestClickhouse } from "../harness/clickhouse.ts";
 import { corpusEvents, KEPT_DAYS, MAIN, NOW_MS, SECOND, VISIBLE_FROM_MS } from "./events.ts";
 import { loadClickhouse, loadPostgres } from "./load.ts";

@@ -1,5 +1,5 @@
 import { type ClickHouseClient, createClient } from "@clickhouse/client";
-import { BUCKETS, type ColumnType, PUBLIC_TABLES, type PublicTable } from "../../api-server/analytics/tables.ts";
+import { BUCKETS, type ColumnType, PUBLIC_TABLES, type PublicTable } from "../../analytics/tables.ts";
 import type { UsageEvent } from "../../edge/events/contract.ts";
 import { parseSpelt, textOf } from "./json-text.ts";
 

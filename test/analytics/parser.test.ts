@@ -1,8 +1,8 @@
 import { type ClickHouseClient, ClickHouseError, createClient } from "@clickhouse/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parse } from "../../api-server/analytics/dialect/parse.ts";
-import { QueryProblem } from "../../api-server/analytics/dialect/problem.ts";
-import type { Query } from "../../api-server/analytics/dialect/tree.ts";
+import { parse } from "../../analytics/dialect/parse.ts";
+import { QueryProblem } from "../../analytics/dialect/problem.ts";
+import type { Query } from "../../analytics/dialect/tree.ts";
 import { createTestClickhouse, type TestClickhouse } from "../harness/clickhouse.ts";
 import { CORPUS } from "./corpus/all.ts";
 import { PARSED_QUERIES } from "./parsed-queries.ts";

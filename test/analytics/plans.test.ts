@@ -1,11 +1,11 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { CountQuery } from "../../api-server/analytics/counts.ts";
-import { partitionAt } from "../../api-server/analytics/postgres/partition-plan.ts";
-import { createPartition } from "../../api-server/analytics/postgres/partitions.ts";
-import { STORED_TABLES } from "../../api-server/analytics/postgres/tables.ts";
-import { createPool } from "../../api-server/store/pool.ts";
+import type { CountQuery } from "../../analytics/counts.ts";
+import { partitionAt } from "../../analytics/postgres/partition-plan.ts";
+import { createPartition } from "../../analytics/postgres/partitions.ts";
+import { STORED_TABLES } from "../../analytics/postgres/tables.ts";
 import { DAY_MS } from "../../core/utc-date.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../harness/postgres.ts";
 import { seededKeyId } from "../load/seed.ts";
 import { seedUsage } from "../load/seed-usage.ts";

@@ -1,12 +1,12 @@
-import type { QueryLimits, QueryScope, StoreQuery } from "../../api-server/analytics/contract.ts";
-import type { CountQuery } from "../../api-server/analytics/counts.ts";
-import { readQuery } from "../../api-server/analytics/dialect/check.ts";
-import { resolveQuery } from "../../api-server/analytics/dialect/resolve/resolve.ts";
-import { countStatement } from "../../api-server/analytics/postgres/count-verifications.ts";
-import { emitForPostgres } from "../../api-server/analytics/postgres/emit/emit.ts";
-import { openPostgresReader } from "../../api-server/analytics/postgres/run.ts";
-import type { Queryable } from "../../api-server/store/queryable.ts";
+import type { QueryLimits, QueryScope, StoreQuery } from "../../analytics/contract.ts";
+import type { CountQuery } from "../../analytics/counts.ts";
+import { readQuery } from "../../analytics/dialect/check.ts";
+import { resolveQuery } from "../../analytics/dialect/resolve/resolve.ts";
+import { countStatement } from "../../analytics/postgres/count-verifications.ts";
+import { emitForPostgres } from "../../analytics/postgres/emit/emit.ts";
+import { openPostgresReader } from "../../analytics/postgres/run.ts";
 import { DAY_MS } from "../../core/utc-date.ts";
+import type { Queryable } from "../../postgres/queryable.ts";
 import type { Usage } from "../load/usage-formula.ts";
 
 /* What Postgres reads to answer a question about usage: the statements and settings are those of a real answer, under EXPLAIN. */

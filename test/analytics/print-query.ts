@@ -9,7 +9,7 @@ import type {
   Query,
   Select,
   Window,
-} from "../../api-server/analytics/dialect/tree.ts";
+} from "../../analytics/dialect/tree.ts";
 
 /**
  * Writes a tree as ClickHouse's SQL, with parentheses around every operator. It shows what the parser has read: the engine must find the same in

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { pino } from "pino";
+import { insertRootKey } from "../../api-server/db/root-keys.ts";
 import { registerRootKey } from "../../api-server/domain/administration/bootstrap.ts";
 import { start } from "../../api-server/start.ts";
-import { insertRootKey } from "../../api-server/store/root-keys.ts";
 import { type Ask, makeResources, type Resources } from "../../api-server/test/resources.ts";
 import { makeId } from "../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";

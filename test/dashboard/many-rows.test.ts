@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { createPool } from "../../api-server/store/pool.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { dashboardTest } from "./harness.ts";
 
 /* A list of a hundred thousand. What the document holds is bounded, and so are times. */

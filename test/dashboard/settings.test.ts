@@ -1,8 +1,8 @@
 import type { Page } from "playwright-core";
 import { afterEach, beforeEach, describe, expect } from "vitest";
 import { createRootKey } from "../../api-server/domain/administration/bootstrap.ts";
-import { createPool } from "../../api-server/store/pool.ts";
 import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { expectAccessible, expectNoSideways } from "./accessible.ts";
 import { inDatabase } from "./database.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";

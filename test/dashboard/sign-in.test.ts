@@ -4,10 +4,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { BrowserContext, Page } from "playwright-core";
 import { describe, expect, onTestFinished } from "vitest";
+import { findWorkspace } from "../../api-server/db/workspaces.ts";
 import { makeSignInLink, signInAddress } from "../../api-server/domain/administration/sign-in-links.ts";
-import { createPool } from "../../api-server/store/pool.ts";
-import { findWorkspace } from "../../api-server/store/workspaces.ts";
 import type { PersonRole } from "../../core/permissions/person-roles.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { expectAccessible, expectNoSideways } from "./accessible.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";
 

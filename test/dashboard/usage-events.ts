@@ -1,10 +1,10 @@
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { PostgresAnalytics } from "../../api-server/analytics/postgres/store.ts";
-import { createPool } from "../../api-server/store/pool.ts";
+import { PostgresAnalytics } from "../../analytics/postgres/store.ts";
 import { DAY_MS } from "../../core/utc-date.ts";
 import type { UsageEvent } from "../../edge/events/contract.ts";
 import { EventLines } from "../../edge/events/schema.ts";
+import { createPool } from "../../postgres/pool.ts";
 
 /**
  * Stores events in the database of a running server, as its ingester would have done at their time: an event of last week too. Returns when all are in

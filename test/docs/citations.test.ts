@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { COMPONENT_IMPORTS } from "../import-rules.ts";
 import { findCitations } from "./citations.ts";
 import { readReference } from "./reference.ts";
 
@@ -13,20 +14,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 /** The documents that may be cited. One more is one more entry. */
 const REFERENCES = new Map(["api-v1.md", "api-v2.md"].map((name) => [name, readReference(name)]));
 
-const FOLDERS = [
-  "core",
-  "edge",
-  "api-server",
-  "sidecar",
-  "operator",
-  "cli",
-  "charts",
-  "crds",
-  "docs",
-  "examples",
-  "scripts",
-  "test",
-];
+const FOLDERS = [...Object.keys(COMPONENT_IMPORTS), "charts", "crds", "docs", "examples", "scripts", "test"];
 const SOURCE = /\.(?:ts|sql|lua|md|ya?ml|html|css|toml)$/;
 /** These two hold examples of what is not to be written. */
 const EXAMPLES: ReadonlySet<string> = new Set(["test/docs/citations.test.ts", "test/docs/citations.ts"]);

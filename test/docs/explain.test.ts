@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { createPostgresSource } from "../../api-server/store/records.ts";
+import { createPostgresSource } from "../../api-server/db/records.ts";
 import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
 import { makeResources, policyBody } from "../../api-server/test/resources.ts";
 import { COMMANDS } from "../../cli/commands.ts";

@@ -67,7 +67,7 @@ describe.each(FOLDERS)("%s/", (folder) => {
 });
 
 test("every folder of the layered components is in FOLDER_IMPORTS", () => {
-  const folders = ["edge", "api-server", "sidecar", "operator", "dashboard"].flatMap((part) =>
+  const folders = ["edge", "http", "api-server", "sidecar", "operator", "dashboard"].flatMap((part) =>
     readdirSync(join(ROOT, part), { withFileTypes: true })
       .filter((entry) => entry.isDirectory() && entry.name !== "test" && !entry.name.startsWith("dist"))
       .map(({ name }) => `${part}/${name}`),
@@ -118,7 +118,7 @@ test("environment variables are read in cli/ only", () => {
 test("SQL is limited to the database folder and the two analytics databases", () => {
   const sql = /\b(select|insert into|update|delete from)\b[\s\S]{0,80}\b(from|values|set|where)\b/;
   const elsewhere = sources("api-server")
-    .filter((path) => !/^api-server\/(store|analytics\/postgres|analytics\/clickhouse)\//.test(path))
+    .filter((path) => !/^(?:api-server\/db|postgres|analytics)\//.test(path))
     .filter((path) => [...textOf(path).matchAll(/`([^`]*)`/g)].some(([, text = ""]) => sql.test(text)));
   expect(elsewhere).toEqual([]);
 });

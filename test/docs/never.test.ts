@@ -4,14 +4,17 @@ import { expect, test } from "vitest";
 
 /* Checks the lines of "Invariants" in docs/architecture.md that can be read from the sources. */
 
-const API_SERVER = resolve(import.meta.dirname, "../../api-server");
+const ROOT = resolve(import.meta.dirname, "../..");
 
-const files = readdirSync(API_SERVER, { recursive: true, encoding: "utf8" })
+const files = ["api-server", "analytics"]
+  .flatMap((part) =>
+    readdirSync(join(ROOT, part), { recursive: true, encoding: "utf8" }).map((name) => `${part}/${name}`),
+  )
   .filter((name) => name.endsWith(".ts") && !/\.test\.ts$|(^|\/)test\//.test(name))
-  .map((name) => ({ name, text: readFileSync(join(API_SERVER, name), "utf8") }));
+  .map((name) => ({ name, text: readFileSync(join(ROOT, name), "utf8") }));
 
-/** The other two have the SQL of usage events. */
-const STORE = /^(store|analytics\/postgres|analytics\/clickhouse)\//;
+/** SQL of the API's tables, and SQL of usage events. */
+const WITH_SQL = /^(?:api-server\/db|analytics)\//;
 const TABLES =
   "root_keys|apis|identities|keys|key_credits|key_secrets|queued_keys|ratelimits|permissions|roles|role_permissions|key_permissions|key_roles|ratelimit_namespaces|ratelimit_overrides|policies|orphaned_objects|audit_log|migrations|verification_events|ratelimit_events|outbox";
 /** A table name that is computed may be any of them. */
@@ -55,7 +58,7 @@ const OVER_ALL = [
 
 test("SQL on workspace data filters by workspace except in listed statements", () => {
   const found = files
-    .filter(({ name }) => STORE.test(name))
+    .filter(({ name }) => WITH_SQL.test(name))
     .flatMap(({ text }) => statements(text))
     .filter((statement) => OF_A_WORKSPACE.test(statement) && !statement.includes("workspace"));
   expect(found.length).toBeGreaterThan(0);
@@ -65,7 +68,7 @@ test("SQL on workspace data filters by workspace except in listed statements", (
 
 test("SQL on workspace tables occurs only in the database folder", () => {
   const elsewhere = files.filter(
-    ({ name, text }) => !STORE.test(name) && statements(text).some((s) => OF_A_WORKSPACE.test(s)),
+    ({ name, text }) => !WITH_SQL.test(name) && statements(text).some((s) => OF_A_WORKSPACE.test(s)),
   );
   expect(elsewhere.map(({ name }) => name)).toEqual([]);
 });
@@ -73,9 +76,9 @@ test("SQL on workspace tables occurs only in the database folder", () => {
 test("cache is invalidated only by outbox entries and explicit negative-cache removals", () => {
   const clearing = files.filter(({ text }) => text.includes("projection.drop(")).map(({ name }) => name);
   expect(clearing.sort()).toEqual([
-    "domain/keys/migrated-keys.ts",
-    "domain/ratelimits/namespaces-to-limit.ts",
-    "domain/ratelimits/namespaces.ts",
-    "store/transaction.ts",
+    "api-server/db/transaction.ts",
+    "api-server/domain/keys/migrated-keys.ts",
+    "api-server/domain/ratelimits/namespaces-to-limit.ts",
+    "api-server/domain/ratelimits/namespaces.ts",
   ]);
 });

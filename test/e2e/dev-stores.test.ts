@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ADVISORY_LOCKS } from "../../api-server/store/advisory-locks.ts";
+import { ADVISORY_LOCKS } from "../../postgres/advisory-locks.ts";
 import { createTestDatabase, type TestDatabase } from "../harness/postgres.ts";
 import { startProcess } from "../harness/process.ts";
 import { createTestRedis, startOwnRedis, type TestRedis } from "../harness/redis.ts";

@@ -1,7 +1,7 @@
+import { listRootKeys } from "../../api-server/db/root-keys.ts";
 import type { Administrator } from "../../api-server/domain/administration/administrator.ts";
 import { changeRootKey, issueRootKey } from "../../api-server/domain/administration/root-keys.ts";
 import { createWorkspace } from "../../api-server/domain/administration/workspaces.ts";
-import { listRootKeys } from "../../api-server/store/root-keys.ts";
 import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
 import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
 import type { HttpResponse, Store } from "./operator-world.ts";

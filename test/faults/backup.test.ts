@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { migrate } from "../../api-server/store/migrate.ts";
+import { migrate } from "../../api-server/db/migrate.ts";
 import { blocksOf, stepsOf } from "../docs/page.ts";
 import { findPostgresPrograms, type OwnPostgres, startOwnPostgres } from "../harness/parts/postgres-programs.ts";
 import { waitFor } from "../harness/wait.ts";

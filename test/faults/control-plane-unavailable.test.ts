@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ADVISORY_LOCKS } from "../../api-server/store/advisory-locks.ts";
+import { ADVISORY_LOCKS } from "../../postgres/advisory-locks.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { openSystem } from "./system.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { migrate } from "../../api-server/store/migrate.ts";
+import { migrate } from "../../api-server/db/migrate.ts";
 import { createEmptyDatabase } from "../harness/postgres.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";

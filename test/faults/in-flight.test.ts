@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createPostgresSource } from "../../api-server/store/records.ts";
+import { createPostgresSource } from "../../api-server/db/records.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import type { KeyView } from "../../core/verification/key-view.ts";
 import type { Lookup } from "../../edge/projection/contract.ts";

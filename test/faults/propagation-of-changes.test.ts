@@ -65,13 +65,13 @@ async function guardApi(): Promise<Guarded> {
   return { ground: { resources, apiId, policyBody }, gate };
 }
 
-interface ConcurrencyLimiter<T> {
+interface PerComponent<T> {
   readonly sidecar: T;
   readonly api: T;
 }
 
 /** Resolves with the duration in ms until each place responded as expected. Places without expectations take no time. */
-async function untilAnswered(gate: GateProcess, { api, sidecar }: Responses): Promise<ConcurrencyLimiter<number>> {
+async function untilAnswered(gate: GateProcess, { api, sidecar }: Responses): Promise<PerComponent<number>> {
   const since = performance.now();
   const timeOf = async (what: string, probe: () => Promise<void>): Promise<number> => {
     let last: unknown;
@@ -122,7 +122,7 @@ async function measure(
   makeRound: (round: number) => Promise<Round>,
   rounds = ROUNDS,
 ): Promise<void> {
-  const took: Array<ConcurrencyLimiter<number>> = [];
+  const took: Array<PerComponent<number>> = [];
   for (let round = 0; round < rounds; round++) {
     const { before, change } = await makeRound(round);
     if (before !== undefined) await untilAnswered(gate, before);

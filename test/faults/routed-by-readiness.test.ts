@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { ADVISORY_LOCKS } from "../../api-server/store/advisory-locks.ts";
 import { policyBody } from "../../api-server/test/resources.ts";
+import { ADVISORY_LOCKS } from "../../postgres/advisory-locks.ts";
 import { call } from "../harness/gate.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";

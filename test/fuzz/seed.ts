@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { insertMigration } from "../../api-server/store/migrations-of-keys.ts";
-import { createPool } from "../../api-server/store/pool.ts";
-import { findWorkspace } from "../../api-server/store/workspaces.ts";
+import { insertMigration } from "../../api-server/db/migrations-of-keys.ts";
+import { findWorkspace } from "../../api-server/db/workspaces.ts";
 import { makeId } from "../../core/ids.ts";
+import { createPool } from "../../postgres/pool.ts";
 
 /*
  * Objects for the fuzzer to find. Random ids exist nowhere, so the code after the lookup would never be reached.

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Client } from "pg";
-import { migrate } from "../../api-server/store/migrate.ts";
+import { migrate } from "../../api-server/db/migrate.ts";
 import { partAddress } from "./broker.ts";
 import { DATABASE_PREFIX, withClient } from "./parts/postgres.ts";
 

@@ -1,7 +1,7 @@
-import type { Queryable } from "../../api-server/store/queryable.ts";
-import { readSomeRecords } from "../../api-server/store/records.ts";
+import { readSomeRecords } from "../../api-server/db/records.ts";
 import { jsonOf } from "../../edge/projection/contract.ts";
 import type { RecordRef } from "../../edge/records.ts";
+import type { Queryable } from "../../postgres/queryable.ts";
 
 /** Returns the records of the references as projected by the relay, in order; `undefined` for a missing one. */
 export async function readRecords(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {

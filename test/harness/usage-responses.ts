@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
-import { parse } from "../../api-server/analytics/dialect/parse.ts";
-import { resolveQuery } from "../../api-server/analytics/dialect/resolve/resolve.ts";
-import { emitForPostgres } from "../../api-server/analytics/postgres/emit/emit.ts";
-import { partitionAt } from "../../api-server/analytics/postgres/partition-plan.ts";
-import { createPartition } from "../../api-server/analytics/postgres/partitions.ts";
-import { openPostgresReader } from "../../api-server/analytics/postgres/run.ts";
-import { STORED_TABLES } from "../../api-server/analytics/postgres/tables.ts";
-import { createPool } from "../../api-server/store/pool.ts";
+import { parse } from "../../analytics/dialect/parse.ts";
+import { resolveQuery } from "../../analytics/dialect/resolve/resolve.ts";
+import { emitForPostgres } from "../../analytics/postgres/emit/emit.ts";
+import { partitionAt } from "../../analytics/postgres/partition-plan.ts";
+import { createPartition } from "../../analytics/postgres/partitions.ts";
+import { openPostgresReader } from "../../analytics/postgres/run.ts";
+import { STORED_TABLES } from "../../analytics/postgres/tables.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase } from "./postgres.ts";
 
 /** Value of `now()`: noon of a Sunday. */

@@ -1,7 +1,7 @@
 import type { Client } from "pg";
-import { verificationDims } from "../../api-server/analytics/postgres/roll-up-text.ts";
-import { countsTable } from "../../api-server/analytics/postgres/tables.ts";
-import { BUCKETS } from "../../api-server/analytics/tables.ts";
+import { verificationDims } from "../../analytics/postgres/roll-up-text.ts";
+import { countsTable } from "../../analytics/postgres/tables.ts";
+import { BUCKETS } from "../../analytics/tables.ts";
 import { utcDate } from "../../core/utc-date.ts";
 import { type Usage, usageConstants } from "./usage-formula.ts";
 

@@ -1,12 +1,12 @@
 import { Redis } from "ioredis";
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { PostgresAnalytics } from "../../api-server/analytics/postgres/store.ts";
-import { migrate } from "../../api-server/store/migrate.ts";
-import { createPool } from "../../api-server/store/pool.ts";
-import { insertWorkspace } from "../../api-server/store/workspaces.ts";
+import { PostgresAnalytics } from "../../analytics/postgres/store.ts";
+import { migrate } from "../../api-server/db/migrate.ts";
+import { insertWorkspace } from "../../api-server/db/workspaces.ts";
 import { EventLines } from "../../edge/events/schema.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { sendLoad } from "./generator.ts";
 import { cpuMicros, median } from "./measure.ts";
 import { CONNECTIONS, type Figure, type Section, timed } from "./section.ts";

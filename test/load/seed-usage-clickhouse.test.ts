@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openClient } from "../../api-server/analytics/clickhouse/client.ts";
-import { createPool } from "../../api-server/store/pool.ts";
+import { openClient } from "../../analytics/clickhouse/client.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { createTestClickhouse, type TestClickhouse } from "../harness/clickhouse.ts";
 import { createTestDatabase, type TestDatabase } from "../harness/postgres.ts";
 import { seedUsage } from "./seed-usage.ts";

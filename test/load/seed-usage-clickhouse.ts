@@ -1,9 +1,9 @@
 import type { Pool } from "pg";
-import { type ClickHouseClient, openClient } from "../../api-server/analytics/clickhouse/client.ts";
-import { migrateClickhouse } from "../../api-server/analytics/clickhouse/migrate.ts";
-import { keptDays } from "../../api-server/analytics/clickhouse/rows.ts";
-import { ARRIVING, KEPT_DAYS } from "../../api-server/analytics/clickhouse/schema.ts";
-import { DEFAULT_RETENTION } from "../../api-server/analytics/retention.ts";
+import { type ClickHouseClient, openClient } from "../../analytics/clickhouse/client.ts";
+import { migrateClickhouse } from "../../analytics/clickhouse/migrate.ts";
+import { keptDays } from "../../analytics/clickhouse/rows.ts";
+import { ARRIVING, KEPT_DAYS } from "../../analytics/clickhouse/schema.ts";
+import { DEFAULT_RETENTION } from "../../analytics/retention.ts";
 import { DAY_MS } from "../../core/utc-date.ts";
 import { kindSql, OUTCOMES, type Usage, usageConstants } from "./usage-formula.ts";
 

@@ -1,7 +1,7 @@
 import type pg from "pg";
-import { partitionAt } from "../../api-server/analytics/postgres/partition-plan.ts";
-import { verificationDims } from "../../api-server/analytics/postgres/roll-up-text.ts";
-import { STORED_TABLES } from "../../api-server/analytics/postgres/tables.ts";
+import { partitionAt } from "../../analytics/postgres/partition-plan.ts";
+import { verificationDims } from "../../analytics/postgres/roll-up-text.ts";
+import { STORED_TABLES } from "../../analytics/postgres/tables.ts";
 import { DAY_MS, utcDate } from "../../core/utc-date.ts";
 import { withoutIndexes } from "./unindexed.ts";
 import { kindSql, type Usage, usageConstants, usageKinds } from "./usage-formula.ts";

@@ -1,9 +1,9 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import pg from "pg";
-import { partitionAt } from "../../api-server/analytics/postgres/partition-plan.ts";
-import { createPartition, listPartitions } from "../../api-server/analytics/postgres/partitions.ts";
-import { createPool } from "../../api-server/store/pool.ts";
+import { partitionAt } from "../../analytics/postgres/partition-plan.ts";
+import { createPartition, listPartitions } from "../../analytics/postgres/partitions.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { checkUsage } from "./check-usage.ts";
 import { seedKeys } from "./seed.ts";
 import { makeKinds, SEEDED_TABLES, seedDay, seedMonths } from "./seed-usage-rows.ts";

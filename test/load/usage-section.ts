@@ -1,6 +1,6 @@
 import pg from "pg";
-import { createPool } from "../../api-server/store/pool.ts";
 import { DAY_MS } from "../../core/utc-date.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { lastWeek, type Plan, planOfCount, planOfQuery, weekByTheHour } from "../analytics/plans.ts";
 import { startOwnClickhouse } from "../harness/clickhouse.ts";
 import type { Environment } from "./environment.ts";

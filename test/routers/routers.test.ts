@@ -1,7 +1,7 @@
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Authorization } from "../../sidecar/ext-auth/protocol/envoy/service/auth/v3/external_auth_pb.js";
+import { Authorization } from "../../sidecar/ext-auth/generated/envoy/service/auth/v3/external_auth_pb.js";
 import { extAuthOf } from "../harness/ext-auth.ts";
 import { aRule, openGate, startApp, type TestApp, type TestGate } from "../harness/gate.ts";
 import { get, type Routers, startRouters } from "./routers.ts";

@@ -1,3 +1,4 @@
+import type { Queryable } from "../../../postgres/queryable.ts";
 import {
   type AuditActor,
   type AuditContext,
@@ -5,9 +6,8 @@ import {
   type AuditedCall,
   auditContext,
   insertAuditEvents,
-} from "../../store/audit.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import type { Transacting } from "../../store/transaction.ts";
+} from "../../db/audit.ts";
+import type { Transacting } from "../../db/transaction.ts";
 
 /*
  * Changes root keys, workspaces and settings on behalf of a command, which works directly on the database and needs no permission except

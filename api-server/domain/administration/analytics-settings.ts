@@ -1,5 +1,5 @@
-import { type AnalyticsRetention, DEFAULT_RETENTION, daysKept } from "../../analytics/retention.ts";
-import type { AnalyticsOf, Bucket } from "../../analytics/tables.ts";
+import { type AnalyticsRetention, DEFAULT_RETENTION, daysKept } from "../../../analytics/retention.ts";
+import type { AnalyticsOf, Bucket } from "../../../analytics/tables.ts";
 import { ANALYTICS_LIMITS, type AnalyticsLimits } from "../analytics/limits.ts";
 import type { AnalyticsSettings } from "../analytics/settings.ts";
 import { type AnalyticsChange, RETENTION_DAYS_MAX } from "./analytics.ts";

@@ -1,11 +1,7 @@
-import {
-  type AnalyticsSettingsRow,
-  findAnalyticsSettings,
-  putAnalyticsSettings,
-} from "../../store/analytics-limits.ts";
-import { changeOf } from "../../store/audit-change.ts";
-import { inTransaction } from "../../store/transaction.ts";
-import { lockWorkspace } from "../../store/workspaces.ts";
+import { type AnalyticsSettingsRow, findAnalyticsSettings, putAnalyticsSettings } from "../../db/analytics-limits.ts";
+import { changeOf } from "../../db/audit-change.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { lockWorkspace } from "../../db/workspaces.ts";
 import { type AnalyticsSettings, completeSettings, NOTHING_SET } from "../analytics/settings.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 

@@ -5,9 +5,9 @@ import {
   type ApiSettingsRow,
   lockApiSettings,
   updateApiSettings,
-} from "../../store/apis.ts";
-import { changeOf } from "../../store/audit-change.ts";
-import { inTransaction } from "../../store/transaction.ts";
+} from "../../db/apis.ts";
+import { changeOf } from "../../db/audit-change.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
 /** Limited because the API's record contains the complete list, and every pod of the API keeps it in memory. */

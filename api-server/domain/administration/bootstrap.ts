@@ -3,10 +3,10 @@ import type { Pool } from "pg";
 import { makeId } from "../../../core/ids.ts";
 import { hashKey, makeKeyString, ROOT_KEY_LENGTH_MIN } from "../../../core/keys/key-string.ts";
 import { ALL_GRANTS } from "../../../core/permissions/root-key.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { deleteRootKey, insertRootKey, type NewRootKey, upsertRootKey } from "../../store/root-keys.ts";
-import { findSetting, putSetting } from "../../store/settings.ts";
-import { findWorkspace, insertWorkspace } from "../../store/workspaces.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { deleteRootKey, insertRootKey, type NewRootKey, upsertRootKey } from "../../db/root-keys.ts";
+import { findSetting, putSetting } from "../../db/settings.ts";
+import { findWorkspace, insertWorkspace } from "../../db/workspaces.ts";
 
 /* Creates the first workspace and its root keys, without which the API cannot be called. */
 

@@ -1,9 +1,9 @@
-import type { AuditEvent } from "../../store/audit.ts";
-import type { ManagedKind } from "../../store/managed-objects.ts";
-import { listOwned, type OwnedBy, type OwnedRow, updateManager } from "../../store/managed-owners.ts";
-import { deleteOrphan, upsertOrphan } from "../../store/orphaned-objects.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { inTransaction } from "../../store/transaction.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import type { AuditEvent } from "../../db/audit.ts";
+import type { ManagedKind } from "../../db/managed-objects.ts";
+import { listOwned, type OwnedBy, type OwnedRow, updateManager } from "../../db/managed-owners.ts";
+import { deleteOrphan, upsertOrphan } from "../../db/orphaned-objects.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { asItsOnly } from "../managed/rules.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";

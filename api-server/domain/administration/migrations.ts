@@ -1,7 +1,7 @@
 import { makeId } from "../../../core/ids.ts";
 import type { MigrationAlgorithm } from "../../../core/keys/migration.ts";
-import { insertMigration, type MigrationRow } from "../../store/migrations-of-keys.ts";
-import { inTransaction } from "../../store/transaction.ts";
+import { insertMigration, type MigrationRow } from "../../db/migrations-of-keys.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
 export const MIGRATION_NAME_LENGTH_MAX = 255;

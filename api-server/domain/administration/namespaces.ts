@@ -1,5 +1,5 @@
-import { lockNamespace, type NamespaceRef, type NamespaceRow } from "../../store/namespaces.ts";
-import { inTransaction } from "../../store/transaction.ts";
+import { lockNamespace, type NamespaceRef, type NamespaceRow } from "../../db/namespaces.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { deleteManagedAs } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { UNMANAGED } from "../managed/rules.ts";

@@ -1,7 +1,7 @@
 import { EXPIRES_MAX_MS } from "../../../core/keys/expires-max.ts";
 import { rootKeyPermissionProblem, storedTuple } from "../../../core/permissions/root-key.ts";
-import type { AuditEvent } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
+import type { AuditEvent } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
 import {
   deleteRootKey,
   findLastSuccessor,
@@ -10,8 +10,8 @@ import {
   type RootKeySettings,
   type RootKeySummary,
   updateRootKey,
-} from "../../store/root-keys.ts";
-import { inTransaction } from "../../store/transaction.ts";
+} from "../../db/root-keys.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 import { createRootKey } from "./bootstrap.ts";
 

@@ -1,8 +1,8 @@
 import { makeId } from "../../../core/ids.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import type { PersonRole } from "../../../core/permissions/person-roles.ts";
-import { insertSignInLink } from "../../store/sign-in-links.ts";
-import { inTransaction } from "../../store/transaction.ts";
+import { insertSignInLink } from "../../db/sign-in-links.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
 /** Issuer of a person that signs in with a link: access to the database vouches for it. */

@@ -1,5 +1,5 @@
-import { endLinksFor, endSessionsNamed } from "../../store/sign-in-ends.ts";
-import { inTransaction } from "../../store/transaction.ts";
+import { endLinksFor, endSessionsNamed } from "../../db/sign-in-ends.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
 export interface SignedOutPerson {

@@ -1,15 +1,15 @@
 import { makeId } from "../../../core/ids.ts";
-import type { AuditEvent } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { inTransaction } from "../../store/transaction.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import type { AuditEvent } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import {
   findWorkspace,
   insertWorkspace,
   lockWorkspace,
   updateWorkspace,
   type WorkspaceRow,
-} from "../../store/workspaces.ts";
+} from "../../db/workspaces.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
 /** Creates a workspace. Returns `undefined` if one with this name exists. */

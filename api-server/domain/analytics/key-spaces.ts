@@ -1,8 +1,8 @@
-import { QueryProblem } from "../../analytics/dialect/problem.ts";
-import type { Call, Query, StringLiteral } from "../../analytics/dialect/tree.ts";
-import { walk } from "../../analytics/dialect/walk.ts";
-import { listKeySpaces } from "../../store/apis.ts";
-import type { Queryable } from "../../store/queryable.ts";
+import { QueryProblem } from "../../../analytics/dialect/problem.ts";
+import type { Call, Query, StringLiteral } from "../../../analytics/dialect/tree.ts";
+import { walk } from "../../../analytics/dialect/walk.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { listKeySpaces } from "../../db/apis.ts";
 
 interface Readable {
   readonly workspaceId: string;

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks";
-import { QueryRejected } from "../../analytics/contract.ts";
-import type { LatencyQuery, LatencyRow } from "../../analytics/latencies.ts";
+import { QueryRejected } from "../../../analytics/contract.ts";
+import type { LatencyQuery, LatencyRow } from "../../../analytics/latencies.ts";
 import type { Deps } from "../../deps.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 import { chargeQuery, chargeRunTime } from "./quota.ts";

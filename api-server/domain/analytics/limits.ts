@@ -1,4 +1,4 @@
-import type { QueryLimits } from "../../analytics/contract.ts";
+import type { QueryLimits } from "../../../analytics/contract.ts";
 
 /** Limits of a workspace for the analytics procedures (api-v2.md section 18.3). */
 export interface AnalyticsLimits extends QueryLimits {

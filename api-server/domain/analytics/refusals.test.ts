@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { QueryRejected } from "../../../analytics/contract.ts";
 import { ERROR_KINDS } from "../../../core/errors.ts";
-import { QueryRejected } from "../../analytics/contract.ts";
 import { QUERY_ERRORS, refusedByStore } from "./refusals.ts";
 
 test.each([

@@ -1,6 +1,6 @@
+import type { QueryRejected } from "../../../analytics/contract.ts";
+import { explainProblem, type QueryProblem } from "../../../analytics/dialect/problem.ts";
 import { type ErrorKind, PublicError } from "../../../core/errors.ts";
-import type { QueryRejected } from "../../analytics/contract.ts";
-import { explainProblem, type QueryProblem } from "../../analytics/dialect/problem.ts";
 
 /** Error kinds of a query, in the order of the checks (api-v2.md section 18). */
 export const QUERY_ERRORS: readonly ErrorKind[] = [

@@ -1,6 +1,5 @@
 import { performance } from "node:perf_hooks";
-import { PublicError } from "../../../core/errors.ts";
-import { emitForClickhouse } from "../../analytics/clickhouse/emit.ts";
+import { emitForClickhouse } from "../../../analytics/clickhouse/emit.ts";
 import {
   type AnalyticsStore,
   type QueryLimits,
@@ -9,13 +8,14 @@ import {
   type QueryRun,
   type QueryScope,
   type StoreQuery,
-} from "../../analytics/contract.ts";
-import { readQuery } from "../../analytics/dialect/check.ts";
-import { QueryProblem } from "../../analytics/dialect/problem.ts";
-import { resolveQuery } from "../../analytics/dialect/resolve/resolve.ts";
-import type { ResolvedQuery } from "../../analytics/dialect/resolve/resolved.ts";
-import { type EmitOptions, emitForPostgres } from "../../analytics/postgres/emit/emit.ts";
-import type { AnalyticsOf } from "../../analytics/tables.ts";
+} from "../../../analytics/contract.ts";
+import { readQuery } from "../../../analytics/dialect/check.ts";
+import { QueryProblem } from "../../../analytics/dialect/problem.ts";
+import { resolveQuery } from "../../../analytics/dialect/resolve/resolve.ts";
+import type { ResolvedQuery } from "../../../analytics/dialect/resolve/resolved.ts";
+import { type EmitOptions, emitForPostgres } from "../../../analytics/postgres/emit/emit.ts";
+import type { AnalyticsOf } from "../../../analytics/tables.ts";
+import { PublicError } from "../../../core/errors.ts";
 import type { Deps } from "../../deps.ts";
 import { joinKeySpaces } from "./key-spaces.ts";
 import { chargeQuery, chargeRunTime } from "./quota.ts";

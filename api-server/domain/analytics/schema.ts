@@ -1,7 +1,7 @@
-import { functionMeaning } from "../../analytics/dialect/function-meanings.ts";
-import { PUBLISHED_FUNCTIONS } from "../../analytics/dialect/functions.ts";
-import { columnMeaning, tableMeaning } from "../../analytics/meanings.ts";
-import { PUBLIC_TABLES } from "../../analytics/tables.ts";
+import { functionMeaning } from "../../../analytics/dialect/function-meanings.ts";
+import { PUBLISHED_FUNCTIONS } from "../../../analytics/dialect/functions.ts";
+import { columnMeaning, tableMeaning } from "../../../analytics/meanings.ts";
+import { PUBLIC_TABLES } from "../../../analytics/tables.ts";
 
 /**
  * Tables, columns and functions for usage queries, with their meaning; the same for all callers. Generated from the data that validates

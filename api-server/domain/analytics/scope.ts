@@ -1,6 +1,6 @@
-import { listKeySpaces } from "../../store/apis.ts";
-import { listNamespaceIds } from "../../store/namespaces.ts";
-import type { Queryable } from "../../store/queryable.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { listKeySpaces } from "../../db/apis.ts";
+import { listNamespaceIds } from "../../db/namespaces.ts";
 
 interface Held {
   readonly workspaceId: string;

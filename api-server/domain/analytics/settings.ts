@@ -1,9 +1,9 @@
-import type { VisibleFrom } from "../../analytics/contract.ts";
-import { type AnalyticsRetention, daysKept, keptFromMs } from "../../analytics/retention.ts";
-import { completeRetention } from "../../analytics/retention-of.ts";
-import type { AnalyticsOf, Bucket } from "../../analytics/tables.ts";
-import { type AnalyticsSettingsRow, findAnalyticsSettings } from "../../store/analytics-limits.ts";
-import type { Queryable } from "../../store/queryable.ts";
+import type { VisibleFrom } from "../../../analytics/contract.ts";
+import { type AnalyticsRetention, daysKept, keptFromMs } from "../../../analytics/retention.ts";
+import { completeRetention } from "../../../analytics/retention-of.ts";
+import type { AnalyticsOf, Bucket } from "../../../analytics/tables.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { type AnalyticsSettingsRow, findAnalyticsSettings } from "../../db/analytics-limits.ts";
 import { type AnalyticsLimits, completeLimits } from "./limits.ts";
 
 /** Active analytics settings of a workspace. */

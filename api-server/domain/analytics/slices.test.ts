@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Slice } from "../../analytics/counts.ts";
+import type { Slice } from "../../../analytics/counts.ts";
 import { countSlices, fullHours, sliceStart, slicesBetween } from "./slices.ts";
 
 const at = (text: string): number => Date.parse(text);

@@ -1,4 +1,4 @@
-import type { Slice } from "../../analytics/counts.ts";
+import type { Slice } from "../../../analytics/counts.ts";
 
 /* Calendar slices in UTC. All times are Unix ms in the range of Date. */
 

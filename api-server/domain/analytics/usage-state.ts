@@ -1,5 +1,5 @@
+import { QueryRejected } from "../../../analytics/contract.ts";
 import { EventsUnavailable } from "../../../edge/events/contract.ts";
-import { QueryRejected } from "../../analytics/contract.ts";
 import type { Deps } from "../../deps.ts";
 import { logThrottled } from "../../log-throttled.ts";
 import { type AnalyticsSettings, analyticsSettingsOf } from "./settings.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import type { CountQuery, UsageCount } from "../../../analytics/counts.ts";
 import { Code } from "../../../core/verification/codes.ts";
-import type { CountQuery, UsageCount } from "../../analytics/counts.ts";
 import { COUNTED_MAX, countUsage, FILLED_MAX, fillSlices, inOrder, type UsageQuery } from "./usage.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,5 +1,5 @@
+import type { CountOrder, CountQuery, UsageCount } from "../../../analytics/counts.ts";
 import { Code } from "../../../core/verification/codes.ts";
-import type { CountOrder, CountQuery, UsageCount } from "../../analytics/counts.ts";
 import { countSlices, fullHours, HOUR_MS, sliceStart, slicesBetween } from "./slices.ts";
 
 /* Counts verifications for callers without SQL: per time slice, per target, or both. */

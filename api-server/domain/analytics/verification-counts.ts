@@ -1,6 +1,6 @@
+import { QueryRejected } from "../../../analytics/contract.ts";
+import type { CountOrder, UsageCount } from "../../../analytics/counts.ts";
 import { PublicError } from "../../../core/errors.ts";
-import { QueryRejected } from "../../analytics/contract.ts";
-import type { CountOrder, UsageCount } from "../../analytics/counts.ts";
 import type { Deps } from "../../deps.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 import { refusedByStore } from "./refusals.ts";

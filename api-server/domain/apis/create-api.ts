@@ -1,8 +1,8 @@
 import { makeId } from "../../../core/ids.ts";
+import { insertApi } from "../../db/apis.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Call } from "../../procedure.ts";
-import { insertApi } from "../../store/apis.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";

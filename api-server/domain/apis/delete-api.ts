@@ -1,5 +1,5 @@
+import { inTransaction } from "../../db/transaction.ts";
 import type { Call } from "../../procedure.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 

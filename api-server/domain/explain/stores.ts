@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ReadRecord } from "../../../edge/projection/contract.ts";
+import { createPostgresSource } from "../../db/records.ts";
 import type { Deps } from "../../deps.ts";
-import { createPostgresSource } from "../../store/records.ts";
 
 /** State of a key's record in one store. `missing`: the projection does not know the record; `gone`: the record is deleted. */
 export interface RecordSeen {

@@ -1,10 +1,10 @@
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { insertIdentity, type Json } from "../../db/identities.ts";
+import { insertIdentityRatelimits } from "../../db/ratelimits.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Call } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { insertIdentity, type Json } from "../../store/identities.ts";
-import { insertIdentityRatelimits } from "../../store/ratelimits.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { identityCreated, storedMeta } from "./identities.ts";

@@ -1,8 +1,8 @@
+import { insertAudit } from "../../db/audit.ts";
+import { deleteIdentity as deleteRow, lockIdentity } from "../../db/identities.ts";
+import { listRatelimitsOfIdentity, replaceIdentityRatelimits } from "../../db/ratelimits.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Call } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { deleteIdentity as deleteRow, lockIdentity } from "../../store/identities.ts";
-import { listRatelimitsOfIdentity, replaceIdentityRatelimits } from "../../store/ratelimits.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { identityNotFound } from "../refusals/not-found.ts";
 import { identityDeleted } from "./identities.ts";
 import { limitsChanged } from "./identity-limits.ts";

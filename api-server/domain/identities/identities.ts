@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
-import type { AuditEvent, AuditedCall } from "../../store/audit.ts";
-import { findIdentityIdByExternalId, insertIdentity, type Json } from "../../store/identities.ts";
+import type { AuditEvent, AuditedCall } from "../../db/audit.ts";
+import { findIdentityIdByExternalId, insertIdentity, type Json } from "../../db/identities.ts";
 
 /** Maximum attempts if an identity is deleted between finding and reading it. */
 const ATTEMPTS_MAX = 5;

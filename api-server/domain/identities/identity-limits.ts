@@ -1,5 +1,5 @@
-import type { AuditEvent } from "../../store/audit.ts";
-import type { NewRatelimit, RatelimitRow } from "../../store/ratelimits.ts";
+import type { AuditEvent } from "../../db/audit.ts";
+import type { NewRatelimit, RatelimitRow } from "../../db/ratelimits.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 
 /** Changes of an identity's limits, by name. */

@@ -1,9 +1,9 @@
+import { insertAudit } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
+import { type IdentityRow, type Json, lockIdentity, updateIdentity as updateRow } from "../../db/identities.ts";
+import { listRatelimitsOfIdentity, type RatelimitRow, replaceIdentityRatelimits } from "../../db/ratelimits.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Call } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
-import { type IdentityRow, type Json, lockIdentity, updateIdentity as updateRow } from "../../store/identities.ts";
-import { listRatelimitsOfIdentity, type RatelimitRow, replaceIdentityRatelimits } from "../../store/ratelimits.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { identityNotFound } from "../refusals/not-found.ts";

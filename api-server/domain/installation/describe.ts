@@ -1,17 +1,17 @@
 import { X509Certificate } from "node:crypto";
 import { RELEASE } from "../../../core/release.ts";
 import { DAY_MS } from "../../../core/utc-date.ts";
-import type { Deps, InstallationDeps } from "../../deps.ts";
 import {
   countConnectionsNamed,
   countSecretsByEncryptionKey,
   findPostgresState,
   findRelayHolder,
   listEveryPolicyRef,
-} from "../../store/installation.ts";
-import { countOutbox } from "../../store/outbox.ts";
-import { findSetting } from "../../store/settings.ts";
-import { listWorkspaceIds } from "../../store/workspaces.ts";
+} from "../../db/installation.ts";
+import { countOutbox } from "../../db/outbox.ts";
+import { findSetting } from "../../db/settings.ts";
+import { listWorkspaceIds } from "../../db/workspaces.ts";
+import type { Deps, InstallationDeps } from "../../deps.ts";
 import { check, type Part, type Seen, type UnavailableSince } from "./part.ts";
 
 /* Describes each component of an installation, in the order in which a change passes through them. */

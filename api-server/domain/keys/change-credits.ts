@@ -1,9 +1,9 @@
 import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
+import { touchKey } from "../../db/key-changes.ts";
 import type { CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
-import { touchKey } from "../../store/key-changes.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { invalidField } from "../refusals/invalid-field.ts";

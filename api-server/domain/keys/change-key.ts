@@ -1,12 +1,12 @@
 import type { PoolClient } from "pg";
 import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/credits.ts";
+import { type AuditEvent, insertAudit } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
+import { type KeySettings, updateKey } from "../../db/key-changes.ts";
+import { findKey, type KeyRef, type KeyRow, listKeyParts } from "../../db/keys.ts";
+import { type RatelimitRow, replaceKeyRatelimits } from "../../db/ratelimits.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
-import { type AuditEvent, insertAudit } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
-import { type KeySettings, updateKey } from "../../store/key-changes.ts";
-import { findKey, type KeyRef, type KeyRow, listKeyParts } from "../../store/keys.ts";
-import { type RatelimitRow, replaceKeyRatelimits } from "../../store/ratelimits.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";

@@ -1,8 +1,8 @@
 import type { PoolClient } from "pg";
 import { CountersUnavailable } from "../../../edge/counters/contract.ts";
 import type { CreditRow } from "../../credits/service.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Deps } from "../../deps.ts";
-import { inTransaction } from "../../store/transaction.ts";
 
 /** Changes credits: receives the exact state and returns the one to store; `undefined` means unlimited. */
 export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditRow | undefined) => Promise<void>;

@@ -1,14 +1,14 @@
-import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
-import { type AuditedCall, insertAudit } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
+import { type AuditedCall, insertAudit } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
 import {
   countKeysOfOwner,
   enableSomeKeysOfOwner,
   listManagedKeysOfOwner,
   type OwnerRef,
-} from "../../store/keys-of-owner.ts";
-import { inTransaction } from "../../store/transaction.ts";
+} from "../../db/keys-of-owner.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 

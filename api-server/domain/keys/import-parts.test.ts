@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { waitFor } from "../../../test/harness/wait.ts";
-import { insertMigration } from "../../store/migrations-of-keys.ts";
-import { insertPermissionsForSlugs } from "../../store/permissions.ts";
-import { insertRole } from "../../store/roles.ts";
+import { insertMigration } from "../../db/migrations-of-keys.ts";
+import { insertPermissionsForSlugs } from "../../db/permissions.ts";
+import { insertRole } from "../../db/roles.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
 import { ensureImportParts } from "./import-parts.ts";
 

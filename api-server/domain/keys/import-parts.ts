@@ -1,8 +1,8 @@
 import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
+import type { AuditEvent } from "../../db/audit.ts";
+import { insertIdentities, listIdentityIdsByExternalId } from "../../db/key-imports.ts";
 import type { Call } from "../../procedure.ts";
-import type { AuditEvent } from "../../store/audit.ts";
-import { insertIdentities, listIdentityIdsByExternalId } from "../../store/key-imports.ts";
 import { identityCreated } from "../identities/identities.ts";
 import { ensurePermissions, ensureRoles, type NamedPart } from "../permissions/permission-links.ts";
 

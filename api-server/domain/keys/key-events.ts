@@ -1,4 +1,4 @@
-import type { AuditEvent } from "../../store/audit.ts";
+import type { AuditEvent } from "../../db/audit.ts";
 
 interface Named {
   readonly id: string;

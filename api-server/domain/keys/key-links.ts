@@ -1,11 +1,11 @@
 import type { PoolClient } from "pg";
+import { type AuditEvent, insertAudit } from "../../db/audit.ts";
+import { replaceKeyPermissions, replaceKeyRoles, touchKey } from "../../db/key-changes.ts";
+import type { KeyRef, KeyRow } from "../../db/keys.ts";
+import { listPermissionsOfKey, type PermissionRow } from "../../db/permissions.ts";
+import { listRolesOfKey, type RoleRow } from "../../db/roles.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
-import { type AuditEvent, insertAudit } from "../../store/audit.ts";
-import { replaceKeyPermissions, replaceKeyRoles, touchKey } from "../../store/key-changes.ts";
-import type { KeyRef, KeyRow } from "../../store/keys.ts";
-import { listPermissionsOfKey, type PermissionRow } from "../../store/permissions.ts";
-import { listRolesOfKey, type RoleRow } from "../../store/roles.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { adopting, guardManaged } from "../managed/rules.ts";

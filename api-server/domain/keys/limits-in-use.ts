@@ -1,5 +1,5 @@
+import type { RatelimitRow } from "../../db/ratelimits.ts";
 import type { Deps } from "../../deps.ts";
-import type { RatelimitRow } from "../../store/ratelimits.ts";
 import { type LimitCount, readCounts } from "../ratelimits/read-counts.ts";
 
 /** A limit of a key, or of its identity, with the state of its counter. */

@@ -1,8 +1,8 @@
 import { readPrefixedKey } from "../../../core/keys/migration.ts";
+import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
+import { findMigratedKey, rewriteMigratedKey } from "../../db/migrated-keys.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Deps } from "../../deps.ts";
-import { findMigratedKey, rewriteMigratedKey } from "../../store/migrated-keys.ts";
-import { inTransaction } from "../../store/transaction.ts";
-import { isUniqueViolation } from "../../store/unique-violation.ts";
 
 /**
  * Handles the first use of a key that was imported by a migration: from then on it is found by its own hash, also by the pods. One of

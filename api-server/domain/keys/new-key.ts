@@ -1,7 +1,7 @@
 import { makeId } from "../../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
+import type { ApiRow } from "../../db/apis.ts";
 import type { Deps } from "../../deps.ts";
-import type { ApiRow } from "../../store/apis.ts";
 
 const BYTE_LENGTH_DEFAULT = 16;
 

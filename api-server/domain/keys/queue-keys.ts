@@ -1,9 +1,9 @@
 import { PublicError } from "../../../core/errors.ts";
+import { withoutOutbox } from "../../../postgres/unmarked-transaction.ts";
+import type { ApiRow } from "../../db/apis.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { insertQueuedKeys } from "../../db/queued-keys.ts";
 import type { Call } from "../../procedure.ts";
-import type { ApiRow } from "../../store/apis.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { insertQueuedKeys } from "../../store/queued-keys.ts";
-import { withoutOutbox } from "../../store/unmarked-transaction.ts";
 import { type ForeignKey, prepareImport } from "./import-full-keys.ts";
 import { keysEnqueued } from "./key-events.ts";
 import { writeAsked, writeDefinition } from "./queued-key-record.ts";

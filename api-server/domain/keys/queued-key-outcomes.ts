@@ -1,9 +1,9 @@
 import type { Pool, PoolClient } from "pg";
+import { withoutOutbox } from "../../../postgres/unmarked-transaction.ts";
+import { findApi } from "../../db/apis.ts";
+import { type AuditedCall, insertAuditEvents, SYSTEM_ACTOR } from "../../db/audit.ts";
+import { deleteLockedKeys, deleteQueuedKey, type QueuedKeyRow } from "../../db/queued-keys.ts";
 import type { SealedString } from "../../key-vault.ts";
-import { findApi } from "../../store/apis.ts";
-import { type AuditedCall, insertAuditEvents, SYSTEM_ACTOR } from "../../store/audit.ts";
-import { deleteLockedKeys, deleteQueuedKey, type QueuedKeyRow } from "../../store/queued-keys.ts";
-import { withoutOutbox } from "../../store/unmarked-transaction.ts";
 import { apiNotFound } from "../refusals/not-found.ts";
 import { importFullKeys } from "./import-full-keys.ts";
 import { queuedKeyGivenUp } from "./key-events.ts";

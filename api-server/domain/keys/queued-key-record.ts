@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { AuditedCall } from "../../store/audit.ts";
-import type { Json } from "../../store/identities.ts";
+import type { AuditedCall } from "../../db/audit.ts";
+import type { Json } from "../../db/identities.ts";
 import { UNMANAGED } from "../managed/rules.ts";
 import type { KeyDefinition } from "./import-full-keys.ts";
 

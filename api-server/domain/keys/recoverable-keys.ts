@@ -1,12 +1,7 @@
+import { type KeySecretRow, listKeySecrets, listKeySecretsOfOthers, replaceKeySecret } from "../../db/key-secrets.ts";
 import type { Deps } from "../../deps.ts";
 import type { KeyVault, Opened } from "../../key-vault.ts";
 import { logThrottled } from "../../log-throttled.ts";
-import {
-  type KeySecretRow,
-  listKeySecrets,
-  listKeySecretsOfOthers,
-  replaceKeySecret,
-} from "../../store/key-secrets.ts";
 
 /**
  * Returns the strings of the recoverable keys among these, by key id. A string that cannot be decrypted is omitted and logged: its

@@ -1,15 +1,15 @@
 import { PublicError } from "../../../core/errors.ts";
-import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
-import { insertAudit } from "../../store/audit.ts";
+import { insertAudit } from "../../db/audit.ts";
 import {
   deleteSomeKeys,
   findManagedKeyOfApi,
   listLimitedKeyIds,
   purgeSomeDeletedKeys,
   purgeSomeKeys,
-} from "../../store/keys-of-api.ts";
-import { inTransaction } from "../../store/transaction.ts";
+} from "../../db/keys-of-api.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import type { CallNeeding } from "../../procedure.ts";
+import type { RequiredPermission } from "../../required-permissions.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { guardManaged } from "../managed/rules.ts";

@@ -1,4 +1,4 @@
-import type { Positioned } from "../../store/fitting.ts";
+import type { Positioned } from "../../db/fitting.ts";
 
 /**
  * Maximum total bytes of the items of one page, for items whose size callers determine. A page holds at least one item; the others start

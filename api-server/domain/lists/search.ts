@@ -1,8 +1,8 @@
 import { PublicError } from "../../../core/errors.ts";
+import { inBoundedRead } from "../../../postgres/bounded-read.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
 import type { Deps } from "../../deps.ts";
 import type { Call } from "../../procedure.ts";
-import { inBoundedRead } from "../../store/bounded-read.ts";
-import type { Queryable } from "../../store/queryable.ts";
 
 /** A search may have to read every row of a workspace; concurrent searches must not delay other requests. */
 const SEARCH_MS_MAX = 5000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MANAGED_KINDS } from "../../store/managed-objects.ts";
+import { MANAGED_KINDS } from "../../db/managed-objects.ts";
 import { auditEvent } from "./changes.ts";
 import { MANAGED } from "./resources.ts";
 

@@ -1,8 +1,8 @@
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { type AuditContext, type AuditEvent, auditContext, insertAuditEvents } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
+import { deleteOrphan, upsertOrphan } from "../../db/orphaned-objects.ts";
 import type { Call } from "../../procedure.ts";
-import { type AuditContext, type AuditEvent, auditContext, insertAuditEvents } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
-import { deleteOrphan, upsertOrphan } from "../../store/orphaned-objects.ts";
-import type { Queryable } from "../../store/queryable.ts";
 import type { ManagedResource, ManagedRow, NamedObject, Removable } from "./resources.ts";
 import { adopting, guardManaged, isRemoval, type Managing } from "./rules.ts";
 

@@ -1,6 +1,6 @@
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { type ClaimedKind, findOwn, type OwnRows } from "../../db/managed-objects.ts";
 import type { Call } from "../../procedure.ts";
-import { type ClaimedKind, findOwn, type OwnRows } from "../../store/managed-objects.ts";
-import type { Queryable } from "../../store/queryable.ts";
 import { creatingManager } from "./rules.ts";
 
 /*

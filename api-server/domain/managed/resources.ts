@@ -1,27 +1,27 @@
 import { PublicError } from "../../../core/errors.ts";
-import { type ApiRow, deleteApi, lockApi, updateApi } from "../../store/apis.ts";
-import type { AuditTarget } from "../../store/audit.ts";
-import { touchKey } from "../../store/key-changes.ts";
-import { type KeyRow, lockKey } from "../../store/keys.ts";
-import type { ManagedKind } from "../../store/managed-objects.ts";
-import { deleteNamespace, lockNamespace, type NamespaceRow, updateNamespaceManager } from "../../store/namespaces.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { type ApiRow, deleteApi, lockApi, updateApi } from "../../db/apis.ts";
+import type { AuditTarget } from "../../db/audit.ts";
+import { touchKey } from "../../db/key-changes.ts";
+import { type KeyRow, lockKey } from "../../db/keys.ts";
+import type { ManagedKind } from "../../db/managed-objects.ts";
+import { deleteNamespace, lockNamespace, type NamespaceRow, updateNamespaceManager } from "../../db/namespaces.ts";
 import {
   deleteOverride,
   deleteOverridesOfNamespace,
   lockOverride,
   type OverrideRow,
   updateOverride,
-} from "../../store/overrides.ts";
+} from "../../db/overrides.ts";
 import {
   deletePermission,
   findPermission,
   lockPermission,
   type PermissionRow,
   updatePermission,
-} from "../../store/permissions.ts";
-import { deletePolicy, lockPolicy, type PolicyRow, updatePolicyManager } from "../../store/policies.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { deleteRole, findRole, lockRole, type RoleRow, updateRole } from "../../store/roles.ts";
+} from "../../db/permissions.ts";
+import { deletePolicy, lockPolicy, type PolicyRow, updatePolicyManager } from "../../db/policies.ts";
+import { deleteRole, findRole, lockRole, type RoleRow, updateRole } from "../../db/roles.ts";
 import {
   apiNotFound,
   keyNotFound,

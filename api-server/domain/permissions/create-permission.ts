@@ -1,9 +1,9 @@
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { insertPermission } from "../../db/permissions.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Call } from "../../procedure.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { insertPermission } from "../../store/permissions.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";

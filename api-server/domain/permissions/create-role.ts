@@ -1,10 +1,10 @@
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { insertRole, insertRolePermissions } from "../../db/roles.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { insertRole, insertRolePermissions } from "../../store/roles.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";

@@ -1,8 +1,8 @@
 import { PublicError } from "../../../core/errors.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { countHolders, deleteSomeHoldings } from "../../db/holders.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Call } from "../../procedure.ts";
-import { countHolders, deleteSomeHoldings } from "../../store/holders.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import type { LockableResource, ManagedResource, ManagedRow, NamedObject, Removable } from "../managed/resources.ts";
 import { guardManaged, isRemoval } from "../managed/rules.ts";

@@ -1,9 +1,9 @@
 import type { PoolClient } from "pg";
+import type { AuditEvent } from "../../db/audit.ts";
+import { listPermissionsById, listPermissionsBySlug, type PermissionRow } from "../../db/permissions.ts";
+import { listRolesById, listRolesByName, type RoleRow } from "../../db/roles.ts";
 import type { CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
-import type { AuditEvent } from "../../store/audit.ts";
-import { listPermissionsById, listPermissionsBySlug, type PermissionRow } from "../../store/permissions.ts";
-import { listRolesById, listRolesByName, type RoleRow } from "../../store/roles.ts";
 import { permissionNotFound, roleNotFound } from "../refusals/not-found.ts";
 import { ensurePermissions, ensureRoles, getRolesByName } from "./permission-links.ts";
 

@@ -1,12 +1,12 @@
 import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import type { AuditEvent } from "../../db/audit.ts";
+import { insertRolesForNames } from "../../db/key-imports.ts";
+import { insertPermissionsForSlugs, listPermissionsBySlug, type PermissionRow } from "../../db/permissions.ts";
+import { listRolesByName, type RoleRow } from "../../db/roles.ts";
 import type { Call } from "../../procedure.ts";
 import type { Grants, RequiredPermission } from "../../required-permissions.ts";
-import type { AuditEvent } from "../../store/audit.ts";
-import { insertRolesForNames } from "../../store/key-imports.ts";
-import { insertPermissionsForSlugs, listPermissionsBySlug, type PermissionRow } from "../../store/permissions.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { listRolesByName, type RoleRow } from "../../store/roles.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { roleNotFound } from "../refusals/not-found.ts";

@@ -1,6 +1,6 @@
-import type { AuditEvent } from "../../store/audit.ts";
-import type { PermissionRow } from "../../store/permissions.ts";
-import type { RoleRow } from "../../store/roles.ts";
+import type { AuditEvent } from "../../db/audit.ts";
+import type { PermissionRow } from "../../db/permissions.ts";
+import type { RoleRow } from "../../db/roles.ts";
 
 type Role = Pick<RoleRow, "id" | "name">;
 type Permission = Pick<PermissionRow, "id" | "slug">;

@@ -1,9 +1,9 @@
 import type { NamespaceRecord } from "../../../core/records.ts";
+import { type AuditEvent, insertAudit } from "../../db/audit.ts";
+import { listNamespacesEver } from "../../db/namespaces.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
-import { type AuditEvent, insertAudit } from "../../store/audit.ts";
-import { listNamespacesEver } from "../../store/namespaces.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { type LimitPermissions, namespaceDeleted, obtainNamespace, recallNamespace } from "./namespaces.ts";
 
 /**

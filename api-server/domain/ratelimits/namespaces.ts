@@ -1,12 +1,12 @@
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import type { NamespaceRecord } from "../../../core/records.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { type AuditEvent, insertAudit } from "../../db/audit.ts";
+import { findNamespaceEver, insertNamespace } from "../../db/namespaces.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
-import { type AuditEvent, insertAudit } from "../../store/audit.ts";
-import { findNamespaceEver, insertNamespace } from "../../store/namespaces.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { knownValue } from "../refusals/lookups.ts";

@@ -1,6 +1,6 @@
 import { makeId } from "../../../core/ids.ts";
+import type { NewRatelimit } from "../../db/ratelimits.ts";
 import type { Deps } from "../../deps.ts";
-import type { NewRatelimit } from "../../store/ratelimits.ts";
 
 /** Maximum number of limits per key or identity. */
 export const RATELIMITS_MAX = 50;

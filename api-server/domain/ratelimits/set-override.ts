@@ -1,12 +1,12 @@
 import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { type AuditChange, changeOf } from "../../db/audit-change.ts";
+import { type NamespaceRow, shareLockNamespace } from "../../db/namespaces.ts";
+import { insertOverride, lockOverride, type OverrideRow, updateOverride } from "../../db/overrides.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { type AuditChange, changeOf } from "../../store/audit-change.ts";
-import { type NamespaceRow, shareLockNamespace } from "../../store/namespaces.ts";
-import { insertOverride, lockOverride, type OverrideRow, updateOverride } from "../../store/overrides.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { findCreated } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";

@@ -1,10 +1,10 @@
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { ClickhouseAnalytics } from "../../../analytics/clickhouse/store.ts";
+import { type AnalyticsStore, QueryRejected } from "../../../analytics/contract.ts";
+import { PostgresAnalytics } from "../../../analytics/postgres/store.ts";
 import type { VerificationEvent } from "../../../edge/events/contract.ts";
-import { ClickhouseAnalytics } from "../../analytics/clickhouse/store.ts";
-import { type AnalyticsStore, QueryRejected } from "../../analytics/contract.ts";
-import { PostgresAnalytics } from "../../analytics/postgres/store.ts";
-import { createPool } from "../../store/pool.ts";
+import { createPool } from "../../../postgres/pool.ts";
 import { buildTestApp, type Reply, type TestApp } from "../../test/app.ts";
 
 /*

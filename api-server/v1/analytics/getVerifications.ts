@@ -1,13 +1,13 @@
 import * as z from "zod";
-import type { CountOrder, UsageCount } from "../../analytics/counts.ts";
+import type { CountOrder, UsageCount } from "../../../analytics/counts.ts";
+import { findApi } from "../../db/apis.ts";
+import { findIdentityIdByExternalId } from "../../db/identities.ts";
 import { COUNT_ERRORS, countVerifications } from "../../domain/analytics/verification-counts.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { apiNotFound, identityNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
-import { findApi } from "../../store/apis.ts";
-import { findIdentityIdByExternalId } from "../../store/identities.ts";
 import { ApiId, unixMs } from "../schemas.ts";
 import { GROUPS, readGroupBy, splitCommas } from "./group-by.ts";
 import { Instant, LIST_MAX } from "./schemas.ts";

@@ -1,4 +1,4 @@
-import type { Slice, Target } from "../../analytics/counts.ts";
+import type { Slice, Target } from "../../../analytics/counts.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 
 /** The coarsest first: of several units of time it is the one that counts. */

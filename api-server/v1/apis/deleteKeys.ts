@@ -1,10 +1,10 @@
 import * as z from "zod";
+import { findApi } from "../../db/apis.ts";
 import { removeKeysOfApi } from "../../domain/keys/remove-keys-of-api.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
-import { findApi } from "../../store/apis.ts";
 import { ApiId } from "../schemas.ts";
 
 const Body = z.object({

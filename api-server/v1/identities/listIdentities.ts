@@ -1,10 +1,10 @@
 import * as z from "zod";
+import { countIdentities, listIdentitiesThatFit, listIdentityIds } from "../../db/identities.ts";
+import { listRatelimitsOfIdentities } from "../../db/ratelimits.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onIdentitiesOfEnvironment } from "../../required-permissions.ts";
-import { countIdentities, listIdentitiesThatFit, listIdentityIds } from "../../store/identities.ts";
-import { listRatelimitsOfIdentities } from "../../store/ratelimits.ts";
 import { Cursor, PageLimit, Total } from "../schemas.ts";
 import { Environment, IdentityResponse, toRatelimitItem } from "./schemas.ts";
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { IdentityRow } from "../../store/identities.ts";
-import type { RatelimitRow } from "../../store/ratelimits.ts";
+import type { IdentityRow } from "../../db/identities.ts";
+import type { RatelimitRow } from "../../db/ratelimits.ts";
 import { Meta } from "../schemas.ts";
 
 /* The fields that the procedures of identities.* share (api-v1.md section 9). */

@@ -1,7 +1,7 @@
+import { findIdentity, findIdentityIdByExternalId } from "../../db/identities.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { identityNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { findIdentity, findIdentityIdByExternalId } from "../../store/identities.ts";
 
 /** v1 names an identity by one of two fields; the id wins. */
 export interface IdentitySelector {

@@ -1,10 +1,10 @@
 import * as z from "zod";
+import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { permissionsOfLinks } from "../../domain/permissions/named-links.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onRbac, refusedAsUnauthorized } from "../../required-permissions.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { KeyId } from "../schemas.ts";
 import { checkPermissionItems, LinksResponse, PermissionItems, toLink, toLinksResponse } from "./link-schemas.ts";
 

@@ -1,9 +1,9 @@
 import * as z from "zod";
+import { findKey } from "../../db/keys.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi, refusedAsUnauthorized } from "../../required-permissions.ts";
-import { findKey } from "../../store/keys.ts";
 import { describeKeys, KeyObject } from "../key-object.ts";
 import { KeyId } from "../schemas.ts";
 

@@ -1,12 +1,12 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
+import { listApisOfKeys, listKeyIdsOfOwner } from "../../db/keys.ts";
 import { COUNT_ERRORS, countDays } from "../../domain/analytics/verification-counts.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
-import { listApisOfKeys, listKeyIdsOfOwner } from "../../store/keys.ts";
 import { Instant } from "../analytics/schemas.ts";
 import { KeyId, unixMs } from "../schemas.ts";
 

@@ -1,5 +1,6 @@
 import type { PoolClient } from "pg";
 import * as z from "zod";
+import type { AuditEvent } from "../../db/audit.ts";
 import { changeKey, type KeyChanges } from "../../domain/keys/change-key.ts";
 import { permissionLinks, roleLinks, writeLinks } from "../../domain/keys/key-links.ts";
 import { permissionsOfLinks, rolesOfLinks } from "../../domain/permissions/named-links.ts";
@@ -7,7 +8,6 @@ import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi, onRbac } from "../../required-permissions.ts";
-import type { AuditEvent } from "../../store/audit.ts";
 import { Empty, KeyId, Meta } from "../schemas.ts";
 import { Expires, KeyName, Remaining } from "./key-fields.ts";
 import { checkLegacyRefill, LegacyRefill, toRefill } from "./legacy-credits.ts";

@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { hashKey } from "../../../core/keys/key-string.ts";
+import { findKeyByHash } from "../../db/keys.ts";
 import { readFullKeys } from "../../domain/keys/full-keys.ts";
 import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
-import { findKeyByHash } from "../../store/keys.ts";
 import { KeyId, Meta, NameOut, unixMs } from "../schemas.ts";
 
 const Body = z.object({

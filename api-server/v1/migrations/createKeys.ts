@@ -1,11 +1,11 @@
 import * as z from "zod";
+import { type ApiRow, findApi } from "../../db/apis.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { importFullKeys, prepareImport } from "../../domain/keys/import-full-keys.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
-import { type ApiRow, findApi } from "../../store/apis.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { LegacyRatelimit } from "../keys/legacy-limit.ts";
 import { ExternalId } from "../keys/legacy-owner.ts";
 import { ApiId, KeyId } from "../schemas.ts";

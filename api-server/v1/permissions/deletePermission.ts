@@ -1,11 +1,11 @@
 import * as z from "zod";
+import { findPermission } from "../../db/permissions.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { deleteHeld } from "../../domain/permissions/many-holders.ts";
 import { permissionNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onRbac } from "../../required-permissions.ts";
-import { findPermission } from "../../store/permissions.ts";
 import { Empty } from "../schemas.ts";
 import { PermissionId } from "./schemas.ts";
 

@@ -1,9 +1,9 @@
 import * as z from "zod";
+import { findRole } from "../../db/roles.ts";
 import { roleNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onRbac } from "../../required-permissions.ts";
-import { findRole } from "../../store/roles.ts";
 import { RoleId, RoleResponse, toRoleResponse } from "./schemas.ts";
 
 const Query = z.object({ roleId: RoleId });

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
-import type { PermissionRow } from "../../store/permissions.ts";
-import type { RoleRow } from "../../store/roles.ts";
+import type { PermissionRow } from "../../db/permissions.ts";
+import type { RoleRow } from "../../db/roles.ts";
 
 /* The fields that the procedures of permissions.* share (api-v1.md section 10). */
 

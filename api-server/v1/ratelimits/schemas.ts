@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { OverrideRow } from "../../store/overrides.ts";
+import type { OverrideRow } from "../../db/overrides.ts";
 
 /* The fields that the procedures of ratelimits.* share (api-v1.md section 8). */
 

@@ -1,12 +1,12 @@
 import * as z from "zod";
+import { findApi } from "../../db/apis.ts";
+import { listKeyIds, listKeyIdsOfOwner, listKeysThatFit } from "../../db/keys.ts";
+import { countKeysOfApi } from "../../db/keys-of-api.ts";
 import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
-import { findApi } from "../../store/apis.ts";
-import { listKeyIds, listKeyIdsOfOwner, listKeysThatFit } from "../../store/keys.ts";
-import { countKeysOfApi } from "../../store/keys-of-api.ts";
 import { describeKeys, KeyObject } from "../key-object.ts";
 import { ApiId, PageLimit, Total } from "../schemas.ts";
 

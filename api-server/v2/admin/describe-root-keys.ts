@@ -4,9 +4,9 @@ import {
   narrowedPermissions,
   noticesOf,
 } from "../../../core/permissions/root-key-notices.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { findUsageSince, listRootKeyUsage } from "../../store/root-key-usage.ts";
-import { type RootKeySummary, rootKeyState } from "../../store/root-keys.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { findUsageSince, listRootKeyUsage } from "../../db/root-key-usage.ts";
+import { type RootKeySummary, rootKeyState } from "../../db/root-keys.ts";
 import type { RootKeyDetails, RootKeyOut } from "./root-key-schemas.ts";
 
 /** Returns root keys of a workspace in the form of the API, in the order of the rows. */

@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { explainOverrides } from "../../../core/ratelimits/overrides.ts";
+import { findNamespace } from "../../db/namespaces.ts";
+import { findOverride, listOverridePatterns } from "../../db/overrides.ts";
 import { readCounts } from "../../domain/ratelimits/read-counts.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onNamespace } from "../../required-permissions.ts";
-import { findNamespace } from "../../store/namespaces.ts";
-import { findOverride, listOverridePatterns } from "../../store/overrides.ts";
 import { Identifier, Namespace, OverrideOut, toOverrideOut } from "../ratelimit/schemas.ts";
 import { unixMs } from "../schemas.ts";
 import { CountOut } from "./access-schemas.ts";

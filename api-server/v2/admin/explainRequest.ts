@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { DAY_MS } from "../../../core/utc-date.ts";
+import { listAudit } from "../../db/audit.ts";
 import { runQuery } from "../../domain/analytics/run-query.ts";
 import { readBriefly } from "../../domain/lists/search.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../required-permissions.ts";
-import { listAudit } from "../../store/audit.ts";
 import { unixMs } from "../schemas.ts";
 import { AuditRowOut, toAuditRowOut } from "./listAudit.ts";
 

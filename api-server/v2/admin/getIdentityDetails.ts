@@ -1,11 +1,11 @@
 import * as z from "zod";
+import { findIdentity } from "../../db/identities.ts";
+import { findIdentityUsage } from "../../db/identity-usage.ts";
+import { listRatelimitsOfIdentity } from "../../db/ratelimits.ts";
 import { readCounts } from "../../domain/ratelimits/read-counts.ts";
 import { identityNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onIdentity } from "../../required-permissions.ts";
-import { findIdentity } from "../../store/identities.ts";
-import { findIdentityUsage } from "../../store/identity-usage.ts";
-import { listRatelimitsOfIdentity } from "../../store/ratelimits.ts";
 import { IdentityName } from "../identities/schemas.ts";
 import { toIdentityOut, toRatelimitOut } from "../key-reply.ts";
 import { IdentityOut, RatelimitOut, unixMs } from "../schemas.ts";

@@ -1,14 +1,14 @@
 import * as z from "zod";
 import { Code } from "../../../core/verification/codes.ts";
 import { keyState, REASONS } from "../../../core/verification/key-state.ts";
+import { findKeptKey, type KeptKeyRow } from "../../db/kept-keys.ts";
+import { listPermissionsOfKey, listPermissionsOfRoles } from "../../db/permissions.ts";
+import { listRolesOfKey } from "../../db/roles.ts";
 import { type FullKey, readFullKeys } from "../../domain/keys/full-keys.ts";
 import { type LimitInUse, readLimitsInUse } from "../../domain/keys/limits-in-use.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../required-permissions.ts";
-import { findKeptKey, type KeptKeyRow } from "../../store/kept-keys.ts";
-import { listPermissionsOfKey, listPermissionsOfRoles } from "../../store/permissions.ts";
-import { listRolesOfKey } from "../../store/roles.ts";
 import { toKeyOut } from "../key-reply.ts";
 import { ApiIdOut, KeyId, KeyOut, RatelimitOut, unixMs } from "../schemas.ts";
 import { CountOut } from "./access-schemas.ts";

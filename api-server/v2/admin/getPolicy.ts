@@ -2,12 +2,12 @@ import * as z from "zod";
 
 import { StoredPolicy } from "../../../core/policies/stored-policy.ts";
 import type { PodReportSummary } from "../../../edge/pods/contract.ts";
+import { findPolicyOverview, type PolicyOverviewRow } from "../../db/policies.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
 import { byRule, freshnessOf, readOnStale, stateOf, toJsonMs } from "../../domain/policies/pod-state.ts";
 import { policyNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../required-permissions.ts";
-import { findPolicyOverview, type PolicyOverviewRow } from "../../store/policies.ts";
 import { PolicyId } from "../policies/schemas.ts";
 import { unixMs } from "../schemas.ts";
 import { count, PolicyOverview, toOverview } from "./policy-schemas.ts";

@@ -1,10 +1,10 @@
 import * as z from "zod";
+import { type ListedOverrideRow, listOverridesByIdentifier } from "../../db/namespace-list.ts";
+import { findNamespace } from "../../db/namespaces.ts";
 import { readBriefly } from "../../domain/lists/search.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onNamespace } from "../../required-permissions.ts";
-import { type ListedOverrideRow, listOverridesByIdentifier } from "../../store/namespace-list.ts";
-import { findNamespace } from "../../store/namespaces.ts";
 import { Namespace, OverrideOut, toOverrideOut } from "../ratelimit/schemas.ts";
 import { LongLimit, unixMs } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor } from "./access-schemas.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { PodReportSummary } from "../../../edge/pods/contract.ts";
+import type { PolicyOverviewRow } from "../../db/policies.ts";
 import { readOnStale, together } from "../../domain/policies/pod-state.ts";
-import type { PolicyOverviewRow } from "../../store/policies.ts";
 import { ManagerOut, PolicyId, PolicyName } from "../policies/schemas.ts";
 import { ApiId, unixMs } from "../schemas.ts";
 

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { ROOT_KEY_NOTICES } from "../../../core/permissions/root-key-notices.ts";
+import { ROOT_KEY_STATES } from "../../db/root-keys.ts";
 import {
   ROOT_KEY_ENVIRONMENT,
   ROOT_KEY_NAME_LENGTH_MAX,
@@ -10,7 +11,6 @@ import {
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import type { Call } from "../../procedure.ts";
 import type { Grants, RequiredPermission } from "../../required-permissions.ts";
-import { ROOT_KEY_STATES } from "../../store/root-keys.ts";
 import { Expires, unixMs } from "../schemas.ts";
 
 /* Shared fields of the root key procedures (api-v2.md section 24.4). */

@@ -1,19 +1,19 @@
 import * as z from "zod";
-import { readBriefly } from "../../domain/lists/search.ts";
-import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
-import { findApi } from "../../store/apis.ts";
-import { findIdentityIdByExternalId } from "../../store/identities.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { findApi } from "../../db/apis.ts";
+import { findIdentityIdByExternalId } from "../../db/identities.ts";
 import {
   type FoundKeyRow,
   type KeyFilter,
   type KeyPosition,
   searchKeys as searchInStore,
-} from "../../store/key-search.ts";
-import { findPermission } from "../../store/permissions.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { findRole } from "../../store/roles.ts";
+} from "../../db/key-search.ts";
+import { findPermission } from "../../db/permissions.ts";
+import { findRole } from "../../db/roles.ts";
+import { readBriefly } from "../../domain/lists/search.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { ApiIdOut, KeyId, KeyNameOut, PageLimit, ShortApiId, unixMs } from "../schemas.ts";
 
 const Body = z.strictObject({

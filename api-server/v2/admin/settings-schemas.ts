@@ -1,8 +1,8 @@
 import * as z from "zod";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { findWorkspace } from "../../db/workspaces.ts";
 import { ANALYTICS_SETTINGS } from "../../domain/administration/analytics-settings.ts";
 import { analyticsSettingsOf } from "../../domain/analytics/settings.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { findWorkspace } from "../../store/workspaces.ts";
 import { WorkspaceOut } from "./workspace-schemas.ts";
 
 /*

@@ -1,10 +1,10 @@
 import * as z from "zod";
+import { findApi } from "../../db/apis.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { createMigration } from "../../domain/administration/migrations.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../required-permissions.ts";
-import { findApi } from "../../store/apis.ts";
 import { ShortApiId } from "../schemas.ts";
 
 const Body = z.strictObject({

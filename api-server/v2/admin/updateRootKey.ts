@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { addedPermissions, reducesAuthority } from "../../../core/permissions/root-key-change.ts";
+import type { RootKeySettings } from "../../db/root-keys.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeRootKey } from "../../domain/administration/root-keys.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../required-permissions.ts";
-import type { RootKeySettings } from "../../store/root-keys.ts";
 import { describeRootKey } from "./describe-root-keys.ts";
 import {
   Environment,

@@ -1,13 +1,13 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace-name.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
+import { findWorkspace, isOtherWorkspaceOpen, type WorkspaceRow } from "../../db/workspaces.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeWorkspace, type WorkspaceChange } from "../../domain/administration/workspaces.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onInstallation } from "../../required-permissions.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import { isUniqueViolation } from "../../store/unique-violation.ts";
-import { findWorkspace, isOtherWorkspaceOpen, type WorkspaceRow } from "../../store/workspaces.ts";
 import {
   QuotaPerMinute,
   toWorkspaceOut,

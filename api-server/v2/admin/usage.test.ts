@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { QueryRejected } from "../../../analytics/contract.ts";
+import { PUBLISHED_FUNCTIONS } from "../../../analytics/dialect/functions.ts";
+import { PUBLIC_TABLES } from "../../../analytics/tables.ts";
 import { EventsUnavailable } from "../../../edge/events/contract.ts";
-import { QueryRejected } from "../../analytics/contract.ts";
-import { PUBLISHED_FUNCTIONS } from "../../analytics/dialect/functions.ts";
-import { PUBLIC_TABLES } from "../../analytics/tables.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
 
 let t: TestApp;

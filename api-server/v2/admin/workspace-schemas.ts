@@ -2,7 +2,7 @@ import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
 import { WORKSPACE_NAME } from "../../../core/workspaces/workspace-name.ts";
-import type { WorkspaceRow } from "../../store/workspaces.ts";
+import type { WorkspaceRow } from "../../db/workspaces.ts";
 import { unixMs } from "../schemas.ts";
 
 /* Shared fields of the workspace procedures (api-v2.md section 24.4). */

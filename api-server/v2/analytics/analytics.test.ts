@@ -1,6 +1,6 @@
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type AnalyticsStore, QueryRejected } from "../../analytics/contract.ts";
+import { type AnalyticsStore, QueryRejected } from "../../../analytics/contract.ts";
 import { buildTestApp, type Reply, type TestApp, type Workspace } from "../../test/app.ts";
 
 /*

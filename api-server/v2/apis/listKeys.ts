@@ -1,12 +1,12 @@
 import * as z from "zod";
+import { findApi } from "../../db/apis.ts";
+import { findIdentityIdByExternalId } from "../../db/identities.ts";
+import { type KeyPage, listKeyIds, listKeyIdsOfIdentity, listKeysThatFit } from "../../db/keys.ts";
 import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onApi } from "../../required-permissions.ts";
-import { findApi } from "../../store/apis.ts";
-import { findIdentityIdByExternalId } from "../../store/identities.ts";
-import { type KeyPage, listKeyIds, listKeyIdsOfIdentity, listKeysThatFit } from "../../store/keys.ts";
 import { describeKeys } from "../key-reply.ts";
 import { Cursor, KeyOut, PageLimit } from "../schemas.ts";
 

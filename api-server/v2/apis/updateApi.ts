@@ -1,13 +1,13 @@
 import * as z from "zod";
+import { updateApi as updateApiRow } from "../../db/apis.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../required-permissions.ts";
-import { updateApi as updateApiRow } from "../../store/apis.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
 const Body = z.strictObject({

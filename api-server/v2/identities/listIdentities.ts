@@ -1,10 +1,10 @@
 import * as z from "zod";
+import { listIdentitiesThatFit, listIdentityIds, searchIdentityIds } from "../../db/identities.ts";
+import { listRatelimitsOfIdentities } from "../../db/ratelimits.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { readPage } from "../../domain/lists/search.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onIdentity } from "../../required-permissions.ts";
-import { listIdentitiesThatFit, listIdentityIds, searchIdentityIds } from "../../store/identities.ts";
-import { listRatelimitsOfIdentities } from "../../store/ratelimits.ts";
 import { toIdentityOut } from "../key-reply.ts";
 import { Cursor, IdentityOut, PageLimit, Search } from "../schemas.ts";
 

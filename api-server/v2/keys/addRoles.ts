@@ -1,10 +1,10 @@
 import * as z from "zod";
+import type { RoleRow } from "../../db/roles.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { getRolesByName } from "../../domain/permissions/permission-links.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi, onRbac } from "../../required-permissions.ts";
-import type { RoleRow } from "../../store/roles.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { describeRoles } from "../permissions/role-reply.ts";
 import { RoleOut } from "../permissions/schemas.ts";
 import { KeyId, RoleName } from "../schemas.ts";

@@ -1,10 +1,10 @@
 import * as z from "zod";
+import { listPermissionsByIdOrSlug, type PermissionRow } from "../../db/permissions.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { permissionNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi, onRbac } from "../../required-permissions.ts";
-import { listPermissionsByIdOrSlug, type PermissionRow } from "../../store/permissions.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
 import { KeyId, Slug } from "../schemas.ts";
 

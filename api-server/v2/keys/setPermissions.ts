@@ -1,9 +1,9 @@
 import * as z from "zod";
+import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { ensurePermissions } from "../../domain/permissions/permission-links.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi, onRbac } from "../../required-permissions.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
 import { KeyId, Slug } from "../schemas.ts";
 

@@ -1,11 +1,11 @@
 import type { PoolClient } from "pg";
 import * as z from "zod";
+import type { AuditEvent } from "../../db/audit.ts";
+import { replaceKeyPermissions, replaceKeyRoles } from "../../db/key-changes.ts";
 import { changeKey } from "../../domain/keys/change-key.ts";
 import { ensurePermissions, getRolesByName } from "../../domain/permissions/permission-links.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../required-permissions.ts";
-import type { AuditEvent } from "../../store/audit.ts";
-import { replaceKeyPermissions, replaceKeyRoles } from "../../store/key-changes.ts";
 import {
   Empty,
   Expires,

@@ -1,10 +1,10 @@
 import { performance } from "node:perf_hooks";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import { type Verdict, verify } from "../../../edge/verification/verify.ts";
+import { isDatabaseUnavailable } from "../../../postgres/failures.ts";
 import { recordCall, remainingAfter, undecided } from "../../domain/keys/verified.ts";
 import { ServerCounting } from "../../domain/ratelimits/counting.ts";
 import { type Call, type DataJson, defineProcedure } from "../../procedure.ts";
-import { isDatabaseUnavailable } from "../../store/failures.ts";
 import { KeyVerification, VERIFY_KEY } from "./key-verification.ts";
 import { NOT_FOUND, toDataJson } from "./verify-reply.ts";
 import { Body, Data } from "./verify-schemas.ts";

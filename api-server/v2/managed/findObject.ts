@@ -1,8 +1,8 @@
 import * as z from "zod";
+import { DIGESTED_KINDS, findDigest } from "../../db/managed-digests.ts";
+import { findOwn } from "../../db/managed-objects.ts";
+import { findRemaining } from "../../db/orphaned-objects.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { DIGESTED_KINDS, findDigest } from "../../store/managed-digests.ts";
-import { findOwn } from "../../store/managed-objects.ts";
-import { findRemaining } from "../../store/orphaned-objects.ts";
 import {
   CLAIM_REQUIRED,
   CLAIMED_ERRORS,

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { findLastManager } from "../../db/orphaned-objects.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { findLastManager } from "../../store/orphaned-objects.ts";
 import {
   CLAIM_REQUIRED,
   CLAIMED_ERRORS,

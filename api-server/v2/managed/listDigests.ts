@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { DIGESTED_KINDS, listDigestsOf } from "../../db/managed-digests.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { DIGESTED_KINDS, listDigestsOf } from "../../store/managed-digests.ts";
 import { Cluster, Cursor, LongLimit } from "../schemas.ts";
 import { CLAIM_REQUIRED, Digest, Manager, TO_LEARN_OF } from "./managed-kinds.ts";
 

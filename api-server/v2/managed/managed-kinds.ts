@@ -1,10 +1,10 @@
 import * as z from "zod";
 import type { ErrorKind, PublicError } from "../../../core/errors.ts";
 import { MANAGER } from "../../../core/manifests/manager.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { findManager, MANAGED_KINDS, type ManagerRows, type ObjectRef } from "../../db/managed-objects.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { onApi, onNamespace, onRbac } from "../../required-permissions.ts";
-import { findManager, MANAGED_KINDS, type ManagerRows, type ObjectRef } from "../../store/managed-objects.ts";
-import type { Queryable } from "../../store/queryable.ts";
 
 /* Data of managed.* for each kind of object: how to read it, the required permission, and its 404. */
 

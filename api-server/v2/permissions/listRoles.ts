@@ -1,10 +1,10 @@
 import * as z from "zod";
+import { countRolesThatFit } from "../../db/permissions.ts";
+import { listRoles as listRoleRows, searchRoles } from "../../db/roles.ts";
 import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { readPage } from "../../domain/lists/search.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onRbac } from "../../required-permissions.ts";
-import { countRolesThatFit } from "../../store/permissions.ts";
-import { listRoles as listRoleRows, searchRoles } from "../../store/roles.ts";
 import { PageLimit, Search } from "../schemas.ts";
 import { describeRoles } from "./role-reply.ts";
 import { RoleOut, ShortCursor } from "./schemas.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { lockPermission } from "../../store/permissions.ts";
-import { lockRoleById } from "../../store/roles.ts";
+import { lockPermission } from "../../db/permissions.ts";
+import { lockRoleById } from "../../db/roles.ts";
 import { buildTestApp, type CallOptions, type Reply, type TestApp } from "../../test/app.ts";
 
 let t: TestApp;

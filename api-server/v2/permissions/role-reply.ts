@@ -1,6 +1,6 @@
-import { listPermissionsOfRoles } from "../../store/permissions.ts";
-import type { Queryable } from "../../store/queryable.ts";
-import type { RoleRow } from "../../store/roles.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { listPermissionsOfRoles } from "../../db/permissions.ts";
+import type { RoleRow } from "../../db/roles.ts";
 import { type RoleOut, toRoleOut } from "./schemas.ts";
 
 /** Returns roles in the form of the API (api-v2.md section 6.2), in the given order, with one query for all their permissions. */

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { PermissionRow } from "../../store/permissions.ts";
-import type { RoleRow } from "../../store/roles.ts";
+import type { PermissionRow } from "../../db/permissions.ts";
+import type { RoleRow } from "../../db/roles.ts";
 import { Cursor, Slug } from "../schemas.ts";
 
 /* Shared fields of permissions.* (api-v2.md sections 6.2 and 17). */

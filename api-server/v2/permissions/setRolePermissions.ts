@@ -1,5 +1,9 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { listPermissionsOfRole, type PermissionRow } from "../../db/permissions.ts";
+import { deleteRolePermissions, insertRolePermissions, lockRoleById, type RoleRow } from "../../db/roles.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { handOver } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { guardManaged } from "../../domain/managed/rules.ts";
@@ -8,10 +12,6 @@ import { roleConnected, roleDisconnected } from "../../domain/permissions/role-e
 import { roleNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onRbac } from "../../required-permissions.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { listPermissionsOfRole, type PermissionRow } from "../../store/permissions.ts";
-import { deleteRolePermissions, insertRolePermissions, lockRoleById, type RoleRow } from "../../store/roles.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { Slug } from "../schemas.ts";
 import { PermissionOut, SLUGS_MAX, toPermissionOut } from "./schemas.ts";
 

@@ -1,14 +1,14 @@
 import * as z from "zod";
+import { insertAudit } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
+import { type PermissionRow, updatePermission as updatePermissionRow } from "../../db/permissions.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { toStoredDescription } from "../../domain/permissions/stored-description.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onRbac } from "../../required-permissions.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
-import { type PermissionRow, updatePermission as updatePermissionRow } from "../../store/permissions.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { Description, Permission, PermissionName } from "./schemas.ts";
 

@@ -1,16 +1,16 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
+import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
+import { type RoleRow, updateRole as updateRoleRow } from "../../db/roles.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { toStoredDescription } from "../../domain/permissions/stored-description.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onRbac } from "../../required-permissions.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
-import { type RoleRow, updateRole as updateRoleRow } from "../../store/roles.ts";
-import { inTransaction } from "../../store/transaction.ts";
-import { isUniqueViolation } from "../../store/unique-violation.ts";
 import { Empty } from "../schemas.ts";
 import { Description, NewRoleName, Role } from "./schemas.ts";
 

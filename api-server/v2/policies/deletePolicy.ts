@@ -1,9 +1,9 @@
 import * as z from "zod";
+import { inTransaction } from "../../db/transaction.ts";
 import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../required-permissions.ts";
-import { inTransaction } from "../../store/transaction.ts";
 import { Empty } from "../schemas.ts";
 import { PolicyId } from "./schemas.ts";
 

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import type { PodReportSummary } from "../../../edge/pods/contract.ts";
+import type { PolicyHeadRow } from "../../db/policies.ts";
 import type { Deps } from "../../deps.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
 import { overAdmittedBy, toJsonMs } from "../../domain/policies/pod-state.ts";
-import type { PolicyHeadRow } from "../../store/policies.ts";
 import { ApiId } from "../schemas.ts";
 
 /* Shared fields of policies.* (api-v2.md section 24.2). */

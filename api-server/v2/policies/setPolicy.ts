@@ -6,17 +6,9 @@ import { makeId } from "../../../core/ids.ts";
 import { parseQuery, QuerySyntaxError } from "../../../core/permissions/query.ts";
 import { PolicyInput } from "../../../core/policies/policy.ts";
 import { policyIdOf } from "../../../core/policies/policy-id.ts";
-import { auditEvent } from "../../domain/managed/changes.ts";
-import { findCreated } from "../../domain/managed/create-once.ts";
-import { MANAGED } from "../../domain/managed/resources.ts";
-import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
-import { apiNotFound } from "../../domain/refusals/not-found.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
-import { shareLockApi } from "../../store/apis.ts";
-import { type AuditEvent, insertAudit } from "../../store/audit.ts";
-import { changeOf } from "../../store/audit-change.ts";
+import { shareLockApi } from "../../db/apis.ts";
+import { type AuditEvent, insertAudit } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
 import {
   freePolicyId,
   insertPolicy,
@@ -25,8 +17,16 @@ import {
   updatePolicy,
   updatePolicyId,
   updatePolicyManager,
-} from "../../store/policies.ts";
-import { inTransaction } from "../../store/transaction.ts";
+} from "../../db/policies.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { auditEvent } from "../../domain/managed/changes.ts";
+import { findCreated } from "../../domain/managed/create-once.ts";
+import { MANAGED } from "../../domain/managed/resources.ts";
+import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
+import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { onApi } from "../../required-permissions.ts";
 import { ApiId } from "../schemas.ts";
 import { PolicyId, PolicyName } from "./schemas.ts";
 

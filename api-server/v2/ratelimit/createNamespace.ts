@@ -2,15 +2,15 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { insertNamespace, lockNamespaceByName } from "../../db/namespaces.ts";
+import { inTransaction } from "../../db/transaction.ts";
 import { auditEvent, handOver } from "../../domain/managed/changes.ts";
 import { createOnce } from "../../domain/managed/create-once.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { adoptingManager, creatingManager } from "../../domain/managed/rules.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onNamespaces } from "../../required-permissions.ts";
-import { insertAudit } from "../../store/audit.ts";
-import { insertNamespace, lockNamespaceByName } from "../../store/namespaces.ts";
-import { inTransaction } from "../../store/transaction.ts";
 
 const Body = z.strictObject({
   name: z

@@ -1,8 +1,8 @@
 import * as z from "zod";
+import { findNamespace } from "../../db/namespaces.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onNamespace } from "../../required-permissions.ts";
-import { findNamespace } from "../../store/namespaces.ts";
 import { Namespace, NamespaceOut, toNamespaceOut } from "./schemas.ts";
 
 const Body = z.strictObject({ namespace: Namespace });

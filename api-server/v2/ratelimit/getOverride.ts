@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { selectOverride } from "../../../core/ratelimits/overrides.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { findNamespace } from "../../db/namespaces.ts";
+import { findOverride, listOverridePatterns, type OverrideRef, type OverrideRow } from "../../db/overrides.ts";
 import { namespaceNotFound, overrideNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onNamespace } from "../../required-permissions.ts";
-import { findNamespace } from "../../store/namespaces.ts";
-import { findOverride, listOverridePatterns, type OverrideRef, type OverrideRow } from "../../store/overrides.ts";
-import type { Queryable } from "../../store/queryable.ts";
 import { Namespace, OverrideIdentifier, OverrideOut, toOverrideOut } from "./schemas.ts";
 
 const Body = z.strictObject({ namespace: Namespace, identifier: OverrideIdentifier });

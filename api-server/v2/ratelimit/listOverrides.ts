@@ -1,9 +1,9 @@
 import * as z from "zod";
+import { findNamespace } from "../../db/namespaces.ts";
+import { listOverrides as listOverrideRows } from "../../db/overrides.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onNamespace } from "../../required-permissions.ts";
-import { findNamespace } from "../../store/namespaces.ts";
-import { listOverrides as listOverrideRows } from "../../store/overrides.ts";
 import { Cursor } from "../schemas.ts";
 import { Namespace, OverrideOut, toOverrideOut } from "./schemas.ts";
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { OverrideRow } from "../../store/overrides.ts";
+import type { OverrideRow } from "../../db/overrides.ts";
 import { DurationOut, unixMs } from "../schemas.ts";
 
 /* Shared fields of ratelimit.* (api-v2.md section 15). */

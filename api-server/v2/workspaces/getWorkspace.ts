@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { findWorkspace } from "../../db/workspaces.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { findWorkspace } from "../../store/workspaces.ts";
 
 const Body = z.strictObject({});
 type Body = z.output<typeof Body>;

@@ -1,4 +1,4 @@
-import type { ApiSettingsRow } from "../../../api-server/store/apis.ts";
+import type { ApiSettingsRow } from "../../../api-server/db/apis.ts";
 import { type Fields, instantText } from "../../fields.ts";
 
 const onOff = (on: boolean): string => (on ? "on" : "off");

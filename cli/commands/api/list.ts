@@ -1,4 +1,4 @@
-import { listApiSettings } from "../../../api-server/store/apis.ts";
+import { listApiSettings } from "../../../api-server/db/apis.ts";
 import { withWorkspace } from "../../administration.ts";
 import { defineCommand } from "../../command.ts";
 import { listShape } from "../../fields.ts";

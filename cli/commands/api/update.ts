@@ -1,5 +1,5 @@
+import type { ApiSettings } from "../../../api-server/db/apis.ts";
 import { changeApi, defaultPrefixProblem, ipAllowListProblem } from "../../../api-server/domain/administration/apis.ts";
-import type { ApiSettings } from "../../../api-server/store/apis.ts";
 import { notFound, withWorkspace } from "../../administration.ts";
 import { defineCommand, splitList, UsageError } from "../../command.ts";
 import { objectShape } from "../../fields.ts";

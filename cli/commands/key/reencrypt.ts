@@ -1,6 +1,6 @@
+import { countKeySecrets } from "../../../api-server/db/key-secrets.ts";
 import { reencryptKeys } from "../../../api-server/domain/keys/recoverable-keys.ts";
 import { createKeyVault, type KeyVault } from "../../../api-server/key-vault.ts";
-import { countKeySecrets } from "../../../api-server/store/key-secrets.ts";
 import { withDatabase } from "../../administration.ts";
 import { defineCommand, UsageError } from "../../command.ts";
 import { readEncryptionKeys } from "../../encryption-keys.ts";

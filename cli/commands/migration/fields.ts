@@ -1,4 +1,4 @@
-import type { MigrationRow } from "../../../api-server/store/migrations-of-keys.ts";
+import type { MigrationRow } from "../../../api-server/db/migrations-of-keys.ts";
 import { type Fields, instantText } from "../../fields.ts";
 
 export const migrationFields: Fields<MigrationRow> = [

@@ -1,4 +1,4 @@
-import { listMigrations } from "../../../api-server/store/migrations-of-keys.ts";
+import { listMigrations } from "../../../api-server/db/migrations-of-keys.ts";
 import { withWorkspace } from "../../administration.ts";
 import { defineCommand } from "../../command.ts";
 import { listShape } from "../../fields.ts";

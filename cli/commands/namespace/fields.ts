@@ -1,4 +1,4 @@
-import type { NamespaceRow } from "../../../api-server/store/namespaces.ts";
+import type { NamespaceRow } from "../../../api-server/db/namespaces.ts";
 import { type Fields, instantText } from "../../fields.ts";
 
 export const namespaceFields: Fields<NamespaceRow> = [

@@ -1,4 +1,4 @@
-import { listNamespaces } from "../../../api-server/store/namespaces.ts";
+import { listNamespaces } from "../../../api-server/db/namespaces.ts";
 import { withWorkspace } from "../../administration.ts";
 import { defineCommand } from "../../command.ts";
 import { listShape } from "../../fields.ts";

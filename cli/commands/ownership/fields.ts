@@ -1,4 +1,4 @@
-import type { OwnedRow } from "../../../api-server/store/managed-owners.ts";
+import type { OwnedRow } from "../../../api-server/db/managed-owners.ts";
 import { UsageError } from "../../command.ts";
 import { type Fields, instantText } from "../../fields.ts";
 

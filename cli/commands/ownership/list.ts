@@ -1,4 +1,4 @@
-import { listOwned } from "../../../api-server/store/managed-owners.ts";
+import { listOwned } from "../../../api-server/db/managed-owners.ts";
 import { withWorkspace } from "../../administration.ts";
 import { defineCommand } from "../../command.ts";
 import { listShape } from "../../fields.ts";

@@ -1,5 +1,5 @@
+import type { RootKeySummary } from "../../../api-server/db/root-keys.ts";
 import { changeRootKey } from "../../../api-server/domain/administration/root-keys.ts";
-import type { RootKeySummary } from "../../../api-server/store/root-keys.ts";
 import { notFound, type WorkspaceOptions, withWorkspace } from "../../administration.ts";
 
 /** Changes the root key of `--id`. Throws if the workspace has no such root key. */

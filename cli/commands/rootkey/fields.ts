@@ -1,4 +1,4 @@
-import type { RootKeySummary } from "../../../api-server/store/root-keys.ts";
+import type { RootKeySummary } from "../../../api-server/db/root-keys.ts";
 import { type Fields, instantText } from "../../fields.ts";
 
 /** Option of commands that change one root key. */

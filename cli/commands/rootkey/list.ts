@@ -1,4 +1,4 @@
-import { listRootKeys } from "../../../api-server/store/root-keys.ts";
+import { listRootKeys } from "../../../api-server/db/root-keys.ts";
 import { utcDate } from "../../../core/utc-date.ts";
 import { withWorkspace } from "../../administration.ts";
 import { defineCommand } from "../../command.ts";

@@ -1,4 +1,4 @@
-import type { WorkspaceRow } from "../../../api-server/store/workspaces.ts";
+import type { WorkspaceRow } from "../../../api-server/db/workspaces.ts";
 import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
 import { type Fields, instantText } from "../../fields.ts";
 import { parseInteger } from "../../values.ts";

@@ -1,4 +1,4 @@
-import { listWorkspaces } from "../../../api-server/store/workspaces.ts";
+import { listWorkspaces } from "../../../api-server/db/workspaces.ts";
 import { withDatabase } from "../../administration.ts";
 import { defineCommand } from "../../command.ts";
 import { listShape } from "../../fields.ts";

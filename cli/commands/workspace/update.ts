@@ -1,3 +1,4 @@
+import type { WorkspaceRow } from "../../../api-server/db/workspaces.ts";
 import { type AnalyticsChange, changeAnalytics } from "../../../api-server/domain/administration/analytics.ts";
 import {
   ANALYTICS_SETTINGS,
@@ -5,7 +6,6 @@ import {
 } from "../../../api-server/domain/administration/analytics-settings.ts";
 import { changeWorkspace } from "../../../api-server/domain/administration/workspaces.ts";
 import type { AnalyticsSettings } from "../../../api-server/domain/analytics/settings.ts";
-import type { WorkspaceRow } from "../../../api-server/store/workspaces.ts";
 import { withWorkspace } from "../../administration.ts";
 import { defineCommand, type OptionRow } from "../../command.ts";
 import { type Fields, objectShape } from "../../fields.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { CountQuery } from "../../../api-server/analytics/counts.ts";
+import type { CountQuery } from "../../../analytics/counts.ts";
 import type { UsageEvent } from "../../../edge/events/contract.ts";
 import { EventLines } from "../../../edge/events/schema.ts";
 import { anEvent } from "../edge/an-event.ts";

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { AnalyticsStore } from "../../../api-server/analytics/contract.ts";
-import type { CountQuery, Slice, Target, UsageCount } from "../../../api-server/analytics/counts.ts";
+import type { AnalyticsStore } from "../../../analytics/contract.ts";
+import type { CountQuery, Slice, Target, UsageCount } from "../../../analytics/counts.ts";
 import { sliceStart } from "../../../api-server/domain/analytics/slices.ts";
 import { Code } from "../../../core/verification/codes.ts";
 import type { TakenEvents, VerificationEvent } from "../../../edge/events/contract.ts";

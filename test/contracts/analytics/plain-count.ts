@@ -1,4 +1,4 @@
-import { BUCKETS, type Bucket } from "../../../api-server/analytics/tables.ts";
+import { BUCKETS, type Bucket } from "../../../analytics/tables.ts";
 import type { RatelimitEvent, UsageEvent, VerificationEvent } from "../../../edge/events/contract.ts";
 
 /* Computes the counts that an analytics store must have in the simplest way. */

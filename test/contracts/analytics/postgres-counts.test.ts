@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { PostgresAnalytics } from "../../../api-server/analytics/postgres/store.ts";
-import { createPool } from "../../../api-server/store/pool.ts";
+import { PostgresAnalytics } from "../../../analytics/postgres/store.ts";
+import { createPool } from "../../../postgres/pool.ts";
 import { createTestDatabase } from "../../harness/postgres.ts";
 import { describeCounts } from "./counts.ts";
 

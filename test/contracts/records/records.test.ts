@@ -1,6 +1,6 @@
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { LISTED_KINDS, listRecordRefs } from "../../../api-server/store/records.ts";
+import { LISTED_KINDS, listRecordRefs } from "../../../api-server/db/records.ts";
 import { buildTestApp, type TestApp } from "../../../api-server/test/app.ts";
 import { makeResources, policyBody } from "../../../api-server/test/resources.ts";
 import { readStoredPolicy } from "../../../core/policies/stored-policy.ts";

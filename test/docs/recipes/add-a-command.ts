@@ -10,7 +10,7 @@ const CLI_REFERENCE = "docs/reference/cli.md";
 const IMAGE_COMMANDS = "cli/images/api-server-commands.ts";
 const ADMINISTRATION = "docs/administration.md";
 const NOUN_TEST = "cli/commands/workspace/workspace.test.ts";
-const STATEMENTS = "api-server/store/workspaces.ts";
+const STATEMENTS = "api-server/db/workspaces.ts";
 const USE_CASES = "api-server/domain/administration/workspaces.ts";
 
 const inList: Part = {

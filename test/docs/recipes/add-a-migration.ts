@@ -2,8 +2,8 @@ import type { Recipe } from "./recipe.ts";
 
 /* An API remembers when it was archived. */
 
-const FILE = "api-server/store/migrations/9999-archived-apis.sql";
-const RULES = "api-server/store/migration-rules.test.ts";
+const FILE = "api-server/db/migrations/9999-archived-apis.sql";
+const RULES = "api-server/db/migration-rules.test.ts";
 const COLUMN = "alter table apis add column archived_at bigint;\n";
 
 export const addAMigration: Recipe = {
@@ -18,7 +18,7 @@ export const addAMigration: Recipe = {
     },
   ],
   notTaken: {},
-  lists: [RULES, "api-server/store/migrate.test.ts"],
+  lists: [RULES, "api-server/db/migrate.test.ts"],
   about: { words: [], files: [] },
   omissions: [
     {

@@ -68,7 +68,7 @@ export const addAProcedure: Recipe = {
     { step: 1, file: PROCEDURE, text: fixture("archiveApi.ts.txt") },
     {
       step: 2,
-      file: "api-server/store/apis.ts",
+      file: "api-server/db/apis.ts",
       after: `export interface ApiRef {
   readonly workspaceId: string;
   readonly apiId: string;

@@ -1,5 +1,5 @@
 import { type AddressInfo, connect, createServer } from "node:net";
-import { MessageParser } from "../../../http1/message-parser.ts";
+import { MessageParser } from "../../../http/http1/message-parser.ts";
 import { compileHeadReader } from "../../../sidecar/http/head.ts";
 import { passableHead } from "../../../sidecar/upstream/response-head.ts";
 

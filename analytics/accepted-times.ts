@@ -1,0 +1,24 @@
+import { DAY_MS } from "../core/utc-date.ts";
+
+/** Maximum age of an event. It exceeds every outage of the event stream that does not lose events for other reasons. */
+export const LATE_MS_MAX = DAY_MS;
+/** Maximum clock skew of a pod into the future. */
+export const AHEAD_MS_MAX = 3_600_000;
+
+/**
+ * Accepted range in Unix ms; both bounds are exclusive. Events before `afterMs` are late, events from `beforeMs` on are in the future. Both
+ * are discarded.
+ */
+export interface AcceptedTimes {
+  readonly afterMs: number;
+  readonly beforeMs: number;
+}
+
+/**
+ * Returns the accepted range at `nowMs`. The range is narrow because duplicates are recognized only while the raw row of the first event
+ * exists.
+ */
+export const acceptedTimes = (nowMs: number): AcceptedTimes => ({
+  afterMs: nowMs - LATE_MS_MAX,
+  beforeMs: nowMs + AHEAD_MS_MAX,
+});

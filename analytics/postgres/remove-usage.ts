@@ -1,0 +1,52 @@
+import type { Queryable, RemoveBatch } from "../../postgres/queryable.ts";
+import { type AnalyticsRetention, daysKept, keptFromMs } from "../retention.ts";
+import { longestRetention, retentionOf } from "../retention-of.ts";
+import { STORED_TABLES, type StoredTable } from "./tables.ts";
+
+/*
+ * A partition is dropped when it is past the retention of every workspace. Until then, rows of workspaces with a shorter retention are
+ * deleted individually.
+ */
+
+/**
+ * Minimum retention of raw events: events may be redelivered within this time and would be counted twice. Includes one day for clock skew.
+ */
+const RAW_DAYS_MIN = 2;
+
+export interface UsageToRemove {
+  readonly table: string;
+  /** Unix ms. */
+  readonly beforeMs: number;
+  readonly remove: RemoveBatch;
+}
+
+/** Returns the tables in which a workspace has rows past its own retention, but within that of another workspace. */
+export async function findUsageToRemove(db: Queryable, workspaceId: string, nowMs: number): Promise<UsageToRemove[]> {
+  const [own, longest] = [await retentionOf(db, workspaceId), await longestRetention(db)];
+  return STORED_TABLES.filter((table) => daysOf(table, own) < daysOf(table, longest)).map((table) => ({
+    table: table.name,
+    beforeMs: keptFromMs(daysOf(table, own), nowMs),
+    remove: removeFrom(table),
+  }));
+}
+
+function daysOf({ of, bucket }: StoredTable, retention: AnalyticsRetention): number {
+  const days = daysKept(retention, of, bucket);
+  return bucket === undefined ? Math.max(days, RAW_DAYS_MIN) : days;
+}
+
+/** Deletes events, or buckets that ended, before the given time. Uses the index on workspace and time. */
+const removeFrom =
+  ({ name, bucket, key }: StoredTable): RemoveBatch =>
+  async (db, { workspaceId, beforeMs, rowsMax }) => {
+    const before =
+      bucket === undefined
+        ? "$2::bigint"
+        : `date_trunc('${bucket}', to_timestamp($2::bigint / 1000.0) at time zone 'UTC')`;
+    const text = `delete from ${name}
+                   where (${key}) in (select ${key}
+                                        from ${name}
+                                       where workspace_id = $1 and time < ${before}
+                                       limit $3)`;
+    return (await db.query({ name: `remove-${name}`, text, values: [workspaceId, beforeMs, rowsMax] })).rowCount ?? 0;
+  };

@@ -1,0 +1,72 @@
+import type { Pool } from "pg";
+import { utcDate } from "../../core/utc-date.ts";
+import { tryLockInTransaction } from "../../postgres/advisory-locks.ts";
+import { withoutOutbox } from "../../postgres/unmarked-transaction.ts";
+import { limitWaiting } from "../../postgres/waiting.ts";
+import { type AnalyticsRetention, daysKept, keptFromMs } from "../retention.ts";
+import { type AnalyticsOf, BUCKETS } from "../tables.ts";
+import { ROLL_UP } from "./roll-up-text.ts";
+import { listQueued, type QueueChoice } from "./rollup-queue.ts";
+
+/** Another roll-up has locks only while a process that lost its own lock shuts down. */
+const BOUNDS = { lockMsMax: 2_000, statementMsMax: 30_000, idleMsMax: 10_000 };
+/** Sufficient for the groups of a batch; larger sorts use temporary files. */
+const WORK_MEMORY = "32MB";
+const KINDS: readonly AnalyticsOf[] = ["verifications", "ratelimits"];
+
+export interface RolledUp {
+  readonly workspaceIds: readonly string[];
+  readonly events: number;
+  /** Whether the queue has more batches. */
+  readonly isMore: boolean;
+}
+
+const NOTHING: RolledUp = { workspaceIds: [], events: 0, isMore: false };
+
+/** Failure of one batch. If the batch is of a single workspace, only this workspace is affected. */
+export class RollUpFailed extends Error {
+  override name = "RollUpFailed";
+  readonly workspaceIds: readonly string[];
+
+  constructor(workspaceIds: readonly string[], options: ErrorOptions) {
+    super("rolling up usage events", options);
+    this.workspaceIds = workspaceIds;
+  }
+}
+
+/**
+ * Adds one queued batch to all roll-ups and removes it from the queue in one transaction. Does nothing while another process rolls up.
+ * Counts past retention have no partition and are discarded. Throws `RollUpFailed`.
+ */
+export async function rollUpBatch(
+  db: Pool,
+  choice: QueueChoice,
+  kept: { nowMs: number; retention: AnalyticsRetention },
+): Promise<RolledUp> {
+  let workspaceIds: string[] = [];
+  try {
+    return await withoutOutbox(db, async (tx) => {
+      await limitWaiting(tx, BOUNDS);
+      // JIT compilation costs more than it saves for a statement of about a second.
+      await tx.query("select set_config('jit', 'off', true), set_config('work_mem', $1, true)", [WORK_MEMORY]);
+      if (!(await tryLockInTransaction(tx, "rollUp"))) return NOTHING;
+      const { portions, isMore } = await listQueued(tx, choice);
+      if (portions.length === 0) return NOTHING;
+      workspaceIds = [...new Set(portions.map(({ workspaceId }) => workspaceId))];
+      const values = [portions.map(({ id }) => id), ...partitionsFrom(kept)];
+      const { rows } = await tx.query<{ events: number }>({ name: "roll-up", text: ROLL_UP, values });
+      return { workspaceIds, events: rows[0]?.events ?? 0, isMore };
+    });
+  } catch (cause) {
+    throw new RollUpFailed(workspaceIds, { cause });
+  }
+}
+
+/** Returns the parameters of `ROLL_UP` with the start of the first partition per level. */
+const partitionsFrom = ({ nowMs, retention }: { nowMs: number; retention: AnalyticsRetention }): string[] =>
+  KINDS.flatMap((of) =>
+    BUCKETS.map((bucket) => {
+      const date = utcDate(keptFromMs(daysKept(retention, of, bucket), nowMs));
+      return bucket === "month" ? `${date.slice(0, 7)}-01` : date;
+    }),
+  );

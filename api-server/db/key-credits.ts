@@ -1,0 +1,208 @@
+import type { Queryable } from "../../postgres/queryable.ts";
+
+export interface KeyCreditsRow {
+  readonly key_id: string;
+  readonly workspace_id: string;
+  readonly rev: number;
+  readonly granted: number;
+  readonly spent: number;
+  readonly refill_amount: number | null;
+  readonly refill_day: number | null;
+}
+
+export interface KeyRef {
+  readonly workspaceId: string;
+  readonly keyId: string;
+}
+
+/** Returns the credits of keys; no row for an unlimited key. */
+export async function listKeyCredits(
+  db: Queryable,
+  { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
+): Promise<KeyCreditsRow[]> {
+  const text = `select key_id, workspace_id, rev, granted, spent, refill_amount, refill_day
+                  from key_credits
+                 where workspace_id = $1 and key_id = any($2)`;
+  const { rows } = await db.query<KeyCreditsRow>({ name: "list-key-credits", text, values: [workspaceId, keyIds] });
+  return rows;
+}
+
+/**
+ * Returns the credits of keys, locked, so that changes and the loading of Redis counters exclude one another. No row for an unlimited key.
+ * Rows are locked in id order, to avoid deadlock.
+ */
+export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Promise<KeyCreditsRow[]> {
+  const text = `select c.key_id, c.workspace_id, c.rev, c.granted, c.spent, c.refill_amount, c.refill_day
+                  from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
+                  join key_credits c on c.workspace_id = asked.workspace_id and c.key_id = asked.key_id
+                 order by c.key_id
+                   for update of c`;
+  const { rows } = await tx.query<KeyCreditsRow>({ name: "lock-key-credits", text, values: columnsOf(keys) });
+  return rows;
+}
+
+/**
+ * Locks the keys, so that other transactions cannot lock them to change their credits until this one ends. They can still update other
+ * columns.
+ */
+export async function shareLockKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
+  const text = `select
+                  from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
+                  join keys k on k.workspace_id = asked.workspace_id and k.id = asked.key_id
+                 order by k.id
+                   for key share of k`;
+  await tx.query({ name: "share-lock-keys", text, values: columnsOf(keys) });
+}
+
+/** Returns the keys that exist and are not deleted. */
+export async function listLiveKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<ReadonlySet<string>> {
+  const text = `select k.id
+                  from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
+                  join keys k on k.workspace_id = asked.workspace_id and k.id = asked.key_id
+                 where k.deleted_at is null`;
+  const { rows } = await tx.query<{ id: string }>({ name: "list-live-keys", text, values: columnsOf(keys) });
+  return new Set(rows.map(({ id }) => id));
+}
+
+export interface NewKeyCredits extends KeyRef {
+  readonly granted: number;
+  readonly refillAmount: number | null;
+  readonly refillDay: number | null;
+}
+
+/** Sets credits, each under a new `rev`, with 0 spent. A newly set refill starts with the next due date. */
+export async function putKeyCredits(
+  tx: Queryable,
+  { credits, today }: { credits: readonly NewKeyCredits[]; today: string },
+): Promise<void> {
+  const text = `insert into key_credits (workspace_id, key_id, granted, refill_amount, refill_day, last_refill_on)
+                select n.workspace_id, n.key_id, n.granted, n.refill_amount, n.refill_day, $6::date
+                  from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::smallint[])
+                       as n (workspace_id, key_id, granted, refill_amount, refill_day)
+                 order by n.key_id
+                on conflict (key_id) do update
+                   set rev = nextval('credit_rev'), granted = excluded.granted, spent = 0,
+                       refill_amount = excluded.refill_amount, refill_day = excluded.refill_day,
+                       last_refill_on = case when key_credits.refill_amount is null
+                                               or key_credits.refill_day is distinct from excluded.refill_day
+                                             then excluded.last_refill_on
+                                             else key_credits.last_refill_on end`;
+  const values = [
+    ...columnsOf(credits),
+    credits.map(({ granted }) => granted),
+    credits.map(({ refillAmount }) => refillAmount),
+    credits.map(({ refillDay }) => refillDay),
+    today,
+  ];
+  await tx.query({ name: "put-key-credits", text, values });
+}
+
+export async function deleteKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
+  const text = `delete from key_credits c
+                 using unnest($1::text[], $2::text[]) as gone (workspace_id, key_id)
+                 where c.workspace_id = gone.workspace_id and c.key_id = gone.key_id`;
+  await tx.query({ name: "delete-key-credits", text, values: columnsOf(keys) });
+}
+
+const columnsOf = (keys: readonly KeyRef[]): [string[], string[]] => [
+  keys.map(({ workspaceId }) => workspaceId),
+  keys.map(({ keyId }) => keyId),
+];
+
+/**
+ * Stores the spent credits that the Redis counters report, only if they exceed the stored value and the grant is unchanged. Rows are locked
+ * in id order, to avoid deadlock.
+ */
+export async function raiseSpent(
+  db: Queryable,
+  seen: ReadonlyArray<{ workspaceId: string; keyId: string; rev: number; spent: number }>,
+): Promise<void> {
+  const text = `with locked as materialized (
+                  select c.key_id, s.spent
+                    from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) as s (workspace_id, key_id, rev, spent)
+                    join key_credits c on c.workspace_id = s.workspace_id and c.key_id = s.key_id
+                   where c.rev = s.rev and c.spent < s.spent
+                   order by c.key_id
+                     for no key update of c
+                )
+                update key_credits c
+                   set spent = least(c.granted, greatest(c.spent, l.spent))
+                  from locked l
+                 where c.key_id = l.key_id`;
+  await db.query({
+    name: "raise-spent",
+    text,
+    values: [...columnsOf(seen), seen.map(({ rev }) => rev), seen.map(({ spent }) => spent)],
+  });
+}
+
+/** Advances the sequence, because after a restore the Redis counters may hold higher revs than Postgres would assign. */
+export async function renewCreditRevs(db: Queryable): Promise<void> {
+  await db.query(`select setval('credit_rev', greatest((select last_value from credit_rev),
+                                                       (extract(epoch from clock_timestamp()) * 1000)::bigint))`);
+  await db.query("update key_credits set rev = nextval('credit_rev')");
+}
+
+export interface RefillRow extends KeyCreditsRow {
+  /** `YYYY-MM-DD` */
+  readonly last_refill_on: string;
+  readonly api_id: string;
+}
+
+/**
+ * Returns limited, live keys whose last refill was before `today`: candidates that may be due. Starts after `after`, sorted by date of the
+ * last refill and id, which is the order of an index. A key that was refilled meanwhile is no longer in the range.
+ */
+export async function listRefillCandidates(
+  db: Queryable,
+  { today, after, max }: { today: string; after: { lastRefillOn: string; keyId: string } | undefined; max: number },
+): Promise<RefillRow[]> {
+  const text = `select c.key_id, c.workspace_id, c.rev, c.granted, c.spent, c.refill_amount, c.refill_day,
+                       c.last_refill_on, k.api_id
+                  from key_credits c
+                  join keys k on k.id = c.key_id
+                 where c.refill_amount is not null and c.last_refill_on < $1::date
+                   and (c.last_refill_on, c.key_id) > ($2::date, $3)
+                   and k.deleted_at is null
+                 order by c.last_refill_on, c.key_id
+                 limit $4`;
+  const values = [today, after?.lastRefillOn ?? "-infinity", after?.keyId ?? "", max];
+  const { rows } = await db.query<RefillRow>({ name: "list-refill-candidates", text, values });
+  return rows;
+}
+
+/** Returns the last refills of keys, with their credits locked in id order; no row for a key without a refill. */
+export async function lockRefills(
+  tx: Queryable,
+  keys: readonly KeyRef[],
+): Promise<Array<Pick<RefillRow, "key_id" | "last_refill_on">>> {
+  const text = `select c.key_id, c.last_refill_on
+                  from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
+                  join key_credits c on c.workspace_id = asked.workspace_id and c.key_id = asked.key_id
+                 where c.refill_amount is not null
+                 order by c.key_id
+                   for update of c`;
+  const { rows } = await tx.query<RefillRow>({ name: "lock-refills", text, values: columnsOf(keys) });
+  return rows;
+}
+
+/** Returns the date of the key's last refill, `YYYY-MM-DD`; `undefined` if it has no refill. */
+export async function findLastRefill(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<string | undefined> {
+  const text = `select last_refill_on
+                  from key_credits
+                 where workspace_id = $1 and key_id = $2 and refill_amount is not null`;
+  const values = [workspaceId, keyId];
+  const { rows } = await tx.query<{ last_refill_on: string }>({ name: "find-last-refill", text, values });
+  return rows[0]?.last_refill_on;
+}
+
+/** Records that the keys were refilled, or checked, on that date; never moves the date back. */
+export async function setLastRefill(
+  tx: Queryable,
+  { keyIds, today }: { keyIds: readonly string[]; today: string },
+): Promise<void> {
+  const text = `update key_credits
+                   set last_refill_on = $2::date
+                 where key_id = any($1) and last_refill_on < $2::date`;
+  await tx.query({ name: "set-last-refill", text, values: [keyIds, today] });
+}

@@ -1,0 +1,158 @@
+import type { Queryable } from "../../postgres/queryable.ts";
+import { beginningWith, containing } from "./like.ts";
+
+/* Searches live keys, newest first. */
+
+/** Start of a page: the key before it. */
+export interface KeyPosition {
+  readonly createdAt: number;
+  readonly keyId: string;
+}
+
+/** All given members must match; `undefined` ones are ignored. */
+export interface KeyFilter {
+  readonly workspaceId: string;
+  /** "all": every API of the workspace. */
+  readonly apiIds: "all" | readonly string[];
+  readonly keyId?: string | undefined;
+  readonly hash?: string | undefined;
+  /** For one API a substring of the name, for several a prefix. Case-insensitive. */
+  readonly name?: string | undefined;
+  /** Prefix of the start. */
+  readonly start?: string | undefined;
+  /** Identity of the owner and its external id, which v1 may have stored without an identity. */
+  readonly owner?: { readonly identityId: string | undefined; readonly externalId: string } | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly expired?: boolean | undefined;
+  readonly limited?: boolean | undefined;
+  readonly managed?: boolean | undefined;
+  readonly roleId?: string | undefined;
+  /** Permission held directly or through a role. */
+  readonly permissionId?: string | undefined;
+  readonly nowMs: number;
+}
+
+/** A key in a list, without members that can be large. */
+export interface FoundKeyRow {
+  readonly id: string;
+  readonly api_id: string;
+  readonly start: string;
+  readonly name: string | null;
+  readonly enabled: boolean;
+  readonly expires_at: number | null;
+  readonly last_used_at: number | null;
+  readonly created_at: number;
+  readonly manager: string | null;
+  /** External id of its live identity, or the owner that v1 stored. */
+  readonly external_id: string | null;
+  /** Stored credits: spending of the last second may be missing. `null` if unlimited. */
+  readonly remaining: number | null;
+}
+
+/** Maximum number of holders that are listed first. A permission with more holders is on many pages: each key is checked, newest first. */
+const HOLDERS_MAX = 5_000;
+
+/**
+ * Returns the keys that hold a permission, directly or through a role, possibly twice; `undefined` if there are more than `HOLDERS_MAX`.
+ */
+async function findHolders(
+  db: Queryable,
+  { workspaceId, permissionId }: { workspaceId: string; permissionId: string },
+): Promise<readonly string[] | undefined> {
+  const text = `select kp.key_id as id
+                  from key_permissions kp
+                 where kp.workspace_id = $1 and kp.permission_id = $2
+                 union all
+                select kr.key_id
+                  from role_permissions rp
+                  join key_roles kr on kr.role_id = rp.role_id
+                 where rp.workspace_id = $1 and rp.permission_id = $2
+                 limit $3`;
+  const { rows } = await db.query<{ id: string }>({ text, values: [workspaceId, permissionId, HOLDERS_MAX + 1] });
+  return rows.length > HOLDERS_MAX ? undefined : rows.map(({ id }) => id);
+}
+
+/**
+ * Returns at most `rowsMax` keys after a position. The statement is not prepared, so that Postgres plans it for the values of this search.
+ */
+export async function searchKeys(
+  db: Queryable,
+  filter: KeyFilter,
+  { after, rowsMax }: { readonly after: KeyPosition | undefined; readonly rowsMax: number },
+): Promise<FoundKeyRow[]> {
+  const { workspaceId, permissionId } = filter;
+  const holders = permissionId === undefined ? undefined : await findHolders(db, { workspaceId, permissionId });
+  const { conditions, values } = conditionsOf(filter, { after, holders });
+  values.push(rowsMax);
+  const text = `with page as (
+                  select k.id
+                    from keys k
+                    join apis a on a.id = k.api_id and a.deleted_at is null
+                   where k.workspace_id = $1 and ${conditions.join("\n                     and ")}
+                   order by k.created_at desc, k.id desc
+                   limit $${values.length}
+                )
+                select k.id, k.api_id, k.start, k.name, k.enabled, k.expires_at, k.last_used_at, k.created_at, k.manager,
+                       coalesce(i.external_id, k.owner_id) as external_id, c.granted - c.spent as remaining
+                  from page p
+                  join keys k on k.id = p.id
+                  left join identities i on i.id = k.identity_id and i.deleted_at is null
+                  left join key_credits c on c.key_id = k.id
+                 order by k.created_at desc, k.id desc`;
+  return (await db.query<FoundKeyRow>({ text, values })).rows;
+}
+
+function conditionsOf(
+  filter: KeyFilter,
+  { after, holders }: { readonly after: KeyPosition | undefined; readonly holders: readonly string[] | undefined },
+): { readonly conditions: readonly string[]; readonly values: unknown[] } {
+  const values: unknown[] = [filter.workspaceId];
+  const conditions = ["k.deleted_at is null"];
+  /** Adds a value and returns its parameter. */
+  const at = (value: unknown): string => `$${values.push(value)}`;
+
+  const { apiIds } = filter;
+  const [onlyApi] = apiIds;
+  const ofOneApi = apiIds !== "all" && apiIds.length === 1;
+  if (ofOneApi) conditions.push(`k.api_id = ${at(onlyApi)}`);
+  else if (apiIds !== "all") conditions.push(`k.api_id = any (${at(apiIds)}::text[])`);
+
+  if (filter.keyId !== undefined) conditions.push(`k.id = ${at(filter.keyId)}`);
+  if (filter.hash !== undefined) conditions.push(`k.hash = ${at(filter.hash)}`);
+  if (filter.name !== undefined) {
+    const pattern = ofOneApi ? containing(filter.name) : beginningWith(filter.name);
+    conditions.push(`lower(k.name) like lower(${at(pattern)})`);
+  }
+  if (filter.start !== undefined) conditions.push(`k.start like ${at(beginningWith(filter.start))}`);
+  if (filter.owner !== undefined) {
+    const { identityId, externalId } = filter.owner;
+    const isStored = `k.owner_id = ${at(externalId)}`;
+    conditions.push(identityId === undefined ? isStored : `(k.identity_id = ${at(identityId)} or ${isStored})`);
+  }
+  if (filter.enabled !== undefined) conditions.push(filter.enabled ? "k.enabled" : "not k.enabled");
+  if (filter.expired !== undefined) {
+    // A key is still valid in the millisecond of its expiry.
+    const isExpired = `k.expires_at < ${at(filter.nowMs)}`;
+    conditions.push(filter.expired ? isExpired : `(k.expires_at is null or not ${isExpired})`);
+  }
+  if (filter.managed !== undefined) conditions.push(`k.manager is ${filter.managed ? "not null" : "null"}`);
+  if (filter.limited !== undefined) {
+    conditions.push(`${filter.limited ? "" : "not "}exists (select from key_credits c where c.key_id = k.id)`);
+  }
+  if (filter.roleId !== undefined) {
+    conditions.push(`k.id in (select kr.key_id from key_roles kr where kr.role_id = ${at(filter.roleId)})`);
+  }
+  if (holders !== undefined) conditions.push(`k.id = any (${at(holders)}::text[])`);
+  else if (filter.permissionId !== undefined) {
+    const permission = at(filter.permissionId);
+    conditions.push(`(exists (select from key_permissions kp where kp.key_id = k.id and kp.permission_id = ${permission})
+                      or exists (select
+                                   from key_roles kr
+                                   join role_permissions rp on rp.role_id = kr.role_id
+                                  where kr.key_id = k.id and rp.permission_id = ${permission}))`);
+  }
+  if (after !== undefined) {
+    conditions.push(`(k.created_at, k.id) < (${at(after.createdAt)}::bigint, ${at(after.keyId)}::text)`);
+  }
+  return { conditions, values };
+}

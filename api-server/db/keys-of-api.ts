@@ -1,0 +1,110 @@
+import type { Queryable } from "../../postgres/queryable.ts";
+import type { ApiRef } from "./apis.ts";
+
+/* Statements about all keys of an API, of which there can be a million: each call handles a batch. */
+
+/** Details of a deleted key. */
+export interface DeletedKeyRow {
+  readonly id: string;
+  readonly name: string | null;
+}
+
+/** Returns the number of live keys. */
+export async function countKeysOfApi(db: Queryable, { workspaceId, apiId }: ApiRef): Promise<number> {
+  const text = `select count(*) as n
+                  from keys k
+                 where k.workspace_id = $1 and k.api_id = $2 and k.deleted_at is null`;
+  const { rows } = await db.query<{ n: number }>({ name: "count-keys-of-api", text, values: [workspaceId, apiId] });
+  return rows[0]?.n ?? 0;
+}
+
+/** Returns one live key that a manifest manages; `undefined` if there is none. */
+export async function findManagedKeyOfApi(
+  db: Queryable,
+  { workspaceId, apiId }: ApiRef,
+): Promise<{ readonly id: string; readonly manager: string } | undefined> {
+  const text = `select k.id, k.manager
+                  from keys k
+                 where k.workspace_id = $1 and k.api_id = $2 and k.manager is not null and k.deleted_at is null
+                 order by k.id
+                 limit 1`;
+  const { rows } = await db.query<{ id: string; manager: string }>({
+    name: "find-managed-key-of-api",
+    text,
+    values: [workspaceId, apiId],
+  });
+  return rows[0];
+}
+
+/** Returns the ids of live keys with credits, sorted, after `cursor`. */
+export async function listLimitedKeyIds(
+  db: Queryable,
+  { workspaceId, apiId, cursor, max }: ApiRef & { cursor: string; max: number },
+): Promise<string[]> {
+  const text = `select k.id
+                  from keys k
+                  join key_credits c on c.key_id = k.id
+                 where k.workspace_id = $1 and k.api_id = $2 and k.id > $3 and k.deleted_at is null
+                 order by k.id
+                 limit $4`;
+  const values = [workspaceId, apiId, cursor, max];
+  const { rows } = await db.query<{ id: string }>({ name: "list-limited-key-ids", text, values });
+  return rows.map(({ id }) => id);
+}
+
+/** Live keys without a manager and without credits; keys with credits are deleted one by one. */
+const UNLIMITED = `select k.id
+                     from keys k
+                    where k.workspace_id = $1 and k.api_id = $2 and k.deleted_at is null and k.manager is null
+                      and not exists (select from key_credits c where c.key_id = k.id)
+                    order by k.id
+                    limit $3
+                      for update of k`;
+
+/** Marks at most `max` of them as deleted, and returns them. */
+export async function deleteSomeKeys(
+  tx: Queryable,
+  { workspaceId, apiId, max, deletedAt }: ApiRef & { max: number; deletedAt: number },
+): Promise<DeletedKeyRow[]> {
+  const text = `with chosen as (${UNLIMITED})
+                update keys d
+                   set deleted_at = $4
+                  from chosen
+                 where d.workspace_id = $1 and d.id = chosen.id
+             returning d.id, d.name`;
+  const values = [workspaceId, apiId, max, deletedAt];
+  return (await tx.query<DeletedKeyRow>({ name: "delete-some-keys", text, values })).rows;
+}
+
+/** Removes at most `max` of them with all their parts, and returns them. */
+export async function purgeSomeKeys(
+  tx: Queryable,
+  { workspaceId, apiId, max }: ApiRef & { max: number },
+): Promise<DeletedKeyRow[]> {
+  const text = `with chosen as (${UNLIMITED})
+                delete from keys d
+                 using chosen
+                 where d.workspace_id = $1 and d.id = chosen.id
+             returning d.id, d.name`;
+  return (await tx.query<DeletedKeyRow>({ name: "purge-some-keys", text, values: [workspaceId, apiId, max] })).rows;
+}
+
+/** Removes at most `max` keys that were already marked as deleted, and returns their number. */
+export async function purgeSomeDeletedKeys(
+  tx: Queryable,
+  { workspaceId, apiId, max }: ApiRef & { max: number },
+): Promise<number> {
+  const text = `with chosen as (
+                  select k.id
+                    from keys k
+                   where k.workspace_id = $1 and k.api_id = $2 and k.deleted_at is not null
+                   order by k.id
+                   limit $3
+                     for update of k
+                )
+                delete from keys d
+                 using chosen
+                 where d.workspace_id = $1 and d.id = chosen.id`;
+  const { rowCount } = await tx.query({ name: "purge-some-deleted-keys", text, values: [workspaceId, apiId, max] });
+  return rowCount ?? 0;
+}

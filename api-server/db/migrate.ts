@@ -1,0 +1,203 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { type DatabaseUrl, urlOf } from "../../postgres/database-url.ts";
+import { failureCode } from "../../postgres/failures.ts";
+import { type IndexStep, listMigrations, type Migration } from "./migration-files.ts";
+
+/*
+ * Migrates the database while other replicas serve from it.
+ *
+ * A statement that waits for a lock blocks all later ones: `alter table keys` behind a one-hour report would stop every verification for
+ * that hour. So a migration tries to get its locks in short attempts, with pauses for the traffic in between. Indexes on existing tables
+ * are created concurrently, which is not possible in a transaction: see CONTRIBUTING.md.
+ */
+
+/** Distinct from all other advisory locks. Two replicas that start concurrently migrate one at a time. */
+export const MIGRATION_LOCK = 7_061_001;
+
+/** Connect timeout, because an unreachable host does not reject a connection. */
+const CONNECT_MS_MAX = 5_000;
+/** Interval of the checks whether another process has finished migrating. */
+const TURN_POLL_MS = 200;
+const LOCK_TRY_MS = 500;
+/** Longer than Postgres's `deadlock_timeout` (1 s), after which it cancels a blocking autovacuum. */
+const LONG_LOCK_TRY_MS = 1_500;
+const LONG_TRY_EVERY = 5;
+const PAUSE_MS = 2_000;
+const LOCK_WAIT_MS_MAX = 600_000;
+
+/** Error codes of a lock timeout and of a deadlock. */
+const TRY_AGAIN: ReadonlySet<string> = new Set(["55P03", "40P01"]);
+
+export interface MigrateOptions {
+  /** Folder of the numbered files. Default: this release's own. */
+  readonly folder?: string;
+  /** Maximum time to get the locks of one migration, ms. Default: 10 minutes. */
+  readonly lockWaitMsMax?: number;
+  /** Called after each attempt that did not get its locks. */
+  readonly onBlocked?: (blocked: { readonly fileName: string; readonly attempt: number }) => void;
+  /** Called before each migration that is applied: `done` is the number of earlier ones, `total` the number that this run applies. */
+  readonly onMigration?: (now: { readonly fileName: string; readonly done: number; readonly total: number }) => void;
+}
+
+/**
+ * Applies pending numbered migrations in order, and records each: a plain file in one transaction together with its record, a
+ * `….concurrently.sql` statement by statement, skipping those that an interrupted run has completed. Several processes may call it
+ * concurrently. Throws the error of a migration, also if it did not get its locks within `lockWaitMsMax`.
+ */
+export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
+  const migrations = await listMigrations(options.folder);
+  await withClient(databaseUrl, async (client) => {
+    // Without pending migrations, the user needs no privilege to create tables.
+    if ((await findPending(client, migrations)).length === 0) return;
+    // The database's own timeouts may be shorter than the creation of an index.
+    await client.query("set statement_timeout = 0; set lock_timeout = 0");
+    await untilOurTurn(client);
+    await client.query(`create table if not exists schema_migrations (
+      version    integer primary key,
+      file_name  text not null,
+      applied_at timestamptz not null default now()
+    )`);
+    const pending = await findPending(client, migrations);
+    for (const [done, migration] of pending.entries()) {
+      options.onMigration?.({ fileName: migration.fileName, done, total: pending.length });
+      await apply(client, migration, options);
+    }
+  });
+}
+
+/** The database lacks migrations of this release, which another process must apply. */
+export class SchemaBehind extends Error {
+  override name = "SchemaBehind";
+}
+
+/** Throws `SchemaBehind` if migrations of this release are pending. Changes nothing, and takes no lock. */
+export async function demandMigrated(databaseUrl: DatabaseUrl): Promise<void> {
+  const migrations = await listMigrations();
+  await withClient(databaseUrl, async (client) => {
+    const [first] = await findPending(client, migrations);
+    if (first !== undefined) throw new SchemaBehind(`the database lacks the migration ${first.fileName}`);
+  });
+}
+
+async function withClient(databaseUrl: DatabaseUrl, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  const client = new pg.Client({
+    connectionString: urlOf(databaseUrl),
+    application_name: "postern-migrate",
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_MS_MAX,
+  });
+  // A lost connection fails the current statement, or the next one; without a listener it would also end the process.
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    await work(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** Returns the pending migrations, in order. */
+async function findPending(client: pg.Client, migrations: readonly Migration[]): Promise<readonly Migration[]> {
+  const table = await client.query<{ found: boolean }>("select to_regclass('schema_migrations') is not null as found");
+  if (table.rows[0]?.found !== true) return migrations;
+  const { rows } = await client.query<{ version: number }>("select version from schema_migrations");
+  const applied = new Set(rows.map((row) => row.version));
+  return migrations.filter(({ version }) => !applied.has(version));
+}
+
+/**
+ * Waits for the migration lock. It belongs to the session, so that it spans several transactions and ends with the connection in any case.
+ * It is polled, because a waiting statement would hold a snapshot, and concurrent index creation waits for snapshots.
+ */
+async function untilOurTurn(client: pg.Client): Promise<void> {
+  for (;;) {
+    const text = "select pg_try_advisory_lock($1) as taken";
+    const { rows } = await client.query<{ taken: boolean }>(text, [MIGRATION_LOCK]);
+    if (rows[0]?.taken === true) return;
+    await sleep(TURN_POLL_MS * (0.5 + Math.random()));
+  }
+}
+
+async function apply(client: pg.Client, migration: Migration, options: MigrateOptions): Promise<void> {
+  const { fileName, indexSteps } = migration;
+  try {
+    if (indexSteps === undefined) await applyInTries(client, migration, options);
+    else {
+      for (const step of indexSteps) await applyIndexStep(client, step);
+      await remember(client, migration);
+    }
+  } catch (error) {
+    throw new Error(`migration ${fileName}`, { cause: error });
+  }
+}
+
+async function applyInTries(
+  client: pg.Client,
+  migration: Migration,
+  { lockWaitMsMax = LOCK_WAIT_MS_MAX, onBlocked }: MigrateOptions,
+): Promise<void> {
+  const giveUpAt = performance.now() + lockWaitMsMax;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await applyInTransaction(client, migration, lockTryMs(attempt));
+      return;
+    } catch (error) {
+      if (!TRY_AGAIN.has(failureCode(error) ?? "")) throw error;
+      if (performance.now() >= giveUpAt) {
+        throw new Error(`no lock within ${lockWaitMsMax / 1000} s, ${await describeHolders(client)}`, { cause: error });
+      }
+      onBlocked?.({ fileName: migration.fileName, attempt });
+      await sleep(PAUSE_MS * (0.5 + Math.random()));
+    }
+  }
+}
+
+const lockTryMs = (attempt: number): number => (attempt % LONG_TRY_EVERY === 0 ? LONG_LOCK_TRY_MS : LOCK_TRY_MS);
+
+async function applyInTransaction(client: pg.Client, migration: Migration, lockTimeoutMs: number): Promise<void> {
+  await client.query("begin");
+  try {
+    await client.query(`set local lock_timeout = ${lockTimeoutMs}`);
+    await client.query(migration.sql);
+    await remember(client, migration);
+    await client.query("commit");
+  } catch (error) {
+    // On a lost connection the rollback fails too, with a less useful error than the first.
+    await client.query("rollback").catch(() => undefined);
+    throw error;
+  }
+}
+
+/**
+ * Creates or drops an index. Reads and writes of the table continue, so that this may wait for long transactions without a limit. An
+ * invalid index is the remainder of an interrupted run: no query uses it, but every write still maintains it.
+ */
+async function applyIndexStep(client: pg.Client, { kind, index, text }: IndexStep): Promise<void> {
+  const found = await findIndex(client, index);
+  if (kind === "create" && found?.valid === true) return;
+  if (found !== undefined) await client.query(`drop index concurrently ${index}`);
+  if (kind === "create") await client.query(text);
+}
+
+async function findIndex(client: pg.Client, index: string): Promise<{ valid: boolean } | undefined> {
+  const text = "select indisvalid as valid from pg_index where indexrelid = to_regclass($1)";
+  return (await client.query<{ valid: boolean }>(text, [index])).rows[0];
+}
+
+async function remember(client: pg.Client, { version, fileName }: Migration): Promise<void> {
+  await client.query("insert into schema_migrations (version, file_name) values ($1, $2)", [version, fileName]);
+}
+
+/** Describes possible blockers: the three longest transactions in this database. */
+async function describeHolders(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ pid: number; name: string; seconds: number }>(
+    `select a.pid, a.application_name as name, extract(epoch from now() - a.xact_start)::integer as seconds
+       from pg_stat_activity a
+      where a.datname = current_database() and a.xact_start is not null and a.pid <> pg_backend_pid()
+      order by a.xact_start
+      limit 3`,
+  );
+  const holders = rows.map(({ pid, name, seconds }) => `${pid} (${name || "unnamed"}, ${seconds} s)`);
+  return holders.length === 0 ? "and no long transaction is open" : `the longest transactions: ${holders.join(", ")}`;
+}

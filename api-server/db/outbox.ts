@@ -1,0 +1,205 @@
+import type { RecordKind, RecordRef } from "../../edge/records.ts";
+import type { Queryable } from "../../postgres/queryable.ts";
+
+/**
+ * An outbox entry: a record that must be projected again. `keyId` identifies a key whatever its hash is when the record is read;
+ * `everything` means that a table was truncated, without entries for its rows.
+ */
+export interface ReadEntry {
+  readonly seq: number;
+  readonly workspaceId: string;
+  readonly kind: RecordKind | "keyId" | "everything";
+  readonly id: string;
+}
+
+interface OutboxRow {
+  readonly seq: number;
+  readonly workspace_id: string;
+  readonly kind: ReadEntry["kind"];
+  readonly id: string;
+}
+
+const toReadEntry = ({ seq, workspace_id, kind, id }: OutboxRow): ReadEntry => ({
+  seq,
+  workspaceId: workspace_id,
+  kind,
+  id,
+});
+
+/** Channel on which the relay is notified of new outbox entries. */
+export const OUTBOX_CHANNEL = "postern_outbox";
+
+/** Returns the oldest visible outbox entries. */
+export async function listOutbox(db: Queryable, { max }: { max: number }): Promise<ReadEntry[]> {
+  const text = "select o.seq, o.workspace_id, o.kind, o.id from outbox o order by o.seq limit $1";
+  const { rows } = await db.query<OutboxRow>({ name: "list-outbox", text, values: [max] });
+  return rows.map(toReadEntry);
+}
+
+/**
+ * `bulk: false` selects entries of small transactions and the first ones of large transactions; `bulk: true` the rest of large ones. So a
+ * transaction that changes a million rows delays no other change.
+ */
+export interface Lane {
+  readonly bulk: boolean;
+}
+
+/**
+ * Returns workspaces after `after` with entries in the queue, sorted by id. One index lookup per workspace, regardless of the number of
+ * entries.
+ */
+export async function listWaitingWorkspaces(
+  db: Queryable,
+  { bulk, after, max }: Lane & { after: string; max: number },
+): Promise<string[]> {
+  const text = `with recursive waiting (workspace_id, place) as (
+                  (select o.workspace_id, 1
+                     from outbox o
+                    where o.bulk = $1 and o.workspace_id > $2
+                    order by o.workspace_id
+                    limit 1)
+                  union all
+                  select (select o.workspace_id
+                            from outbox o
+                           where o.bulk = $1 and o.workspace_id > w.workspace_id
+                           order by o.workspace_id
+                           limit 1), w.place + 1
+                    from waiting w
+                   where w.workspace_id is not null and w.place < $3
+                )
+                select w.workspace_id from waiting w where w.workspace_id is not null`;
+  const { rows } = await db.query<{ workspace_id: string }>({
+    name: "list-waiting-workspaces",
+    text,
+    values: [bulk, after, max],
+  });
+  return rows.map(({ workspace_id }) => workspace_id);
+}
+
+/** Returns the oldest visible entries of each of these workspaces. */
+export async function listOutboxOf(
+  db: Queryable,
+  { bulk, workspaceIds, max }: Lane & { workspaceIds: readonly string[]; max: number },
+): Promise<ReadEntry[]> {
+  const text = `select mark.seq, turn.workspace_id, mark.kind, mark.id
+                  from unnest($2::text[]) as turn (workspace_id)
+                 cross join lateral (select o.seq, o.kind, o.id
+                                       from outbox o
+                                      where o.bulk = $1 and o.workspace_id = turn.workspace_id
+                                      order by o.seq
+                                      limit $3) as mark`;
+  const { rows } = await db.query<OutboxRow>({ name: "list-outbox-of", text, values: [bulk, workspaceIds, max] });
+  return rows.map(toReadEntry);
+}
+
+/** Returns the oldest visible entry of each of these workspaces in the queue, by workspace. */
+export async function listOldestEntries(
+  db: Queryable,
+  { bulk, workspaceIds }: Lane & { workspaceIds: readonly string[] },
+): Promise<Map<string, number>> {
+  const marks = await listOutboxOf(db, { bulk, workspaceIds, max: 1 });
+  return new Map(marks.map(({ workspaceId, seq }) => [workspaceId, seq]));
+}
+
+/** Returns the number of the newest visible entry; 0 if there is none. */
+export async function newestEntry(db: Queryable): Promise<number> {
+  const text = "select coalesce(max(o.seq), 0) as newest from outbox o";
+  const { rows } = await db.query<{ newest: number }>({ name: "newest-mark", text });
+  return rows[0]?.newest ?? 0;
+}
+
+/** Returns the records of these keys, by their current hashes and workspaces. */
+export async function listKeyRefs(db: Queryable, keyIds: readonly string[]): Promise<RecordRef[]> {
+  const text = "select k.workspace_id, k.hash from keys k where k.id = any($1::text[])";
+  const { rows } = await db.query<{ workspace_id: string; hash: string }>({
+    name: "list-key-refs",
+    text,
+    values: [keyIds],
+  });
+  return rows.map(({ workspace_id, hash }) => ({ workspaceId: workspace_id, kind: "key", id: hash }));
+}
+
+/** Moves exactly these relayed entries to the recent changes. Newer entries of the same records stay. */
+export async function moveToRecent(db: Queryable, seqs: readonly number[]): Promise<void> {
+  const text = `with carried as (
+                  delete from outbox o where o.seq = any($1) returning o.workspace_id, o.kind, o.id
+                )
+                insert into outbox_recent (workspace_id, kind, id)
+                select distinct c.workspace_id, c.kind, c.id from carried c`;
+  await db.query({ name: "move-to-recent", text, values: [seqs] });
+}
+
+/** Puts the entries that were relayed in the last `keptMs` back into the outbox, so that they are relayed and announced again. */
+export async function insertRecentChanges(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
+  // Entries beyond the first ones of each workspace are bulk, like the rest of a large transaction.
+  const text = `insert into outbox (workspace_id, kind, id, bulk)
+                select r.workspace_id, r.kind, r.id, row_number() over (partition by r.workspace_id) > 200
+                  from (select distinct workspace_id, kind, id
+                          from outbox_recent
+                         where carried_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint) r`;
+  await db.query({ name: "insert-recent-marks", text, values: [keptMs] });
+}
+
+/** Adds outbox entries for the names of all namespaces, as if each had been changed. */
+export async function insertNamespaceNameEntries(db: Queryable): Promise<void> {
+  const text = `insert into outbox (workspace_id, kind, id, bulk)
+                select n.workspace_id, 'namespaceName', n.name, row_number() over (partition by n.workspace_id) > 200
+                  from ratelimit_namespaces n
+                 where n.deleted_at is null`;
+  await db.query({ name: "insert-namespace-name-marks", text });
+}
+
+/** Returns the number of entries relayed in the last `keptMs`, up to `max`. */
+export async function countRecentChanges(
+  db: Queryable,
+  { keptMs, max }: { keptMs: number; max: number },
+): Promise<number> {
+  const text = `select count(*) as marks
+                  from (select from outbox_recent r
+                         where r.carried_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
+                         limit $2) as recent`;
+  const { rows } = await db.query<{ marks: number }>({ name: "count-recent-marks", text, values: [keptMs, max] });
+  return rows[0]?.marks ?? 0;
+}
+
+/** Deletes the oldest entries that were relayed longer ago than `keptMs`, at most `rowsMax`. */
+export async function deleteOldRecentChanges(
+  db: Queryable,
+  { keptMs, rowsMax }: { keptMs: number; rowsMax: number },
+): Promise<void> {
+  const text = `delete from outbox_recent
+                 where ctid = any (array(
+                   select r.ctid
+                     from outbox_recent r
+                    where r.carried_at <= (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
+                    order by r.carried_at
+                    limit $2))`;
+  await db.query({ name: "delete-old-recent-marks", text, values: [keptMs, rowsMax] });
+}
+
+/** Deletes exactly these entries. Newer entries of the same records stay. */
+export async function deleteOutbox(db: Queryable, seqs: readonly number[]): Promise<void> {
+  await db.query({ name: "delete-outbox", text: "delete from outbox where seq = any($1)", values: [seqs] });
+}
+
+/** Returns the number of pending entries, up to `max`. */
+export async function countOutbox(db: Queryable, { max }: { max: number }): Promise<number> {
+  const text = "select count(*) as depth from (select from outbox limit $1) as waiting";
+  const { rows } = await db.query<{ depth: number }>({ name: "count-outbox", text, values: [max] });
+  return rows[0]?.depth ?? 0;
+}
+
+/** Returns the next version for records, which is larger than all earlier ones. */
+export async function nextProjectionVersion(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ version: number }>({
+    name: "next-projection-version",
+    text: "select nextval('projection_version') as version",
+  });
+  return rows[0]?.version ?? 0;
+}
+
+/** Makes the next version larger than `version`, because after a restore the sequence is behind Redis. */
+export async function raiseProjectionVersion(db: Queryable, version: number): Promise<void> {
+  const text = "select setval('projection_version', greatest($1::bigint, (select last_value from projection_version)))";
+  await db.query({ name: "raise-projection-version", text, values: [version] });
+}

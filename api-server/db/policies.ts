@@ -1,0 +1,329 @@
+import type { CompiledPolicy } from "../../core/policies/policy.ts";
+import type { Queryable } from "../../postgres/queryable.ts";
+
+export interface PolicyHeadRow {
+  readonly id: string;
+  /** Former id with which sidecars may have been started; they still read and report under it. */
+  readonly former_id: string | null;
+  readonly api_id: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly generation: number;
+  readonly version: number;
+  readonly manager: string | null;
+}
+
+export interface PolicyRow extends PolicyHeadRow {
+  /** Another release may have written it: read it with `readStoredPolicy`. */
+  readonly policy: unknown;
+}
+
+export interface PolicyName {
+  readonly workspaceId: string;
+  readonly apiId: string;
+  readonly name: string;
+}
+
+export interface PolicyRef {
+  readonly workspaceId: string;
+  readonly policyId: string;
+}
+
+/** Finds a policy by its id or its former id. */
+export async function findPolicy(db: Queryable, { workspaceId, policyId }: PolicyRef): Promise<PolicyRow | undefined> {
+  const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
+                  from policies
+                 where workspace_id = $1 and (id = $2 or former_id = $2) and deleted_at is null`;
+  const { rows } = await db.query<PolicyRow>({ name: "find-policy", text, values: [workspaceId, policyId] });
+  return rows[0];
+}
+
+export async function findPolicyByName(
+  db: Queryable,
+  { workspaceId, apiId, name }: PolicyName,
+): Promise<PolicyRow | undefined> {
+  const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
+                  from policies
+                 where workspace_id = $1 and api_id = $2 and name = $3 and deleted_at is null`;
+  const { rows } = await db.query<PolicyRow>({
+    name: "find-policy-by-name",
+    text,
+    values: [workspaceId, apiId, name],
+  });
+  return rows[0];
+}
+
+/** Like `findPolicy`, with a lock: no other transaction can change the row until this one ends. */
+export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: PolicyRef): Promise<PolicyRow | undefined> {
+  const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
+                  from policies
+                 where workspace_id = $1 and (id = $2 or former_id = $2) and deleted_at is null
+                   for update`;
+  const { rows } = await tx.query<PolicyRow>({ name: "lock-policy", text, values: [workspaceId, policyId] });
+  return rows[0];
+}
+
+/** Like `findPolicyByName`, with a lock: no other transaction can change the row until this one ends. */
+export async function lockPolicyByName(
+  tx: Queryable,
+  { workspaceId, apiId, name }: PolicyName,
+): Promise<PolicyRow | undefined> {
+  const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
+                  from policies
+                 where workspace_id = $1 and api_id = $2 and name = $3 and deleted_at is null
+                   for update`;
+  const { rows } = await tx.query<PolicyRow>({
+    name: "lock-policy-by-name",
+    text,
+    values: [workspaceId, apiId, name],
+  });
+  return rows[0];
+}
+
+/** Returns policies starting at `cursor`, sorted by id; of all APIs unless one is given. */
+export async function listPolicies(
+  db: Queryable,
+  page: { workspaceId: string; apiId: string | undefined; cursor: string; rowsMax: number },
+): Promise<PolicyHeadRow[]> {
+  const text = `select id, former_id, api_id, name, uid, generation, version, manager
+                  from policies
+                 where workspace_id = $1 and deleted_at is null
+                   and ($2::text is null or api_id = $2)
+                   and id >= $3
+                 order by id
+                 limit $4`;
+  const { workspaceId, apiId, cursor, rowsMax } = page;
+  const { rows } = await db.query<PolicyHeadRow>({
+    name: "list-policies",
+    text,
+    values: [workspaceId, apiId ?? null, cursor, rowsMax],
+  });
+  return rows;
+}
+
+export interface PolicyStatusRow extends PolicyHeadRow {
+  /** `null` if the API is deleted. */
+  readonly api_name: string | null;
+  readonly api_manager: string | null;
+}
+
+/**
+ * Returns policies with their APIs, starting at `cursor`, sorted by id. A cluster, which is the first part of a policy's name, restricts
+ * the list.
+ */
+export async function listPolicyStatuses(
+  db: Queryable,
+  page: { workspaceId: string; cluster: string | undefined; cursor: string; rowsMax: number },
+): Promise<PolicyStatusRow[]> {
+  const text = `select policies.id, policies.former_id, policies.api_id, policies.name, policies.uid, policies.generation, policies.version,
+                       policies.manager, apis.name as api_name, apis.manager as api_manager
+                  from policies
+                  left join apis
+                    on apis.id = policies.api_id
+                   and apis.workspace_id = policies.workspace_id
+                   and apis.deleted_at is null
+                 where policies.workspace_id = $1 and policies.deleted_at is null
+                   and ($2::text is null or split_part(policies.name, '/', 1) = $2)
+                   and policies.id >= $3
+                 order by policies.id
+                 limit $4`;
+  const { workspaceId, cluster, cursor, rowsMax } = page;
+  const { rows } = await db.query<PolicyStatusRow>({
+    name: "list-policy-statuses",
+    text,
+    values: [workspaceId, cluster ?? null, cursor, rowsMax],
+  });
+  return rows;
+}
+
+export interface PolicyValues {
+  readonly uid: string;
+  readonly generation: number;
+  readonly policy: CompiledPolicy;
+  readonly manager: string | null;
+}
+
+/**
+ * Inserts a policy unless a live one of the API has its name, or any live one has its manager or id.
+ * @returns false if nothing was inserted.
+ */
+export async function insertPolicy(
+  tx: Queryable,
+  policy: PolicyName & PolicyValues & { readonly id: string; readonly version: number; readonly createdAt: number },
+): Promise<boolean> {
+  const text = `insert into policies (id, workspace_id, api_id, name, uid, generation, version, policy, manager, created_at)
+                values ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9, $10)
+                on conflict do nothing`;
+  const { rowCount } = await tx.query({
+    name: "insert-policy",
+    text,
+    values: [
+      policy.id,
+      policy.workspaceId,
+      policy.apiId,
+      policy.name,
+      policy.uid,
+      policy.generation,
+      policy.version,
+      JSON.stringify(policy.policy),
+      policy.manager,
+      policy.createdAt,
+    ],
+  });
+  return rowCount === 1;
+}
+
+/** Stores the next version. Violates `policies_manager` if the manager has another policy. */
+export async function updatePolicy(
+  tx: Queryable,
+  policy: PolicyRef & PolicyValues & { readonly updatedAt: number },
+): Promise<{ readonly version: number }> {
+  const text = `update policies
+                   set uid = $3, generation = $4, policy = $5::jsonb, manager = $6, updated_at = $7, version = version + 1
+                 where workspace_id = $1 and id = $2
+             returning version`;
+  const { rows } = await tx.query<{ version: number }>({
+    name: "update-policy",
+    text,
+    values: [
+      policy.workspaceId,
+      policy.policyId,
+      policy.uid,
+      policy.generation,
+      JSON.stringify(policy.policy),
+      policy.manager,
+      policy.updatedAt,
+    ],
+  });
+  const [row] = rows;
+  if (row === undefined) throw new Error(`policy ${policy.policyId} vanished while it was locked`);
+  return row;
+}
+
+/** Changes the manager without a new version, because pods do not need it. Violates `policies_manager` like `updatePolicy`. */
+export async function updatePolicyManager(
+  tx: Queryable,
+  { workspaceId, policyId, manager }: PolicyRef & { readonly manager: string | null },
+): Promise<void> {
+  const text = "update policies set manager = $3 where workspace_id = $1 and id = $2";
+  await tx.query({ name: "update-policy-manager", text, values: [workspaceId, policyId, manager] });
+}
+
+/**
+ * Frees an id, which is derived from a manager, for that manager's policy. A deleted policy with the id is removed. A released, unmanaged
+ * one gets `otherId`, because clients that look up the id expect the manager's current policy. Another live policy keeps the id.
+ * @returns the lowest version that no policy with this id has had yet. Pods detect by the version whether they have the newest policy.
+ */
+export async function freePolicyId(
+  tx: Queryable,
+  { workspaceId, policyId, otherId }: PolicyRef & { readonly otherId: string },
+): Promise<number> {
+  const removing = `delete from policies
+                     where workspace_id = $1 and id = $2 and deleted_at is not null
+                 returning version`;
+  const moving = `update policies
+                     set id = $3
+                   where workspace_id = $1 and id = $2 and deleted_at is null and manager is null
+               returning version`;
+  const values = [workspaceId, policyId];
+  const removed = await tx.query<{ version: number }>({ name: "remove-deleted-policy", text: removing, values });
+  const moved = await tx.query<{ version: number }>({
+    name: "move-policy",
+    text: moving,
+    values: [...values, otherId],
+  });
+  const [row] = [...removed.rows, ...moved.rows];
+  return (row?.version ?? 0) + 1;
+}
+
+/** Changes the id of a policy, with at least this version. Sidecars that use the present id still find it. */
+export async function updatePolicyId(
+  tx: Queryable,
+  policy: PolicyRef & { readonly id: string; readonly versionMin: number },
+): Promise<{ readonly version: number }> {
+  const text = `update policies
+                   set id = $3, former_id = id, version = greatest(version, $4)
+                 where workspace_id = $1 and id = $2
+             returning version`;
+  const { workspaceId, policyId, id, versionMin } = policy;
+  const values = [workspaceId, policyId, id, versionMin];
+  const { rows } = await tx.query<{ version: number }>({ name: "update-policy-id", text, values });
+  const [row] = rows;
+  if (row === undefined) throw new Error(`policy ${policyId} vanished while it was locked`);
+  return row;
+}
+
+/**
+ * Raises the versions of all policies above those that they may have had in a history that a restore has lost: pods that report such a
+ * version would otherwise seem to have the newest policy. A policy changes less than once a second, so the time in seconds is above them.
+ */
+export async function renewPolicyVersions(db: Queryable): Promise<void> {
+  const text = "update policies set version = greatest(version + 1, extract(epoch from clock_timestamp())::bigint)";
+  await db.query({ name: "renew-policy-versions", text });
+}
+
+export async function deletePolicy(
+  tx: Queryable,
+  { workspaceId, policyId, deletedAt }: PolicyRef & { readonly deletedAt: number },
+): Promise<void> {
+  const text = "update policies set deleted_at = $3 where workspace_id = $1 and id = $2";
+  await tx.query({ name: "delete-policy", text, values: [workspaceId, policyId, deletedAt] });
+}
+
+export interface PolicyOverviewRow extends PolicyStatusRow {
+  /** Values of the stored policy, which another release may have written. */
+  readonly mode: string | null;
+  readonly on_stale: unknown;
+  readonly rules: number;
+  readonly changed_at: number;
+}
+
+/** Columns for lists of policies: a few values, because one policy may have 256 KiB. */
+const OVERVIEW_COLUMNS = `policies.id, policies.former_id, policies.api_id, policies.name, policies.uid, policies.generation,
+                       policies.version, policies.manager, apis.name as api_name, apis.manager as api_manager,
+                       policies.policy ->> 'mode' as mode, policies.policy -> 'onStale' as on_stale,
+                       jsonb_array_length(case when jsonb_typeof(policies.policy -> 'rules') = 'array' then policies.policy -> 'rules'
+                                               else '[]' end) as rules,
+                       coalesce(policies.updated_at, policies.created_at) as changed_at`;
+
+/**
+ * Returns policies whose name contains `search`, case-insensitive, starting at `cursor`, sorted by id. The empty string matches every name.
+ */
+export async function listPolicyOverviews(
+  db: Queryable,
+  page: { workspaceId: string; search: string; cursor: string; rowsMax: number },
+): Promise<PolicyOverviewRow[]> {
+  const text = `select ${OVERVIEW_COLUMNS}
+                  from policies
+                  left join apis
+                    on apis.id = policies.api_id
+                   and apis.workspace_id = policies.workspace_id
+                   and apis.deleted_at is null
+                 where policies.workspace_id = $1 and policies.deleted_at is null
+                   and policies.id >= $2
+                   and position(lower($3) in lower(policies.name)) > 0
+                 order by policies.id
+                 limit $4`;
+  const { workspaceId, search, cursor, rowsMax } = page;
+  const values = [workspaceId, cursor, search, rowsMax];
+  const { rows } = await db.query<PolicyOverviewRow>({ name: "list-policy-overviews", text, values });
+  return rows;
+}
+
+/** Finds a policy by its id or its former id. */
+export async function findPolicyOverview(
+  db: Queryable,
+  { workspaceId, policyId }: PolicyRef,
+): Promise<(PolicyOverviewRow & PolicyRow) | undefined> {
+  const text = `select ${OVERVIEW_COLUMNS}, policies.policy
+                  from policies
+                  left join apis
+                    on apis.id = policies.api_id
+                   and apis.workspace_id = policies.workspace_id
+                   and apis.deleted_at is null
+                 where policies.workspace_id = $1 and (policies.id = $2 or policies.former_id = $2)
+                   and policies.deleted_at is null`;
+  const values = [workspaceId, policyId];
+  const { rows } = await db.query<PolicyOverviewRow & PolicyRow>({ name: "find-policy-overview", text, values });
+  return rows[0];
+}

@@ -1,0 +1,49 @@
+import type { Queryable } from "../../postgres/queryable.ts";
+
+/** A started sign-in with a provider. */
+export interface SignInFlow {
+  readonly browserHash: string;
+  readonly state: string;
+  readonly nonce: string;
+  readonly codeVerifier: string;
+  readonly returnTo: string;
+  readonly expiresAt: number;
+}
+
+/** More than one, so that the table shrinks again after many flows were started concurrently. */
+const EXPIRED_REMOVED_MAX = 10;
+
+/**
+ * Inserts a flow, and removes some that have expired. Unauthenticated clients may start sign-ins, so that the number of rows is bounded by
+ * the flows started within one lifetime, and does not grow until the next retention run.
+ */
+export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: number): Promise<void> {
+  const text = `with expired as (
+                  delete from sign_in_flows
+                   where browser_hash in (select f.browser_hash from sign_in_flows f where f.expires_at < $7
+                                           order by f.expires_at limit $8 for update skip locked))
+                insert into sign_in_flows (browser_hash, state, nonce, code_verifier, return_to, expires_at)
+                values ($1, $2, $3, $4, $5, $6)`;
+  const { browserHash, state, nonce, codeVerifier, returnTo, expiresAt } = flow;
+  const values = [browserHash, state, nonce, codeVerifier, returnTo, expiresAt, nowMs, EXPIRED_REMOVED_MAX];
+  await db.query({ name: "insert-sign-in-flow", text, values });
+}
+
+/**
+ * Takes a flow that this browser has started with this state, once. Another state leaves the flow in place: a page of another site can make
+ * the browser return with any state, and must not end it.
+ */
+export async function takeSignInFlow(
+  db: Queryable,
+  { browserHash, state, nowMs }: { browserHash: string; state: string; nowMs: number },
+): Promise<Omit<SignInFlow, "browserHash" | "expiresAt"> | undefined> {
+  const text = `delete from sign_in_flows f
+                 where f.browser_hash = $1 and f.state = $2 and f.expires_at >= $3
+             returning f.state, f.nonce, f.code_verifier as "codeVerifier", f.return_to as "returnTo"`;
+  const { rows } = await db.query<Omit<SignInFlow, "browserHash" | "expiresAt">>({
+    name: "take-sign-in-flow",
+    text,
+    values: [browserHash, state, nowMs],
+  });
+  return rows[0];
+}

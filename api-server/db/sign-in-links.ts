@@ -1,0 +1,50 @@
+import type { PersonRole } from "../../core/permissions/person-roles.ts";
+import type { Queryable } from "../../postgres/queryable.ts";
+
+export interface NewSignInLink {
+  readonly id: string;
+  readonly tokenHash: string;
+  /** Name of the person. */
+  readonly name: string;
+  readonly role: PersonRole;
+  /** `null` means all workspaces. */
+  readonly workspaceId: string | null;
+  readonly madeBy: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
+
+export async function insertSignInLink(db: Queryable, link: NewSignInLink): Promise<void> {
+  const text = `insert into sign_in_links (id, token_hash, name, role, workspace_id, made_by, created_at, expires_at)
+                values ($1, $2, $3, $4, $5, $6, $7, $8)`;
+  const { id, tokenHash, name, role, workspaceId, madeBy, createdAt, expiresAt } = link;
+  await db.query({
+    name: "insert-sign-in-link",
+    text,
+    values: [id, tokenHash, name, role, workspaceId, madeBy, createdAt, expiresAt],
+  });
+}
+
+export interface TakenLinkRow {
+  readonly id: string;
+  readonly name: string;
+  readonly role: PersonRole;
+  readonly workspace_id: string | null;
+  readonly made_by: string;
+}
+
+/**
+ * Takes a link that is unused and not expired. Only one of any number of concurrent calls gets it, because it is one statement: Postgres
+ * lets the others wait for the row and then checks the condition again.
+ */
+export async function takeSignInLink(
+  tx: Queryable,
+  { tokenHash, nowMs }: { tokenHash: string; nowMs: number },
+): Promise<TakenLinkRow | undefined> {
+  const text = `update sign_in_links l
+                   set used_at = $2
+                 where l.token_hash = $1 and l.used_at is null and l.expires_at >= $2
+             returning l.id, l.name, l.role, l.workspace_id, l.made_by`;
+  const { rows } = await tx.query<TakenLinkRow>({ name: "take-sign-in-link", text, values: [tokenHash, nowMs] });
+  return rows[0];
+}

@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Pool, PoolClient, QueryResult } from "pg";
+import type { Projection } from "../../edge/projection/contract.ts";
+import type { RecordRef } from "../../edge/records.ts";
+import { isRetryable } from "../../postgres/failures.ts";
+import type { ReadEntry } from "./outbox.ts";
+
+const ATTEMPTS_MAX = 5;
+const RETRY_DELAY_MS = 10;
+
+interface OutboxEntry {
+  readonly workspace_id: string;
+  readonly kind: ReadEntry["kind"];
+  readonly id: string;
+}
+
+/** A transaction that changed more records than this clears the whole cache of this process, because listing them would take longer. */
+const ENTRIES_MAX = 5000;
+
+/**
+ * Two statements in one round trip. The cache of this process drops the records for which the row triggers created outbox entries in this
+ * transaction, so that the caller sees the change in its next call. Procedures do not list their changes, so they cannot forget one.
+ */
+const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
+                       case when k.id is null then o.kind else 'key' end as kind,
+                       coalesce(k.hash, o.id) as id
+                  from (select distinct workspace_id, kind, id
+                          from outbox
+                         where tx = pg_current_xact_id_if_assigned()
+                         limit ${ENTRIES_MAX + 1}) o
+                  left join keys k on o.kind = 'keyId' and k.id = o.id;
+                commit`;
+
+/** Dependencies of a transaction: the database, this process's record cache, and a function that wakes the relay. */
+export interface Transacting {
+  readonly db: Pool;
+  readonly projection: Pick<Projection, "drop" | "forgetAll">;
+  /** Notifies the relay, in whichever process it runs, of new outbox entries. Returns immediately. */
+  readonly wakeRelay: () => void;
+}
+
+/**
+ * Runs `work` in one transaction: commits when it returns, rolls back when it throws. A transaction that lost a conflict, or generated an
+ * existing id, is retried: `work` must have no side effects, and must generate its ids again. On return, this process's cache has dropped
+ * every record that the transaction changed.
+ */
+export async function inTransaction<T>(deps: Transacting, work: (tx: PoolClient) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await attemptTransaction(deps, work);
+    } catch (error) {
+      if (attempt === ATTEMPTS_MAX || !isRetryable(error)) throw error;
+      await sleep(RETRY_DELAY_MS * attempt * (0.5 + Math.random()));
+    }
+  }
+}
+
+async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) => Promise<T>): Promise<T> {
+  const tx = await deps.db.connect();
+  let broken: Error | undefined;
+  try {
+    await tx.query("begin");
+    const result = await work(tx);
+    // Several statements in one text return several results, which the types of `pg` do not express.
+    const [marks] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxEntry>];
+    if (marks.rows.length > ENTRIES_MAX) deps.projection.forgetAll();
+    else deps.projection.drop(marks.rows.flatMap(toRefs));
+    if (marks.rows.length > 0) deps.wakeRelay();
+    return result;
+  } catch (error) {
+    broken = await rollback(tx);
+    throw error;
+  } finally {
+    // A client that failed to roll back is unusable: the pool closes it.
+    tx.release(broken);
+  }
+}
+
+/** Returns an empty list for a key that the transaction itself deleted, because another outbox entry contains the hash. */
+const toRefs = ({ workspace_id, kind, id }: OutboxEntry): RecordRef[] =>
+  kind === "keyId" || kind === "everything" ? [] : [{ workspaceId: workspace_id, kind, id }];
+
+async function rollback(tx: PoolClient): Promise<Error | undefined> {
+  try {
+    await tx.query("rollback");
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error : new Error("rollback failed", { cause: error });
+  }
+}
