@@ -122,7 +122,7 @@ class ResponseTimeout extends Error {
 const tooSlow = (cause: Error): QueryRejected =>
   new QueryRejected("timeout", "The query took longer than its time limit.", { cause });
 
-/** Returns the parameters of the subqueries of `sources.ts`. */
+/** Returns the parameters of the subqueries of `dialect/clickhouse/sources.ts`. */
 export const scopeParameters = ({ workspaceId, within, visibleFrom }: QueryScope): Record<string, unknown> => ({
   scopeWorkspace: workspaceId,
   scopeAll: within === undefined,

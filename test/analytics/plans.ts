@@ -1,9 +1,9 @@
 import type { QueryLimits, QueryScope, StoreQuery } from "../../analytics/contract.ts";
 import type { CountQuery } from "../../analytics/counts.ts";
 import { readQuery } from "../../analytics/dialect/check.ts";
+import { emitForPostgres } from "../../analytics/dialect/postgres/emit.ts";
 import { resolveQuery } from "../../analytics/dialect/resolve/resolve.ts";
 import { countStatement } from "../../analytics/postgres/count-verifications.ts";
-import { emitForPostgres } from "../../analytics/postgres/emit/emit.ts";
 import { openPostgresReader } from "../../analytics/postgres/run.ts";
 import { DAY_MS } from "../../core/utc-date.ts";
 import type { Queryable } from "../../postgres/queryable.ts";

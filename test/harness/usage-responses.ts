@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { parse } from "../../analytics/dialect/parse.ts";
+import { emitForPostgres } from "../../analytics/dialect/postgres/emit.ts";
 import { resolveQuery } from "../../analytics/dialect/resolve/resolve.ts";
-import { emitForPostgres } from "../../analytics/postgres/emit/emit.ts";
 import { partitionAt } from "../../analytics/postgres/partition-plan.ts";
 import { createPartition } from "../../analytics/postgres/partitions.ts";
 import { openPostgresReader } from "../../analytics/postgres/run.ts";

@@ -1,5 +1,4 @@
 import { performance } from "node:perf_hooks";
-import { emitForClickhouse } from "../../../analytics/clickhouse/emit.ts";
 import {
   type AnalyticsStore,
   type QueryLimits,
@@ -10,10 +9,11 @@ import {
   type StoreQuery,
 } from "../../../analytics/contract.ts";
 import { readQuery } from "../../../analytics/dialect/check.ts";
+import { emitForClickhouse } from "../../../analytics/dialect/clickhouse/emit.ts";
+import { type EmitOptions, emitForPostgres } from "../../../analytics/dialect/postgres/emit.ts";
 import { QueryProblem } from "../../../analytics/dialect/problem.ts";
 import { resolveQuery } from "../../../analytics/dialect/resolve/resolve.ts";
 import type { ResolvedQuery } from "../../../analytics/dialect/resolve/resolved.ts";
-import { type EmitOptions, emitForPostgres } from "../../../analytics/postgres/emit/emit.ts";
 import type { AnalyticsOf } from "../../../analytics/tables.ts";
 import { PublicError } from "../../../core/errors.ts";
 import type { Deps } from "../../deps.ts";

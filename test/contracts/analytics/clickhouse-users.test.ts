@@ -4,10 +4,10 @@ import { type ClickHouseClient, ClickHouseLogLevel, createClient } from "@clickh
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openReadingClient } from "../../../analytics/clickhouse/client.ts";
-import { emitForClickhouse } from "../../../analytics/clickhouse/emit.ts";
 import { ClickhouseAnalytics } from "../../../analytics/clickhouse/store.ts";
 import type { QueryLimits, QueryScope } from "../../../analytics/contract.ts";
 import { readQuery } from "../../../analytics/dialect/check.ts";
+import { emitForClickhouse } from "../../../analytics/dialect/clickhouse/emit.ts";
 import { resolveQuery } from "../../../analytics/dialect/resolve/resolve.ts";
 import { EventLines } from "../../../edge/events/schema.ts";
 import { createPool } from "../../../postgres/pool.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { readQuery } from "../../dialect/check.ts";
-import { resolveQuery } from "../../dialect/resolve/resolve.ts";
+import { readQuery } from "../check.ts";
+import { resolveQuery } from "../resolve/resolve.ts";
 import { emitForPostgres } from "./emit.ts";
 
 const NOW_MS = Date.UTC(2042, 5, 15);

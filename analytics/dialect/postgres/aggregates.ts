@@ -1,12 +1,6 @@
-import type {
-  Aggregate,
-  AggregateName,
-  FunctionName,
-  ResolvedExpression,
-  WindowCall,
-} from "../../dialect/resolve/resolved.ts";
-import { FLOAT64, INT64, isDate, type Type } from "../../dialect/resolve/types.ts";
-import { isConstant } from "../../dialect/resolve/walk.ts";
+import type { Aggregate, AggregateName, FunctionName, ResolvedExpression, WindowCall } from "../resolve/resolved.ts";
+import { FLOAT64, INT64, isDate, type Type } from "../resolve/types.ts";
+import { isConstant } from "../resolve/walk.ts";
 import { mayBeNaN } from "./nan.ts";
 import { orDefault } from "./type-names.ts";
 import { unsupported } from "./unsupported.ts";

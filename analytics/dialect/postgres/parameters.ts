@@ -1,4 +1,4 @@
-import type { Type } from "../../dialect/resolve/types.ts";
+import type { Type } from "../resolve/types.ts";
 import { typeName } from "./type-names.ts";
 
 /**

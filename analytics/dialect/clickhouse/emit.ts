@@ -1,5 +1,5 @@
-import type { StoreQuery } from "../contract.ts";
-import { QueryProblem } from "../dialect/problem.ts";
+import type { StoreQuery } from "../../contract.ts";
+import { QueryProblem } from "../problem.ts";
 import type {
   Aggregate,
   FunctionCall,
@@ -15,9 +15,9 @@ import type {
   ResolvedSelect,
   Source,
   WindowCall,
-} from "../dialect/resolve/resolved.ts";
-import { resultType } from "../dialect/resolve/result-type.ts";
-import { type Type, typeText } from "../dialect/resolve/types.ts";
+} from "../resolve/resolved.ts";
+import { resultType } from "../resolve/result-type.ts";
+import { type Type, typeText } from "../resolve/types.ts";
 import { sourceSql } from "./sources.ts";
 
 export interface EmitOptions {

@@ -1,6 +1,6 @@
-import type { JoinSource, ResolvedBody, ResolvedExpression, Source } from "../../dialect/resolve/resolved.ts";
-import type { Type } from "../../dialect/resolve/types.ts";
 import type { ColumnType } from "../../tables.ts";
+import type { JoinSource, ResolvedBody, ResolvedExpression, Source } from "../resolve/resolved.ts";
+import type { Type } from "../resolve/types.ts";
 import { defaultOf } from "./type-names.ts";
 
 /** SQL of a FROM and the SQL names of its columns. */

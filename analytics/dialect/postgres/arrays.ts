@@ -1,6 +1,6 @@
-import { commonType } from "../../dialect/resolve/common-type.ts";
-import type { ArrayFilter, FunctionCall, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
-import { arrayOf, INT64, STRING, type Type } from "../../dialect/resolve/types.ts";
+import { commonType } from "../resolve/common-type.ts";
+import type { ArrayFilter, FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
+import { arrayOf, INT64, STRING, type Type } from "../resolve/types.ts";
 import { defaultOf, orDefault, typeName } from "./type-names.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";

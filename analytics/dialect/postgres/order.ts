@@ -1,4 +1,4 @@
-import type { ResolvedExpression, ResolvedOrder } from "../../dialect/resolve/resolved.ts";
+import type { ResolvedExpression, ResolvedOrder } from "../resolve/resolved.ts";
 import { mayBeNaN } from "./nan.ts";
 import type { Writer } from "./writer.ts";
 

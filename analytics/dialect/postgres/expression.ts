@@ -1,5 +1,5 @@
-import type { FunctionCall, FunctionName, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
-import { INT32, INT64 } from "../../dialect/resolve/types.ts";
+import type { FunctionCall, FunctionName, ResolvedExpression } from "../resolve/resolved.ts";
+import { INT32, INT64 } from "../resolve/types.ts";
 import { aggregateSql, ofRows } from "./aggregates.ts";
 import { array, arrayElement, arrayFilterSql, has, hasAll, hasAny, variableName } from "./arrays.ts";
 import { comparisonSql, isComparison } from "./comparisons.ts";

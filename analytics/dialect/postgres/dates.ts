@@ -1,6 +1,6 @@
-import type { FunctionCall, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
-import { INT64, type IntervalType, isDate, isInteger, type Type } from "../../dialect/resolve/types.ts";
-import type { IntervalUnit } from "../../dialect/tree.ts";
+import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
+import { INT64, type IntervalType, isDate, isInteger, type Type } from "../resolve/types.ts";
+import type { IntervalUnit } from "../tree.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 

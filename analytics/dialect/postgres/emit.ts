@@ -1,6 +1,6 @@
 import type { StoreQuery } from "../../contract.ts";
-import type { ResolvedBody, ResolvedQuery } from "../../dialect/resolve/resolved.ts";
-import { resultType } from "../../dialect/resolve/result-type.ts";
+import type { ResolvedBody, ResolvedQuery } from "../resolve/resolved.ts";
+import { resultType } from "../resolve/result-type.ts";
 import { commonName } from "./from.ts";
 import { Parameters } from "./parameters.ts";
 import { bodySql, type Statement } from "./select.ts";

@@ -1,6 +1,6 @@
-import { Identities } from "../../dialect/resolve/identity.ts";
-import type { ResolvedBody, ResolvedExpression, ResolvedSelect } from "../../dialect/resolve/resolved.ts";
-import { sameType, type Type } from "../../dialect/resolve/types.ts";
+import { Identities } from "../resolve/identity.ts";
+import type { ResolvedBody, ResolvedExpression, ResolvedSelect } from "../resolve/resolved.ts";
+import { sameType, type Type } from "../resolve/types.ts";
 import { indexedText } from "./comparisons.ts";
 import { widened } from "./conversions.ts";
 import { type Names, truthSql, valueSql } from "./expression.ts";

@@ -1,5 +1,5 @@
-import type { ResolvedExpression } from "../../dialect/resolve/resolved.ts";
-import { isDate, isInteger, isNumeric, type Type, typeText, widthOf } from "../../dialect/resolve/types.ts";
+import type { ResolvedExpression } from "../resolve/resolved.ts";
+import { isDate, isInteger, isNumeric, type Type, typeText, widthOf } from "../resolve/types.ts";
 import { secondsSql } from "./dates.ts";
 import { typeName } from "./type-names.ts";
 import { unsupported } from "./unsupported.ts";

@@ -1,7 +1,7 @@
-import { Identities } from "../../dialect/resolve/identity.ts";
-import type { ResolvedFill, ResolvedOrder, ResolvedSelect } from "../../dialect/resolve/resolved.ts";
-import type { Type } from "../../dialect/resolve/types.ts";
-import { isDate, isInteger, typeText } from "../../dialect/resolve/types.ts";
+import { Identities } from "../resolve/identity.ts";
+import type { ResolvedFill, ResolvedOrder, ResolvedSelect } from "../resolve/resolved.ts";
+import type { Type } from "../resolve/types.ts";
+import { isDate, isInteger, typeText } from "../resolve/types.ts";
 import { mayBeNaN } from "./nan.ts";
 import { defaultOf, typeName } from "./type-names.ts";
 import { unsupported } from "./unsupported.ts";

@@ -1,4 +1,4 @@
-import type { Membership, ResolvedBody, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
+import type { Membership, ResolvedBody, ResolvedExpression } from "../resolve/resolved.ts";
 import { alignedSql, alignedType, indexedText } from "./comparisons.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";

@@ -1,4 +1,4 @@
-import type { FunctionCall, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
+import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 

@@ -1,6 +1,6 @@
-import type { FunctionCall, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
-import { FLOAT64, INT64, isInteger, type Type, widthOf } from "../../dialect/resolve/types.ts";
-import { isConstant } from "../../dialect/resolve/walk.ts";
+import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
+import { FLOAT64, INT64, isInteger, type Type, widthOf } from "../resolve/types.ts";
+import { isConstant } from "../resolve/walk.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 

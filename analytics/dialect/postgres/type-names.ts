@@ -1,4 +1,4 @@
-import { isInteger, type Type } from "../../dialect/resolve/types.ts";
+import { isInteger, type Type } from "../resolve/types.ts";
 
 /** Returns the Postgres type for values of the type. All integer types map to one type. */
 export function typeName(type: Type): string {

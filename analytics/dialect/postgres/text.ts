@@ -1,6 +1,6 @@
-import type { FunctionCall, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
-import { INT64, isInteger, STRING, type Type } from "../../dialect/resolve/types.ts";
-import type { Span } from "../../dialect/tree.ts";
+import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
+import { INT64, isInteger, STRING, type Type } from "../resolve/types.ts";
+import type { Span } from "../tree.ts";
 import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 

@@ -1,6 +1,6 @@
-import { commonType } from "../../dialect/resolve/common-type.ts";
-import type { FunctionCall, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
-import { BOOL, FLOAT64, INT64, isDate, isNumeric, type Type } from "../../dialect/resolve/types.ts";
+import { commonType } from "../resolve/common-type.ts";
+import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
+import { BOOL, FLOAT64, INT64, isDate, isNumeric, type Type } from "../resolve/types.ts";
 import { mayBeNaN } from "./nan.ts";
 import type { Writer } from "./writer.ts";
 

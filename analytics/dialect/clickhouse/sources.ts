@@ -1,4 +1,4 @@
-import type { AnalyticsOf, Bucket, PublicTable } from "../tables.ts";
+import type { AnalyticsOf, Bucket, PublicTable } from "../../tables.ts";
 
 /*
  * Replaces each public table in a query by a subquery over the internal table. The subquery applies the scope of the query with bound

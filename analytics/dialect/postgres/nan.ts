@@ -1,4 +1,4 @@
-import type { ResolvedExpression } from "../../dialect/resolve/resolved.ts";
+import type { ResolvedExpression } from "../resolve/resolved.ts";
 
 /** Whether a float can be NaN. Stored floats are never NaN. */
 export function mayBeNaN(expression: ResolvedExpression): boolean {

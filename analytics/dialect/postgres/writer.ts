@@ -1,5 +1,5 @@
-import type { ResolvedBody, ResolvedExpression } from "../../dialect/resolve/resolved.ts";
-import type { Type } from "../../dialect/resolve/types.ts";
+import type { ResolvedBody, ResolvedExpression } from "../resolve/resolved.ts";
+import type { Type } from "../resolve/types.ts";
 import type { Parameters } from "./parameters.ts";
 
 /**

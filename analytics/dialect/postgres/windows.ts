@@ -1,5 +1,5 @@
-import { commonType } from "../../dialect/resolve/common-type.ts";
-import type { ResolvedBound, ResolvedFrame, WindowCall } from "../../dialect/resolve/resolved.ts";
+import { commonType } from "../resolve/common-type.ts";
+import type { ResolvedBound, ResolvedFrame, WindowCall } from "../resolve/resolved.ts";
 import { aggregateSql, isAggregateName, ofWindow } from "./aggregates.ts";
 import { orderSql } from "./order.ts";
 import { defaultOf, orDefault, typeName } from "./type-names.ts";

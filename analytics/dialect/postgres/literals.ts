@@ -1,5 +1,5 @@
-import type { Literal } from "../../dialect/resolve/resolved.ts";
-import { isDate } from "../../dialect/resolve/types.ts";
+import type { Literal } from "../resolve/resolved.ts";
+import { isDate } from "../resolve/types.ts";
 import type { Parameters } from "./parameters.ts";
 import { unsupported } from "./unsupported.ts";
 
