@@ -1,9 +1,9 @@
 import type { AddressInfo } from "node:net";
 import { fastify } from "fastify";
 import type { Registry } from "prom-client";
-import type { Admin } from "./admin.ts";
-import { registerDocuments } from "./documents.ts";
+import type { Admin } from "./health/probe-server.ts";
 import { registerDocsPage } from "./plugins/docs-page.ts";
+import { registerDocuments } from "./plugins/documents.ts";
 import type { ProbeResponse } from "./plugins/health.ts";
 
 /**

@@ -4,15 +4,15 @@ import { defineMetrics, exported } from "../core/metric.ts";
 import { utcDate } from "../core/utc-date.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
-import { createLoopFailures, startLoop } from "./background.ts";
+import { createLoopFailures, startLoop } from "./background/loop.ts";
+import { Retention, type RetentionDays } from "./background/retention.ts";
+import { createFairScheduler, createRefusals } from "./background/workspace-turns.ts";
 import { loadRequested, writeSpentBehind } from "./credits/loops.ts";
 import { runRefill } from "./credits/refill.ts";
 import { listWorkspaceIds } from "./db/workspaces.ts";
 import type { Deps } from "./deps.ts";
-import { startIngestion } from "./ingestion.ts";
-import { KeyQueue } from "./key-queue.ts";
-import { Retention, type RetentionDays } from "./retention.ts";
-import { createFairScheduler, createRefusals } from "./workspace-turns.ts";
+import { KeyQueue } from "./domain/keys/key-queue.ts";
+import { startIngestion } from "./ingest/ingestion.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
 /** Short, because a sidecar waits only 250 ms until credits are loaded. */

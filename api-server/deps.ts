@@ -10,9 +10,9 @@ import type { PodReports } from "../edge/pods/contract.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import type { CreditService } from "./credits/service.ts";
 import type { InstallationDeps } from "./installation-parts.ts";
-import type { KeyOwners } from "./key-homes.ts";
-import type { KeyVault } from "./key-vault.ts";
-import type { RootKeyUsage } from "./root-key-usage.ts";
+import type { KeyOwners } from "./keys/key-owners.ts";
+import type { KeyVault } from "./keys/key-vault.ts";
+import type { RootKeyUsage } from "./keys/root-key-usage.ts";
 
 export type { InstallationDeps };
 

@@ -8,7 +8,7 @@ import type { Deps } from "./deps.ts";
 import type { Grants, RequiredPermission, RequiredPermissions } from "./required-permissions.ts";
 
 /*
- * Procedure type of v2; procedure-v1.ts has that of v1. Each file, named after its path, exports one procedure: its schemas, the
+ * Procedure type of v2; v1/procedure.ts has that of v1. Each file, named after its path, exports one procedure: its schemas, the
  * permissions that the root key needs, and its handler. The steps before a handler (size, header, body, root key, quota) and after it
  * (envelope, error body, request id) are in plugins/.
  */

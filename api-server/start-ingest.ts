@@ -5,13 +5,13 @@ import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
 import type { DatabaseUrl } from "../postgres/database-url.ts";
 import { createPool } from "../postgres/pool.ts";
-import { startAdmin } from "./admin.ts";
-import { atMost } from "./at-most.ts";
-import { createLoopFailures, startLoop } from "./background.ts";
+import { createLoopFailures, startLoop } from "./background/loop.ts";
 import { migrate } from "./db/migrate.ts";
 import { listWorkspaceIds } from "./db/workspaces.ts";
-import { startIngestion } from "./ingestion.ts";
-import { untilPostgres, WAITING, type WaitingReason } from "./until-postgres.ts";
+import { startAdmin } from "./health/probe-server.ts";
+import { startIngestion } from "./ingest/ingestion.ts";
+import { atMost } from "./lifecycle/at-most.ts";
+import { untilPostgres, WAITING, type WaitingReason } from "./lifecycle/until-postgres.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
 /** Poll interval of the metric that reports problems of the analytics store. */

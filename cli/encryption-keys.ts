@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ENCRYPTION_KEY_BYTES, type EncryptionKey } from "../api-server/key-vault.ts";
+import { ENCRYPTION_KEY_BYTES, type EncryptionKey } from "../api-server/keys/key-vault.ts";
 import { type Io, UsageError } from "./command.ts";
 import { readOptionFile } from "./system-errors.ts";
 

@@ -2,8 +2,8 @@ import type { Pool } from "pg";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import type { CreditRef, CreditStore } from "../../edge/credits/contract.ts";
 import { isDatabaseUnavailable } from "../../postgres/failures.ts";
+import type { RecordRejected, RunFairly } from "../background/workspace-turns.ts";
 import { raiseSpent } from "../db/key-credits.ts";
-import type { RecordRejected, RunFairly } from "../workspace-turns.ts";
 import type { CreditService } from "./service.ts";
 
 const BATCH = 500;

@@ -1,6 +1,6 @@
 import { PublicError } from "../../core/errors.ts";
 import { ConcurrencyLimiter } from "../../edge/concurrency-limiter.ts";
-import { Allowances } from "../allowances.ts";
+import { Allowances } from "../plugins/allowances.ts";
 
 /*
  * Limits on the cost that one address may cause when it requests Redis users. Any client in the cluster can send tokens, and only the

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { ERROR_KINDS, type ErrorKindRow, PublicError } from "../../core/errors.ts";
 import type { ErrorSender } from "./errors.ts";
-import { V1_CODES } from "./errors-v1.ts";
+import { V1_CODES } from "./v1/errors.ts";
 
 /*
  * Default pages of `error.type`: one per kind, and an index. They are generated from the table of kinds, so that every kind has a page.

@@ -7,10 +7,10 @@ import { logThrottled } from "../log-throttled.ts";
 import { readTokenCookie, SESSION_COOKIE } from "../sessions/cookies.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
 import { readRootKeyHash } from "./auth.ts";
-import { v1Error } from "./errors-v1.ts";
-import { setV1Headers, type V1Front } from "./front-v1.ts";
 import { answerAhead } from "./read-body.ts";
 import { JSON_TYPE } from "./served.ts";
+import { v1Error } from "./v1/errors.ts";
+import { setV1Headers, type V1Front } from "./v1/front.ts";
 
 /*
  * Converts thrown errors to error bodies: those of v2 (api-v2.md section 4), and below /v1/ those of v1. All error bodies are created here.

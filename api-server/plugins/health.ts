@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { DEGRADATIONS, type Health } from "../health.ts";
+import { DEGRADATIONS, type Health } from "../health/health.ts";
 
 const LIVENESS_SCHEMA = {
   type: "object",

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { v1Procedures } from "../v1/index.ts";
 import { procedures } from "../v2/index.ts";
 import { buildOpenApi } from "./openapi.ts";
-import { buildV1OpenApi } from "./openapi-v1.ts";
+import { buildV1OpenApi } from "./v1/openapi.ts";
 
 const run = promisify(execFile);
 

@@ -1,6 +1,6 @@
 import { PublicError } from "../../core/errors.ts";
 import { networkOf } from "../../core/verification/ip-address.ts";
-import { Allowances, type AllowancesOptions } from "../allowances.ts";
+import { Allowances, type AllowancesOptions } from "../plugins/allowances.ts";
 
 /*
  * Limits on sign-in attempts of unauthenticated clients. Tokens have 256 bits and cannot be guessed: this limits the load on Postgres and

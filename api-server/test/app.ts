@@ -16,15 +16,15 @@ import { openProjection } from "../../edge/projection/projection.ts";
 import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
 import { type AppOptions, buildApp } from "../app.ts";
+import { DEFAULT_RETENTION_DAYS } from "../background/retention.ts";
 import { createCreditService } from "../credits/postgres-credits.ts";
 import { createPostgresSource } from "../db/records.ts";
 import { insertRootKey } from "../db/root-keys.ts";
 import { insertWorkspace, listWorkspaceIds } from "../db/workspaces.ts";
 import type { Deps } from "../deps.ts";
-import { createKeyOwners } from "../key-homes.ts";
-import { createKeyVault } from "../key-vault.ts";
-import { DEFAULT_RETENTION_DAYS } from "../retention.ts";
-import { createRootKeyUsage } from "../root-key-usage.ts";
+import { createKeyOwners } from "../keys/key-owners.ts";
+import { createKeyVault } from "../keys/key-vault.ts";
+import { createRootKeyUsage } from "../keys/root-key-usage.ts";
 import { isOfV1, requestOf } from "./request.ts";
 
 export interface Workspace {

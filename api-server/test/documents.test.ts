@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ERROR_KINDS } from "../../core/errors.ts";
-import { DEGRADATIONS, HEALTHY, type Health } from "../health.ts";
-import { V1_CODES } from "../plugins/errors-v1.ts";
+import { DEGRADATIONS, HEALTHY, type Health } from "../health/health.ts";
+import { V1_CODES } from "../plugins/v1/errors.ts";
 import { procedures } from "../v2/index.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 

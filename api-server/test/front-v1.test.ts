@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../../test/harness/wait.ts";
 import { buildApp } from "../app.ts";
-import type { V1Settings } from "../plugins/front-v1.ts";
+import type { V1Settings } from "../plugins/v1/front.ts";
 import { v1Procedures } from "../v1/index.ts";
 import { procedures } from "../v2/index.ts";
 import { buildTestApp, type TestApp } from "./app.ts";

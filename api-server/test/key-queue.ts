@@ -1,8 +1,8 @@
 import { Registry } from "prom-client";
-import { createLoopFailures } from "../background.ts";
+import { createLoopFailures } from "../background/loop.ts";
+import { createFairScheduler } from "../background/workspace-turns.ts";
 import type { Deps } from "../deps.ts";
-import { KeyQueue } from "../key-queue.ts";
-import { createFairScheduler } from "../workspace-turns.ts";
+import { KeyQueue } from "../domain/keys/key-queue.ts";
 
 /** Background work of `migrations.enqueueKeys`, run by the test. */
 export interface TestKeyQueue {

@@ -2,9 +2,9 @@ import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { DEFAULT_SESSION_TIMES } from "../../core/sessions/session-end.ts";
-import { createLoopFailures } from "../background.ts";
-import { Retention } from "../retention.ts";
-import { createFairScheduler } from "../workspace-turns.ts";
+import { createLoopFailures } from "../background/loop.ts";
+import { Retention } from "../background/retention.ts";
+import { createFairScheduler } from "../background/workspace-turns.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 import { browserWith, cookieOf, followLink, makeLink, ORIGIN, OWN_PAGE, post, signIn } from "./people.ts";
 

@@ -1,4 +1,3 @@
-import type { AnyV1Procedure } from "../procedure-v1.ts";
 import { getVerifications } from "./analytics/getVerifications.ts";
 import { createApi } from "./apis/createApi.ts";
 import { deleteApi } from "./apis/deleteApi.ts";
@@ -35,6 +34,7 @@ import { getPermission } from "./permissions/getPermission.ts";
 import { getRole } from "./permissions/getRole.ts";
 import { listPermissions } from "./permissions/listPermissions.ts";
 import { listRoles } from "./permissions/listRoles.ts";
+import type { AnyV1Procedure } from "./procedure.ts";
 import { deleteOverride } from "./ratelimits/deleteOverride.ts";
 import { getOverride } from "./ratelimits/getOverride.ts";
 import { limit } from "./ratelimits/limit.ts";

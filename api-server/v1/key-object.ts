@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { KeyRow } from "../db/keys.ts";
 import type { Deps } from "../deps.ts";
 import { type FullKey, readFullKeys } from "../domain/keys/full-keys.ts";
-import type { KeyVault } from "../key-vault.ts";
+import type { KeyVault } from "../keys/key-vault.ts";
 import { LegacyRefillOut, toLegacyRefill } from "./keys/legacy-credits.ts";
 import { LegacyRatelimitOut, toLegacyRatelimit } from "./keys/legacy-limit.ts";
 import { ApiId, KeyId, Meta, NameOut, unixMs, WorkspaceId } from "./schemas.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { DataJson } from "../procedure.ts";
-import { defineOpenV1Procedure } from "../procedure-v1.ts";
+import { defineOpenV1Procedure } from "./procedure.ts";
 
 const service = (description: string, example: string) =>
   z

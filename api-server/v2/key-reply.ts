@@ -3,7 +3,7 @@ import type { RatelimitRow } from "../db/ratelimits.ts";
 import type { Deps } from "../deps.ts";
 import { toCreditsState } from "../domain/keys/credits.ts";
 import { type FullKey, readFullKeys } from "../domain/keys/full-keys.ts";
-import type { KeyVault } from "../key-vault.ts";
+import type { KeyVault } from "../keys/key-vault.ts";
 import type { IdentityOut, KeyOut, RatelimitOut } from "./schemas.ts";
 
 /** Returns keys in the form of the API (api-v2.md section 6.2), in the given order; with a vault also the strings of recoverable ones. */

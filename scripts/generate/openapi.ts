@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { buildOpenApi } from "../../api-server/plugins/openapi.ts";
-import { buildV1OpenApi } from "../../api-server/plugins/openapi-v1.ts";
+import { buildV1OpenApi } from "../../api-server/plugins/v1/openapi.ts";
 import { v1Procedures } from "../../api-server/v1/index.ts";
 import { procedures } from "../../api-server/v2/index.ts";
 import type { Target } from "../generate.ts";

@@ -1,13 +1,13 @@
 import { Unkey } from "unkey-api-v1";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { v1FailureOf } from "../../api-server/plugins/errors-v1.ts";
 import type { JsonSchema } from "../../api-server/plugins/json-schema.ts";
-import { buildV1OpenApi } from "../../api-server/plugins/openapi-v1.ts";
-import { isOpen } from "../../api-server/procedure-v1.ts";
+import { v1FailureOf } from "../../api-server/plugins/v1/errors.ts";
+import { buildV1OpenApi } from "../../api-server/plugins/v1/openapi.ts";
 import { sampleCallsOf } from "../../api-server/test/every-procedure.ts";
 import { schemaValidator } from "../../api-server/test/openapi-checks.ts";
 import type { Resources } from "../../api-server/test/resources.ts";
 import { v1Procedures } from "../../api-server/v1/index.ts";
+import { isOpen } from "../../api-server/v1/procedure.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { waitFor } from "../harness/wait.ts";
 import { type Server, startServer } from "./server.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { V1_CODES, v1FailureOf } from "../../api-server/plugins/errors-v1.ts";
-import { isOpen } from "../../api-server/procedure-v1.ts";
+import { V1_CODES, v1FailureOf } from "../../api-server/plugins/v1/errors.ts";
 import { v1Procedures } from "../../api-server/v1/index.ts";
+import { isOpen } from "../../api-server/v1/procedure.ts";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import { codesIn, readReference } from "./reference.ts";
 

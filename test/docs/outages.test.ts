@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { REASONS } from "../../api-server/health.ts";
+import { REASONS } from "../../api-server/health/health.ts";
 import { ROWS } from "../outages/rows.ts";
 import { SHOWN } from "../outages/shown.ts";
 

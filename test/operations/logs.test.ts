@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { DEGRADATIONS } from "../../api-server/health.ts";
+import { DEGRADATIONS } from "../../api-server/health/health.ts";
 import { COMPONENT_IMPORTS } from "../import-rules.ts";
 
 /* docs/operations/logs.md lists every log line at warn and above, and log lines named on other pages exist in the code. */
@@ -14,7 +14,7 @@ const sources = globSync(`{${Object.keys(COMPONENT_IMPORTS).join()}}/**/*.ts`, {
 
 /** Possible texts of messages that are not literals; the texts are in the same file. */
 const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
-  "api-server/health-watch.ts DEGRADATIONS[reason]": Object.values(DEGRADATIONS),
+  "api-server/health/watch.ts DEGRADATIONS[reason]": Object.values(DEGRADATIONS),
   // The callers of logThrottled pass the message, see below.
   "api-server/log-throttled.ts message": [],
   "api-server/credits/refill.ts message": ["a key was not refilled; the next run retries it"],

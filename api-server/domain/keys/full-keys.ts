@@ -1,6 +1,6 @@
 import { type KeyPartsRow, type KeyRow, listKeyParts } from "../../db/keys.ts";
 import type { Deps } from "../../deps.ts";
-import type { KeyVault } from "../../key-vault.ts";
+import type { KeyVault } from "../../keys/key-vault.ts";
 import { decryptKeys } from "./recoverable-keys.ts";
 
 /** A key with all data of its API response. */

@@ -11,7 +11,7 @@ import { listHashes } from "../../db/key-imports.ts";
 import { insertKeySecret } from "../../db/key-secrets.ts";
 import { listPermissionsBySlug } from "../../db/permissions.ts";
 import { listRolesByName } from "../../db/roles.ts";
-import type { KeyVault, SealedString } from "../../key-vault.ts";
+import type { KeyVault, SealedString } from "../../keys/key-vault.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import type { NamedPart } from "../permissions/permission-links.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";

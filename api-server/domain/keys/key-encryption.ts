@@ -1,5 +1,5 @@
 import { PublicError } from "../../../core/errors.ts";
-import type { KeyVault } from "../../key-vault.ts";
+import type { KeyVault } from "../../keys/key-vault.ts";
 import type { Call } from "../../procedure.ts";
 import type { Grants, RequiredPermission } from "../../required-permissions.ts";
 

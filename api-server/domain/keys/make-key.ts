@@ -9,7 +9,7 @@ import { insertKey } from "../../db/key-changes.ts";
 import { insertKeySecret } from "../../db/key-secrets.ts";
 import { findKeyIdByManager } from "../../db/keys.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { KeyVault } from "../../key-vault.ts";
+import type { KeyVault } from "../../keys/key-vault.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
 import type { RequiredPermission } from "../../required-permissions.ts";
 import { ensureIdentity } from "../identities/identities.ts";

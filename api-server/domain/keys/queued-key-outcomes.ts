@@ -3,7 +3,7 @@ import { withoutOutbox } from "../../../postgres/unmarked-transaction.ts";
 import { findApi } from "../../db/apis.ts";
 import { type AuditedCall, insertAuditEvents, SYSTEM_ACTOR } from "../../db/audit.ts";
 import { deleteLockedKeys, deleteQueuedKey, type QueuedKeyRow } from "../../db/queued-keys.ts";
-import type { SealedString } from "../../key-vault.ts";
+import type { SealedString } from "../../keys/key-vault.ts";
 import { apiNotFound } from "../refusals/not-found.ts";
 import { importFullKeys } from "./import-full-keys.ts";
 import { queuedKeyGivenUp } from "./key-events.ts";

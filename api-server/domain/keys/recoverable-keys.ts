@@ -1,6 +1,6 @@
 import { type KeySecretRow, listKeySecrets, listKeySecretsOfOthers, replaceKeySecret } from "../../db/key-secrets.ts";
 import type { Deps } from "../../deps.ts";
-import type { KeyVault, Opened } from "../../key-vault.ts";
+import type { KeyVault, Opened } from "../../keys/key-vault.ts";
 import { logThrottled } from "../../log-throttled.ts";
 
 /**

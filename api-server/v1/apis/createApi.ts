@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { createApi as createApiOfCall } from "../../domain/apis/create-api.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApis } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, Name, NameOut } from "../schemas.ts";
 
 const Body = z.object({ name: Name.min(3) });

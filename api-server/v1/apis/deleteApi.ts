@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { deleteApi as deleteApiOfCall } from "../../domain/apis/delete-api.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
 const Body = z.object({ apiId: ApiId });

@@ -3,8 +3,8 @@ import { findApi } from "../../db/apis.ts";
 import { removeKeysOfApi } from "../../domain/keys/remove-keys-of-api.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { ApiId } from "../schemas.ts";
 
 const Body = z.object({

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { findApi } from "../../db/apis.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, NameOut, WorkspaceId } from "../schemas.ts";
 
 const Query = z.object({ apiId: ApiId });

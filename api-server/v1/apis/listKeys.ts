@@ -6,9 +6,9 @@ import { countKeysOfApi } from "../../db/keys-of-api.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi, refusedAsUnauthorized } from "../../required-permissions.ts";
 import { describeKeys, KeyObject } from "../key-object.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, Cursor, PageLimit, Total } from "../schemas.ts";
 
 const owner = z.string().min(1);

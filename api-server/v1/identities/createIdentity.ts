@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { createIdentity as create } from "../../domain/identities/create-identity.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onIdentities } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { Meta } from "../schemas.ts";
 import { checkRepeatedNames } from "./repeated-names.ts";
 import { ExternalId, IdentityId, RatelimitItems } from "./schemas.ts";

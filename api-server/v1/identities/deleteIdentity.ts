@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { deleteIdentity as remove } from "../../domain/identities/delete-identity.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onIdentity } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { Empty } from "../schemas.ts";
 import { IdentityId } from "./schemas.ts";
 import { selectIdentity } from "./select-identity.ts";

@@ -3,8 +3,8 @@ import { findIdentity } from "../../db/identities.ts";
 import { listRatelimitsOfIdentity } from "../../db/ratelimits.ts";
 import { identityNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onIdentity } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { ExternalId, IdentityId, IdentityResponse, toIdentityResponse } from "./schemas.ts";
 import { checkIdentitySelector, selectIdentity } from "./select-identity.ts";
 

@@ -5,9 +5,9 @@ import { COUNT_ERRORS, countDays } from "../../domain/analytics/verification-cou
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
 import { Instant } from "../analytics/schemas.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { KeyId, unixMs } from "../schemas.ts";
 
 const DAY_MS = 86_400_000;

@@ -6,8 +6,8 @@ import { permissionLinks, roleLinks, writeLinks } from "../../domain/keys/key-li
 import { permissionsOfLinks, rolesOfLinks } from "../../domain/permissions/named-links.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi, onRbac } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { Empty, KeyId, Meta } from "../schemas.ts";
 import { Expires, KeyName, Remaining } from "./key-fields.ts";
 import { checkLegacyRefill, LegacyRefill, toRefill } from "./legacy-credits.ts";

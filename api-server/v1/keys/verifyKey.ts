@@ -1,4 +1,4 @@
-import { defineOpenV1Procedure } from "../../procedure-v1.ts";
+import { defineOpenV1Procedure } from "../procedure.ts";
 import { verifyBySecret } from "./verify-by-secret.ts";
 import { Body, ResponseBody } from "./verify-schemas.ts";
 

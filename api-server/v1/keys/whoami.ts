@@ -4,8 +4,8 @@ import { findKeyByHash } from "../../db/keys.ts";
 import { readFullKeys } from "../../domain/keys/full-keys.ts";
 import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { KeyId, Meta, NameOut, unixMs } from "../schemas.ts";
 
 const Body = z.object({

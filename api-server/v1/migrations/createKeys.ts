@@ -4,10 +4,10 @@ import { inTransaction } from "../../db/transaction.ts";
 import { importFullKeys, prepareImport } from "../../domain/keys/import-full-keys.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
 import { LegacyRatelimit } from "../keys/legacy-limit.ts";
 import { ExternalId } from "../keys/legacy-owner.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, KeyId } from "../schemas.ts";
 import { checkItem, itemFields, toForeignKey } from "./item.ts";
 

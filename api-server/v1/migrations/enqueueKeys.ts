@@ -3,9 +3,9 @@ import { findApi } from "../../db/apis.ts";
 import { queueKeys } from "../../domain/keys/queue-keys.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
 import { LegacyRatelimit } from "../keys/legacy-limit.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, Empty } from "../schemas.ts";
 import { checkItem, itemFields, toForeignKey } from "./item.ts";
 

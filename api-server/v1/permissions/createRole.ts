@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { createRole as create } from "../../domain/permissions/create-role.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onRbac } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { Description, RoleId, RoleName } from "./schemas.ts";
 
 const Body = z.object({ name: RoleName, description: Description.optional() });

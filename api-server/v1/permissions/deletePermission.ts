@@ -4,8 +4,8 @@ import { MANAGED } from "../../domain/managed/resources.ts";
 import { deleteHeld } from "../../domain/permissions/many-holders.ts";
 import { permissionNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onRbac } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { Empty } from "../schemas.ts";
 import { PermissionId } from "./schemas.ts";
 

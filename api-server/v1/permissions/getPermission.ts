@@ -2,8 +2,8 @@ import * as z from "zod";
 import { findPermission } from "../../db/permissions.ts";
 import { permissionNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onRbac } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { PermissionId, PermissionResponse, toPermissionResponse } from "./schemas.ts";
 
 const Query = z.object({ permissionId: PermissionId });

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { findRole } from "../../db/roles.ts";
 import { roleNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onRbac } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { RoleId, RoleResponse, toRoleResponse } from "./schemas.ts";
 
 const Query = z.object({ roleId: RoleId });

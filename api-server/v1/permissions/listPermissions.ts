@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { listPermissions as listRows } from "../../db/permissions.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onRbac } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { PermissionResponse, ROWS_MAX, tooManyRows, toPermissionResponse } from "./schemas.ts";
 
 const required = { readPermission: onRbac("read_permission") };

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { listRoles as listRows } from "../../db/roles.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onRbac } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { ROWS_MAX, RoleResponse, tooManyRows, toRoleResponse } from "./schemas.ts";
 
 const required = { readRole: onRbac("read_role") };

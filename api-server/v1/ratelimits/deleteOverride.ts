@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { deleteOverride as remove } from "../../domain/ratelimits/delete-override.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onNamespace } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { Empty } from "../schemas.ts";
 import { OverrideRef } from "./schemas.ts";
 import { checkNamespaceSelector, selectNamespace } from "./select-namespace.ts";

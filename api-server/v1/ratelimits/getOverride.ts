@@ -2,8 +2,8 @@ import * as z from "zod";
 import { findOverride } from "../../db/overrides.ts";
 import { overrideNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onNamespace } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { OverrideRef, OverrideResponse, toOverrideResponse } from "./schemas.ts";
 import { checkNamespaceSelector, selectNamespace } from "./select-namespace.ts";
 

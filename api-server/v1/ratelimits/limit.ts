@@ -2,8 +2,8 @@ import * as z from "zod";
 import { insertAudit } from "../../db/audit.ts";
 import { type Limited, limitOnce } from "../../domain/ratelimits/limit-once.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onNamespace, onNamespaces, refusedAsNotFound } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { Duration, NamespaceName } from "./schemas.ts";
 
 const THIRTY_DAYS_MS = 2_592_000_000;

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { setOverride as set } from "../../domain/ratelimits/set-override.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onNamespace } from "../../required-permissions.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { Duration, OverrideAsync, OverrideId, OverrideLimit, OverrideRef } from "./schemas.ts";
 import { checkNamespaceSelector, selectNamespace } from "./select-namespace.ts";
 

@@ -1,10 +1,10 @@
 import type * as z from "zod";
 import { makeKey } from "../../domain/keys/make-key.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
 import { ResponseBody, Body as WholeBody } from "../keys/createKey.ts";
 import { LegacyRatelimit, toRatelimit } from "../keys/legacy-limit.ts";
+import { defineV1Procedure } from "../procedure.ts";
 
 const PREFIX_MAX = 8;
 const INTERVAL_MS_MIN = 1000;

@@ -5,9 +5,9 @@ import { countKeysOfApi } from "../../db/keys-of-api.ts";
 import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { defineV1Procedure } from "../../procedure-v1.ts";
 import { onApi } from "../../required-permissions.ts";
 import { describeKeys, KeyObject } from "../key-object.ts";
+import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, PageLimit, Total } from "../schemas.ts";
 
 /** Skipped rows are read, too. */

@@ -1,8 +1,8 @@
 import type * as z from "zod";
 import type { OpenCall } from "../../procedure.ts";
-import { defineOpenV1Procedure, OtherResponse } from "../../procedure-v1.ts";
 import { verifyBySecret } from "../keys/verify-by-secret.ts";
 import { ResponseBody as WholeAnswer, Body as WholeBody } from "../keys/verify-schemas.ts";
+import { defineOpenV1Procedure, OtherResponse } from "../procedure.ts";
 
 const Body = WholeBody.pick({ key: true, apiId: true });
 type Body = z.output<typeof Body>;

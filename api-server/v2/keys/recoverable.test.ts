@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { countKeySecrets } from "../../db/key-secrets.ts";
 import { decryptKeys, reencryptKeys } from "../../domain/keys/recoverable-keys.ts";
-import { createKeyVault, type EncryptionKey, type KeyVault } from "../../key-vault.ts";
+import { createKeyVault, type EncryptionKey, type KeyVault } from "../../keys/key-vault.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
 
 /* The API as it is with these encryption keys; a test may change them, as a restart with another configuration would. */

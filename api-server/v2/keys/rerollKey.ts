@@ -15,7 +15,7 @@ import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
 import { drawKey } from "../../domain/keys/new-key.ts";
 import { newRatelimits } from "../../domain/ratelimits/new-ratelimits.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
-import type { KeyVault } from "../../key-vault.ts";
+import type { KeyVault } from "../../keys/key-vault.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../required-permissions.ts";
 import { KeyId } from "../schemas.ts";

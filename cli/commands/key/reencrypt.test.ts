@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { insertKeySecret, listKeySecrets } from "../../../api-server/db/key-secrets.ts";
-import { createKeyVault, type EncryptionKey } from "../../../api-server/key-vault.ts";
+import { createKeyVault, type EncryptionKey } from "../../../api-server/keys/key-vault.ts";
 import { waitFor } from "../../../test/harness/wait.ts";
 import type { Io } from "../../command.ts";
 import { COMMANDS } from "../../commands.ts";

@@ -1,6 +1,6 @@
 import { countKeySecrets } from "../../../api-server/db/key-secrets.ts";
 import { reencryptKeys } from "../../../api-server/domain/keys/recoverable-keys.ts";
-import { createKeyVault, type KeyVault } from "../../../api-server/key-vault.ts";
+import { createKeyVault, type KeyVault } from "../../../api-server/keys/key-vault.ts";
 import { withDatabase } from "../../administration.ts";
 import { defineCommand, UsageError } from "../../command.ts";
 import { readEncryptionKeys } from "../../encryption-keys.ts";

@@ -54,7 +54,7 @@ export const addAV1Procedure: Recipe = {
     notInTheClient,
   ],
   notTaken: { 5: "is run for all recipes" },
-  lists: ["api-server/plugins/openapi-v1.test.ts", "test/docs/api-v1.test.ts", "scripts/generate.test.ts"],
+  lists: ["api-server/plugins/v1/openapi.test.ts", "test/docs/api-v1.test.ts", "scripts/generate.test.ts"],
   about: {
     words: ["countKeys", "published v1 client covers every v1 procedure"],
     files: [

@@ -1,4 +1,4 @@
-import type { StoreProblem } from "../analytics/contract.ts";
+import type { StoreProblem } from "../../analytics/contract.ts";
 
 /*
  * Health of an api-server, for routing and alerts.

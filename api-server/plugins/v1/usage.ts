@@ -1,10 +1,10 @@
-import { DAY_MS, utcDate } from "../../core/utc-date.ts";
-import { insertAudit } from "../db/audit.ts";
-import { inTransaction } from "../db/transaction.ts";
-import { upsertV1Use } from "../db/v1-usage.ts";
-import type { Deps } from "../deps.ts";
-import { logThrottled } from "../log-throttled.ts";
-import type { Call } from "../procedure.ts";
+import { DAY_MS, utcDate } from "../../../core/utc-date.ts";
+import { insertAudit } from "../../db/audit.ts";
+import { inTransaction } from "../../db/transaction.ts";
+import { upsertV1Use } from "../../db/v1-usage.ts";
+import type { Deps } from "../../deps.ts";
+import { logThrottled } from "../../log-throttled.ts";
+import type { Call } from "../../procedure.ts";
 
 /*
  * Records which root keys still call v1, so that a team can decide when to disable it: at most one audit log row per root key and UTC date,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createV1Front } from "./front-v1.ts";
+import { createV1Front } from "./front.ts";
 
 test("v1 response has Deprecation and a successor link by path by default", () => {
   const headers = createV1Front({ isServed: true }).headersOf("keys.createKey");

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
-import { DAY_MS, utcDate } from "../core/utc-date.ts";
-import { type RootKeyUse, upsertRootKeyUsage } from "./db/root-key-usage.ts";
+import { DAY_MS, utcDate } from "../../core/utc-date.ts";
+import { type RootKeyUse, upsertRootKeyUsage } from "../db/root-key-usage.ts";
 
 /*
  * Records which permissions each root key uses, so that an administrator can remove the others. Recording a use that was recorded today

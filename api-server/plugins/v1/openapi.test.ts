@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { gapFinder, schemaValidator } from "../test/openapi-checks.ts";
-import { v1Procedures } from "../v1/index.ts";
-import { V1_CODES, v1FailureOf } from "./errors-v1.ts";
-import type { JsonSchema } from "./json-schema.ts";
-import { buildV1OpenApi, operationIdOf } from "./openapi-v1.ts";
+import { gapFinder, schemaValidator } from "../../test/openapi-checks.ts";
+import { v1Procedures } from "../../v1/index.ts";
+import type { JsonSchema } from "../json-schema.ts";
+import { V1_CODES, v1FailureOf } from "./errors.ts";
+import { buildV1OpenApi, operationIdOf } from "./openapi.ts";
 
 interface Media {
   readonly schema: JsonSchema;

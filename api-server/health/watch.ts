@@ -1,14 +1,14 @@
 import { performance } from "node:perf_hooks";
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
-import type { AnalyticsStore } from "../analytics/contract.ts";
-import { defineMetrics, exported } from "../core/metric.ts";
-import type { Closeable } from "../edge/closeable.ts";
-import type { Edge } from "../edge/open.ts";
-import type { Projection } from "../edge/projection/contract.ts";
-import { within } from "../edge/redis/script.ts";
-import type { DatabaseUrl } from "../postgres/database-url.ts";
-import { createPool } from "../postgres/pool.ts";
+import type { AnalyticsStore } from "../../analytics/contract.ts";
+import { defineMetrics, exported } from "../../core/metric.ts";
+import type { Closeable } from "../../edge/closeable.ts";
+import type { Edge } from "../../edge/open.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import { within } from "../../edge/redis/script.ts";
+import type { DatabaseUrl } from "../../postgres/database-url.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { checkHealth, DEGRADATIONS, type DegradationReason, type Health, type Observation, REASONS } from "./health.ts";
 
 const POLL_INTERVAL_MS = 1000;

@@ -1,4 +1,4 @@
-import { BoundedCache } from "../edge/bounded-cache.ts";
+import { BoundedCache } from "../../edge/bounded-cache.ts";
 
 /**
  * Maximum number of tracked clients: more addresses than an attacker has pods in a cluster. An evicted client starts with a full allowance.

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
-import { defineMetrics, exported } from "../core/metric.ts";
-import type { Closeable } from "../edge/closeable.ts";
+import { defineMetrics, exported } from "../../core/metric.ts";
+import type { Closeable } from "../../edge/closeable.ts";
 
 export interface LoopOptions {
   readonly name: string;

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import { PublicError } from "../../core/errors.ts";
-import type { ApiReply } from "./api-request.ts";
+import { PublicError } from "../../../core/errors.ts";
+import type { ApiReply } from "../api-request.ts";
 
 /*
  * Headers of every v1 response, including errors (api-v1.md section 2): the deprecation, the sunset date, the successor, and CORS

@@ -1,11 +1,11 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { DAY_MS, utcDate } from "../core/utc-date.ts";
-import { buildApp } from "./app.ts";
-import { removeRootKeyUsage } from "./db/retention.ts";
-import { listRootKeyUsage } from "./db/root-key-usage.ts";
+import { DAY_MS, utcDate } from "../../core/utc-date.ts";
+import { buildApp } from "../app.ts";
+import { removeRootKeyUsage } from "../db/retention.ts";
+import { listRootKeyUsage } from "../db/root-key-usage.ts";
+import { buildTestApp, type TestApp } from "../test/app.ts";
 import { createRootKeyUsage } from "./root-key-usage.ts";
-import { buildTestApp, type TestApp } from "./test/app.ts";
 
 let api: TestApp;
 beforeAll(async () => {

@@ -1,22 +1,22 @@
 import { performance } from "node:perf_hooks";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { backoffMs } from "../core/backoff.ts";
-import { type ErrorKind, PublicError } from "../core/errors.ts";
-import { defineMetrics, exported } from "../core/metric.ts";
-import { isUnavailableForAll } from "../postgres/failures.ts";
-import { limitWaiting } from "../postgres/waiting.ts";
+import { backoffMs } from "../../../core/backoff.ts";
+import { type ErrorKind, PublicError } from "../../../core/errors.ts";
+import { defineMetrics, exported } from "../../../core/metric.ts";
+import { isUnavailableForAll } from "../../../postgres/failures.ts";
+import { limitWaiting } from "../../../postgres/waiting.ts";
+import type { RunFairly } from "../../background/workspace-turns.ts";
 import {
   listWorkspacesWithDueKeys,
   lockDueKeys,
   measureQueuedKeys,
   postponeQueuedKey,
   type QueuedKeyRow,
-} from "./db/queued-keys.ts";
-import { inTransaction, type Transacting } from "./db/transaction.ts";
-import { createQueuedKeys, giveUpQueuedKey, refOf } from "./domain/keys/queued-key-outcomes.ts";
-import { requestIdOf } from "./domain/keys/queued-key-record.ts";
-import type { RunFairly } from "./workspace-turns.ts";
+} from "../../db/queued-keys.ts";
+import { inTransaction, type Transacting } from "../../db/transaction.ts";
+import { createQueuedKeys, giveUpQueuedKey, refOf } from "./queued-key-outcomes.ts";
+import { requestIdOf } from "./queued-key-record.ts";
 
 /*
  * Creates the keys that `migrations.enqueueKeys` of v1 has accepted. The states of a queued key:

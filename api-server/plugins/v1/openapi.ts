@@ -1,11 +1,11 @@
 import * as z from "zod";
-import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
-import { type AnyV1Procedure, isOpen } from "../procedure-v1.ts";
-import { describeRequired, type RequiredPermission } from "../required-permissions.ts";
-import { V1_CODES, type V1Code, v1FailureOf, v1RefusalOf } from "./errors-v1.ts";
-import { createDocumentSchemas, type DocumentSchemas, type JsonSchema } from "./json-schema.ts";
-import { describeServices } from "./openapi-components.ts";
-import { exampleOf, requestExamples } from "./openapi-examples.ts";
+import { ERROR_KINDS, type ErrorKind } from "../../../core/errors.ts";
+import { describeRequired, type RequiredPermission } from "../../required-permissions.ts";
+import { type AnyV1Procedure, isOpen } from "../../v1/procedure.ts";
+import { createDocumentSchemas, type DocumentSchemas, type JsonSchema } from "../json-schema.ts";
+import { describeServices } from "../openapi-components.ts";
+import { exampleOf, requestExamples } from "../openapi-examples.ts";
+import { V1_CODES, type V1Code, v1FailureOf, v1RefusalOf } from "./errors.ts";
 
 /* OpenAPI 3.1 document of v1, generated from the schemas that validate requests, as for v2. */
 

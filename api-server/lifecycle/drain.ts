@@ -1,6 +1,6 @@
 import type { Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { DirectFront } from "./plugins/direct-front.ts";
+import type { DirectFront } from "../plugins/direct-front.ts";
 
 const QUIET_MS = 100;
 const DRAIN_MS_MAX = 500;

@@ -2,11 +2,11 @@ import type { Pool } from "pg";
 import { pino } from "pino";
 import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { PostgresAnalytics } from "../analytics/postgres/store.ts";
-import { EventLines } from "../edge/events/schema.ts";
-import { createPool } from "../postgres/pool.ts";
-import { anEvent } from "../test/contracts/edge/an-event.ts";
-import { createTestDatabase, type TestDatabase } from "../test/harness/postgres.ts";
+import { PostgresAnalytics } from "../../analytics/postgres/store.ts";
+import { EventLines } from "../../edge/events/schema.ts";
+import { createPool } from "../../postgres/pool.ts";
+import { anEvent } from "../../test/contracts/edge/an-event.ts";
+import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { DEFAULT_RETENTION_DAYS, Retention, type RetentionDays } from "./retention.ts";
 import type { RunFairly } from "./workspace-turns.ts";
 

@@ -1,15 +1,15 @@
 import type * as z from "zod";
-import { UNMANAGED } from "../domain/managed/rules.ts";
-import { DataJson } from "../procedure.ts";
-import { type AnyV1Procedure, isOpen, OtherResponse } from "../procedure-v1.ts";
-import type { ApiReply, ApiRequest } from "./api-request.ts";
-import { checkContentEncoding, checkStorable, isJsonType, parseBody } from "./body.ts";
-import { setV1Headers, type V1Front } from "./front-v1.ts";
-import { type JsonSchema, responseSchema } from "./json-schema.ts";
-import { compileQuery } from "./query.ts";
-import { JSON_TYPE, type Served } from "./served.ts";
-import type { V1Usage } from "./usage-v1.ts";
-import { compileBody } from "./validation.ts";
+import { UNMANAGED } from "../../domain/managed/rules.ts";
+import { DataJson } from "../../procedure.ts";
+import { type AnyV1Procedure, isOpen, OtherResponse } from "../../v1/procedure.ts";
+import type { ApiReply, ApiRequest } from "../api-request.ts";
+import { checkContentEncoding, checkStorable, isJsonType, parseBody } from "../body.ts";
+import { type JsonSchema, responseSchema } from "../json-schema.ts";
+import { compileQuery } from "../query.ts";
+import { JSON_TYPE, type Served } from "../served.ts";
+import { compileBody } from "../validation.ts";
+import { setV1Headers, type V1Front } from "./front.ts";
+import type { V1Usage } from "./usage.ts";
 
 /*
  * Serves v1 (api-v1.md section 2): a GET with a query string or a POST with a body, validated before the root key, and responses without an

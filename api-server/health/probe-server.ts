@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
-import type { Closeable } from "../edge/closeable.ts";
+import type { Closeable } from "../../edge/closeable.ts";
 
 export interface Admin extends Closeable {
   readonly url: string;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { STORE_PROBLEMS } from "../analytics/contract.ts";
+import { STORE_PROBLEMS } from "../../analytics/contract.ts";
 import { checkHealth, type Observation } from "./health.ts";
 
 const observed = (changes: Partial<Observation> = {}): Observation => ({

@@ -1,10 +1,10 @@
 import type { Pool } from "pg";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { findUsageToRemove } from "../analytics/postgres/remove-usage.ts";
-import { defineMetrics, exported } from "../core/metric.ts";
-import { DAY_MS } from "../core/utc-date.ts";
-import type { RemoveBatch } from "../postgres/queryable.ts";
-import { countOutbox } from "./db/outbox.ts";
+import { findUsageToRemove } from "../../analytics/postgres/remove-usage.ts";
+import { defineMetrics, exported } from "../../core/metric.ts";
+import { DAY_MS } from "../../core/utc-date.ts";
+import type { RemoveBatch } from "../../postgres/queryable.ts";
+import { countOutbox } from "../db/outbox.ts";
 import {
   removeAudit,
   removeDeletedApis,
@@ -14,9 +14,9 @@ import {
   removeDeletedOverrides,
   removeDeletedPolicies,
   removeRootKeyUsage,
-} from "./db/retention.ts";
-import { removeOldSignIns } from "./db/sessions.ts";
-import { listEveryWorkspaceId } from "./db/workspaces.ts";
+} from "../db/retention.ts";
+import { removeOldSignIns } from "../db/sessions.ts";
+import { listEveryWorkspaceId } from "../db/workspaces.ts";
 import type { RunFairly } from "./workspace-turns.ts";
 
 /*

@@ -1,8 +1,8 @@
 import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
-import { defineMetrics, exported } from "../core/metric.ts";
-import { LogThrottle } from "../edge/log-throttle.ts";
-import { within } from "../edge/redis/script.ts";
+import { defineMetrics, exported } from "../../core/metric.ts";
+import { LogThrottle } from "../../edge/log-throttle.ts";
+import { within } from "../../edge/redis/script.ts";
 
 /*
  * Runs work for all workspaces in time slices, each with its own error handling and time limit: bad data, a flood or an attack in one

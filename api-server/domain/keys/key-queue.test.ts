@@ -1,15 +1,15 @@
 import { randomBytes } from "node:crypto";
 import type { PoolClient } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { hashKey } from "../core/keys/key-string.ts";
-import { waitFor } from "../test/harness/wait.ts";
-import { countKeySecrets } from "./db/key-secrets.ts";
-import { lockDueKeys, postponeQueuedKey } from "./db/queued-keys.ts";
-import { QUEUED_KEYS_MAX } from "./domain/keys/queue-keys.ts";
-import { giveUpQueuedKey } from "./domain/keys/queued-key-outcomes.ts";
+import { hashKey } from "../../../core/keys/key-string.ts";
+import { waitFor } from "../../../test/harness/wait.ts";
+import { countKeySecrets } from "../../db/key-secrets.ts";
+import { lockDueKeys, postponeQueuedKey } from "../../db/queued-keys.ts";
+import { buildTestApp, type TestApp, type Workspace } from "../../test/app.ts";
+import { openKeyQueue, type TestKeyQueue } from "../../test/key-queue.ts";
 import { RETRIES_MAX } from "./key-queue.ts";
-import { buildTestApp, type TestApp, type Workspace } from "./test/app.ts";
-import { openKeyQueue, type TestKeyQueue } from "./test/key-queue.ts";
+import { QUEUED_KEYS_MAX } from "./queue-keys.ts";
+import { giveUpQueuedKey } from "./queued-key-outcomes.ts";
 
 /*
  * What becomes of keys that were accepted. Each test has a workspace and a queue of its own, and no other has keys that wait.

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { backoffMs } from "../core/backoff.ts";
-import { databaseProblem } from "../postgres/failures.ts";
-import { SchemaBehind } from "./db/migrate.ts";
+import { backoffMs } from "../../core/backoff.ts";
+import { databaseProblem } from "../../postgres/failures.ts";
+import { SchemaBehind } from "../db/migrate.ts";
 
 const RETRY = { firstMs: 250, maxMs: 5_000, random: Math.random };
 /** At most one log line in this time, regardless of the number of attempts. */

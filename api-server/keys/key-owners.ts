@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
-import type { Projection } from "../edge/projection/contract.ts";
-import { findKeyHome } from "./db/keys.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import { findKeyHome } from "../db/keys.ts";
 import { createHashCache, type HashCache } from "./hash-cache.ts";
 
 /* Finds the workspace of a key by its hash alone, for callers without a root key. The key itself is then read through the projection. */

@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { defineMetrics, exported, type Metric } from "../core/metric.ts";
-import type { Edge, EdgeCounters } from "../edge/open.ts";
-import type { Projection, RefusedKind } from "../edge/projection/contract.ts";
+import { defineMetrics, exported, type Metric } from "../../core/metric.ts";
+import type { Edge, EdgeCounters } from "../../edge/open.ts";
+import type { Projection, RefusedKind } from "../../edge/projection/contract.ts";
 
 export const STATE_METRICS = defineMetrics({
   // Worst staleness over all workspaces, for alerts: it rises with the first workspace that exceeds the bound. The staleness of the change

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
-import { buildOpenApi, registerOpenApi } from "./plugins/openapi.ts";
-import { buildV1OpenApi } from "./plugins/openapi-v1.ts";
-import { v1Procedures } from "./v1/index.ts";
-import { procedures } from "./v2/index.ts";
+import { v1Procedures } from "../v1/index.ts";
+import { procedures } from "../v2/index.ts";
+import { buildOpenApi, registerOpenApi } from "./openapi.ts";
+import { buildV1OpenApi } from "./v1/openapi.ts";
 
 /** Serves the OpenAPI documents of v1 and v2. */
 export function registerDocuments(app: FastifyInstance): void {

@@ -1,7 +1,7 @@
-import { BoundedCache } from "../edge/bounded-cache.ts";
-import type { Projection } from "../edge/projection/contract.ts";
-import type { RecordKind } from "../edge/records.ts";
-import { PROPAGATION_BOUND_MS } from "./health.ts";
+import { BoundedCache } from "../../edge/bounded-cache.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import type { RecordKind } from "../../edge/records.ts";
+import { PROPAGATION_BOUND_MS } from "../health/health.ts";
 
 /*
  * Cache from the hash of a secret to its record, for callers without a root key, whose workspace is known only after the lookup. An entry,

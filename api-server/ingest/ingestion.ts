@@ -1,10 +1,10 @@
 import type { Counter, Registry } from "prom-client";
-import { type AnalyticsStore, AnalyticsUnavailable } from "../analytics/contract.ts";
-import type { Closeable } from "../edge/closeable.ts";
-import type { EventSource } from "../edge/events/contract.ts";
-import { type LoopOptions, startLoop } from "./background.ts";
-import { IngestMetrics } from "./ingest/ingest-metrics.ts";
-import { Ingester } from "./ingest/ingester.ts";
+import { type AnalyticsStore, AnalyticsUnavailable } from "../../analytics/contract.ts";
+import type { Closeable } from "../../edge/closeable.ts";
+import type { EventSource } from "../../edge/events/contract.ts";
+import { type LoopOptions, startLoop } from "../background/loop.ts";
+import { IngestMetrics } from "./ingest-metrics.ts";
+import { Ingester } from "./ingester.ts";
 
 const INGEST_EVERY_MS = 200;
 const BUDGET_EVERY_MS = 1000;
