@@ -135,7 +135,7 @@ export async function startBackgroundWork(parts: {
       await parts.followRootKey();
       return false;
     }),
-    loop("root-key-uses", ROOT_KEY_USES_EVERY_MS, async () => {
+    loop("root-key-usage", ROOT_KEY_USES_EVERY_MS, async () => {
       await deps.rootKeyUsage.store(db);
       return false;
     }),

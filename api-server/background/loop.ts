@@ -33,7 +33,7 @@ export const LOOP_METRICS = defineMetrics({
         "key-queue-measure",
         "gate-users",
         "root-key",
-        "root-key-uses",
+        "root-key-usage",
         "refill",
         "usage-store",
       ],

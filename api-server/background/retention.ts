@@ -57,7 +57,7 @@ const KEPT: readonly Kept[] = [
   { kind: "namespaces", of: "deleted", remove: removeDeletedNamespaces },
   { kind: "identities", of: "deleted", remove: removeDeletedIdentities },
   { kind: "apis", of: "deleted", remove: removeDeletedApis },
-  { kind: "root_key_uses", of: "deleted", remove: removeRootKeyUsage },
+  { kind: "root_key_usage", of: "deleted", remove: removeRootKeyUsage },
 ];
 
 export const RETENTION_METRICS = defineMetrics({

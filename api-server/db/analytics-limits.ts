@@ -7,7 +7,7 @@ export interface AnalyticsSettingsRow extends RetentionRow {
   readonly rows_max: number | null;
   readonly timeout_ms: number | null;
   readonly memory_bytes_max: number | null;
-  readonly answer_bytes_max: number | null;
+  readonly response_bytes_max: number | null;
   readonly queries_per_hour: number | null;
   readonly run_ms_per_hour: number | null;
 }
@@ -17,7 +17,7 @@ export async function findAnalyticsSettings(
   db: Queryable,
   { workspaceId }: { workspaceId: string },
 ): Promise<AnalyticsSettingsRow | undefined> {
-  const text = `select enabled, rows_max, timeout_ms, memory_bytes_max, answer_bytes_max, queries_per_hour, run_ms_per_hour,
+  const text = `select enabled, rows_max, timeout_ms, memory_bytes_max, response_bytes_max, queries_per_hour, run_ms_per_hour,
                        verifications_days, ratelimits_days, ratelimits_minute_days, ratelimits_hour_days,
                        ratelimits_day_days, ratelimits_month_days
                   from analytics_settings
@@ -35,13 +35,13 @@ export async function putAnalyticsSettings(
   { workspaceId, row }: { workspaceId: string; row: AnalyticsSettingsRow },
 ): Promise<void> {
   const text = `insert into analytics_settings as s
-                       (workspace_id, enabled, rows_max, timeout_ms, memory_bytes_max, answer_bytes_max, queries_per_hour,
+                       (workspace_id, enabled, rows_max, timeout_ms, memory_bytes_max, response_bytes_max, queries_per_hour,
                         run_ms_per_hour, verifications_days, ratelimits_days, ratelimits_minute_days, ratelimits_hour_days,
                         ratelimits_day_days, ratelimits_month_days)
                 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
                 on conflict (workspace_id) do update
                    set enabled = excluded.enabled, rows_max = excluded.rows_max, timeout_ms = excluded.timeout_ms,
-                       memory_bytes_max = excluded.memory_bytes_max, answer_bytes_max = excluded.answer_bytes_max,
+                       memory_bytes_max = excluded.memory_bytes_max, response_bytes_max = excluded.response_bytes_max,
                        queries_per_hour = excluded.queries_per_hour, run_ms_per_hour = excluded.run_ms_per_hour,
                        verifications_days = excluded.verifications_days, ratelimits_days = excluded.ratelimits_days,
                        ratelimits_minute_days = excluded.ratelimits_minute_days,
@@ -54,7 +54,7 @@ export async function putAnalyticsSettings(
     row.rows_max,
     row.timeout_ms,
     row.memory_bytes_max,
-    row.answer_bytes_max,
+    row.response_bytes_max,
     row.queries_per_hour,
     row.run_ms_per_hour,
     row.verifications_days,

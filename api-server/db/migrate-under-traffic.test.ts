@@ -57,6 +57,27 @@ async function waitingMigration(db: pg.Client): Promise<number> {
   return waitFor("the migration to wait", async () => (await db.query<{ pid: number }>(text)).rows[0]?.pid);
 }
 
+test("later migration changes tables of the initial schema that contain rows", async () => {
+  const { url, db } = await openDatabase();
+  const folder = await folderOf({
+    "9001-regions.sql": `alter table keys add column region text not null default 'eu';
+                         create table regions (id text primary key);
+                         insert into regions select distinct region from keys`,
+    "9002-regions.concurrently.sql": "create index concurrently keys_by_region on keys (workspace_id, region, id)",
+  });
+  await migrate(url, { folder });
+  const { rows } = await db.query(
+    "select k.id, r.id as region from keys k join regions r on r.id = k.region order by k.id",
+  );
+  expect(rows).toEqual([
+    { id: "key_a", region: "eu" },
+    { id: "key_z", region: "eu" },
+  ]);
+  // The triggers of the initial schema still run on the changed table.
+  await db.query("delete from outbox; update keys set enabled = false where id = 'key_a'");
+  expect((await db.query("select kind, id from outbox")).rows).toEqual([{ kind: "keyId", id: "key_a" }]);
+});
+
 test("blocked migration retries with short waits so that traffic continues", async () => {
   const { url, db, connect } = await openDatabase();
   const folder = await folderOf({ "9001-a-column.sql": "alter table keys add column probe text" });

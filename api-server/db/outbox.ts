@@ -124,7 +124,7 @@ export async function moveToRecent(db: Queryable, seqs: readonly number[]): Prom
   const text = `with carried as (
                   delete from outbox o where o.seq = any($1) returning o.workspace_id, o.kind, o.id
                 )
-                insert into outbox_recent (workspace_id, kind, id)
+                insert into recent_changes (workspace_id, kind, id)
                 select distinct c.workspace_id, c.kind, c.id from carried c`;
   await db.query({ name: "move-to-recent", text, values: [seqs] });
 }
@@ -135,8 +135,8 @@ export async function insertRecentChanges(db: Queryable, { keptMs }: { keptMs: n
   const text = `insert into outbox (workspace_id, kind, id, bulk)
                 select r.workspace_id, r.kind, r.id, row_number() over (partition by r.workspace_id) > 200
                   from (select distinct workspace_id, kind, id
-                          from outbox_recent
-                         where carried_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint) r`;
+                          from recent_changes
+                         where relayed_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint) r`;
   await db.query({ name: "insert-recent-marks", text, values: [keptMs] });
 }
 
@@ -155,8 +155,8 @@ export async function countRecentChanges(
   { keptMs, max }: { keptMs: number; max: number },
 ): Promise<number> {
   const text = `select count(*) as marks
-                  from (select from outbox_recent r
-                         where r.carried_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
+                  from (select from recent_changes r
+                         where r.relayed_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
                          limit $2) as recent`;
   const { rows } = await db.query<{ marks: number }>({ name: "count-recent-marks", text, values: [keptMs, max] });
   return rows[0]?.marks ?? 0;
@@ -167,12 +167,12 @@ export async function deleteOldRecentChanges(
   db: Queryable,
   { keptMs, rowsMax }: { keptMs: number; rowsMax: number },
 ): Promise<void> {
-  const text = `delete from outbox_recent
+  const text = `delete from recent_changes
                  where ctid = any (array(
                    select r.ctid
-                     from outbox_recent r
-                    where r.carried_at <= (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
-                    order by r.carried_at
+                     from recent_changes r
+                    where r.relayed_at <= (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
+                    order by r.relayed_at
                     limit $2))`;
   await db.query({ name: "delete-old-recent-marks", text, values: [keptMs, rowsMax] });
 }

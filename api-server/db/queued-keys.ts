@@ -16,7 +16,7 @@ export interface NewQueuedKeys {
   readonly workspaceId: string;
   readonly apiId: string;
   readonly migrationId: string;
-  readonly asked: Json;
+  readonly requestedBy: Json;
   readonly enqueuedAt: number;
   readonly keys: readonly NewQueuedKey[];
 }
@@ -28,7 +28,7 @@ export interface NewQueuedKeys {
  */
 export async function insertQueuedKeys(
   db: Queryable,
-  { workspaceId, apiId, migrationId, asked, enqueuedAt, keys }: NewQueuedKeys,
+  { workspaceId, apiId, migrationId, requestedBy, enqueuedAt, keys }: NewQueuedKeys,
   { waitingMax }: { readonly waitingMax: number },
 ): Promise<boolean> {
   const text = `with waiting as (
@@ -36,7 +36,7 @@ export async function insertQueuedKeys(
                     from (select from queued_keys q where q.workspace_id = $1 limit $6) as some_of_them
                 )
                 insert into queued_keys (key_id, workspace_id, api_id, migration_id, position, hash, definition,
-                                         encryption_key_id, nonce, ciphertext, asked, enqueued_at, due_at)
+                                         encryption_key_id, nonce, ciphertext, requested_by, enqueued_at, due_at)
                 select k.key_id, $1, $2, $3, k.ordinal - 1, k.hash, k.definition::jsonb, k.encryption_key_id, k.nonce, k.ciphertext,
                        $4::jsonb, $5::bigint, $5::bigint
                   from unnest($7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[], $12::bytea[]) with ordinality
@@ -49,7 +49,7 @@ export async function insertQueuedKeys(
       workspaceId,
       apiId,
       migrationId,
-      JSON.stringify(asked),
+      JSON.stringify(requestedBy),
       enqueuedAt,
       waitingMax,
       keys.map(({ keyId }) => keyId),
@@ -75,7 +75,7 @@ export interface QueuedKeyRow {
   readonly encryption_key_id: string | null;
   readonly nonce: Uint8Array | null;
   readonly ciphertext: Uint8Array | null;
-  readonly asked: unknown;
+  readonly requested_by: unknown;
   readonly failures: number;
   readonly is_workspace_live: boolean;
 }
@@ -116,7 +116,7 @@ export async function lockDueKeys(
   { workspaceId, nowMs, max }: { workspaceId: string; nowMs: number; max: number },
 ): Promise<QueuedKeyRow[]> {
   const text = `select q.key_id, q.workspace_id, q.api_id, q.migration_id, q.position, q.hash, q.definition,
-                       q.encryption_key_id, q.nonce, q.ciphertext, q.asked, q.failures, w.deleted_at is null as is_workspace_live
+                       q.encryption_key_id, q.nonce, q.ciphertext, q.requested_by, q.failures, w.deleted_at is null as is_workspace_live
                   from queued_keys q
                   join workspaces w on w.id = q.workspace_id
                  where q.workspace_id = $1 and q.due_at <= $2

@@ -115,9 +115,9 @@ export const removeRootKeyUsage: RemoveBatch = (db, batch) =>
   remove(
     db,
     batch,
-    `delete from root_key_uses
+    `delete from root_key_usage
       where (root_key_id, tuple) in (select u.root_key_id, u.tuple
-                                       from root_key_uses u
+                                       from root_key_usage u
                                        join root_keys r on r.id = u.root_key_id
                                       where u.workspace_id = $1
                                         and (r.deleted_at < $2

@@ -16,7 +16,7 @@ export interface RootKeyUse {
  * in a fixed order, so that two api-servers do not deadlock.
  */
 export async function upsertRootKeyUsage(db: Queryable, uses: readonly RootKeyUse[]): Promise<void> {
-  const text = `insert into root_key_uses as u (root_key_id, tuple, workspace_id, last_used_on, only_id)
+  const text = `insert into root_key_usage as u (root_key_id, tuple, workspace_id, last_used_on, only_id)
                 select n.root_key_id, n.tuple, r.workspace_id, n.used_on, n.only_id
                   from unnest($1::text[], $2::text[], $3::date[], $4::text[]) as n (root_key_id, tuple, used_on, only_id)
                   join root_keys r on r.id = n.root_key_id
@@ -32,7 +32,7 @@ export async function upsertRootKeyUsage(db: Queryable, uses: readonly RootKeyUs
     uses.map(({ usedOn }) => usedOn),
     uses.map(({ onlyId }) => onlyId),
   ];
-  await db.query({ name: "upsert-root-key-uses", text, values });
+  await db.query({ name: "upsert-root-key-usage", text, values });
 }
 
 export interface RootKeyUseRow {
@@ -48,14 +48,14 @@ export async function listRootKeyUsage(
   { workspaceId, rootKeyIds }: { workspaceId: string; rootKeyIds: readonly string[] },
 ): Promise<RootKeyUseRow[]> {
   const text = `select u.root_key_id, u.tuple, u.last_used_on::text as last_used_on, u.only_id
-                  from root_key_uses u
+                  from root_key_usage u
                  where u.root_key_id = any($2) and u.workspace_id = $1
                  order by u.tuple`;
   const values = [workspaceId, rootKeyIds];
-  const { rows } = await db.query<RootKeyUseRow>({ name: "list-root-key-uses", text, values });
+  const { rows } = await db.query<RootKeyUseRow>({ name: "list-root-key-usage", text, values });
   return rows;
 }
 
 /** Returns the time since which uses are recorded, Unix ms. */
 export const findUsageSince = async (db: Queryable): Promise<number> =>
-  (await findSetting<number>(db, "root-key-uses-since")) ?? Number.POSITIVE_INFINITY;
+  (await findSetting<number>(db, "root-key-usage-since")) ?? Number.POSITIVE_INFINITY;

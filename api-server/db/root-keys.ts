@@ -101,7 +101,7 @@ const SUMMARY = `r.id, r.workspace_id, r.name, r.start, r.environment, r.permiss
                        r.expires_at, r.created_at, r.predecessor_id, r.successor_id, r.revision,
                        u.last_used_on::text as v1_used_on
                   from root_keys r
-                  left join root_key_v1_uses u on u.root_key_id = r.id`;
+                  left join root_key_v1_usage u on u.root_key_id = r.id`;
 
 /** Returns root keys that are not revoked, oldest first. With `v1UsedSince`, a UTC date, only those that called v1 on that day or later. */
 export async function listRootKeys(

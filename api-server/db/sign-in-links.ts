@@ -15,7 +15,7 @@ export interface NewSignInLink {
 }
 
 export async function insertSignInLink(db: Queryable, link: NewSignInLink): Promise<void> {
-  const text = `insert into sign_in_links (id, token_hash, name, role, workspace_id, made_by, created_at, expires_at)
+  const text = `insert into sign_in_links (id, token_hash, name, role, workspace_id, created_by, created_at, expires_at)
                 values ($1, $2, $3, $4, $5, $6, $7, $8)`;
   const { id, tokenHash, name, role, workspaceId, madeBy, createdAt, expiresAt } = link;
   await db.query({
@@ -30,7 +30,7 @@ export interface TakenLinkRow {
   readonly name: string;
   readonly role: PersonRole;
   readonly workspace_id: string | null;
-  readonly made_by: string;
+  readonly created_by: string;
 }
 
 /**
@@ -44,7 +44,7 @@ export async function takeSignInLink(
   const text = `update sign_in_links l
                    set used_at = $2
                  where l.token_hash = $1 and l.used_at is null and l.expires_at >= $2
-             returning l.id, l.name, l.role, l.workspace_id, l.made_by`;
+             returning l.id, l.name, l.role, l.workspace_id, l.created_by`;
   const { rows } = await tx.query<TakenLinkRow>({ name: "take-sign-in-link", text, values: [tokenHash, nowMs] });
   return rows[0];
 }

@@ -6,7 +6,7 @@ export async function upsertV1Use(
   tx: Queryable,
   { workspaceId, rootKeyId, date }: RootKeyRef & { date: string },
 ): Promise<boolean> {
-  const text = `insert into root_key_v1_uses as u (workspace_id, root_key_id, last_used_on)
+  const text = `insert into root_key_v1_usage as u (workspace_id, root_key_id, last_used_on)
                 values ($1, $2, $3)
                 on conflict (root_key_id) do update
                    set last_used_on = excluded.last_used_on

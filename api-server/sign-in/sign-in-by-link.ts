@@ -29,7 +29,7 @@ export async function signInByLink(
       groups: [],
       roles,
       assignments: roles,
-      how: `by the link ${link.id} that ${link.made_by} made`,
+      how: `by the link ${link.id} that ${link.created_by} made`,
     };
     return openSession(tx, { deps, times: rules.times, person, oldToken, origin });
   });

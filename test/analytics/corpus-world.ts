@@ -21,7 +21,7 @@ export interface CorpusWorld {
 
 const SETTINGS: Partial<AnalyticsSettingsRow> = {
   timeout_ms: 30_000,
-  answer_bytes_max: 64 * 1024 * 1024,
+  response_bytes_max: 64 * 1024 * 1024,
   queries_per_hour: 1_000_000_000,
   run_ms_per_hour: 1_000_000_000_000,
 };

@@ -103,7 +103,7 @@ export async function makeObjects(
 /** As if it had been made 40 days ago, and asked for one of its permissions alone since then. */
 async function holdTooMuch(dashboard: Dashboard, rootKeyId: string, tuple: string): Promise<void> {
   const agoMs = Date.now() - 40 * DAY_MS;
-  await inDatabase(dashboard, "update settings set value = to_jsonb($1::bigint) where name = 'root-key-uses-since'", [
+  await inDatabase(dashboard, "update settings set value = to_jsonb($1::bigint) where name = 'root-key-usage-since'", [
     agoMs,
   ]);
   await inDatabase(dashboard, "update root_keys set created_at = $2, permissions_changed_at = null where id = $1", [
@@ -112,7 +112,7 @@ async function holdTooMuch(dashboard: Dashboard, rootKeyId: string, tuple: strin
   ]);
   await inDatabase(
     dashboard,
-    `insert into root_key_uses (root_key_id, tuple, workspace_id, last_used_on)
+    `insert into root_key_usage (root_key_id, tuple, workspace_id, last_used_on)
      select id, $2, workspace_id, current_date from root_keys where id = $1`,
     [rootKeyId, tuple],
   );

@@ -14,7 +14,7 @@ const LOSSES: Readonly<Record<string, (system: System, workspaceId: string) => P
   },
   "the whole store, after more changes than are announced again": async (system) => {
     await system.db.query(
-      "insert into outbox_recent (workspace_id, kind, id) select 'ws', 'api', 'api_' || i from generate_series(1, $1::integer) i",
+      "insert into recent_changes (workspace_id, kind, id) select 'ws', 'api', 'api_' || i from generate_series(1, $1::integer) i",
       [RECENT_MAX + 1],
     );
     await system.raw.flushall();

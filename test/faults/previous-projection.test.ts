@@ -37,7 +37,7 @@ test.each([
     });
   await carried();
   // Pretends that all changes were made an hour ago.
-  await system.db.query("delete from outbox_recent");
+  await system.db.query("delete from recent_changes");
   if (ageMs > 0) await system.raw.hset(globalState, "asOfMs", Date.now() - ageMs);
   await system.raw.save();
   // Redis will lack later changes when it returns.

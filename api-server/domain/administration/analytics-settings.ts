@@ -66,7 +66,11 @@ export const ANALYTICS_SETTINGS: readonly AnalyticsSetting[] = [
     of: "memoryBytesMax",
     unit: 1_000_000,
   }),
-  limit("answer-mib", "size of a query's answer, MiB", { column: "answer_bytes_max", of: "answerBytesMax", unit: MIB }),
+  limit("answer-mib", "size of a query's answer, MiB", {
+    column: "response_bytes_max",
+    of: "answerBytesMax",
+    unit: MIB,
+  }),
   limit("queries-per-hour", "queries in an hour, 0 refuses every one", {
     column: "queries_per_hour",
     of: "queriesPerHour",

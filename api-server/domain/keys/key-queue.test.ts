@@ -176,7 +176,7 @@ describe("a key that cannot be created yet", () => {
   test("queued key with an unreadable row is dropped without delaying others", async () => {
     const good = newSecret();
     await accepted([{ plaintext: newSecret() }, { plaintext: good }]);
-    await query(`update queued_keys set definition = '{"roles": 7}', asked = '[]' where position = 0`);
+    await query(`update queued_keys set definition = '{"roles": 7}', requested_by = '[]' where position = 0`);
     await queue.work();
     expect(await codeOf(good)).toBe("VALID");
     expect(await failures("unexpected_error")).toBe(1);
@@ -193,7 +193,7 @@ test("queued key ignores unknown members and fills missing ones of other version
   const secret = newSecret();
   await accepted([{ plaintext: secret, name: "old" }]);
   await query(`update queued_keys set definition = '{"name": "old", "later": 1}',
-                                      asked = jsonb_build_object('rootKeyId', asked ->> 'rootKeyId', 'later', 1)`);
+                                      requested_by = jsonb_build_object('rootKeyId', requested_by ->> 'rootKeyId', 'later', 1)`);
   await queue.work();
   expect(await t.data("v1/keys.verifyKey", { key: secret }, { rootKey: null })).toMatchObject({
     code: "VALID",
@@ -359,7 +359,7 @@ test("key queue exposes no plaintext key in tables, logs or responses", async ()
 test("key queue limit of a workspace rejects a whole call with 429", async () => {
   const other = await apiOf(await t.makeWorkspace());
   await query(
-    `insert into queued_keys (key_id, workspace_id, api_id, migration_id, position, hash, definition, asked, enqueued_at, due_at)
+    `insert into queued_keys (key_id, workspace_id, api_id, migration_id, position, hash, definition, requested_by, enqueued_at, due_at)
      select 'key_' || n, $1, $2, 'mig', 0, n, '{}', '{}', 1, 9000000000000
        from generate_series(1, $3::integer) as n`,
     [mine.id, apiId, QUEUED_KEYS_MAX - 2],

@@ -194,7 +194,7 @@ const nameOf = (row: QueuedKeyRow) => ({
   workspaceId: row.workspace_id,
   apiId: row.api_id,
   migrationId: row.migration_id,
-  requestId: requestIdOf(row.asked),
+  requestId: requestIdOf(row.requested_by),
   position: row.position,
   keyId: row.key_id,
 });

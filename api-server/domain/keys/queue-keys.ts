@@ -32,7 +32,7 @@ export async function queueKeys(
     workspaceId: caller.workspaceId,
     apiId: api.id,
     migrationId,
-    asked: writeAsked(call),
+    requestedBy: writeAsked(call),
     enqueuedAt: deps.nowMs(),
     keys: prepared.map((key) => ({
       keyId: key.id,

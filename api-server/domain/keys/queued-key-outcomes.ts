@@ -30,7 +30,7 @@ export async function createQueuedKeys(
       hash: row.hash,
       sealed: sealedOf(row),
     }));
-    await importFullKeys(tx, { ...readAsked(workspaceId, first.asked), deps }, keys);
+    await importFullKeys(tx, { ...readAsked(workspaceId, first.requested_by), deps }, keys);
     await deleteLockedKeys(tx, { workspaceId, keyIds: keys.map(({ id }) => id) });
   }
 }
@@ -41,7 +41,7 @@ type OfOneCall = [QueuedKeyRow, ...QueuedKeyRow[]];
 function byCall(rows: readonly QueuedKeyRow[]): OfOneCall[] {
   const calls = new Map<string, OfOneCall>();
   for (const row of rows) {
-    const call = JSON.stringify([row.workspace_id, row.api_id, row.asked]);
+    const call = JSON.stringify([row.workspace_id, row.api_id, row.requested_by]);
     const others = calls.get(call);
     if (others === undefined) calls.set(call, [row]);
     else others.push(row);

@@ -278,7 +278,7 @@ describe("the limits of a workspace", () => {
   });
 
   test("analytics query limits bound result size and time", async () => {
-    const { rootKey } = await limited({ answer_bytes_max: 1_048_576, timeout_ms: 1_000 });
+    const { rootKey } = await limited({ response_bytes_max: 1_048_576, timeout_ms: 1_000 });
     const joined = (tables: number): string =>
       Array.from({ length: tables }, (_, at) => `key_verifications_v1 AS t${at}`).join(" CROSS JOIN ");
     const columns = Array.from({ length: 60 }, (_, at) => `t0.time AS c${at}_${"x".repeat(180)}`).join(", ");

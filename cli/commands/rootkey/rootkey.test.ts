@@ -126,11 +126,10 @@ describe("rootkey list", () => {
       [old, "2026-01-31"],
       [recent, "2026-02-01"],
     ]) {
-      await cli.db.query("insert into root_key_v1_uses (root_key_id, workspace_id, last_used_on) values ($1, $2, $3)", [
-        rootKeyId,
-        workspaceId,
-        day,
-      ]);
+      await cli.db.query(
+        "insert into root_key_v1_usage (root_key_id, workspace_id, last_used_on) values ($1, $2, $3)",
+        [rootKeyId, workspaceId, day],
+      );
     }
     const since = async (time: string) => {
       const { rootKeys } = await cli.json(`rootkey list --workspace movers --v1-since ${time}`);

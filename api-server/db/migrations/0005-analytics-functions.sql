@@ -1,8 +1,8 @@
--- What the SQL that queries of callers become needs of ClickHouse's semantics, where an expression of Postgres's own would be unwieldy. Those of one
--- expression are inlined by the planner, so none sets a search path: their bodies are bound to their functions here, once. Those that are called for
--- each row or group are not strict, because a strict one with a CASE is not inlined; null comes out of them in any case.
+-- Functions with ClickHouse's semantics, for which plain Postgres expressions would be too long. The planner inlines functions of one
+-- expression, so they set no search path: Postgres resolves the names in their bodies when it creates them. Functions that are called per row
+-- or group are not strict, because the planner does not inline a strict function with a CASE. They return null for null all the same.
 
--- Sums and products of 64 bits wrap there; Postgres refuses them.
+-- 64-bit sums and products wrap in ClickHouse; Postgres rejects them.
 create function analytics.wrapped(value numeric) returns bigint
   language sql immutable parallel safe
   return case when value between -9223372036854775808 and 9223372036854775807 then value::bigint
@@ -21,6 +21,11 @@ create function analytics.multiply(a bigint, b bigint) returns bigint
   return case when a between -2147483648 and 2147483647 and b between -2147483648 and 2147483647
               then a * b else analytics.wrapped(a::numeric * b::numeric) end;
 
+-- 64-bit remainder. The smallest integer modulo -1 is an error in ClickHouse, and a division by zero here.
+create function analytics.modulo(a bigint, b bigint) returns bigint
+  language sql immutable strict parallel safe
+  return a % case when b = -1 and a = -9223372036854775808 then 0 else b end;
+
 create function analytics.divide(a double precision, b double precision) returns double precision
   language sql immutable parallel safe
   return case when b <> 0 then a / b
@@ -28,7 +33,7 @@ create function analytics.divide(a double precision, b double precision) returns
               when (a > 0) = (b::text = '0') then 'Infinity'::double precision
               else '-Infinity'::double precision end;
 
--- Postgres has NaN equal to itself and above every number.
+-- In Postgres, NaN equals itself and is greater than every number.
 create function analytics.equals(a double precision, b double precision) returns boolean
   language sql immutable parallel safe return a = b and a <> 'NaN';
 create function analytics.not_equals(a double precision, b double precision) returns boolean
@@ -42,7 +47,7 @@ create function analytics.greater(a double precision, b double precision) return
 create function analytics.greater_or_equals(a double precision, b double precision) returns boolean
   language sql immutable parallel safe return a >= b and a <> 'NaN';
 
--- Integers to tens, hundreds and so on; a half goes away from zero.
+-- Round integers to a multiple of `unit`; round_whole rounds halves away from zero.
 create function analytics.round_whole(value bigint, unit bigint) returns bigint
   language sql immutable parallel safe return (value + sign(value)::bigint * (unit / 2)) / unit * unit;
 create function analytics.floor_whole(value bigint, unit bigint) returns bigint
@@ -55,7 +60,7 @@ create function analytics.to_int64(value double precision) returns bigint
 create function analytics.to_int32(value bigint) returns bigint
   language sql immutable parallel safe return ((value + 2147483648) & 4294967295) - 2147483648;
 
--- Days up to the last that a Date has, and seconds beyond.
+-- Values up to the largest Date are days, larger ones are seconds.
 create function analytics.date_of(value bigint) returns date
   language sql immutable parallel safe
   return case when value <= 0 then date '1970-01-01'
@@ -70,7 +75,7 @@ create function analytics.date_time_of(value bigint) returns timestamp
 create function analytics.date_time64_of(ms bigint) returns timestamp
   language sql immutable parallel safe return timestamp '1970-01-01' + ms * interval '1 millisecond';
 
--- A Date is a number of days of 16 bits, and a DateTime one of seconds of 32 bits: both wrap.
+-- A Date has 16 bits (days) and a DateTime 32 bits (seconds); both wrap.
 create function analytics.wrapped_date(value date) returns date
   language sql immutable parallel safe
   return case when value between date '1970-01-01' and date '2149-06-06' then value
@@ -81,7 +86,7 @@ create function analytics.wrapped_date_time(value timestamp) returns timestamp
               else timestamp '1970-01-01' + mod(mod(extract(epoch from value)::bigint, 4294967296) + 4294967296, 4294967296) * interval '1 second'
          end;
 
--- Offsets and lengths count bytes. The answer has to be text, so a cut within a character is an error.
+-- Offsets and lengths count bytes. The result is text, so that a cut within a character is an error.
 create function analytics.substring_bytes(value text, first bigint) returns text
   language sql immutable strict parallel safe
   return case when first = 0 then ''
@@ -98,7 +103,7 @@ create function analytics.substring_bytes(value text, first bigint, length bigin
 create function analytics.ends_with(value text, suffix text) returns boolean
   language sql immutable parallel safe return right(value, char_length(suffix)) = suffix;
 
--- The shortest digits that mean the number, written out from 1e-6 up to 1e21.
+-- Shortest digits that represent the number, without an exponent from 1e-6 up to 1e21.
 create function analytics.float_text(value double precision) returns text
   language sql immutable strict parallel safe
   return case when value = 'NaN' then 'nan'
@@ -107,7 +112,7 @@ create function analytics.float_text(value double precision) returns text
               when abs(value) >= 1e-6 and abs(value) < 1e21 then (value::text)::numeric::text
               else regexp_replace(value::text, 'e\+?(-?)0*', 'e\1') end;
 
--- Counted from 1, or from the end when negative.
+-- Positions start at 1; negative ones count from the end.
 create function analytics.element(elements anyarray, place bigint) returns anyelement
   language sql immutable parallel safe as $$
   select case when place between 1 and pg_catalog.cardinality(elements) then elements[place::int]
@@ -115,7 +120,7 @@ create function analytics.element(elements anyarray, place bigint) returns anyel
               then elements[(pg_catalog.cardinality(elements) + 1 + place)::int] end
 $$;
 
--- Of sorted values. A place between two values weighs both.
+-- Expects sorted values. Interpolates between two neighbors.
 create function analytics.quantile(sorted double precision[], level double precision) returns double precision
   language sql immutable strict parallel safe
   return (select case when floor(p.place)::int + 1 >= cardinality(sorted) then sorted[cardinality(sorted)]
@@ -123,7 +128,7 @@ create function analytics.quantile(sorted double precision[], level double preci
                            + (p.place - floor(p.place)) * sorted[floor(p.place)::int + 2] end
             from (select level * (cardinality(sorted) - 1) as place) p);
 
--- A value of JSON as text: of a string itself, of nothing '', of others compact JSON.
+-- Compact JSON text of a value.
 create function analytics.json_compact(value json) returns text
   language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
 begin
@@ -137,24 +142,35 @@ begin
     else value::text
   end;
 end $$;
+-- Text of a member: a string as it is, '' if missing, otherwise compact JSON. Postgres text cannot contain character 0, so `\u0000` is read as
+-- U+FDD0, which no document contains (a noncharacter), and becomes `\u0000` again in JSON results. A string with character 0 is ''.
 create function analytics.json_string(document text, keys text[]) returns text
   language plpgsql immutable parallel unsafe set search_path = pg_catalog, pg_temp as $$
 declare
   value json;
-  wanted text;
+  name text;
+  found text;
 begin
+  -- After an odd number of further backslashes, this backslash is itself escaped.
+  if strpos(document, '\u0000') > 0 then
+    document := regexp_replace(document, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufdd0', 'g');
+  end if;
   value := document::json;
-  foreach wanted in array keys loop
+  foreach name in array keys loop
     if json_typeof(value) is distinct from 'object' then return ''; end if;
     -- The first of several members with one name.
-    value := (select e.value from json_each(value) as e(key, value) where e.key = wanted limit 1);
+    value := (select e.value from json_each(value) as e(key, value) where e.key = name limit 1);
   end loop;
-  return case json_typeof(value) when 'string' then value #>> '{}' when 'null' then '' else coalesce(analytics.json_compact(value), '') end;
+  if json_typeof(value) = 'string' then
+    found := value #>> '{}';
+    return case when strpos(found, U&'\FDD0') > 0 then '' else found end;
+  end if;
+  return case json_typeof(value) when 'null' then '' else coalesce(replace(analytics.json_compact(value), U&'\FDD0', '\u0000'), '') end;
 exception when invalid_text_representation or untranslatable_character or numeric_value_out_of_range then
   return '';
 end $$;
 
--- A text as a number. Anything else is an error, as in a cast, which would also take blanks and other notations.
+-- Numbers in text. Other text is an error, also blanks and notations that a cast would accept.
 create function analytics.whole_of(value text) returns bigint
   language sql immutable strict parallel safe
   return case when value ~ '^[+-]?[0-9]+$' then analytics.wrapped(value::numeric) else ('not a whole number: ' || left(value, 40))::bigint end;

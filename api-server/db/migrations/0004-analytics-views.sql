@@ -1,28 +1,28 @@
--- What callers of the analytics procedures read: a view per public table, with its names and columns. The views hold the bounds of
--- a query (workspace, key spaces or namespaces, retention), so that nothing in the caller's SELECT stands beside them.
+-- Usage queries of customers read these views: one per public table, with its columns. The views apply the bounds of a query (workspace, key
+-- spaces or namespaces, retention), so that no part of the customer's SELECT can avoid them.
 
--- A database's user that may create no schemas has it from the administrator, as its owner.
+-- If the database user may not create schemas, an administrator has created this one with that user as its owner.
 do $$ begin
   if not exists (select from pg_namespace where nspname = 'analytics') then
     create schema analytics;
   end if;
 end $$;
 
--- Any role may set a setting of ours, so the scope of a query travels in a sealed one. The key of the seal is read by this schema's
--- functions alone.
+-- The scope of a query is a setting of its transaction. Any role may change a setting, so the scope is sealed; only functions of this schema
+-- read the key.
 create table analytics.seal_key (key bytea not null);
 insert into analytics.seal_key
   select sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8'));
 
--- HMAC's construction. The transaction's time is part of it, so that a sealed scope is worth nothing in another transaction.
+-- HMAC construction. It includes the start time of the transaction, so that a sealed scope is invalid in another transaction.
 create function analytics.seal(scope text) returns text
   language sql stable parallel safe set search_path = pg_catalog, pg_temp as $$
   select encode(sha256(k.key || sha256(k.key || convert_to(extract(epoch from now())::text || ' ' || scope, 'UTF8'))), 'hex')
     from analytics.seal_key k
 $$;
 
--- Binds the current transaction to a workspace, to the key spaces or namespaces in `within` (null: all), and to what is visible
--- from an instant on: Unix ms by `raw`, `minute`, `hour`, `day` and `month`.
+-- Limits the current transaction to a workspace, to the key spaces or namespaces in `within` (null: all), and to a start time for each of
+-- `raw`, `minute`, `hour`, `day` and `month`, Unix ms.
 create function analytics.bind_scope(workspace_id text, within text[], visible_from jsonb) returns void
   language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -31,7 +31,7 @@ begin
   perform set_config('postern.analytics_scope', analytics.seal(scope) || scope, true);
 end $$;
 
--- Returns null when nothing was bound in this transaction, or the seal is not ours: then no row is visible.
+-- Returns null if this transaction has no scope or an invalid seal: then no row is visible.
 create function analytics.scope() returns jsonb
   language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -49,12 +49,12 @@ create function analytics.visible_from_ms(bucket text) returns bigint
   language sql stable parallel safe as $$ select (analytics.scope() -> 'visibleFrom' ->> $1)::bigint $$;
 create function analytics.visible_from_day() returns date
   language sql stable parallel safe as $$ select (to_timestamp(analytics.visible_from_ms('raw') / 1000.0) at time zone 'UTC')::date $$;
--- The start of the first bucket of which a part is visible.
+-- Start of the first bucket that is at least partly visible.
 create function analytics.visible_from_bucket(bucket text) returns timestamp
   language sql stable parallel safe as $$
   select date_trunc($1, to_timestamp(analytics.visible_from_ms($1) / 1000.0) at time zone 'UTC')
 $$;
--- Null for all.
+-- Returns null if all are visible.
 create function analytics.within() returns text[]
   language sql stable parallel safe as $$
   select case when s.scope -> 'within' = 'null' then null else array(select jsonb_array_elements_text(s.scope -> 'within')) end
@@ -63,8 +63,12 @@ $$;
 
 revoke execute on all functions in schema analytics from public;
 
--- Each bound is a subquery of its own, so that it is computed once for a query and not for each row.
-create view analytics.key_verifications_v1 with (security_barrier, security_invoker) as
+-- Each bound is a subquery, so that it is computed once per query and not per row.
+--
+-- The views of raw events are not security barriers. Postgres plans a barrier view without the ORDER BY and LIMIT around it, so that the
+-- newest 50 of a million events would cost reading all of them. Row-level security on their tables is the barrier for the workspace and the
+-- permissions of the root key; only the retention depends on these views.
+create view analytics.key_verifications_v1 with (security_invoker) as
   select e.time, e.request_id collate "C" as request_id, e.workspace_id collate "C" as workspace_id,
          e.key_space_id collate "C" as key_space_id, e.key_id collate "C" as key_id, e.external_id collate "C" as external_id,
          e.outcome collate "C" as outcome, e.tags collate "C" as tags, e.source collate "C" as source,
@@ -75,7 +79,7 @@ create view analytics.key_verifications_v1 with (security_barrier, security_invo
      and e.time >= (select analytics.visible_from_ms('raw'))
      and ((select analytics.within()) is null or e.key_space_id = any ((select analytics.within())::text[]));
 
-create view analytics.ratelimits_v1 with (security_barrier, security_invoker) as
+create view analytics.ratelimits_v1 with (security_invoker) as
   select e.time, e.request_id collate "C" as request_id, e.workspace_id collate "C" as workspace_id,
          e.namespace_id collate "C" as namespace_id, e.identifier collate "C" as identifier, e.passed, e.latency_ms as latency,
          e.override_id collate "C" as override_id, e.max_count as "limit", e.remaining, e.reset_at, e.cost as tokens
@@ -85,7 +89,7 @@ create view analytics.ratelimits_v1 with (security_barrier, security_invoker) as
      and e.time >= (select analytics.visible_from_ms('raw'))
      and ((select analytics.within()) is null or e.namespace_id = any ((select analytics.within())::text[]));
 
--- The counts, per minute, hour, day and month. A bucket is seen when any part of it lies in the retention.
+-- Counts per minute, hour, day and month. A bucket is visible if any part of it is within the retention.
 do $$
 declare
   bucket text;
@@ -114,3 +118,12 @@ begin
     $view$, bucket, kind);
   end loop;
 end $$;
+
+-- Same contents as analytics.key_verifications_per_day_v1 in these columns, in fewer rows.
+create view analytics.key_totals_per_day with (security_barrier, security_invoker) as
+  select t.time, t.workspace_id collate "C" as workspace_id, t.key_space_id collate "C" as key_space_id,
+         t.key_id collate "C" as key_id, t.spent_credits, t.count
+    from verification_key_totals_day t
+   where t.workspace_id = (select analytics.workspace_id())
+     and t.time >= (select analytics.visible_from_bucket('day')::date)
+     and ((select analytics.within()) is null or t.key_space_id = any ((select analytics.within())::text[]));
