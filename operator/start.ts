@@ -4,14 +4,10 @@ import { Registry } from "prom-client";
 import type { Kind } from "../core/manifests/index.ts";
 import { startAdmin } from "./admin.ts";
 import { createOperatorMetrics } from "./metrics.ts";
-import {
-  type FollowNetworkPoliciesOptions,
-  followNetworkPolicies,
-  type NetworkPolicies,
-} from "./network/follow-network-policies.ts";
-import { type FollowServicesOptions, followServices, type Services } from "./network/follow-services.ts";
-import { type FollowPodsOptions, followPods, type Pods } from "./pods/follow-pods.ts";
-import { asksForGate } from "./pods/pod.ts";
+import { NETWORK_POLICIES } from "./network/network-policy.ts";
+import { openOwnNetworkPolicies } from "./network/own-network-policies.ts";
+import { SERVICES } from "./network/service.ts";
+import { asksForGate, PODS } from "./pods/pod.ts";
 import { startSecretPolling } from "./reconcilers/api-key/secret-polling.ts";
 import { concerns } from "./reconcilers/api-key-policy/choose-policy.ts";
 import { createPolicyCache } from "./reconcilers/api-key-policy/policy-cache.ts";
@@ -26,6 +22,8 @@ import { createSyncTimes } from "./reconcilers/sync-times.ts";
 import type { Environment } from "./runtime/cluster-access.ts";
 import { collectKeys } from "./runtime/collect-keys.ts";
 import { type Controller, startController } from "./runtime/controller.ts";
+import { type FollowedKind, followObjects, type Named } from "./runtime/follow-objects.ts";
+import type { KubeClient } from "./runtime/kube-client.ts";
 import { type LeaderElection, startLeaderElection } from "./runtime/leader.ts";
 import { formatKey, type ObjectKey } from "./runtime/object-key.ts";
 import { watchProblem } from "./runtime/watch-problem.ts";
@@ -155,18 +153,23 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     await closeSource();
     throw error;
   });
-  const pods = opened.followPods?.((versions) => {
+  const touchPolicies = (namespace?: string) => {
+    for (const policy of objectsIn("ApiKeyPolicy", namespace)) touched.add(keyOf(policy));
+  };
+  const { client, watchedNamespaces } = opened;
+  const follow = <Seen extends Named>(kind: FollowedKind<Seen>, onChange: (versions: readonly Seen[]) => void) =>
+    client && followObjects({ ...kind, client, namespaces: watchedNamespaces, onChange, log });
+  const pods = follow(PODS, (versions) => {
+    if (versions.length === 0) touchPolicies();
     for (const pod of versions) {
       for (const policy of source.having("ApiKeyPolicy", "namespace", pod.namespace)) {
         if (concerns(policy, pod) || isLabelled(policy, pod)) touched.add(keyOf(policy));
       }
     }
   });
-  const touchPolicies = (namespace?: string) => {
-    for (const policy of objectsIn("ApiKeyPolicy", namespace)) touched.add(keyOf(policy));
-  };
-  const network = opened.followNetworkPolicies?.(touchPolicies);
-  const services = opened.followServices?.(touchPolicies);
+  const networkPolicies = follow(NETWORK_POLICIES, ([version]) => touchPolicies(version?.namespace));
+  const network = client && networkPolicies && openOwnNetworkPolicies(client, networkPolicies);
+  const services = follow(SERVICES, ([version]) => touchPolicies(version?.namespace));
   // Without the webhook the label has no effect, and the operator may not be allowed to read Namespaces.
   const namespaces = config.webhook && opened.followNamespaces?.(touchPolicies);
   const isNamespaceGuarded = (namespace: string) => {
@@ -225,7 +228,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const closeWorkers = () => Promise.all(workers().map((worker) => worker.close()));
   const closeFollowed = async () => {
     touched.close();
-    await Promise.all([workspaces.close(), pods?.close(), network?.close(), services?.close(), namespaces?.close()]);
+    const followed = [pods, networkPolicies, services, namespaces];
+    await Promise.all([workspaces.close(), ...followed.map((one) => one?.close())]);
     await closeSource();
   };
 
@@ -319,10 +323,10 @@ interface OpenSource {
   /** `undefined` for a source whose namespaces have no labels. */
   readonly followLabels: WorkspacesOptions["followLabels"];
   readonly followNamespaces: ((onChange: (namespace: string) => void) => NamespaceLabels) | undefined;
-  /** `undefined` for a source without pods. */
-  readonly followPods: ((onChange: FollowPodsOptions["onChange"]) => Pods) | undefined;
-  readonly followServices: ((onChange: FollowServicesOptions["onChange"]) => Services) | undefined;
-  readonly followNetworkPolicies: ((onChange: FollowNetworkPoliciesOptions["onChange"]) => NetworkPolicies) | undefined;
+  /** `undefined` for a directory, which has no pods, Services and NetworkPolicies. */
+  readonly client: KubeClient | undefined;
+  /** `undefined` for all. */
+  readonly watchedNamespaces: readonly string[] | undefined;
   readonly watchStates: () => readonly WatchState[];
   /** `undefined` if no webhook is configured, or for a source that cannot call one. */
   readonly serveWebhook: ((deps: Omit<WebhookDeps, "client" | "namespace" | "controllerClass">) => Webhook) | undefined;
@@ -341,9 +345,8 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       elect: leadAtOnce,
       followLabels: undefined,
       followNamespaces: undefined,
-      followPods: undefined,
-      followNetworkPolicies: undefined,
-      followServices: undefined,
+      client: undefined,
+      watchedNamespaces: undefined,
       watchStates: () => [],
       serveWebhook: undefined,
       closeSource: directory.close,
@@ -385,10 +388,8 @@ async function openSource(config: OperatorConfig, traffic: TrafficMetrics): Prom
       };
       return { ...following, of };
     },
-    followPods: (onChange) => followPods({ client, namespaces: source.namespaces, onChange, log }),
-    followNetworkPolicies: (onChange) =>
-      followNetworkPolicies({ client, namespaces: source.namespaces, onChange, log }),
-    followServices: (onChange) => followServices({ client, namespaces: source.namespaces, onChange, log }),
+    client,
+    watchedNamespaces: source.namespaces,
     watchStates: client.watches.states,
     closeSource: async () => {
       await kubernetes.close();

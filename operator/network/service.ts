@@ -1,4 +1,5 @@
 import type { PodSummary } from "../pods/pod.ts";
+import type { FollowedKind, FollowedObjects } from "../runtime/follow-objects.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
 
 /* The fields of a Kubernetes Service that decide where it sends requests. */
@@ -50,6 +51,11 @@ export function toService({ metadata: { name, namespace = "" }, spec }: KubeObje
       .map(({ port, targetPort = port }) => targetPort),
   };
 }
+
+export const SERVICES: FollowedKind<ServiceSummary> = {
+  ...{ groupPath: "/api/v1", plural: "services", trim: trimService, toSeen: toService },
+};
+export type Services = FollowedObjects<ServiceSummary>;
 
 /** Returns a function that tests whether the Service selects a pod. */
 export function selectionOf({ selector }: ServiceSummary): (pod: Pick<PodSummary, "labels">) => boolean {

@@ -1,4 +1,5 @@
 import { upstreamPortInPod } from "../../core/gates/upstream-port.ts";
+import type { FollowedKind, FollowedObjects } from "../runtime/follow-objects.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
 import { INTERCEPTION_LABEL } from "./gated-by.ts";
 
@@ -141,6 +142,9 @@ function toGate({ containers = [], initContainers = [], hostNetwork = false }: P
     ),
   };
 }
+
+export const PODS: FollowedKind<PodSummary> = { groupPath: "/api/v1", plural: "pods", trim: trimPod, toSeen: toPod };
+export type Pods = FollowedObjects<PodSummary>;
 
 export type Interception = "Port" | "Redirect" | "None";
 

@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
 import type { Kind } from "../../core/manifests/index.ts";
 import type { ApiClient, Management } from "../api/client.ts";
-import type { NetworkPolicies } from "../network/follow-network-policies.ts";
-import type { Services } from "../network/follow-services.ts";
-import type { Pods } from "../pods/follow-pods.ts";
+import type { OwnNetworkPolicies } from "../network/own-network-policies.ts";
+import type { Services } from "../network/service.ts";
+import type { Pods } from "../pods/pod.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import type { Workspaces } from "../tenancy/workspaces.ts";
 import type { PolicyCache } from "./api-key-policy/policy-cache.ts";
@@ -30,7 +30,7 @@ export interface OperatorContext {
   /** Whether the label of a namespace requires a gate for all of its pods; `undefined` if unknown. */
   readonly isNamespaceGuarded?: ((namespace: string) => boolean | undefined) | undefined;
   /** `undefined` without NetworkPolicies, as in a directory. */
-  readonly network: Pick<NetworkPolicies, "in" | "apply" | "lastWritten" | "orphan" | "remove"> | undefined;
+  readonly network: OwnNetworkPolicies | undefined;
   /** `undefined` without Services, as in a directory. */
   readonly services?: Pick<Services, "in"> | undefined;
   readonly resyncMs: number;

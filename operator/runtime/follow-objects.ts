@@ -2,24 +2,30 @@ import type { Logger } from "pino";
 import type { KubeClient, KubeObject } from "./kube-client.ts";
 import { startListWatch } from "./list-watch.ts";
 
-interface Named {
+export interface Named {
   readonly namespace: string;
   readonly name: string;
 }
 
-export interface FollowOptions<Seen> {
-  readonly client: KubeClient;
+/** A kind of objects to watch, and the fields to cache. */
+export interface FollowedKind<Seen> {
   /** `/api/v1` or `/apis/<group>/<version>`. */
   readonly groupPath: string;
   readonly plural: string;
+  readonly trim: (object: KubeObject) => KubeObject;
+  /** Requires a trimmed object. */
+  readonly toSeen: (object: KubeObject) => Seen;
+}
+
+export interface FollowOptions<Seen> extends FollowedKind<Seen> {
+  readonly client: KubeClient;
   /** Default: all namespaces. */
   readonly namespaces: readonly string[] | undefined;
-  readonly trim: (object: KubeObject) => KubeObject;
-  readonly toSeen: (object: KubeObject) => Seen;
-  /** Called with the old and new version of each object that was added, removed, or changed in its cached fields. */
+  /**
+   * Called with the old and new version of each object that was added, removed, or changed in its cached fields, and with an empty array
+   * once after the first complete list.
+   */
   readonly onChange: (versions: readonly Seen[]) => void;
-  /** Called once, after the first complete list. */
-  readonly onListed: (all: readonly Seen[]) => void;
   readonly log: Logger;
 }
 
@@ -68,7 +74,7 @@ export function followObjects<Seen extends Named>(options: FollowOptions<Seen>):
   let isListed = false;
   void Promise.all(watches.map(({ listed }) => listed)).then(() => {
     isListed = true;
-    options.onListed([...byNamespace.keys()].flatMap(seenIn));
+    options.onChange([]);
   });
 
   return {

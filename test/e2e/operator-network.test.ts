@@ -11,8 +11,7 @@ import {
 import { type PodOptions, runPod } from "./running-pods.ts";
 
 /*
- * The NetworkPolicy of an ApiKeyPolicy on a real API server without a network plugin. Unit tests of operator/network/ decide what it
- * admits.
+ * The NetworkPolicy of an ApiKeyPolicy on a real API server without a network plugin.
  */
 
 let world: Awaited<ReturnType<typeof openKubernetesWorld>>;
@@ -225,13 +224,14 @@ test("NetworkPolicy is not needed for Redirect, and unguarded pods are reported"
     spec: { podSelector: { matchLabels: { app: "shared" } }, ingress: [{ ports: [{ port: 8080 }] }] },
   };
   await kubectl(["create", "-f", "-"], JSON.stringify(wide));
-  const { message } = await untilBypassable(shared, "True", "ConflictingNetworkPolicy");
-  expect(message).toContain("NetworkPolicy wide");
+  const { message } = await untilBypassable(shared, "Unknown", "ConflictingNetworkPolicy");
+  expect(message).toContain("The NetworkPolicy wide selects pods of this policy and may open the app's port");
   // The managed NetworkPolicy would open what the other closes, so it is deleted.
   await until("ours to be deleted", async () => (await networkPolicy("postern-shared")) === undefined);
-  const narrow = JSON.stringify({ spec: { ingress: [{ ports: [{ port: 19_080 }] }] } });
-  await kubectl(["patch", "networkpolicy", "wide", "--type=merge", "-p", narrow]);
+  const elsewhere = JSON.stringify({ spec: { podSelector: { matchLabels: { app: "elsewhere" } } } });
+  await kubectl(["patch", "networkpolicy", "wide", "--type=merge", "-p", elsewhere]);
   await untilBypassable(shared, "False", "Succeeded");
+  await until("ours to be back", async () => (await networkPolicy("postern-shared")) !== undefined);
 }, 120_000);
 
 test("NetworkPolicy remains after a switch to Redirect until the last Port pod ends", async () => {

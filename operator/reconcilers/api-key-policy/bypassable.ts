@@ -1,4 +1,4 @@
-import { admitting, isolating } from "../../network/reach.ts";
+import { closes, isolating, type NetworkPolicy } from "../../network/network-policy.ts";
 import { selectionOf, targetsOf } from "../../network/service.ts";
 import { GATED_BY_LABEL } from "../../pods/gated-by.ts";
 import { interceptionOf, type PodSummary, portIn } from "../../pods/pod.ts";
@@ -19,8 +19,9 @@ type Observed = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "network
 const NAMES_MAX = 5;
 
 /**
- * Whether clients can reach the app of a selected pod past its gate, according to all NetworkPolicies of the namespace, including those of
- * other owners. Pure.
+ * Whether clients can reach the app of a selected pod past its gate, according to the pods, the Services and the managed NetworkPolicy.
+ * Foreign NetworkPolicies are not evaluated, because their effect depends on the network plugin: a pod that one of them isolates is neither
+ * open nor closed. Pure.
  */
 export function bypassable(observed: Observed): FurtherCondition {
   const { object, parsed, selected, network } = observed;
@@ -61,18 +62,25 @@ export function bypassable(observed: Observed): FurtherCondition {
     const message = `${listOf("Service", past)} past the gate, to the app's port: set its targetPort to the name of the port, which is the gate's. These requests are not checked, or fail where the cluster's network plugin enforces NetworkPolicies.`;
     return { ...is("True", "ServicePastGate", message), note: message };
   }
-  const open = selected.own.filter((pod) => isOpen(pod, observed));
-  if (open.length === 0) return closed(observed, is);
-
-  const pods = open.length === 1 ? "one pod" : `${open.length} pods`;
-  const others = othersThatAdmit(open, observed);
-  if (others.length > 0) {
+  const own = ownNetworkPolicy(observed);
+  const others = network.filter((one) => one !== own);
+  const isolators = new Set<NetworkPolicy>();
+  const open = selected.own.filter((pod) => {
+    if (pod.gate === undefined || pod.gate.isOnHostNetwork) return true;
+    if (pod.gate.redirects) return false;
+    const found = isolating(others, pod.labels);
+    for (const one of found) isolators.add(one);
+    return found.length === 0 && !(own !== undefined && isClosed(pod, own, observed));
+  });
+  if (open.length === 0 && isolators.size === 0) return closed(observed, is);
+  if (open.length === 0) {
     return is(
-      "True",
+      "Unknown",
       "ConflictingNetworkPolicy",
-      `The app's port of ${pods} is open by ${names(others)}: let it name the gate's port instead.`,
+      `The ${names([...isolators])} selects pods of this policy and may open the app's port; Postern does not evaluate it. Let it admit only the gate's port.`,
     );
   }
+  const pods = open.length === 1 ? "one pod" : `${open.length} pods`;
   if (open.every((pod) => isMadeBefore(pod, observed))) {
     return is(
       "True",
@@ -92,7 +100,7 @@ export function bypassable(observed: Observed): FurtherCondition {
     return is(
       "True",
       "ConflictingNetworkPolicy",
-      `The app's port of ${pods} is open. Postern writes no NetworkPolicy while ${names(isolated)} isolates other pods of this policy, because it would open what that one closes: let that one select all of them.`,
+      `The app's port of ${pods} is open. Postern writes no NetworkPolicy while the ${names(isolated)} isolates other pods of this policy, because it would open what that one closes: let that one select all of them.`,
     );
   }
   if (foreignNetworkPolicy(observed) !== undefined) {
@@ -117,33 +125,26 @@ type Make = (status: FurtherCondition["status"], reason: Reason, message: string
 /** No running pod can be bypassed. */
 function closed(observed: Observed, is: Make): FurtherCondition {
   const { selected } = observed;
-  const own = typeof selected === "object" ? selected.own : [];
   const found = ownNetworkPolicy(observed);
-  const depends = "if the cluster's network plugin enforces NetworkPolicies. The pods' own nodes always reach it.";
-  if (found !== undefined && desiredNetworkPolicy(observed) !== undefined) {
-    const closes = `The NetworkPolicy ${found.name} lets no sender reach the app's port, ${depends}`;
-    return is("False", "Succeeded", `${closes}${headlessNote(observed)}`);
-  }
-  if (own.length === 0) return is("Unknown", "NoPods", "No pod of spec.selector runs.");
-  if (own.every(({ gate }) => gate?.redirects === true)) {
+  if (typeof selected !== "object" || selected.own.length === 0) {
+    if (found === undefined || desiredNetworkPolicy(observed) === undefined) {
+      return is("Unknown", "NoPods", "No pod of spec.selector runs.");
+    }
+  } else if (selected.own.every(({ gate }) => gate?.redirects === true)) {
     return is("False", "Redirected", "In every pod the packets to the app's port are redirected to the gate.");
   }
   return is(
     "False",
     "Succeeded",
-    `The NetworkPolicies of the namespace let no sender reach the app's port, ${depends}`,
+    `The NetworkPolicy ${found?.name} lets no sender reach the app's port, if the cluster's network plugin enforces NetworkPolicies. The pods' own nodes always reach it.${headlessNote(observed)}`,
   );
 }
 
-/** Whether clients outside the pod can reach its app past the gate. An unknown port counts as open. */
-function isOpen({ gate, labels }: PodSummary, observed: Observed): boolean {
-  if (gate === undefined || gate.isOnHostNetwork) return true;
-  if (gate.redirects) return false;
-  const port = guardedPort(gate, observed);
-  if (port === undefined) return true;
-  const found = isolating(policiesOf(observed), labels);
-  const target = observed.parsed.spec && portIn(gate, observed.parsed.spec.target.port);
-  return found.length === 0 || [port, target ?? port].some((one) => admitting(found, gate, one).length > 0);
+/** Whether the managed NetworkPolicy closes the app's port of a pod. An unknown port counts as open. */
+function isClosed({ gate, labels }: PodSummary, own: NetworkPolicy, { parsed: { spec } }: Observed): boolean {
+  const target = gate && spec && portIn(gate, spec.target.port);
+  const ports = [gate?.guards ?? target, target ?? gate?.guards];
+  return isolating([own], labels).length > 0 && ports.every((one) => one !== undefined && closes(own.spec, one));
 }
 
 /** Whether a pod predates a change of the policy: its gate guards another port or uses another interception mode. */
@@ -189,24 +190,6 @@ function shownOf(names: readonly string[]): string {
   return `${names.slice(0, NAMES_MAX).join(", ")}${more}`;
 }
 
-function guardedPort({ guards }: NonNullable<PodSummary["gate"]>, { parsed }: Observed): number | undefined {
-  const port = parsed.spec?.target.port;
-  return guards ?? (typeof port === "number" ? port : undefined);
-}
-
-const policiesOf = ({ network }: Observed) => (typeof network === "object" ? network : []);
-
-/** Returns the names of foreign NetworkPolicies that admit traffic to the app's port of one of these pods. */
-function othersThatAdmit(open: readonly PodSummary[], observed: Observed) {
-  const own = ownNetworkPolicy(observed);
-  const found = open.flatMap(({ gate, labels }) => {
-    const port = gate && guardedPort(gate, observed);
-    if (gate === undefined || gate.isOnHostNetwork || port === undefined) return [];
-    return admitting(isolating(policiesOf(observed), labels), gate, port).filter((one) => one !== own);
-  });
-  return [...new Set(found)];
-}
-
 /** Whether Postern's own NetworkPolicy can close the pod's port. */
 const isCoverable = ({ gate, labels }: PodSummary): boolean =>
   gate?.isOnHostNetwork === false && gate.guards !== undefined && labels[GATED_BY_LABEL] !== undefined;
@@ -215,4 +198,4 @@ const count = (pods: number): string => (pods === 1 ? "One running pod" : `${pod
 
 /** All of them are in the policy's own namespace, so readers of its status may see their names. */
 const names = (policies: ReadonlyArray<{ readonly name: string }>): string =>
-  `the NetworkPolicy ${shownOf(policies.map(({ name }) => name).sort())}`;
+  `NetworkPolicy ${shownOf(policies.map(({ name }) => name).sort())}`;

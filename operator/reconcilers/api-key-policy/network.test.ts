@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
-import type { NetworkPolicy, NetworkPolicySpec } from "../../network/network-policy.ts";
-import { isolating } from "../../network/reach.ts";
+import { isolating, type NetworkPolicy, type NetworkPolicySpec } from "../../network/network-policy.ts";
 import type { ServiceSummary } from "../../network/service.ts";
 import type { PodSummary } from "../../pods/pod.ts";
 import { anObject } from "../../test/builders.ts";
@@ -217,11 +216,7 @@ describe("Bypassable", () => {
   const redirected = aPodSummary("redirected", { gate: { ...aGate, redirects: true } });
   const onHost = aPodSummary("on-host", { gate: { ...aGate, isOnHostNetwork: true } });
   const unknownPort = aPodSummary("unknown", { gate: { ...aGate, guards: undefined } });
-  const wide = other("wide", {
-    podSelector: { matchLabels: { app: "orders" } },
-    ingress: [{ ports: [{ port: 8080 }] }],
-  });
-  const narrow = other("narrow", { ingress: [{ ports: [{ port: "http" }] }] });
+  const foreign = other("default-deny");
   const managed = ours();
 
   test.each<Case & { name: string; status: string; reason: string }>([
@@ -269,12 +264,34 @@ describe("Bypassable", () => {
       reason: "Progressing",
     },
     {
-      name: "ours, and one that opens the port",
-      network: [managed, wide],
+      name: "ours, and a foreign one that selects the pods",
+      network: [managed, foreign],
+      status: "Unknown",
+      reason: "ConflictingNetworkPolicy",
+    },
+    {
+      name: "a foreign one that selects the pods",
+      network: [foreign],
+      status: "Unknown",
+      reason: "ConflictingNetworkPolicy",
+    },
+    {
+      name: "ours, and a foreign one for other pods or for egress",
+      network: [
+        managed,
+        other("billing", { podSelector: { matchLabels: { app: "billing" } } }),
+        other("egress", { policyTypes: ["Egress"] }),
+      ],
+      status: "False",
+      reason: "Succeeded",
+    },
+    {
+      name: "a foreign one, and a pod on its node's network",
+      network: [foreign],
+      pods: [aPodSummary("a"), onHost],
       status: "True",
       reason: "ConflictingNetworkPolicy",
     },
-    { name: "one that lets in to the gate alone", network: [narrow], status: "False", reason: "Succeeded" },
     {
       name: "networkPolicy None",
       of: { networkPolicy: "None" },
@@ -283,16 +300,16 @@ describe("Bypassable", () => {
       reason: "NetworkPolicyDisabled",
     },
     {
-      name: "networkPolicy None, and one that lets in to the gate alone",
+      name: "networkPolicy None, and a foreign one that selects the pods",
       of: { networkPolicy: "None" },
-      network: [narrow],
-      status: "False",
-      reason: "Succeeded",
+      network: [foreign],
+      status: "Unknown",
+      reason: "ConflictingNetworkPolicy",
     },
     {
-      name: "one of our name that opens the port",
+      name: "one of our name that selects the pods",
       network: [other("postern-it", { ingress: [{}] })],
-      status: "True",
+      status: "Unknown",
       reason: "ConflictingNetworkPolicy",
     },
     {
@@ -362,6 +379,13 @@ describe("Bypassable", () => {
       status: "False",
       reason: "Succeeded",
     },
+    {
+      name: "a spec that does not parse, and ours, which someone has opened",
+      of: { target: {} },
+      network: [{ ...managed, spec: { ...managed.spec, ingress: [{}] } }],
+      status: "True",
+      reason: "PodsNotCovered",
+    },
   ])("Bypassable condition is $status, $reason, with $name", ({ name: _, status, reason, ...one }) => {
     // `observe` has defaults for omitted members, and an explicit `undefined` is a separate case.
     const observed = { ...observe(one), ...("network" in one ? { network: one.network } : {}) };
@@ -374,6 +398,14 @@ describe("Bypassable", () => {
     const condition = bypassable(observe({ pods: [aPodSummary("a"), tier], network: [some] }));
     expect(condition).toMatchObject({ status: "True", reason: "ConflictingNetworkPolicy" });
     expect(condition.message).toContain("The app's port of one pod is open.");
+  });
+
+  test("Bypassable message names foreign NetworkPolicies that Postern does not evaluate", () => {
+    const [one, two] = ["b", "a"].map((name) => other(name));
+    const { message } = bypassable(observe({ network: [one, two].filter((found) => found !== undefined) }));
+    expect(message).toMatch(
+      /^The NetworkPolicy a, b selects pods .* may open the app's port; Postern does not evaluate it/,
+    );
   });
 
   test("Bypassable message mentions the dependency on the cluster network plugin", () => {
@@ -444,14 +476,14 @@ describe("Bypassable", () => {
     const gate = { ...aGate, ports: [...listed, ...aGate.ports] };
     const pods = Array.from({ length: 100 }, (_, i) => aPodSummary(`pod-${i}`, { gate }));
     const targets = Array.from({ length: 100 }, (_, i) => `q${i}`);
-    const ingress = [{ ports: targets.map((port) => ({ protocol: "TCP", port })) }];
-    const network = Array.from({ length: 500 }, (_, i) => other(`np-${i}`, { ingress }));
+    const podSelector = { matchExpressions: targets.map((key) => ({ key, operator: "DoesNotExist" })) };
+    const network = Array.from({ length: 500 }, (_, i) => other(`np-${i}`, { podSelector }));
     const services = Array.from({ length: 1_000 }, (_, i) => ({
       ...{ namespace: "shop", name: `s-${i}`, selector: { app: "orders" }, isHeadless: false, targets },
     }));
     const observed = observe({ pods, network });
     const startMs = performance.now();
-    expect(bypassable({ ...observed, services })).toMatchObject({ status: "False", reason: "Succeeded" });
+    expect(bypassable({ ...observed, services })).toMatchObject({ reason: "ConflictingNetworkPolicy" });
     // Takes 0.3 s on an idle machine; comparing each port with every other would take 19 s. The limit allows for other load.
     expect(performance.now() - startMs).toBeLessThan(8_000);
   });

@@ -1,7 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { allowAllExcept } from "../../network/all-but.ts";
-import type { NetworkPolicy, NetworkPolicySpec } from "../../network/network-policy.ts";
-import { isolating } from "../../network/reach.ts";
+import { allowAllExcept, isolating, type NetworkPolicy, type NetworkPolicySpec } from "../../network/network-policy.ts";
 import { cutName, GATED_BY_LABEL, gatedBy, INTERCEPTION_LABEL } from "../../pods/gated-by.ts";
 import { interceptionOf, type PodSummary } from "../../pods/pod.ts";
 import type { ManifestObject } from "../../source/contract.ts";

@@ -1,15 +1,17 @@
-import type { Logger } from "pino";
 import { API_VERSION } from "../../core/manifests/index.ts";
-import { followObjects } from "../runtime/follow-objects.ts";
 import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-client.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { FIELD_MANAGER } from "../source/kubernetes.ts";
-import { MANAGED_LABEL, type NetworkPolicy, type NetworkPolicySpec, toNetworkPolicy } from "./network-policy.ts";
+import {
+  MANAGED_LABEL,
+  NETWORK_POLICIES,
+  type NetworkPolicies,
+  type NetworkPolicy,
+  type NetworkPolicySpec,
+} from "./network-policy.ts";
 
-/** NetworkPolicies of the cluster, including those that manifests own. */
-export interface NetworkPolicies {
-  /** Returns the NetworkPolicies of a namespace; `undefined` until the first list has completed. */
-  in(namespace: string): readonly NetworkPolicy[] | undefined;
+/** Reads all NetworkPolicies of the cluster, and writes and deletes those that manifests own. */
+export interface OwnNetworkPolicies extends Pick<NetworkPolicies, "in"> {
   /**
    * Writes the owner's NetworkPolicy by server-side apply. `found` is the owner's existing NetworkPolicy; without it, a new one is created.
    * Throws if another object has the name.
@@ -25,41 +27,17 @@ export interface NetworkPolicies {
   lastWritten(owner: ManifestObject): NetworkPolicySpec | undefined;
   /** Deletes the NetworkPolicy, unless another one has its name by now. */
   remove(found: NetworkPolicy): Promise<void>;
-  close(): Promise<void>;
-}
-
-export interface FollowNetworkPoliciesOptions {
-  readonly client: KubeClient;
-  /** Namespaces to watch. Default: all. */
-  readonly namespaces?: readonly string[] | undefined;
-  /** Called with the namespace of each NetworkPolicy that was added, removed or changed; without one when the first list has completed. */
-  readonly onChange: (namespace?: string) => void;
-  readonly log: Logger;
 }
 
 /** Maximum owner references, because a Kubernetes object is limited to 1.5 MB. */
 const OWNERS_MAX = 5_000;
 
-const GROUP_PATH = "/apis/networking.k8s.io/v1";
-
-/** Watches NetworkPolicies. Needs the rights to list, watch, create, patch and delete them. */
-export function followNetworkPolicies({
-  client,
-  namespaces,
-  onChange,
-  log,
-}: FollowNetworkPoliciesOptions): NetworkPolicies {
+/** Needs the rights to create, patch and delete NetworkPolicies. */
+export function openOwnNetworkPolicies(client: KubeClient, policies: NetworkPolicies): OwnNetworkPolicies {
   // Specs by the uid of the owner.
   const written = new Map<string, NetworkPolicySpec>();
-  const policies = followObjects({
-    ...{ client, namespaces, log, groupPath: GROUP_PATH, plural: "networkpolicies" },
-    // A NetworkPolicy that waits for a finalizer is still enforced.
-    ...{ trim: withoutWriters, toSeen: toNetworkPolicy },
-    onChange: ([version]) => onChange(version?.namespace),
-    onListed: () => onChange(),
-  });
   const pathOf = ({ namespace, name }: { readonly namespace: string; readonly name: string }) =>
-    `${GROUP_PATH}/namespaces/${namespace}/networkpolicies/${name}`;
+    `${NETWORK_POLICIES.groupPath}/namespaces/${namespace}/${NETWORK_POLICIES.plural}/${name}`;
 
   const write = async (
     { namespace, name, uid }: { readonly namespace: string; readonly name: string; readonly uid: string | undefined },
@@ -113,8 +91,6 @@ export function followNetworkPolicies({
       if (policies.in(found.namespace)?.some(({ uid }) => uid === found.uid)) policies.forget(found);
       if (found.controllerUid !== undefined) written.delete(found.controllerUid);
     },
-
-    close: policies.close,
   };
 }
 
@@ -122,13 +98,3 @@ const ownerReference = ({ kind, metadata: { name, uid } }: ManifestObject) => ({
   ...{ apiVersion: API_VERSION, kind, name, uid },
   ...{ controller: true, blockOwnerDeletion: false },
 });
-
-/** Removes `managedFields` and annotations, which are most of such an object. */
-function withoutWriters({ apiVersion, kind, metadata, spec }: KubeObject): KubeObject {
-  const {
-    managedFields: _,
-    annotations: __,
-    ...kept
-  } = metadata as KubeObject["metadata"] & { managedFields?: unknown };
-  return { ...(apiVersion && { apiVersion }), ...(kind && { kind }), metadata: kept, spec };
-}
