@@ -56,17 +56,16 @@ function section(command: Command): string[] {
   const own = Object.entries(options).filter(
     ([option]) => !shared.some((group) => Object.hasOwn(group.options, option)),
   );
-  const links = shared.map(
-    ({ title }) => `[${title.replace(/ options?$/, "")}](#${title.toLowerCase().replaceAll(" ", "-")})`,
-  );
+  const links = shared.map(({ title }) => `[${title}](#${title.toLowerCase().replaceAll(" ", "-")})`);
   return [
     `## postern ${name}`,
     "",
     textOf(command),
     "",
     ...(response === undefined ? [] : [`\`--json\` prints \`${response}\`.`, ""]),
-    ...(own.length === 0 ? [] : [...optionList(own), ""]),
-    ...(links.length === 0 ? [] : [`Shared: ${links.join(", ")}.`, ""]),
+    ...(own.length + links.length === 0
+      ? []
+      : [...optionList(own), ...(links.length === 0 ? [] : [`- ${links.join(", ")}`]), ""]),
   ];
 }
 

@@ -88,7 +88,7 @@ function cellsOf(name: string, row: OptionRow, hasFile: boolean): string[] {
   const { accepts, env } = row;
   return [
     `\`--${name}\`${accepts?.followed === true ? " †" : ""}${hasFile ? " or file" : ""}${env === undefined ? "" : `, \`${env}\``}`,
-    row.help,
+    row.help.replace(/[,;] reloaded on change$/, ""),
     row.required === true ? "required" : row.default ? `\`${row.default}\`` : "–",
     row.type === "boolean"
       ? "flag; variable: `1`, `true`, `0`, `false`"

@@ -55,8 +55,8 @@ function table(column: string, isListed: (kind: ErrorKind) => boolean): string[]
     .filter(([kind]) => isListed(kind))
     .sort(([, a], [, b]) => a.status - b.status);
   return [
-    `| status | title | ${column} | meaning |`,
-    "| --- | --- | --- | --- |",
-    ...rows.map(([kind, { status, title, explanation }]) => `| ${status} | ${title} | \`${kind}\` | ${explanation} |`),
+    `| status | ${column} | meaning |`,
+    "| --- | --- | --- |",
+    ...rows.map(([kind, { status, explanation }]) => `| ${status} | \`${kind}\` | ${explanation} |`),
   ];
 }

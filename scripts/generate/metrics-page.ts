@@ -17,8 +17,8 @@ function page(): string {
     "the chart's pods the port `admin`, of gates `postern-admin`); an api-server without an admin port serves it on the API",
     "port. No label contains a key, an identity, a workspace or a path of a caller, so the number of series is bounded.",
     "Names in parentheses are the [alerts](alerts.md) that watch a metric. Counters start at 0 with the process: use",
-    "`rate(…)` or `increase(…)`. A label is described once per section. p99 is the 99th percentile of a histogram, in",
-    "seconds.",
+    "`rate(…)` or `increase(…)`. A name with `_total` is a counter, with `_duration_seconds` a histogram, otherwise a gauge.",
+    "A label is described once per section. p99 is the 99th percentile of a histogram, in seconds.",
     "",
     ...METRIC_GROUPS.map(({ title }) => `- [${title}](#${anchor(title)})`),
     "",
@@ -34,15 +34,15 @@ function section({ title, parts, only, metrics }: MetricGroup): string[] {
     "",
     `Exported by ${of}${only === undefined ? "" : `, ${only}`}.`,
     "",
-    "| metric | meaning | labels | action |",
-    "| --- | --- | --- | --- |",
+    "| metric | meaning | action |",
+    "| --- | --- | --- |",
     ...metrics.map((metric) => row(metric, listed)),
     "",
   ];
 }
 
 /** `listed` contains the label descriptions of the section so far: each list appears once. */
-function row({ name, type, unit, help, labels, bad }: Metric, listed: Set<string>): string {
+function row({ name, help, labels, bad }: Metric, listed: Set<string>): string {
   const of = Object.entries(labels ?? {}).map(([label, values]) => {
     const list = typeof values === "string" ? values : values.map((value) => `\`${value}\``).join(", ");
     const description = `\`${label}\`: ${list}`;
@@ -50,8 +50,8 @@ function row({ name, type, unit, help, labels, bad }: Metric, listed: Set<string
     listed.add(description);
     return description;
   });
-  const is = `${capitalised(help).replace(/\.$/, "")}. ${capitalised(type)}, ${unit}`;
-  return `| ${[`\`${name}\``, is, of.join("; ") || "–", withLinks(bad)].map(cell).join(" | ")} |`;
+  const meaning = `${capitalised(help).replace(/\.$/, "")}.${of.length === 0 ? "" : ` Labels: ${of.join("; ")}.`}`;
+  return `| ${[`\`${name}\``, meaning, withLinks(bad)].map(cell).join(" | ")} |`;
 }
 
 /** Links names of alerts to their runbook entries. */

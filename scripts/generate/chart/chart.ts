@@ -67,10 +67,29 @@ function valuesSchema(): object {
   return { title: "Values of the chart postern", ...z.toJSONSchema(Values, { target: "draft-7", io: "input" }) };
 }
 
+/** Groups of values that configure the pods of a component. */
+const COMPONENTS = ["apiServer", "operator", "injection", "extAuth"];
+
+interface ReadmeRow {
+  /** Path without the component, or the complete path. */
+  readonly path: string;
+  readonly text: string;
+  readonly component: string | undefined;
+}
+
+/** Values that several components have with the same default and description share a row. */
 function readme(): string {
-  const rows = leavesOf(Values).map(
-    ({ path, standard, what }) => `| \`${path}\` | \`${JSON.stringify(standard)}\` | ${what.replaceAll("|", "\\|")} |`,
-  );
+  const rows = leavesOf(Values).map(({ path, standard, what }): ReadmeRow => {
+    const [first = "", ...rest] = path.split(".");
+    const component = COMPONENTS.includes(first) && rest.length > 0 ? first : undefined;
+    const text = `\`${JSON.stringify(standard)}\` | ${what.replaceAll("|", "\\|")}`;
+    return { path: component === undefined ? path : rest.join("."), text, component };
+  });
+  const isAlike = (a: ReadmeRow) => (b: ReadmeRow) =>
+    a.component !== undefined && b.component !== undefined && a.path === b.path && a.text === b.text;
+  const own = rows.filter((row) => rows.filter(isAlike(row)).length < 2);
+  const shared = rows.filter((row) => !own.includes(row) && rows.find(isAlike(row)) === row);
+  const componentsOf = (row: ReadmeRow) => rows.filter(isAlike(row)).map(({ component }) => `\`${component}\``);
   return [
     "# Helm chart of Postern",
     "",
@@ -87,7 +106,17 @@ function readme(): string {
     "",
     "| value | default | description |",
     "| --- | --- | --- |",
-    ...rows,
+    ...own.map(
+      ({ path, text, component }) => `| \`${component === undefined ? "" : `${component}.`}${path}\` | ${text} |`,
+    ),
+    "",
+    "## Values of several components",
+    "",
+    "Write the component before the name, such as `apiServer.podLabels`.",
+    "",
+    "| value | default | description | components |",
+    "| --- | --- | --- | --- |",
+    ...shared.map((row) => `| \`${row.path}\` | ${row.text} | ${componentsOf(row).join(", ")} |`),
     "",
   ].join("\n");
 }
