@@ -164,9 +164,9 @@ describe("bounds outside the schemas", () => {
   });
 
   const WHERE_CALLERS_MEET_THEM = /^(?:api-server\/(?:plugins|v2|domain)|core\/(?:credits|keys|permissions))\//;
-  /** Sizes of caches, tries, what is read of a refused body, and lengths that the command line alone asks for. */
+  /** Sizes of caches, retries and measurements, the discarded part of a rejected body, and lengths for the command line. */
   const INTERNAL =
-    /^(?:ABSENCES_MAX|ATTEMPTS_MAX|DISCARDED_\w+|(?:MIGRATION|PERSON|ROOT_KEY)(?:_NAME)?_LENGTH_M(?:AX|IN))$/;
+    /^(?:ABSENCES_MAX|ATTEMPTS_MAX|DETAIL_CHARACTERS_MAX|DISCARDED_\w+|MEASURED_MAX|RETRIES_MAX|(?:MIGRATION|PERSON|ROOT_KEY)(?:_NAME)?_LENGTH_M(?:AX|IN))$/;
 
   test("api-v2.md lists every bound that a caller can exceed", () => {
     const schemas = sources.filter(({ path }) => path.startsWith("api-server/v2/")).map(({ text }) => text);
