@@ -45,7 +45,7 @@ export const explain = defineCommand({
     ...connection,
     json,
   },
-  response: '{"code","passes","status","steps","permissions","limits","now", and what there is of the key}',
+  response: '{"code","passes","status","steps","permissions","limits","now", and members of the key}',
   run: async (options, io) => {
     const named = ["key-id", "key-file", "request-id"].filter((name) => options[name as "key-id"] !== undefined);
     if (named.length !== 1) throw new UsageError("give one of --key-id, --key-file and --request-id");

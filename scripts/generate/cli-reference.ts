@@ -19,7 +19,6 @@ const SHARED = [
   { title: "Database options", options: database },
   { title: "List options", options: paging },
   { title: "Workspace option", options: { workspace } },
-  { title: "JSON option", options: { json } },
 ] as const;
 
 function page(commands: readonly Command[]): string {
@@ -54,19 +53,16 @@ function section(command: Command): string[] {
     Object.entries(group.options).every(([option, row]) => options[option] === row),
   );
   const own = Object.entries(options).filter(
-    ([option]) => !shared.some((group) => Object.hasOwn(group.options, option)),
+    ([option, row]) => row !== json && !shared.some((group) => Object.hasOwn(group.options, option)),
   );
+  const output = response === undefined ? "" : ` \`${response}\``;
   const links = shared.map(({ title }) => `[${title}](#${title.toLowerCase().replaceAll(" ", "-")})`);
-  return [
-    `## postern ${name}`,
-    "",
-    textOf(command),
-    "",
-    ...(response === undefined ? [] : [`\`--json\` prints \`${response}\`.`, ""]),
-    ...(own.length + links.length === 0
-      ? []
-      : [...optionList(own), ...(links.length === 0 ? [] : [`- ${links.join(", ")}`]), ""]),
+  const list = [
+    ...optionList(own),
+    ...(options.json === json ? [`- \`--json\`: ${json.help}${output}`] : []),
+    ...(links.length === 0 ? [] : [`- ${links.join(", ")}`]),
   ];
+  return [`## postern ${name}`, "", textOf(command), "", ...(list.length === 0 ? [] : [...list, ""])];
 }
 
 const optionList = (options: readonly (readonly [string, OptionRow])[]): string[] =>
