@@ -1,6 +1,8 @@
 import { type Command, type OptionRow, repetitionOf } from "../../cli/command.ts";
+import { IMPORT_RULES, importOptions } from "../../cli/commands/import/import-command.ts";
 import { COMMANDS } from "../../cli/commands.ts";
 import { connection, database, json, paging, workspace } from "../../cli/options.ts";
+import { EXIT_CODES_HELP } from "../../cli/outcomes.ts";
 import type { Target } from "../generate.ts";
 import { SERVICES } from "./configuration-page.ts";
 
@@ -13,13 +15,27 @@ export const cliReference: Target = {
   },
 };
 
+interface Group {
+  readonly title: string;
+  readonly options: Readonly<Record<string, OptionRow>>;
+  /** Rules of the commands with these options. */
+  readonly text?: string;
+}
+
 /** Groups of shared options. A command with all options of a group refers to the group. */
-const SHARED = [
+const SHARED: readonly Group[] = [
   { title: "API options", options: connection },
   { title: "Database options", options: database },
   { title: "List options", options: paging },
   { title: "Workspace option", options: { workspace } },
-] as const;
+  { title: "Import options", options: importOptions, text: IMPORT_RULES },
+];
+
+/** Texts that several commands share, and the text in their place. */
+const ELSEWHERE = new Map([
+  [` ${IMPORT_RULES}`, ""],
+  [EXIT_CODES_HELP, "The [exit code](../explain.md#exit-codes) names the outcome."],
+]);
 
 function page(commands: readonly Command[]): string {
   const isService = ({ name }: Command): boolean => SERVICES.some((service) => service === name);
@@ -39,13 +55,19 @@ function page(commands: readonly Command[]): string {
     "",
     "## Shared options",
     "",
-    ...SHARED.flatMap(({ title, options }) => [`### ${title}`, "", ...optionList(Object.entries(options)), ""]),
+    ...SHARED.flatMap(({ title, options, text }) => [
+      ...[`### ${title}`, "", ...(text === undefined ? [] : [text, ""])],
+      ...[...optionList(Object.entries(options)), ""],
+    ]),
     ...commands.filter((command) => !isService(command)).flatMap(section),
   ].join("\n");
 }
 
 const textOf = ({ summary, description }: Command): string =>
-  `${summary}.${description === undefined ? "" : ` ${description}`}`;
+  [...ELSEWHERE].reduce(
+    (text, [shared, instead]) => text.replace(shared, instead),
+    `${summary}.${description === undefined ? "" : ` ${description}`}`,
+  );
 
 function section(command: Command): string[] {
   const { name, response, options } = command;

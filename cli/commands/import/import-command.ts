@@ -36,13 +36,8 @@ const ROWS_MAX = 1_000_000;
 
 const TTL_MEANINGS = ["remaining", "total"] as const;
 
-const options = {
-  "ttl-is": {
-    type: "string",
-    placeholder: "remaining|total",
-    help: "start of a key's ttl: the import or its created_at; if omitted, keys with a ttl are skipped",
-    accepts: oneOf(...TTL_MEANINGS),
-  },
+/** Options of all imports. */
+export const importOptions = {
   file: { type: "string", placeholder: "PATH", help: "input file; - is standard input", required: true },
   "api-id": {
     type: "string",
@@ -50,6 +45,20 @@ const options = {
     help: "API id of the keys, api_…; optional with --dry-run",
   },
   "dry-run": { type: "boolean", help: "report without importing" },
+} as const;
+
+/** Rules of all imports, part of each description. */
+export const IMPORT_RULES =
+  "Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Requires create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.";
+
+const options = {
+  "ttl-is": {
+    type: "string",
+    placeholder: "remaining|total",
+    help: "start of a key's ttl: the import or its created_at; if omitted, keys with a ttl are skipped",
+    accepts: oneOf(...TTL_MEANINGS),
+  },
+  ...importOptions,
   ...connection,
   json,
 } as const;
@@ -59,7 +68,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
   const { "ttl-is": ttlIs, ...usual } = options;
   return defineCommand({
     name: `import ${name}`,
-    description: `Reads ${file}. Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Requires create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.`,
+    description: `Reads ${file}. ${IMPORT_RULES}`,
     // `run` uses one type for both tables: the value of an option that is not in the table is `undefined`.
     options: (hasTtl ? { ...usual, "ttl-is": ttlIs } : usual) as typeof options,
     response: '{"found","imported","left":[{"from","why"}],"notes","short","migrationId"}',
