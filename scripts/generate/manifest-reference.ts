@@ -1,6 +1,4 @@
-import * as z from "zod";
 import { DURATION_PATTERN } from "../../core/manifests/duration.ts";
-import { statusFields } from "../../core/manifests/fields.ts";
 import { API_VERSION, KINDS, type KindDefinition } from "../../core/manifests/index.ts";
 import type { Target } from "../generate.ts";
 import { DURATION_FORM, type Structural, structuralSchema } from "./structural-schema.ts";
@@ -23,9 +21,8 @@ function reference(): string {
     ...KINDS.flatMap((kind: KindDefinition) => section(kind)),
     "## Status of all kinds",
     "",
-    "[Status](status.md) lists the conditions and reasons.",
-    "",
-    ...table(rowsOf(structuralSchema(z.object(statusFields), "output"), "status")),
+    "`status.conditions` has Kubernetes conditions, and `status.observedGeneration` is the generation of the spec that the status",
+    "describes. [Status](status.md) lists the conditions and reasons.",
     "",
   ].join("\n");
 }
@@ -66,7 +63,10 @@ function rowsOf(schema: Structural, path: string): string[] {
   if (items !== undefined) return rowsOf(items, `${path}[]`);
   return Object.entries(properties).flatMap(([name, member]) => {
     const place = `${path}.${name}`;
-    const details = detailsOf(member, required.includes(name) && member.default === undefined);
+    // The bounds of a status say nothing to its readers.
+    const details = path.startsWith("status")
+      ? ""
+      : detailsOf(member, required.includes(name) && member.default === undefined);
     const description = String(member.description ?? "").replace(` ${DURATION_FORM}`, "");
     const meaning = [description, ...(isDuration(member) ? [] : rulesOf(member))]
       .filter((text) => text !== "")
