@@ -67,8 +67,8 @@ function valuesSchema(): object {
   return { title: "Values of the chart postern", ...z.toJSONSchema(Values, { target: "draft-7", io: "input" }) };
 }
 
-/** Groups of values that configure the pods of a component. */
-const COMPONENTS = ["apiServer", "operator", "injection", "extAuth"];
+/** Groups of values that have values of the same name: components with pods, and stores. */
+const COMPONENTS = ["apiServer", "operator", "injection", "extAuth", "database", "redis", "eventsRedis", "analytics"];
 
 interface ReadmeRow {
   /** Path without the component, or the complete path. */
