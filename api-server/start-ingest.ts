@@ -10,7 +10,7 @@ import { migrate } from "./db/migrate.ts";
 import { listWorkspaceIds } from "./db/workspaces.ts";
 import { startAdmin } from "./health/probe-server.ts";
 import { startIngestion } from "./ingest/ingestion.ts";
-import { atMost } from "./lifecycle/at-most.ts";
+import { atMost } from "./lifecycle/shutdown.ts";
 import { untilPostgres, WAITING, type WaitingReason } from "./lifecycle/until-postgres.ts";
 
 const WORKSPACES_EVERY_MS = 1000;

@@ -1,3 +1,5 @@
+import type { Logger } from "pino";
+
 /** Minimum time between log lines of one kind. An error on every request of an outage or attack would hide all other lines. */
 const EVERY_MS = 5_000;
 
@@ -27,4 +29,13 @@ export class LogThrottle {
     noted.dueAtMs = nowMs + EVERY_MS;
     return count;
   }
+}
+
+/** Logs a failure that every request of an outage causes: at most one line per 5 s and `message`, with the number of failures. */
+export function logThrottled(
+  { throttle, log }: { readonly throttle: LogThrottle; readonly log: Pick<Logger, "warn"> },
+  { reason, message }: { readonly reason: string; readonly message: string },
+): void {
+  const calls = throttle.note(message);
+  if (calls !== undefined) log.warn({ reason, calls }, message);
 }

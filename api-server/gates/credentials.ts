@@ -14,9 +14,9 @@ import {
 import { defineMetrics, exported } from "../../core/metric.ts";
 import { withoutPort } from "../../core/verification/ip-address.ts";
 import type { GateUsers } from "../../edge/gate-users/contract.ts";
+import { logThrottled } from "../../edge/log-throttle.ts";
 import { findPolicy } from "../db/policies.ts";
 import type { Deps } from "../deps.ts";
-import { logThrottled } from "../log-throttled.ts";
 import type { ErrorSender } from "../plugins/errors.ts";
 import { RequestLimits } from "./request-limits.ts";
 

@@ -8,7 +8,7 @@ import type { Closeable } from "../../edge/closeable.ts";
 import type { Certificate } from "../../edge/follow-certificate.ts";
 import { errorBody } from "../plugins/errors.ts";
 import { HEAD_MS_MAX } from "../plugins/timeouts.ts";
-import { atMost } from "./at-most.ts";
+import { atMost } from "./shutdown.ts";
 import { WAITING, type WaitingReason, waitingAnswer } from "./until-postgres.ts";
 
 const RESPONSE_MS_MAX = 200;

@@ -1,9 +1,9 @@
 import type { FastifyError, FastifyInstance, FastifyRequest } from "fastify";
 import { ERROR_KINDS, type ErrorEntry, type ErrorKind, PublicError } from "../../core/errors.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
+import { logThrottled } from "../../edge/log-throttle.ts";
 import { isDatabaseUnavailable } from "../../postgres/failures.ts";
 import type { Deps } from "../deps.ts";
-import { logThrottled } from "../log-throttled.ts";
 import { readTokenCookie, SESSION_COOKIE } from "../sessions/cookies.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
 import { readRootKeyHash } from "./auth.ts";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type CertificateFolder, openCertificateFolder } from "../../test/harness/certificate.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import type { AppOptions } from "../app.ts";
-import { prepareDrain } from "../lifecycle/drain.ts";
+import { prepareDrain } from "../lifecycle/shutdown.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
 /*

@@ -16,7 +16,7 @@ const sources = globSync(`{${Object.keys(COMPONENT_IMPORTS).join()}}/**/*.ts`, {
 const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   "api-server/health/watch.ts DEGRADATIONS[reason]": Object.values(DEGRADATIONS),
   // The callers of logThrottled pass the message, see below.
-  "api-server/log-throttled.ts message": [],
+  "edge/log-throttle.ts message": [],
   "api-server/credits/refill.ts message": ["a key was not refilled; the next run retries it"],
   "api-server/plugins/errors.ts message": ["… at …"],
   "api-server/domain/ratelimits/counting.ts UNCOUNTED[done]": [
@@ -82,7 +82,7 @@ function linesOf(file: string): Line[] {
   const throttle = [...source.matchAll(/\blogThrottled\(/g)].flatMap(({ index, 0: call }) => {
     const inside = bracketed(source, index + call.length - 1);
     const [, argument = "message"] = /(?<!\.)\bmessage:\s*((?:"[^"]*")|(?:`[^`]*`)|[\w[\]]+)/.exec(inside) ?? [];
-    return file === "api-server/log-throttled.ts" ? [] : [{ level: "warn", argument }];
+    return file === "edge/log-throttle.ts" ? [] : [{ level: "warn", argument }];
   });
   return [...calls, ...throttle].flatMap(({ level, argument }) => {
     const text = textOf(argument);

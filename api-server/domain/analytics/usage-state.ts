@@ -1,7 +1,7 @@
 import { QueryRejected } from "../../../analytics/contract.ts";
 import { EventsUnavailable } from "../../../edge/events/contract.ts";
+import { logThrottled } from "../../../edge/log-throttle.ts";
 import type { Deps } from "../../deps.ts";
-import { logThrottled } from "../../log-throttled.ts";
 import { type AnalyticsSettings, analyticsSettingsOf } from "./settings.ts";
 
 /**

@@ -1,7 +1,7 @@
+import { logThrottled } from "../../../edge/log-throttle.ts";
 import { type KeySecretRow, listKeySecrets, listKeySecretsOfOthers, replaceKeySecret } from "../../db/key-secrets.ts";
 import type { Deps } from "../../deps.ts";
 import type { KeyVault, Opened } from "../../keys/key-vault.ts";
-import { logThrottled } from "../../log-throttled.ts";
 
 /**
  * Returns the strings of the recoverable keys among these, by key id. A string that cannot be decrypted is omitted and logged: its

@@ -1,7 +1,7 @@
+import { logThrottled } from "../../../edge/log-throttle.ts";
 import type { PodReportSummary } from "../../../edge/pods/contract.ts";
 import type { PolicyHeadRow } from "../../db/policies.ts";
 import type { Deps } from "../../deps.ts";
-import { logThrottled } from "../../log-throttled.ts";
 
 /**
  * Returns the reports of the sidecars of these policies, in their order, read in one round trip. A renamed policy includes the reports of

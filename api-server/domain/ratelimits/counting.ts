@@ -1,8 +1,8 @@
 import type { Consumed, CreditCharge, CreditOutcome, LimitCharge } from "../../../core/charges.ts";
+import { logThrottled } from "../../../edge/log-throttle.ts";
 import { count, type WithoutStore } from "../../../edge/verification/count.ts";
 import type { VerifyDeps } from "../../../edge/verification/verify.ts";
 import type { Deps } from "../../deps.ts";
-import { logThrottled } from "../../log-throttled.ts";
 
 type CountingDeps = Pick<Deps, "projection" | "counters" | "credits" | "log" | "throttle" | "nowMs">;
 

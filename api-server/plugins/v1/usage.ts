@@ -1,9 +1,9 @@
 import { DAY_MS, utcDate } from "../../../core/utc-date.ts";
+import { logThrottled } from "../../../edge/log-throttle.ts";
 import { insertAudit } from "../../db/audit.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { upsertV1Use } from "../../db/v1-usage.ts";
 import type { Deps } from "../../deps.ts";
-import { logThrottled } from "../../log-throttled.ts";
 import type { Call } from "../../procedure.ts";
 
 /*
