@@ -5,7 +5,7 @@ import type { Assignment } from "../core/sessions/assignments.ts";
 import type { CallingActor } from "./db/audit.ts";
 import type { SessionRow } from "./db/sessions.ts";
 import type { Deps } from "./deps.ts";
-import type { Grants, RequiredPermission, RequiredPermissions } from "./required-permissions.ts";
+import type { Grants, RequiredPermission, RequiredPermissions } from "./domain/permissions/required-permissions.ts";
 
 /*
  * Procedure type of v2; v1/procedure.ts has that of v1. Each file, named after its path, exports one procedure: its schemas, the

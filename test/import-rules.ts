@@ -46,7 +46,6 @@ export const FOLDER_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "api-server/keys/",
     "api-server/deps.ts",
     "api-server/procedure.ts",
-    "api-server/required-permissions.ts",
   ],
   "api-server/v1": [
     "api-server/domain/",
@@ -55,7 +54,6 @@ export const FOLDER_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "api-server/keys/",
     "api-server/deps.ts",
     "api-server/procedure.ts",
-    "api-server/required-permissions.ts",
   ],
   "api-server/v2": [
     "api-server/domain/",
@@ -64,7 +62,6 @@ export const FOLDER_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "api-server/keys/",
     "api-server/deps.ts",
     "api-server/procedure.ts",
-    "api-server/required-permissions.ts",
   ],
   "api-server/sessions": ["api-server/db/", "api-server/deps.ts"],
   "api-server/plugins": [
@@ -77,7 +74,6 @@ export const FOLDER_IMPORTS: Readonly<Record<string, readonly string[]>> = {
     "api-server/keys/",
     "api-server/deps.ts",
     "api-server/procedure.ts",
-    "api-server/required-permissions.ts",
   ],
   "api-server/gates": ["api-server/plugins/", "api-server/db/", "api-server/deps.ts"],
   "api-server/lifecycle": ["api-server/plugins/", "api-server/db/"],

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PublicError } from "../../core/errors.ts";
-import { onApi, onRbac } from "../required-permissions.ts";
+import { onApi, onRbac } from "../domain/permissions/required-permissions.ts";
 import { createGrants } from "./grants.ts";
 
 const updateKey = onApi("update_key");

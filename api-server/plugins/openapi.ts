@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import type { AnyProcedure } from "../procedure.ts";
-import { describeRequired } from "../required-permissions.ts";
+import { describeRequired } from "../domain/permissions/required-permissions.ts";
 import { createDocumentSchemas, type DocumentSchemas, type JsonSchema } from "./json-schema.ts";
 import {
   describeServices,

@@ -1,6 +1,6 @@
 import type { PublicError } from "../../core/errors.ts";
 import type { Call, DataJson, Management, OpenCall } from "../procedure.ts";
-import type { RequiredPermissions } from "../required-permissions.ts";
+import type { RequiredPermissions } from "../domain/permissions/required-permissions.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
 import type { JsonSchema } from "./json-schema.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { RequiredPermission } from "../required-permissions.ts";
+import type { RequiredPermission } from "../domain/permissions/required-permissions.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
 import { everyProcedure, everyReference, isSuccess, sampleCallsOf } from "./every-procedure.ts";
 import { type Expected, EXPECTED as V2_EXPECTED } from "./permissions-expected.ts";

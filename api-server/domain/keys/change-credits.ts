@@ -3,7 +3,7 @@ import { insertAudit } from "../../db/audit.ts";
 import { changeOf } from "../../db/audit-change.ts";
 import { touchKey } from "../../db/key-changes.ts";
 import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { invalidField } from "../refusals/invalid-field.ts";

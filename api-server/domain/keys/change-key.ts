@@ -6,7 +6,7 @@ import { type KeySettings, updateKey } from "../../db/key-changes.ts";
 import { findKey, type KeyRef, type KeyRow, listKeyParts } from "../../db/keys.ts";
 import { type RatelimitRow, replaceKeyRatelimits } from "../../db/ratelimits.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";

@@ -8,7 +8,7 @@ import {
 } from "../../db/keys-of-owner.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 

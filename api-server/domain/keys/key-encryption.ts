@@ -1,7 +1,7 @@
 import { PublicError } from "../../../core/errors.ts";
 import type { KeyVault } from "../../keys/key-vault.ts";
 import type { Call } from "../../procedure.ts";
-import type { Grants, RequiredPermission } from "../../required-permissions.ts";
+import type { Grants, RequiredPermission } from "../permissions/required-permissions.ts";
 
 /**
  * Checks the requirements for storing or returning a recoverable key, in this order: the server has encryption keys, the root key has the

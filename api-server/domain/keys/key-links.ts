@@ -5,7 +5,7 @@ import type { KeyRef, KeyRow } from "../../db/keys.ts";
 import { listPermissionsOfKey, type PermissionRow } from "../../db/permissions.ts";
 import { listRolesOfKey, type RoleRow } from "../../db/roles.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { adopting, guardManaged } from "../managed/rules.ts";

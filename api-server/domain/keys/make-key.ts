@@ -11,7 +11,7 @@ import { findKeyIdByManager } from "../../db/keys.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { KeyVault } from "../../keys/key-vault.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import { creatingManager } from "../managed/rules.ts";
 import { ensurePermissions, ensureRoles, getRolesByName, type NamedPart } from "../permissions/permission-links.ts";

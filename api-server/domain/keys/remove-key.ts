@@ -1,6 +1,6 @@
 import { deleteKey, purgeKey } from "../../db/key-changes.ts";
 import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { inCreditsTransaction } from "./credits-transaction.ts";

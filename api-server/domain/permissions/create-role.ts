@@ -4,7 +4,7 @@ import { insertAudit } from "../../db/audit.ts";
 import { insertRole, insertRolePermissions } from "../../db/roles.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "./required-permissions.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";

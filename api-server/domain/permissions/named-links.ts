@@ -3,7 +3,7 @@ import type { AuditEvent } from "../../db/audit.ts";
 import { listPermissionsById, listPermissionsBySlug, type PermissionRow } from "../../db/permissions.ts";
 import { listRolesById, listRolesByName, type RoleRow } from "../../db/roles.ts";
 import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "./required-permissions.ts";
 import { permissionNotFound, roleNotFound } from "../refusals/not-found.ts";
 import { ensurePermissions, ensureRoles, getRolesByName } from "./permission-links.ts";
 

@@ -6,7 +6,7 @@ import { insertRolesForNames } from "../../db/key-imports.ts";
 import { insertPermissionsForSlugs, listPermissionsBySlug, type PermissionRow } from "../../db/permissions.ts";
 import { listRolesByName, type RoleRow } from "../../db/roles.ts";
 import type { Call } from "../../procedure.ts";
-import type { Grants, RequiredPermission } from "../../required-permissions.ts";
+import type { Grants, RequiredPermission } from "./required-permissions.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { roleNotFound } from "../refusals/not-found.ts";

@@ -1,7 +1,7 @@
 import { shareLockNamespace } from "../../db/namespaces.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { namespaceNotFound } from "../refusals/not-found.ts";

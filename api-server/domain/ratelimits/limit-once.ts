@@ -2,7 +2,7 @@ import { performance } from "node:perf_hooks";
 import type { LimitOutcome } from "../../../core/charges.ts";
 import type { AppliedLimit } from "../../../edge/verification/apply-overrides.ts";
 import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { consumeLimits } from "./counting.ts";
 import { applyLimits, type LimitRequest, toLimitEvent } from "./limit-requests.ts";
 import { type LimitPermissions, namespaceToLimit } from "./namespaces.ts";

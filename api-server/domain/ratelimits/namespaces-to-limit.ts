@@ -3,7 +3,7 @@ import { type AuditEvent, insertAudit } from "../../db/audit.ts";
 import { listNamespacesEver } from "../../db/namespaces.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { type LimitPermissions, namespaceDeleted, obtainNamespace, recallNamespace } from "./namespaces.ts";
 
 /**

@@ -6,7 +6,7 @@ import { type AuditEvent, insertAudit } from "../../db/audit.ts";
 import { findNamespaceEver, insertNamespace } from "../../db/namespaces.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { knownValue } from "../refusals/lookups.ts";

@@ -6,7 +6,7 @@ import { type NamespaceRow, shareLockNamespace } from "../../db/namespaces.ts";
 import { insertOverride, lockOverride, type OverrideRow, updateOverride } from "../../db/overrides.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../required-permissions.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { findCreated } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";

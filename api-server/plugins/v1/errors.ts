@@ -1,5 +1,5 @@
 import { ERROR_KINDS, type ErrorKind, type PublicError } from "../../../core/errors.ts";
-import { MissingPermission, type RequiredPermission } from "../../required-permissions.ts";
+import { MissingPermission, type RequiredPermission } from "../../domain/permissions/required-permissions.ts";
 
 /* Error codes of v1 (api-v1.md section 4): the same kinds as in v2, mapped to fewer codes. */
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../../core/errors.ts";
-import { describeRequired, type RequiredPermission } from "../../required-permissions.ts";
+import { describeRequired, type RequiredPermission } from "../../domain/permissions/required-permissions.ts";
 import { type AnyV1Procedure, isOpen } from "../../v1/procedure.ts";
 import { createDocumentSchemas, type DocumentSchemas, type JsonSchema } from "../json-schema.ts";
 import { describeServices } from "../openapi-components.ts";

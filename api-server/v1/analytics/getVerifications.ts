@@ -6,7 +6,7 @@ import { COUNT_ERRORS, countVerifications } from "../../domain/analytics/verific
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { apiNotFound, identityNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, unixMs } from "../schemas.ts";
 import { GROUPS, readGroupBy, splitCommas } from "./group-by.ts";

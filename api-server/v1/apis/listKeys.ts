@@ -6,7 +6,7 @@ import { countKeysOfApi } from "../../db/keys-of-api.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi, refusedAsUnauthorized } from "../../required-permissions.ts";
+import { onApi, refusedAsUnauthorized } from "../../domain/permissions/required-permissions.ts";
 import { describeKeys, KeyObject } from "../key-object.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, Cursor, PageLimit, Total } from "../schemas.ts";

@@ -3,7 +3,7 @@ import { countIdentities, listIdentitiesThatFit, listIdentityIds } from "../../d
 import { listRatelimitsOfIdentities } from "../../db/ratelimits.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import type { Call } from "../../procedure.ts";
-import { onIdentitiesOfEnvironment } from "../../required-permissions.ts";
+import { onIdentitiesOfEnvironment } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Cursor, PageLimit, Total } from "../schemas.ts";
 import { Environment, IdentityResponse, toRatelimitItem } from "./schemas.ts";

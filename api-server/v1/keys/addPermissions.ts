@@ -3,7 +3,7 @@ import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { permissionsOfLinks } from "../../domain/permissions/named-links.ts";
 import type { Call } from "../../procedure.ts";
-import { onRbac, refusedAsUnauthorized } from "../../required-permissions.ts";
+import { onRbac, refusedAsUnauthorized } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId } from "../schemas.ts";
 import { checkPermissionItems, LinksResponse, PermissionItems, toLink, toLinksResponse } from "./link-schemas.ts";

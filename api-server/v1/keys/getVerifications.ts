@@ -5,7 +5,7 @@ import { COUNT_ERRORS, countDays } from "../../domain/analytics/verification-cou
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { Instant } from "../analytics/schemas.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId, unixMs } from "../schemas.ts";

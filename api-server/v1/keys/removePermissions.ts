@@ -3,7 +3,7 @@ import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { idsOfPermissionLinks } from "../../domain/permissions/named-links.ts";
 import type { Call } from "../../procedure.ts";
-import { onRbac } from "../../required-permissions.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Empty, KeyId } from "../schemas.ts";
 import { checkPermissionItems, PermissionItemsWithSlug, toLink } from "./link-schemas.ts";

@@ -3,7 +3,7 @@ import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { rolesOfLinks } from "../../domain/permissions/named-links.ts";
 import type { Call } from "../../procedure.ts";
-import { onRbac } from "../../required-permissions.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId } from "../schemas.ts";
 import { checkRoleItems, LinksResponse, RoleItems, toLink, toLinksResponse } from "./link-schemas.ts";

@@ -6,7 +6,7 @@ import { permissionLinks, roleLinks, writeLinks } from "../../domain/keys/key-li
 import { permissionsOfLinks, rolesOfLinks } from "../../domain/permissions/named-links.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi, onRbac } from "../../required-permissions.ts";
+import { onApi, onRbac } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Empty, KeyId, Meta } from "../schemas.ts";
 import { Expires, KeyName, Remaining } from "./key-fields.ts";

@@ -4,7 +4,7 @@ import { findKeyByHash } from "../../db/keys.ts";
 import { readFullKeys } from "../../domain/keys/full-keys.ts";
 import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId, Meta, NameOut, unixMs } from "../schemas.ts";
 

@@ -4,7 +4,7 @@ import { inTransaction } from "../../db/transaction.ts";
 import { importFullKeys, prepareImport } from "../../domain/keys/import-full-keys.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { LegacyRatelimit } from "../keys/legacy-limit.ts";
 import { ExternalId } from "../keys/legacy-owner.ts";
 import { defineV1Procedure } from "../procedure.ts";

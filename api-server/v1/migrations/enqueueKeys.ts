@@ -3,7 +3,7 @@ import { findApi } from "../../db/apis.ts";
 import { queueKeys } from "../../domain/keys/queue-keys.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { LegacyRatelimit } from "../keys/legacy-limit.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, Empty } from "../schemas.ts";

@@ -4,7 +4,7 @@ import { MANAGED } from "../../domain/managed/resources.ts";
 import { deleteHeld } from "../../domain/permissions/many-holders.ts";
 import { roleNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onRbac } from "../../required-permissions.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Empty } from "../schemas.ts";
 import { RoleId } from "./schemas.ts";

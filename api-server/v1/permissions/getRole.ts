@@ -2,7 +2,7 @@ import * as z from "zod";
 import { findRole } from "../../db/roles.ts";
 import { roleNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onRbac } from "../../required-permissions.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { RoleId, RoleResponse, toRoleResponse } from "./schemas.ts";
 

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { insertAudit } from "../../db/audit.ts";
 import { type Limited, limitOnce } from "../../domain/ratelimits/limit-once.ts";
 import type { Call } from "../../procedure.ts";
-import { onNamespace, onNamespaces, refusedAsNotFound } from "../../required-permissions.ts";
+import { onNamespace, onNamespaces, refusedAsNotFound } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Duration, NamespaceName } from "./schemas.ts";
 

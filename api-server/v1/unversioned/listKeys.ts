@@ -5,7 +5,7 @@ import { countKeysOfApi } from "../../db/keys-of-api.ts";
 import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { describeKeys, KeyObject } from "../key-object.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, PageLimit, Total } from "../schemas.ts";

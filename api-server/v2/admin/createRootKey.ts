@@ -2,7 +2,7 @@ import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { issueRootKey } from "../../domain/administration/root-keys.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onWorkspace } from "../../required-permissions.ts";
+import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import {
   Environment,
   RootKeyExpires,

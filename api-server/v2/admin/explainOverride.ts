@@ -5,7 +5,7 @@ import { findOverride, listOverridePatterns } from "../../db/overrides.ts";
 import { readCounts } from "../../domain/ratelimits/read-counts.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespace } from "../../required-permissions.ts";
+import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { Identifier, Namespace, OverrideOut, toOverrideOut } from "../ratelimit/schemas.ts";
 import { unixMs } from "../schemas.ts";
 import { CountOut } from "./access-schemas.ts";

@@ -3,7 +3,7 @@ import { PublicError } from "../../../core/errors.ts";
 import { KEY_HASH } from "../../../core/keys/key-hash.ts";
 import { findKeyHash } from "../../db/keys.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onWorkspace } from "../../required-permissions.ts";
+import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { EXPLAIN_ERRORS, explainCall, findGate } from "../keys/explain-call.ts";
 import { ASKED, ExplainedOut, StoresOut } from "../keys/explain-schemas.ts";
 import { KeyId } from "../schemas.ts";

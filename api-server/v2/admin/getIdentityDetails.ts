@@ -5,7 +5,7 @@ import { listRatelimitsOfIdentity } from "../../db/ratelimits.ts";
 import { readCounts } from "../../domain/ratelimits/read-counts.ts";
 import { identityNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onIdentity } from "../../required-permissions.ts";
+import { onIdentity } from "../../domain/permissions/required-permissions.ts";
 import { IdentityName } from "../identities/schemas.ts";
 import { toIdentityOut, toRatelimitOut } from "../key-reply.ts";
 import { IdentityOut, RatelimitOut, unixMs } from "../schemas.ts";

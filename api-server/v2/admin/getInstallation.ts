@@ -2,7 +2,7 @@ import * as z from "zod";
 import { describeInstallation } from "../../domain/installation/describe.ts";
 import type { UnavailableSince } from "../../domain/installation/part.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onInstallation } from "../../required-permissions.ts";
+import { onInstallation } from "../../domain/permissions/required-permissions.ts";
 import { unixMs } from "../schemas.ts";
 
 const Body = z.strictObject({});

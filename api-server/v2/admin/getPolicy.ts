@@ -7,7 +7,7 @@ import { findReports } from "../../domain/policies/find-reports.ts";
 import { byRule, freshnessOf, readOnStale, stateOf, toJsonMs } from "../../domain/policies/pod-state.ts";
 import { policyNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onWorkspace } from "../../required-permissions.ts";
+import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { PolicyId } from "../policies/schemas.ts";
 import { unixMs } from "../schemas.ts";
 import { count, PolicyOverview, toOverview } from "./policy-schemas.ts";

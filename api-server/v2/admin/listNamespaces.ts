@@ -2,7 +2,7 @@ import * as z from "zod";
 import { listNamespacesByName } from "../../db/namespace-list.ts";
 import { readBriefly } from "../../domain/lists/search.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { onNamespaces } from "../../required-permissions.ts";
+import { onNamespaces } from "../../domain/permissions/required-permissions.ts";
 import { NamespaceOut, toNamespaceOut } from "../ratelimit/schemas.ts";
 import { LongLimit } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";

@@ -4,7 +4,7 @@ import { findNamespace } from "../../db/namespaces.ts";
 import { readBriefly } from "../../domain/lists/search.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { onNamespace } from "../../required-permissions.ts";
+import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { Namespace, OverrideOut, toOverrideOut } from "../ratelimit/schemas.ts";
 import { LongLimit, unixMs } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor } from "./access-schemas.ts";

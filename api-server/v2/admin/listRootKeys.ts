@@ -3,7 +3,7 @@ import { pageRootKeys } from "../../db/root-keys.ts";
 import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { readPage } from "../../domain/lists/search.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { onWorkspace } from "../../required-permissions.ts";
+import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { describeRootKeys } from "./describe-root-keys.ts";
 import { Environment, RootKeyOut, RootKeyStateField } from "./root-key-schemas.ts";

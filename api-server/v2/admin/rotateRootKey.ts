@@ -3,7 +3,7 @@ import { PublicError } from "../../../core/errors.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { ROTATION_OVERLAP_MAX_MS, rotateRootKey as rotate } from "../../domain/administration/root-keys.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onWorkspace } from "../../required-permissions.ts";
+import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { unixMs } from "../schemas.ts";
 import {
   RootKeyExpires,

@@ -4,7 +4,7 @@ import { administratorOf } from "../../domain/administration/administrator.ts";
 import { createMigration } from "../../domain/administration/migrations.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { ShortApiId } from "../schemas.ts";
 
 const Body = z.strictObject({

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeAnalytics } from "../../domain/administration/analytics.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onWorkspace } from "../../required-permissions.ts";
+import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { activeSettings, Settings } from "./settings-schemas.ts";
 
 const Body = z.strictObject({

@@ -7,7 +7,7 @@ import { findWorkspace, isOtherWorkspaceOpen, type WorkspaceRow } from "../../db
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeWorkspace, type WorkspaceChange } from "../../domain/administration/workspaces.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onInstallation } from "../../required-permissions.ts";
+import { onInstallation } from "../../domain/permissions/required-permissions.ts";
 import {
   QuotaPerMinute,
   toWorkspaceOut,

@@ -6,7 +6,7 @@ import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { describeKeys } from "../key-reply.ts";
 import { Cursor, KeyOut, PageLimit } from "../schemas.ts";
 

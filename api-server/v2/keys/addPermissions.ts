@@ -3,7 +3,7 @@ import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { ensurePermissions } from "../../domain/permissions/permission-links.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi, onRbac } from "../../required-permissions.ts";
+import { onApi, onRbac } from "../../domain/permissions/required-permissions.ts";
 import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
 import { KeyId, Slug } from "../schemas.ts";
 

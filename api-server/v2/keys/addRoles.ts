@@ -4,7 +4,7 @@ import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { getRolesByName } from "../../domain/permissions/permission-links.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi, onRbac } from "../../required-permissions.ts";
+import { onApi, onRbac } from "../../domain/permissions/required-permissions.ts";
 import { describeRoles } from "../permissions/role-reply.ts";
 import { RoleOut } from "../permissions/schemas.ts";
 import { KeyId, RoleName } from "../schemas.ts";

@@ -4,7 +4,7 @@ import { findKey, findKeyHash } from "../../db/keys.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { KeyId } from "../schemas.ts";
 import { EXPLAIN_ERRORS, explainCall, findGate } from "./explain-call.ts";
 import { ASKED, ExplainedOut, StoresOut } from "./explain-schemas.ts";

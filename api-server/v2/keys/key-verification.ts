@@ -3,7 +3,7 @@ import type { KeyView } from "../../../core/verification/key-view.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
 import { takeOverMigratedKey } from "../../domain/keys/migrated-keys.ts";
 import type { CallNeeding } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { CallVerification } from "./call-verification.ts";
 import type { Body } from "./verify-schemas.ts";
 

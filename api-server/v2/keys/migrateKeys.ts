@@ -9,7 +9,7 @@ import { checkMeta } from "../../domain/refusals/check-meta.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { apiNotFound, migrationNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
 
 /** Maximum parts of all keys in a request, because each is a row that must be projected. */

@@ -17,7 +17,7 @@ import { newRatelimits } from "../../domain/ratelimits/new-ratelimits.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import type { KeyVault } from "../../keys/key-vault.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { KeyId } from "../schemas.ts";
 import { NewKey } from "./new-key-reply.ts";
 

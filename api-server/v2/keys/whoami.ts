@@ -4,7 +4,7 @@ import { hashKey } from "../../../core/keys/key-string.ts";
 import { findKeyByHash } from "../../db/keys.ts";
 import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { describeKeys } from "../key-reply.ts";
 import { KeyOut } from "../schemas.ts";
 

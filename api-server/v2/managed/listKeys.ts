@@ -2,7 +2,7 @@ import * as z from "zod";
 import { listDirectPermissions } from "../../db/key-permissions.ts";
 import { listKeysOfManager } from "../../db/keys.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { describeKeys } from "../key-reply.ts";
 import { KeyOut, unixMs } from "../schemas.ts";
 import { Manager } from "./managed-kinds.ts";

@@ -4,7 +4,7 @@ import { MANAGER } from "../../../core/manifests/manager.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";
 import { findManager, MANAGED_KINDS, type ManagerRows, type ObjectRef } from "../../db/managed-objects.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
-import { onApi, onNamespace, onRbac } from "../../required-permissions.ts";
+import { onApi, onNamespace, onRbac } from "../../domain/permissions/required-permissions.ts";
 
 /* Data of managed.* for each kind of object: how to read it, the required permission, and its 404. */
 

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { deleteHeld } from "../../domain/permissions/many-holders.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onRbac } from "../../required-permissions.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Permission } from "./schemas.ts";
 

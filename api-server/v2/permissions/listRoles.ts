@@ -4,7 +4,7 @@ import { listRoles as listRoleRows, searchRoles } from "../../db/roles.ts";
 import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { readPage } from "../../domain/lists/search.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { onRbac } from "../../required-permissions.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { PageLimit, Search } from "../schemas.ts";
 import { describeRoles } from "./role-reply.ts";
 import { RoleOut, ShortCursor } from "./schemas.ts";

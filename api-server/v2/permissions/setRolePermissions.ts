@@ -11,7 +11,7 @@ import { ensurePermissions, requireForNewSlugs } from "../../domain/permissions/
 import { roleConnected, roleDisconnected } from "../../domain/permissions/role-events.ts";
 import { roleNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onRbac } from "../../required-permissions.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { Slug } from "../schemas.ts";
 import { PermissionOut, SLUGS_MAX, toPermissionOut } from "./schemas.ts";
 

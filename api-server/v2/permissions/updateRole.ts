@@ -10,7 +10,7 @@ import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
 import { toStoredDescription } from "../../domain/permissions/stored-description.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onRbac } from "../../required-permissions.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Description, NewRoleName, Role } from "./schemas.ts";
 

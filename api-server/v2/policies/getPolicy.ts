@@ -4,7 +4,7 @@ import { findPolicy, findPolicyByName, type PolicyRow } from "../../db/policies.
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { policyNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { ApiId } from "../schemas.ts";
 import { describePolicy, PolicyHead, PolicyId, PolicyName } from "./schemas.ts";
 

@@ -26,7 +26,7 @@ import { adopting, creatingManager, guardManaged } from "../../domain/managed/ru
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../required-permissions.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { ApiId } from "../schemas.ts";
 import { PolicyId, PolicyName } from "./schemas.ts";
 

@@ -10,7 +10,7 @@ import { createOnce } from "../../domain/managed/create-once.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { adoptingManager, creatingManager } from "../../domain/managed/rules.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespaces } from "../../required-permissions.ts";
+import { onNamespaces } from "../../domain/permissions/required-permissions.ts";
 
 const Body = z.strictObject({
   name: z

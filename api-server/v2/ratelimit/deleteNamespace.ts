@@ -3,7 +3,7 @@ import { inTransaction } from "../../db/transaction.ts";
 import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespace } from "../../required-permissions.ts";
+import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace } from "./schemas.ts";
 

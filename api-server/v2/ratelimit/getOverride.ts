@@ -5,7 +5,7 @@ import { findNamespace } from "../../db/namespaces.ts";
 import { findOverride, listOverridePatterns, type OverrideRef, type OverrideRow } from "../../db/overrides.ts";
 import { namespaceNotFound, overrideNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespace } from "../../required-permissions.ts";
+import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { Namespace, OverrideIdentifier, OverrideOut, toOverrideOut } from "./schemas.ts";
 
 const Body = z.strictObject({ namespace: Namespace, identifier: OverrideIdentifier });

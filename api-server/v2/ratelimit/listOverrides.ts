@@ -3,7 +3,7 @@ import { findNamespace } from "../../db/namespaces.ts";
 import { listOverrides as listOverrideRows } from "../../db/overrides.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { onNamespace } from "../../required-permissions.ts";
+import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { Cursor } from "../schemas.ts";
 import { Namespace, OverrideOut, toOverrideOut } from "./schemas.ts";
 
