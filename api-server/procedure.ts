@@ -1,51 +1,14 @@
 import type * as z from "zod";
 import type { ErrorKind } from "../core/errors.ts";
-import type { PersonRole } from "../core/permissions/person-roles.ts";
-import type { Assignment } from "../core/sessions/assignments.ts";
-import type { CallingActor } from "./db/audit.ts";
-import type { SessionRow } from "./db/sessions.ts";
 import type { Deps } from "./deps.ts";
-import type { Grants, RequiredPermission, RequiredPermissions } from "./domain/permissions/required-permissions.ts";
+import type { Actor, Origin } from "./domain/actor.ts";
+import type { RequiredPermission, RequiredPermissions } from "./domain/permissions/required-permissions.ts";
 
 /*
  * Procedure type of v2; v1/procedure.ts has that of v1. Each file, named after its path, exports one procedure: its schemas, the
  * permissions that the root key needs, and its handler. The steps before a handler (size, header, body, root key, quota) and after it
  * (envelope, error body, request id) are in plugins/.
  */
-
-/** The caller and its workspace. Permissions are checked by methods of the call. */
-export interface Caller {
-  readonly workspaceId: string;
-  readonly actor: CallingActor;
-  /** Session of a dashboard user; absent for a root key. */
-  readonly session?: CallerSession;
-}
-
-/** Roles and session limits of a dashboard user. */
-export interface CallerSession {
-  readonly row: SessionRow;
-  /** Maximum idle time of the session, ms. */
-  readonly idleMs: number;
-  readonly assignments: readonly Assignment[];
-  /** Role in the workspace of the call. */
-  readonly role: PersonRole;
-}
-
-/** Headers of a client that manages objects, such as the operator (api-v2.md section 24.1). */
-export interface Management {
-  /** `<cluster>/<kind>/<namespace>/<name>`; `undefined` if the header is absent. */
-  readonly manager: string | undefined;
-  readonly adopt: boolean;
-  readonly release: boolean;
-}
-
-/** Details of the request, for audit rows, events and IP allow-lists. */
-export interface Origin {
-  readonly requestId: string;
-  /** Client address: that of the connection, or the one that a trusted proxy reports. */
-  readonly clientIp: string;
-  readonly userAgent: string | undefined;
-}
 
 /** A call without a root key; some procedures of v1 accept it. */
 export interface OpenCall<Body> {
@@ -61,9 +24,8 @@ export interface OpenCall<Body> {
 }
 
 /** A call whose procedure declares `Required`: the parameter type of a helper that requires a permission. */
-export interface CallNeeding<Body, Required extends RequiredPermission> extends OpenCall<Body>, Grants<Required> {
-  readonly caller: Caller;
-  readonly management: Management;
+export interface CallNeeding<Body, Required extends RequiredPermission> extends OpenCall<Body>, Actor<Required, Deps> {
+  readonly deps: Deps;
 }
 
 /** A call. `Permissions` are those that the procedure declares; its handler can require no others. */

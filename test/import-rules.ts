@@ -39,14 +39,7 @@ export const FOLDER_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   "api-server/ingest": ["api-server/background/", "api-server/db/"],
   "api-server/keys": ["api-server/background/", "api-server/db/", "api-server/health/"],
   "api-server/relay": ["api-server/db/"],
-  "api-server/domain": [
-    "api-server/background/",
-    "api-server/credits/",
-    "api-server/db/",
-    "api-server/keys/",
-    "api-server/deps.ts",
-    "api-server/procedure.ts",
-  ],
+  "api-server/domain": ["api-server/background/", "api-server/credits/", "api-server/db/", "api-server/keys/"],
   "api-server/v1": [
     "api-server/domain/",
     "api-server/credits/",

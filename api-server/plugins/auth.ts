@@ -2,10 +2,10 @@ import { PublicError } from "../../core/errors.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { findRootKey, type RootKeyRow } from "../db/root-keys.ts";
 import type { Deps } from "../deps.ts";
+import type { Caller } from "../domain/actor.ts";
+import type { Grants, RequiredPermission } from "../domain/permissions/required-permissions.ts";
 import { type CachedValue, createHashCache, type HashCache } from "../keys/hash-cache.ts";
 import type { RecordsUsage } from "../keys/root-key-usage.ts";
-import type { Caller } from "../procedure.ts";
-import type { Grants, RequiredPermission } from "../domain/permissions/required-permissions.ts";
 import { createGrants } from "./grants.ts";
 
 /* Root keys (api-v2.md section 3). See keys/hash-cache.ts for the cache lifetime. */

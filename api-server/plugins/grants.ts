@@ -6,8 +6,8 @@ import {
   tupleCovering,
   tupleHeld,
 } from "../../core/permissions/root-key.ts";
-import type { RecordsUsage } from "../keys/root-key-usage.ts";
 import { type Grants, MissingPermission, type RequiredPermission } from "../domain/permissions/required-permissions.ts";
+import type { RecordsUsage } from "../keys/root-key-usage.ts";
 
 /** For persons: usage is not recorded, because the role determines their permissions. */
 const NOTES_NOTHING: RecordsUsage["note"] = () => undefined;

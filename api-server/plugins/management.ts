@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { PublicError } from "../../core/errors.ts";
 import { MANAGER } from "../../core/manifests/manager.ts";
+import type { Management } from "../domain/actor.ts";
 import { UNMANAGED } from "../domain/managed/rules.ts";
-import type { Management } from "../procedure.ts";
 
 /** Reads the headers of api-v2.md section 24.1. Throws PublicError `invalid_input` when one is malformed. */
 export function readManagement(headers: IncomingHttpHeaders): Management {

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
-import type { AnyProcedure } from "../procedure.ts";
 import { describeRequired } from "../domain/permissions/required-permissions.ts";
+import type { AnyProcedure } from "../procedure.ts";
 import { createDocumentSchemas, type DocumentSchemas, type JsonSchema } from "./json-schema.ts";
 import {
   describeServices,

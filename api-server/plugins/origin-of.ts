@@ -1,5 +1,5 @@
 import { withoutPort } from "../../core/verification/ip-address.ts";
-import type { Origin } from "../procedure.ts";
+import type { Origin } from "../domain/actor.ts";
 import type { ApiRequest } from "./api-request.ts";
 
 export const originOf = (request: Pick<ApiRequest, "id" | "ip" | "headers">): Origin => ({

@@ -1,9 +1,9 @@
 import { performance } from "node:perf_hooks";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Deps } from "../deps.ts";
+import type { RequiredPermissions } from "../domain/permissions/required-permissions.ts";
 import { ANY_CALL } from "../keys/root-key-usage.ts";
 import { type Call, DataJson, type OpenCall } from "../procedure.ts";
-import type { RequiredPermissions } from "../domain/permissions/required-permissions.ts";
 import type { SessionRules } from "../sessions/signed-in.ts";
 import type { ApiReply, ApiRequest, RouteSettings } from "./api-request.ts";
 import { admit, type CachedRootKey, createRootKeys, type RootKeys, readRootKeyHash } from "./auth.ts";

@@ -1,6 +1,7 @@
 import type { PublicError } from "../../core/errors.ts";
-import type { Call, DataJson, Management, OpenCall } from "../procedure.ts";
+import type { Management } from "../domain/actor.ts";
 import type { RequiredPermissions } from "../domain/permissions/required-permissions.ts";
+import type { Call, DataJson, OpenCall } from "../procedure.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
 import type { JsonSchema } from "./json-schema.ts";
 

@@ -5,7 +5,7 @@ import type { Assignment } from "../../core/sessions/assignments.ts";
 import type { SessionTimes } from "../../core/sessions/session-end.ts";
 import { endSession, insertSession, type NewSession } from "../db/sessions.ts";
 import type { Deps } from "../deps.ts";
-import type { Origin } from "../procedure.ts";
+import type { Origin } from "../domain/actor.ts";
 import { logOfPerson } from "./sign-in-log.ts";
 
 const TOKEN_BYTES = 32;

@@ -3,8 +3,8 @@ import { hashKey } from "../../core/keys/key-string.ts";
 import { EVERY_WORKSPACE } from "../../core/sessions/assignments.ts";
 import { takeSignInLink } from "../db/sign-in-links.ts";
 import { inTransaction } from "../db/transaction.ts";
+import type { Origin } from "../domain/actor.ts";
 import { LINK_ISSUER } from "../domain/administration/sign-in-links.ts";
-import type { Origin } from "../procedure.ts";
 import type { SignInDeps } from "./deps.ts";
 import { openSession } from "./open-session.ts";
 

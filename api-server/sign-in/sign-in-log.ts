@@ -6,7 +6,7 @@ import type { SessionRow } from "../db/sessions.ts";
 import { inTransaction } from "../db/transaction.ts";
 import { findWorkspace, listEnterable } from "../db/workspaces.ts";
 import type { Deps } from "../deps.ts";
-import type { Origin } from "../procedure.ts";
+import type { Origin } from "../domain/actor.ts";
 import { actorOf } from "../sessions/actor.ts";
 
 /*

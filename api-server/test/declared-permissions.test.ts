@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { type Call, type CallNeeding, defineProcedure } from "../procedure.ts";
 import { onApi, onNamespace, onRbac } from "../domain/permissions/required-permissions.ts";
+import { type Call, type CallNeeding, defineProcedure } from "../procedure.ts";
 
 /*
  * The compiler checks what handlers require against what their procedure declares: `npm run check` fails when one of the lines

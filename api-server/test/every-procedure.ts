@@ -1,7 +1,7 @@
+import type { RequiredPermission } from "../domain/permissions/required-permissions.ts";
 import { type JsonSchema, requestSchema } from "../plugins/json-schema.ts";
 import { buildOpenApi } from "../plugins/openapi.ts";
 import { buildV1OpenApi } from "../plugins/v1/openapi.ts";
-import type { RequiredPermission } from "../domain/permissions/required-permissions.ts";
 import { v1Procedures } from "../v1/index.ts";
 import { isOpen } from "../v1/procedure.ts";
 import { procedures } from "../v2/index.ts";

@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import type { ErrorKind } from "../../core/errors.ts";
-import type { Call, DataJson, OpenCall } from "../procedure.ts";
 import type { RequiredPermissions } from "../domain/permissions/required-permissions.ts";
+import type { Call, DataJson, OpenCall } from "../procedure.ts";
 
 /*
  * Procedure type of v1. As in v2, each procedure has a file, named after its path, with its schemas, its handler, and the permissions that

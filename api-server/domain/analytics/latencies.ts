@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks";
 import { QueryRejected } from "../../../analytics/contract.ts";
 import type { LatencyQuery, LatencyRow } from "../../../analytics/latencies.ts";
-import type { Deps } from "../../deps.ts";
+import type { UsageDeps } from "../deps.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 import { chargeQuery, chargeRunTime } from "./quota.ts";
 import { refusedByStore } from "./refusals.ts";
@@ -29,7 +29,7 @@ export interface RequestedLatencies extends Omit<LatencyQuery, "timeoutMs" | "wi
  * much.
  * @throws PublicError 400 if there are too many steps, or one of `LATENCY_ERRORS`.
  */
-export async function readLatencies(deps: Deps, asked: RequestedLatencies): Promise<readonly LatencyRow[]> {
+export async function readLatencies(deps: UsageDeps, asked: RequestedLatencies): Promise<readonly LatencyRow[]> {
   const { workspaceId, toMs, stepMs } = asked;
   const { retention, limits } = await settingsForReading(deps, workspaceId);
   const fromMs = Math.max(asked.fromMs, visibleFrom(retention, "verifications", deps.nowMs()).raw);

@@ -1,6 +1,7 @@
 import type { LimitCharge } from "../../../core/charges.ts";
 import { PublicError } from "../../../core/errors.ts";
 import { retryAtMs, secondsUntil } from "../../../core/ratelimits/limit-headers.ts";
+import type { CountingDeps } from "../deps.ts";
 import { consumeLimits } from "../ratelimits/counting.ts";
 import type { AnalyticsLimits } from "./limits.ts";
 
@@ -10,8 +11,6 @@ import type { AnalyticsLimits } from "./limits.ts";
  */
 
 const HOUR_MS = 3_600_000;
-
-type QuotaDeps = Parameters<typeof consumeLimits>[0];
 
 interface QuotaOf {
   readonly workspaceId: string;
@@ -42,7 +41,7 @@ const runTime = (workspaceId: string, limitMs: number, ms: number): LimitCharge 
  * Charges one query and its first millisecond.
  * @throws PublicError 429 `query_quota_exceeded` if either is used up; then neither is charged.
  */
-export async function chargeQuery(deps: QuotaDeps, of: QuotaOf): Promise<void> {
+export async function chargeQuery(deps: CountingDeps, of: QuotaOf): Promise<void> {
   const { workspaceId, limits } = of;
   const consumed = await consumeLimits(deps, [queries(of), runTime(workspaceId, limits.runMsPerHour, FIRST_MS)]);
   if (consumed.passed) return;
@@ -62,7 +61,7 @@ export async function chargeQuery(deps: QuotaDeps, of: QuotaOf): Promise<void> {
  * exceeds the remaining time leaves a deficit, which delays later queries.
  */
 export async function chargeRunTime(
-  deps: QuotaDeps,
+  deps: CountingDeps,
   { workspaceId, tookMs }: { workspaceId: string; tookMs: number },
 ): Promise<void> {
   const restMs = Math.ceil(tookMs) - FIRST_MS;

@@ -16,7 +16,7 @@ import { resolveQuery } from "../../../analytics/dialect/resolve/resolve.ts";
 import type { ResolvedQuery } from "../../../analytics/dialect/resolve/resolved.ts";
 import type { AnalyticsOf } from "../../../analytics/tables.ts";
 import { PublicError } from "../../../core/errors.ts";
-import type { Deps } from "../../deps.ts";
+import type { UsageDeps } from "../deps.ts";
 import { joinKeySpaces } from "./key-spaces.ts";
 import { chargeQuery, chargeRunTime } from "./quota.ts";
 import { refusedByRule, refusedByStore } from "./refusals.ts";
@@ -38,7 +38,7 @@ export interface RequestedQuery {
  * Runs a caller's query. An invalid query does not count against the quota.
  * @throws PublicError one of `QUERY_ERRORS`, and the signal's reason if it is aborted.
  */
-export async function runQuery(deps: Deps, asked: RequestedQuery): Promise<QueryResponse> {
+export async function runQuery(deps: UsageDeps, asked: RequestedQuery): Promise<QueryResponse> {
   try {
     const response = await run(deps, asked);
     deps.queryMetrics.ended("answered");
@@ -51,7 +51,7 @@ export async function runQuery(deps: Deps, asked: RequestedQuery): Promise<Query
   }
 }
 
-async function run(deps: Deps, { workspaceId, of, text, within, signal }: RequestedQuery): Promise<QueryResponse> {
+async function run(deps: UsageDeps, { workspaceId, of, text, within, signal }: RequestedQuery): Promise<QueryResponse> {
   const { retention, limits } = await settingsForReading(deps, workspaceId);
   const nowMs = deps.nowMs();
   const clock = { nowMs, visibleFrom: visibleFrom(retention, of, nowMs) };
@@ -77,7 +77,7 @@ type Reading = Omit<QueryScope, "within"> & Pick<QueryLimits, "rowsMax"> & { rea
  * PublicError 400.
  */
 async function translate(
-  deps: Deps,
+  deps: UsageDeps,
   text: string,
   reading: Reading,
   within: readonly string[] | undefined,
@@ -94,7 +94,7 @@ async function translate(
 
 /** Runs the query and charges its run time, even if the store or the caller aborts it, so that disconnecting does not bypass the quota. */
 async function runCharged(
-  deps: Deps,
+  deps: UsageDeps,
   query: StoreQuery,
   run: QueryRun & { readonly signal: AbortSignal },
 ): Promise<QueryResponse> {

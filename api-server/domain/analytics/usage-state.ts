@@ -1,7 +1,7 @@
 import { QueryRejected } from "../../../analytics/contract.ts";
 import { EventsUnavailable } from "../../../edge/events/contract.ts";
 import { logThrottled } from "../../../edge/log-throttle.ts";
-import type { Deps } from "../../deps.ts";
+import type { UsageDeps } from "../deps.ts";
 import { type AnalyticsSettings, analyticsSettingsOf } from "./settings.ts";
 
 /**
@@ -19,10 +19,7 @@ export interface UsageState extends AnalyticsSettings {
  * Returns the analytics limits of a workspace, and the time up to which its usage is counted. Both exclude events that were lost in
  * transit.
  */
-export async function usageStateOf(
-  deps: Pick<Deps, "db" | "analytics" | "eventStreams" | "nowMs" | "throttle" | "log">,
-  workspaceId: string,
-): Promise<UsageState> {
+export async function usageStateOf(deps: UsageDeps, workspaceId: string): Promise<UsageState> {
   const [settings, countedUntilMs] = await Promise.all([
     analyticsSettingsOf(deps.db, workspaceId),
     countedUntil(deps, workspaceId),
@@ -33,10 +30,7 @@ export async function usageStateOf(
 /**
  * An event is pending twice: in the stream of its workspace until it is stored, and in Postgres until a roll-up has added it to the counts.
  */
-async function countedUntil(
-  deps: Pick<Deps, "analytics" | "eventStreams" | "nowMs" | "throttle" | "log">,
-  workspaceId: string,
-): Promise<number | undefined> {
+async function countedUntil(deps: UsageDeps, workspaceId: string): Promise<number | undefined> {
   const nowMs = deps.nowMs();
   try {
     const { depths, failed } = await deps.eventStreams.look([workspaceId]);

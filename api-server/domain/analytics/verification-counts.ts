@@ -1,7 +1,7 @@
 import { QueryRejected } from "../../../analytics/contract.ts";
 import type { CountOrder, UsageCount } from "../../../analytics/counts.ts";
 import { PublicError } from "../../../core/errors.ts";
-import type { Deps } from "../../deps.ts";
+import type { ReadDeps, UsageDeps } from "../deps.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 import { refusedByStore } from "./refusals.ts";
 import { type AnalyticsSettings, analyticsSettingsOf, visibleFrom } from "./settings.ts";
@@ -20,7 +20,7 @@ const BY_TIME: CountOrder = { by: "time", descending: false };
  * Returns the analytics settings of the workspace.
  * @throws PublicError 412 `analytics_not_configured`.
  */
-export async function settingsForReading(deps: Pick<Deps, "db">, workspaceId: string): Promise<AnalyticsSettings> {
+export async function settingsForReading(deps: ReadDeps, workspaceId: string): Promise<AnalyticsSettings> {
   const settings = await analyticsSettingsOf(deps.db, workspaceId);
   if (settings.enabled) return settings;
   throw new PublicError("analytics_not_configured", "Usage analytics are switched off for the workspace.");
@@ -30,7 +30,7 @@ export async function settingsForReading(deps: Pick<Deps, "db">, workspaceId: st
  * Counts verifications like `countUsage`.
  * @throws PublicError 400 if the response would have too many rows, or one of `COUNT_ERRORS`.
  */
-export async function countVerifications(deps: Deps, question: UsageQuery): Promise<readonly UsageCount[]> {
+export async function countVerifications(deps: UsageDeps, question: UsageQuery): Promise<readonly UsageCount[]> {
   const usage = await asked(deps, question.workspaceId, (count, clock) => countUsage(count, question, clock));
   if (usage.kind === "counted") return usage.rows;
   throw invalidField(
@@ -44,7 +44,7 @@ export async function countVerifications(deps: Deps, question: UsageQuery): Prom
  * @throws PublicError one of `COUNT_ERRORS`.
  */
 export async function countDays(
-  deps: Deps,
+  deps: UsageDeps,
   of: Pick<UsageQuery, "workspaceId" | "startMs" | "endMs"> & { readonly keyIds: readonly string[] },
 ): Promise<readonly UsageCount[]> {
   const question = { ...of, keySpaceId: undefined, identityId: undefined, tags: [], slice: "day", by: [] } as const;
@@ -60,7 +60,7 @@ const tooSlow = (cause: QueryRejected): QueryRejected =>
   });
 
 async function asked<T>(
-  deps: Deps,
+  deps: UsageDeps,
   workspaceId: string,
   ask: (count: Parameters<typeof countUsage>[0], clock: Parameters<typeof countUsage>[2]) => Promise<T>,
 ): Promise<T> {

@@ -2,25 +2,25 @@ import { makeId } from "../../../core/ids.ts";
 import { insertApi } from "../../db/apis.ts";
 import { insertAudit } from "../../db/audit.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { creatingManager } from "../managed/rules.ts";
 
 /** Creates an API with a new key space, and returns its id. If the manager already has an API, returns that API's id. */
-export async function createApi(call: Call<unknown>, name: string): Promise<string> {
-  const { caller, deps } = call;
+export async function createApi(actor: Actor, name: string): Promise<string> {
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
-  const manager = creatingManager(call);
+  const manager = creatingManager(actor);
   return inTransaction(deps, async (tx) => {
     const apiId = makeId("api", deps.randomBytes(16));
     const keySpaceId = makeId("keySpace", deps.randomBytes(16));
     const api = { id: apiId, workspaceId, keySpaceId, name, manager, createdAt: deps.nowMs() };
-    const creation = await createOnce(tx, call, "api", () => insertApi(tx, api));
+    const creation = await createOnce(tx, actor, "api", () => insertApi(tx, api));
     if (creation.outcome === "own") return creation.id;
     if (creation.outcome === "taken") throw new Error("an API was neither made nor found");
-    await insertAudit(tx, call, [auditEvent(MANAGED.api, api, "Created")]);
+    await insertAudit(tx, actor, [auditEvent(MANAGED.api, api, "Created")]);
     return apiId;
   });
 }

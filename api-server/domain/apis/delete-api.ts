@@ -1,5 +1,5 @@
 import { inTransaction } from "../../db/transaction.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 
@@ -7,10 +7,10 @@ import { MANAGED } from "../managed/resources.ts";
  * Marks an API as deleted; its keys are then no longer live. With `Postern-Release` it stays, unmanaged.
  * @throws PublicError 404, 409 `managed_by_manifest`, 412 `protected_resource`.
  */
-export async function deleteApi(call: Call<unknown>, apiId: string): Promise<void> {
-  const { workspaceId } = call.caller;
-  await inTransaction(call.deps, async (tx) => {
+export async function deleteApi(actor: Actor, apiId: string): Promise<void> {
+  const { workspaceId } = actor.caller;
+  await inTransaction(actor.deps, async (tx) => {
     const api = await lockManaged(tx, MANAGED.api, { workspaceId, which: apiId });
-    await deleteManaged(tx, call, MANAGED.api, api);
+    await deleteManaged(tx, actor, MANAGED.api, api);
   });
 }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ReadRecord } from "../../../edge/projection/contract.ts";
 import { createPostgresSource } from "../../db/records.ts";
-import type { Deps } from "../../deps.ts";
+import type { InstallationDeps } from "../deps.ts";
 
 /** State of a key's record in one store. `missing`: the projection does not know the record; `gone`: the record is deleted. */
 export interface RecordSeen {
@@ -15,7 +15,7 @@ export interface RecordSeen {
  * environment are not compared, because they are not projected to pods.
  */
 export async function seeRecord(
-  { db, installation }: Pick<Deps, "db" | "installation">,
+  { db, installation }: Pick<InstallationDeps, "db" | "installation">,
   { workspaceId, hash }: { readonly workspaceId: string; readonly hash: string },
 ): Promise<{ readonly postgres: RecordSeen; readonly gates: RecordSeen; readonly isSame: boolean }> {
   const refs = [{ workspaceId, kind: "key" as const, id: hash }];

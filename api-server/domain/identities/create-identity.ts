@@ -4,7 +4,7 @@ import { insertAudit } from "../../db/audit.ts";
 import { insertIdentity, type Json } from "../../db/identities.ts";
 import { insertIdentityRatelimits } from "../../db/ratelimits.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { identityCreated, storedMeta } from "./identities.ts";
@@ -21,10 +21,10 @@ export interface RequestedIdentity {
  * @throws PublicError 400 if its meta is too large or two limits have one name; 409 if its external id exists.
  */
 export async function createIdentity(
-  call: Call<unknown>,
+  actor: Actor,
   { externalId, meta, ratelimits }: RequestedIdentity,
 ): Promise<string> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
   checkMeta(meta);
   checkDistinctNames(ratelimits);
@@ -41,7 +41,7 @@ export async function createIdentity(
     const limits = newRatelimits(deps, ratelimits);
     if (limits.length > 0) await insertIdentityRatelimits(tx, { workspaceId, identityId, createdAt }, limits);
     const identity = { id: identityId, externalId };
-    await insertAudit(tx, call, [identityCreated(identity), ...limitsChanged(identity, { created: limits })]);
+    await insertAudit(tx, actor, [identityCreated(identity), ...limitsChanged(identity, { created: limits })]);
     return identityId;
   });
 }

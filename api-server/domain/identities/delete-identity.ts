@@ -2,7 +2,7 @@ import { insertAudit } from "../../db/audit.ts";
 import { deleteIdentity as deleteRow, lockIdentity } from "../../db/identities.ts";
 import { listRatelimitsOfIdentity, replaceIdentityRatelimits } from "../../db/ratelimits.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import { identityNotFound } from "../refusals/not-found.ts";
 import { identityDeleted } from "./identities.ts";
 import { limitsChanged } from "./identity-limits.ts";
@@ -12,8 +12,8 @@ import { limitsChanged } from "./identity-limits.ts";
  * @param identity id or external id; the id takes precedence.
  * @throws PublicError 404.
  */
-export async function deleteIdentity(call: Call<unknown>, identity: string): Promise<void> {
-  const { caller, deps } = call;
+export async function deleteIdentity(actor: Actor, identity: string): Promise<void> {
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
   await inTransaction(deps, async (tx) => {
     const row = await lockIdentity(tx, { workspaceId, identity });
@@ -24,6 +24,6 @@ export async function deleteIdentity(call: Call<unknown>, identity: string): Pro
     await replaceIdentityRatelimits(tx, { workspaceId, identityId, createdAt: deletedAt }, []);
     await deleteRow(tx, { workspaceId, identityId, deletedAt });
     const named = { id: identityId, externalId };
-    await insertAudit(tx, call, [identityDeleted(named), ...limitsChanged(named, { deleted })]);
+    await insertAudit(tx, actor, [identityDeleted(named), ...limitsChanged(named, { deleted })]);
   });
 }

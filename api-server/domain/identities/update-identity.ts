@@ -3,7 +3,7 @@ import { changeOf } from "../../db/audit-change.ts";
 import { type IdentityRow, type Json, lockIdentity, updateIdentity as updateRow } from "../../db/identities.ts";
 import { listRatelimitsOfIdentity, type RatelimitRow, replaceIdentityRatelimits } from "../../db/ratelimits.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { identityNotFound } from "../refusals/not-found.ts";
@@ -28,10 +28,10 @@ export type ChangedRatelimit = Omit<RequestedRatelimit, "autoApply"> & { readonl
  * @throws PublicError 400 if its meta is too large or two limits have one name; 404.
  */
 export async function updateIdentity(
-  call: Call<unknown>,
+  actor: Actor,
   change: IdentityChange,
 ): Promise<{ readonly row: IdentityRow; readonly ratelimits: readonly RatelimitRow[] }> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
   checkDistinctNames(change.ratelimits ?? []);
   checkMeta(change.meta);
@@ -47,14 +47,14 @@ export async function updateIdentity(
     const current = await listRatelimitsOfIdentity(tx, { workspaceId, identityId });
     const updated = identityUpdated({ id: identityId, externalId });
     if (change.ratelimits === undefined) {
-      await insertAudit(tx, call, [{ ...updated, ...changeOf({ meta: row.meta }, { meta }) }]);
+      await insertAudit(tx, actor, [{ ...updated, ...changeOf({ meta: row.meta }, { meta }) }]);
       return { row: { ...row, meta }, ratelimits: current };
     }
     const requested = newRatelimits(deps, change.ratelimits.map(keepingAutoApply(current)));
     await replaceIdentityRatelimits(tx, { workspaceId, identityId, createdAt: updatedAt }, requested);
     const before = { meta: row.meta, ratelimits: current.map(shownLimit) };
     const after = { meta, ratelimits: change.ratelimits.map(keepingAutoApply(current)) };
-    await insertAudit(tx, call, [
+    await insertAudit(tx, actor, [
       { ...updated, ...changeOf(inOrder(before), inOrder(after)) },
       ...limitsChanged({ id: identityId, externalId }, planLimits(current, requested)),
     ]);

@@ -11,7 +11,7 @@ import {
 import { countOutbox } from "../../db/outbox.ts";
 import { findSetting } from "../../db/settings.ts";
 import { listWorkspaceIds } from "../../db/workspaces.ts";
-import type { Deps, InstallationDeps } from "../../deps.ts";
+import type { InstallationDeps, InstallationDetails } from "../deps.ts";
 import { check, type Part, type Seen, type UnavailableSince } from "./part.ts";
 
 /* Describes each component of an installation, in the order in which a change passes through them. */
@@ -30,7 +30,7 @@ const POLICIES_MAX = 1_000;
 const WORKSPACES_MAX = 1_000;
 
 /** Checks all components concurrently; they neither delay nor fail each other. */
-export function describeInstallation(deps: Deps, away: UnavailableSince): Promise<Part[]> {
+export function describeInstallation(deps: InstallationDeps, away: UnavailableSince): Promise<Part[]> {
   const { installation, nowMs } = deps;
   const look = (part: string, help: string, ask: () => Promise<Seen>): Promise<Part> =>
     check(part, ask, { away, nowMs, help });
@@ -49,7 +49,7 @@ export function describeInstallation(deps: Deps, away: UnavailableSince): Promis
   ]);
 }
 
-async function seePostgres({ db }: Deps): Promise<Seen> {
+async function seePostgres({ db }: InstallationDeps): Promise<Seen> {
   const { migration, ...state } = await findPostgresState(db);
   const details = {
     ...state,
@@ -66,7 +66,7 @@ async function seePostgres({ db }: Deps): Promise<Seen> {
   return { facts: details };
 }
 
-async function seeStore({ edge }: InstallationDeps): Promise<Seen> {
+async function seeStore({ edge }: InstallationDetails): Promise<Seen> {
   if (edge.kind === "memory") return { state: "off", facts: { kind: "in this process" } };
   const { evictionPolicy = "unknown", memoryBytes, memoryMaxBytes, ...rest } = await edge.describe();
   const details = { evictionPolicy, memoryBytes, memoryMaxBytes, ...rest };
@@ -80,7 +80,7 @@ async function seeStore({ edge }: InstallationDeps): Promise<Seen> {
   return { facts: details };
 }
 
-async function seeRelay({ db, installation }: Deps): Promise<Seen> {
+async function seeRelay({ db, installation }: InstallationDeps): Promise<Seen> {
   const [holder, outboxEntries] = await Promise.all([findRelayHolder(db), countOutbox(db, { max: OUTBOX_SHOWN_MAX })]);
   const isHere = installation.isRelaying();
   const details = {
@@ -100,7 +100,7 @@ interface RebuildProgress {
   readonly records?: unknown;
 }
 
-async function seeProjection({ db, installation, projection }: Deps): Promise<Seen> {
+async function seeProjection({ db, installation, projection }: InstallationDeps): Promise<Seen> {
   const { writer } = installation.edge;
   const [state, storeNowMs, progress] = await Promise.all([
     writer.state(),
@@ -132,7 +132,7 @@ async function seeProjection({ db, installation, projection }: Deps): Promise<Se
   return { facts: details };
 }
 
-async function seeEvents({ db, installation }: Deps): Promise<Seen> {
+async function seeEvents({ db, installation }: InstallationDeps): Promise<Seen> {
   const ids = (await listWorkspaceIds(db)).slice(0, WORKSPACES_MAX);
   const { depths } = await installation.edge.events.look(ids);
   const lagMs = depths.reduce((oldest, { ageMs }) => Math.max(oldest, ageMs), 0);
@@ -147,7 +147,7 @@ async function seeEvents({ db, installation }: Deps): Promise<Seen> {
   return { facts: details };
 }
 
-async function seeUsage({ analytics, installation }: Deps): Promise<Seen> {
+async function seeUsage({ analytics, installation }: InstallationDeps): Promise<Seen> {
   const [depth, problem] = await Promise.all([installation.rollUpDepth?.(), installation.usageProblem?.()]);
   const details = {
     kind: analytics.kind,
@@ -161,7 +161,7 @@ async function seeUsage({ analytics, installation }: Deps): Promise<Seen> {
   return { facts: details };
 }
 
-async function seeServers({ db, installation }: Deps): Promise<Seen> {
+async function seeServers({ db, installation }: InstallationDeps): Promise<Seen> {
   const { degradations, region, startedAt } = installation;
   const [worst] = degradations();
   const details = {
@@ -180,7 +180,7 @@ async function seeServers({ db, installation }: Deps): Promise<Seen> {
   };
 }
 
-async function seeSidecars({ db, pods }: Deps): Promise<Seen> {
+async function seeSidecars({ db, pods }: InstallationDeps): Promise<Seen> {
   const refs = await listEveryPolicyRef(db, { max: POLICIES_MAX });
   const reports = (await pods.listEach(refs)).flat();
   const byRelease = Map.groupBy(reports, ({ release }) =>
@@ -192,7 +192,7 @@ async function seeSidecars({ db, pods }: Deps): Promise<Seen> {
   };
 }
 
-async function seeEncryption({ db, installation }: Deps): Promise<Seen> {
+async function seeEncryption({ db, installation }: InstallationDeps): Promise<Seen> {
   const { encryptionKeyIds } = installation;
   const counted = await countSecretsByEncryptionKey(db);
   const [current] = encryptionKeyIds;
@@ -213,7 +213,7 @@ async function seeEncryption({ db, installation }: Deps): Promise<Seen> {
   return { facts: details };
 }
 
-function seeCertificate({ installation, nowMs }: Deps): Seen {
+function seeCertificate({ installation, nowMs }: InstallationDeps): Seen {
   const pem = installation.certificate();
   if (pem === undefined) return { state: "off", facts: {} };
   const { validToDate, subject } = new X509Certificate(pem);
@@ -227,6 +227,6 @@ function seeCertificate({ installation, nowMs }: Deps): Seen {
   return { facts: details };
 }
 
-const seeRetention = ({ installation: { retentionDays } }: Deps): Seen => ({
+const seeRetention = ({ installation: { retentionDays } }: InstallationDeps): Seen => ({
   facts: { auditDays: retentionDays.audit, deletedDays: retentionDays.deleted },
 });

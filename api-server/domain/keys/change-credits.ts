@@ -2,10 +2,11 @@ import { applyCreditsUpdate, type CreditsState } from "../../../core/credits/cre
 import { insertAudit } from "../../db/audit.ts";
 import { changeOf } from "../../db/audit-change.ts";
 import { touchKey } from "../../db/key-changes.ts";
-import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../permissions/required-permissions.ts";
+import type { Actor } from "../actor.ts";
+import type { CreditsDeps } from "../deps.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
 import { toCreditRow, toCreditsState } from "./credits.ts";
 import { inCreditsTransaction } from "./credits-transaction.ts";
@@ -27,14 +28,14 @@ export interface CreditsChange<Required extends RequiredPermission> {
  * @throws PublicError 404, 403, and 400 if the operation is invalid for this key or lacks a value.
  */
 export async function changeCreditsOfKey<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required, CreditsDeps>,
   change: CreditsChange<Required>,
 ): Promise<CreditsState> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const ref = { workspaceId: caller.workspaceId, keyId: change.keyId };
   return inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
     const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: change.keyId });
-    call.require(change.needed, key.api_id);
+    actor.require(change.needed, key.api_id);
     let before: CreditsState = { remaining: null };
     let next: CreditsState = { remaining: null };
     await changeCredits((current) => {
@@ -44,7 +45,7 @@ export async function changeCreditsOfKey<Required extends RequiredPermission>(
     });
     await touchKey(tx, { ...ref, manager: key.manager, updatedAt: deps.nowMs() });
     const changed = changeOf({ credits: before }, { credits: next });
-    await insertAudit(tx, call, [{ ...auditEvent(MANAGED.key, key, "Updated"), ...changed }]);
+    await insertAudit(tx, actor, [{ ...auditEvent(MANAGED.key, key, "Updated"), ...changed }]);
     return next;
   });
 }

@@ -5,12 +5,13 @@ import { changeOf } from "../../db/audit-change.ts";
 import { type KeySettings, updateKey } from "../../db/key-changes.ts";
 import { findKey, type KeyRef, type KeyRow, listKeyParts } from "../../db/keys.ts";
 import { type RatelimitRow, replaceKeyRatelimits } from "../../db/ratelimits.ts";
-import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../permissions/required-permissions.ts";
+import type { Actor } from "../actor.ts";
+import type { CreditsDeps } from "../deps.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { adopting, guardManaged } from "../managed/rules.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
@@ -58,21 +59,21 @@ export interface KeyChange<Required extends RequiredPermission> {
  * @throws PublicError 404, 403, 409 `managed_by_manifest`, 400, errors of `relink`, 409 `managed_exists`, in this order.
  */
 export async function changeKey<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required, CreditsDeps>,
   { keyId, changes, needed: required, refillField, relink }: KeyChange<Required>,
 ): Promise<void> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const ref = { workspaceId: caller.workspaceId, keyId };
   await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
     const key = await lockManaged(tx, MANAGED.key, { workspaceId: caller.workspaceId, which: keyId });
-    call.require(required, key.api_id);
-    const manager = guardManaged(call, MANAGED.key, key);
+    actor.require(required, key.api_id);
+    const manager = guardManaged(actor, MANAGED.key, key);
     const updatedAt = deps.nowMs();
     const lastRefillAt = lastRefillAfter(key, checkCredits(changes, key, refillField), updatedAt);
     checkMeta(changes.meta);
     const before = await fieldsOf(tx, ref, key);
     const linked = await relink(tx, key);
-    const events = await changeParts(tx, call, key, { changes, manager, lastRefillAt, updatedAt });
+    const events = await changeParts(tx, actor, key, { changes, manager, lastRefillAt, updatedAt });
     let credits: { readonly before?: CreditsState; readonly after?: CreditsState } = {};
     if (changesCredits(changes)) {
       await changeCredits((current) => {
@@ -85,7 +86,7 @@ export async function changeKey<Required extends RequiredPermission>(
     const after = stored && (await fieldsOf(tx, ref, stored));
     // Its API may have been deleted while the key was locked: then the key is no longer found, and no changes are logged.
     const changed = after && changeOf({ ...before, credits: credits.before }, { ...after, credits: credits.after });
-    await insertAudit(tx, call, [
+    await insertAudit(tx, actor, [
       ...linked,
       ...events.map((event) => (event.event === KEY_UPDATED ? { ...event, ...changed } : event)),
     ]);
@@ -157,11 +158,11 @@ const toRequested = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow)
 /** Changes everything except links and credits. Returns the audit events. */
 async function changeParts(
   tx: PoolClient,
-  call: Call<unknown>,
+  actor: Actor,
   key: KeyRow,
   settings: { readonly changes: KeyChanges } & Pick<KeySettings, "manager" | "lastRefillAt" | "updatedAt">,
 ): Promise<AuditEvent[]> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { changes, manager, lastRefillAt, updatedAt } = settings;
   const ref = { workspaceId: caller.workspaceId, keyId: key.id };
   const events: AuditEvent[] = [];
@@ -173,13 +174,13 @@ async function changeParts(
   }
   let identityId = changes.externalId === null ? null : key.identity_id;
   if (typeof changes.externalId === "string") {
-    const ensured = await ensureIdentity(tx, call, changes.externalId);
+    const ensured = await ensureIdentity(tx, actor, changes.externalId);
     events.push(...ensured.events);
     identityId = ensured.identityId;
   }
   const meta = changes.meta === undefined ? key.meta : changes.meta;
   const name = changes.name === undefined ? key.name : changes.name;
-  await adopting(call, MANAGED.key, () =>
+  await adopting(actor, MANAGED.key, () =>
     updateKey(tx, ref, {
       name,
       identityId,

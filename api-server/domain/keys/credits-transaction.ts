@@ -2,7 +2,7 @@ import type { PoolClient } from "pg";
 import { CountersUnavailable } from "../../../edge/counters/contract.ts";
 import type { CreditRow } from "../../credits/service.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { Deps } from "../../deps.ts";
+import type { CreditsDeps } from "../deps.ts";
 
 /** Changes credits: receives the exact state and returns the one to store; `undefined` means unlimited. */
 export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditRow | undefined) => Promise<void>;
@@ -13,7 +13,7 @@ export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditR
  * transaction and not this error.
  */
 export async function inCreditsTransaction<T>(
-  deps: Deps,
+  deps: CreditsDeps,
   key: { readonly workspaceId: string; readonly keyId: string },
   work: (tx: PoolClient, changeCredits: ChangeCredits) => Promise<T>,
 ): Promise<T> {

@@ -1,4 +1,4 @@
-import { type AuditedCall, insertAudit } from "../../db/audit.ts";
+import { insertAudit } from "../../db/audit.ts";
 import { changeOf } from "../../db/audit-change.ts";
 import {
   countKeysOfOwner,
@@ -7,10 +7,10 @@ import {
   type OwnerRef,
 } from "../../db/keys-of-owner.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../permissions/required-permissions.ts";
+import type { Actor } from "../actor.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 
 /*
  * Disables, or enables, all keys of an owner. There can be very many, so it uses several transactions. The number per call is bounded, so
@@ -38,7 +38,7 @@ export interface EnabledKeys {
 
 /** @throws PublicError 403 for the first API in which the owner has keys that the caller may not change; then no key is changed. */
 export async function enableKeysOfOwner<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required>,
   {
     apiId,
     externalId,
@@ -47,10 +47,10 @@ export async function enableKeysOfOwner<Required extends RequiredPermission>(
     needed: required,
   }: Omit<OwnerRef, "workspaceId"> & { readonly enabled: boolean; readonly dryRun: boolean; readonly needed: Required },
 ): Promise<EnabledKeys> {
-  const { deps, caller } = call;
+  const { deps, caller } = actor;
   const owner = { workspaceId: caller.workspaceId, apiId, externalId };
   const counts = await countKeysOfOwner(deps.db, { ...owner, enabled });
-  for (const { api_id } of counts) call.require(required, api_id);
+  for (const { api_id } of counts) actor.require(required, api_id);
   const sum = (of: "to_change" | "unchanged" | "managed"): number => counts.reduce((n, row) => n + row[of], 0);
   const managed = sum("managed");
   const rest = {
@@ -64,16 +64,16 @@ export async function enableKeysOfOwner<Required extends RequiredPermission>(
   const apiIds = counts.map(({ api_id }) => api_id);
   let changed = 0;
   for (let some = KEYS_PER_TRANSACTION; some === KEYS_PER_TRANSACTION && changed < KEYS_PER_CALL_MAX; changed += some) {
-    some = await enableSome(call, { externalId, apiIds, enabled });
+    some = await enableSome(actor, { externalId, apiIds, enabled });
   }
   return { changed, left: Math.max(0, sum("to_change") - changed), ...rest };
 }
 
 function enableSome(
-  call: AuditedCall & Pick<CallNeeding<unknown, never>, "deps" | "caller">,
+  actor: Actor,
   change: { readonly externalId: string; readonly apiIds: readonly string[]; readonly enabled: boolean },
 ): Promise<number> {
-  const { deps, caller } = call;
+  const { deps, caller } = actor;
   return inTransaction(deps, async (tx) => {
     const rows = await enableSomeKeysOfOwner(tx, {
       ...change,
@@ -87,7 +87,7 @@ function enableSome(
       ...auditEvent(MANAGED.key, row, "Updated", `${done} key ${row.id} with all of its owner`),
       ...changeOf({ enabled: !enabled }, { enabled }),
     }));
-    await insertAudit(tx, call, events);
+    await insertAudit(tx, actor, events);
     return rows.length;
   });
 }

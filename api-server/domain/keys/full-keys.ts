@@ -1,6 +1,6 @@
 import { type KeyPartsRow, type KeyRow, listKeyParts } from "../../db/keys.ts";
-import type { Deps } from "../../deps.ts";
 import type { KeyVault } from "../../keys/key-vault.ts";
+import type { CreditsDeps, LogDeps, ReadDeps } from "../deps.ts";
 import { decryptKeys } from "./recoverable-keys.ts";
 
 /** A key with all data of its API response. */
@@ -16,7 +16,7 @@ export interface FullKey {
 
 /** Returns keys with their parts, in the given order, with one query for all parts. With a vault also the strings of recoverable keys. */
 export async function readFullKeys(
-  deps: Deps,
+  deps: ReadDeps & LogDeps & Pick<CreditsDeps, "credits">,
   workspaceId: string,
   rows: readonly KeyRow[],
   vault?: KeyVault,

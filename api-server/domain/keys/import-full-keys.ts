@@ -11,7 +11,8 @@ import { listHashes } from "../../db/key-imports.ts";
 import { insertKeySecret } from "../../db/key-secrets.ts";
 import { listPermissionsBySlug } from "../../db/permissions.ts";
 import { listRolesByName } from "../../db/roles.ts";
-import type { KeyVault, SealedString } from "../../keys/key-vault.ts";
+import type { SealedString } from "../../keys/key-vault.ts";
+import type { ChangeDeps, VaultDeps } from "../deps.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import type { NamedPart } from "../permissions/permission-links.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
@@ -57,7 +58,7 @@ export interface FullKeyToImport extends KeyDefinition {
 /** Members of a call that preparing a key requires. */
 interface Preparing {
   readonly caller: { readonly workspaceId: string };
-  readonly deps: { readonly randomBytes: (size: number) => Uint8Array; readonly keyVault: KeyVault | undefined };
+  readonly deps: Pick<ChangeDeps, "randomBytes"> & VaultDeps;
 }
 
 /** Generates the id of the key, and encrypts its plaintext if the API keeps recoverable keys. */

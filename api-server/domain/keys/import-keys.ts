@@ -6,7 +6,7 @@ import type { ApiRow } from "../../db/apis.ts";
 import { type AuditEvent, insertAudit } from "../../db/audit.ts";
 import { type ImportedKey, insertImportedKeys, listHashes } from "../../db/key-imports.ts";
 import type { MigrationRow } from "../../db/migrations-of-keys.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import type { NamedPart } from "../permissions/permission-links.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { toCreditRow } from "./credits.ts";
@@ -43,18 +43,18 @@ interface Prepared {
  */
 export async function importKeys(
   tx: PoolClient,
-  call: Call<unknown>,
+  actor: Actor,
   { api, migration, entries }: { api: ApiRow; migration: MigrationRow; entries: ReadonlyMap<string, KeyToImport> },
 ): Promise<ReadonlyMap<string, string>> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const known = new Set(await listHashes(tx, { hashes: [...entries.keys()] }));
   const requested = [...entries].filter(([hash]) => !known.has(hash)).sort(([a], [b]) => (a < b ? -1 : 1));
   const parts = await ensureImportParts(
     tx,
-    call,
+    actor,
     requested.map(([, entry]) => entry),
   );
-  const keys = requested.map(([hash, entry]) => prepare(call, { hash, entry, parts }));
+  const keys = requested.map(([hash, entry]) => prepare(actor, { hash, entry, parts }));
 
   const createdAt = deps.nowMs();
   const target = { workspaceId: caller.workspaceId, apiId: api.id, migrationId: migration.id, createdAt };
@@ -70,12 +70,12 @@ export async function importKeys(
     yield* parts.events;
     for (const key of ours) yield* toEvents(key, api);
   }
-  await insertAudit(tx, call, allEvents());
+  await insertAudit(tx, actor, allEvents());
   return new Map(ours.map(({ row: { hash, id } }) => [hash, id]));
 }
 
 function prepare(
-  { deps }: Call<unknown>,
+  { deps }: Actor,
   { hash, entry, parts }: { hash: string; entry: KeyToImport; parts: ImportDeps },
 ): Prepared {
   const credits = entry.credits && toCreditRow(entry.credits);

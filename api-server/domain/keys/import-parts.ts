@@ -2,7 +2,7 @@ import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
 import type { AuditEvent } from "../../db/audit.ts";
 import { insertIdentities, listIdentityIdsByExternalId } from "../../db/key-imports.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import { identityCreated } from "../identities/identities.ts";
 import { ensurePermissions, ensureRoles, type NamedPart } from "../permissions/permission-links.ts";
 
@@ -14,7 +14,7 @@ import { ensurePermissions, ensureRoles, type NamedPart } from "../permissions/p
 /** Maximum attempts if a row is deleted between its creation by another transaction and reading it. */
 const ATTEMPTS_MAX = 5;
 
-type Acting = Pick<Call<unknown>, "caller" | "deps" | "require">;
+type Acting = Pick<Actor, "caller" | "deps" | "require">;
 
 interface Naming {
   readonly externalId?: string | undefined;
@@ -33,14 +33,14 @@ export interface ImportDeps {
   readonly events: Iterable<AuditEvent>;
 }
 
-export async function ensureImportParts(tx: PoolClient, call: Acting, keys: readonly Naming[]): Promise<ImportDeps> {
+export async function ensureImportParts(tx: PoolClient, actor: Acting, keys: readonly Naming[]): Promise<ImportDeps> {
   const roleNames = new Set(keys.flatMap((key) => key.roles ?? []));
   const slugs = keys.flatMap((key) => key.permissions ?? []);
   const externalIds = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
   // Roles, permissions, identities: always created in this order, to avoid deadlock.
-  const { roles, events: madeRoles } = await ensureRoles(tx, call, [...roleNames]);
-  const { permissions, events: madePermissions } = await ensurePermissions(tx, call, slugs);
-  const { identityIds, made } = await ensureIdentities(tx, call, [...externalIds]);
+  const { roles, events: madeRoles } = await ensureRoles(tx, actor, [...roleNames]);
+  const { permissions, events: madePermissions } = await ensurePermissions(tx, actor, slugs);
+  const { identityIds, made } = await ensureIdentities(tx, actor, [...externalIds]);
   function* events(): Iterable<AuditEvent> {
     yield* madeRoles;
     yield* madePermissions;

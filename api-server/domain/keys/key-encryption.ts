@@ -1,6 +1,6 @@
 import { PublicError } from "../../../core/errors.ts";
 import type { KeyVault } from "../../keys/key-vault.ts";
-import type { Call } from "../../procedure.ts";
+import type { VaultDeps } from "../deps.ts";
 import type { Grants, RequiredPermission } from "../permissions/required-permissions.ts";
 
 /**
@@ -9,7 +9,7 @@ import type { Grants, RequiredPermission } from "../permissions/required-permiss
  * @throws PublicError 412, 403, 412.
  */
 export function requireKeyEncryption<Required extends RequiredPermission>(
-  { deps, require }: Pick<Call<unknown>, "deps"> & Pick<Grants<Required>, "require">,
+  { deps, require }: { readonly deps: VaultDeps } & Pick<Grants<Required>, "require">,
   required: Required,
   { apiId, isEnabled }: { readonly apiId: string; readonly isEnabled: boolean },
 ): KeyVault {

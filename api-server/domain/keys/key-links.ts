@@ -4,11 +4,11 @@ import { replaceKeyPermissions, replaceKeyRoles, touchKey } from "../../db/key-c
 import type { KeyRef, KeyRow } from "../../db/keys.ts";
 import { listPermissionsOfKey, type PermissionRow } from "../../db/permissions.ts";
 import { listRolesOfKey, type RoleRow } from "../../db/roles.ts";
-import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../permissions/required-permissions.ts";
+import type { Actor } from "../actor.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { adopting, guardManaged } from "../managed/rules.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { connectedToKey, disconnectedFromKey } from "./key-events.ts";
 
 /*
@@ -38,18 +38,17 @@ export const roleLinks: LinkSort<RoleRow> = {
 };
 
 /**
- * Returns the key of the call, locked, so that concurrent calls for one key run one at a time and see each other's result.
- * @param needs the permissions that the root key needs, on the key's API where that applies.
+ * Returns the key, locked, so that concurrent calls for one key run one at a time and see each other's result.
+ * @param ref.needed the permissions that the root key needs, on the key's API where that applies.
  * @throws PublicError 404 `key_not_found`, then 403.
  */
 export async function lockKeyToLink<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: CallNeeding<{ readonly keyId: string }, Required>,
-  needs: readonly Required[],
+  actor: Actor<Required>,
+  { keyId, needed }: { readonly keyId: string; readonly needed: readonly Required[] },
 ): Promise<KeyRow> {
-  const { keyId } = call.body;
-  const key = await lockManaged(tx, MANAGED.key, { workspaceId: call.caller.workspaceId, which: keyId });
-  for (const required of needs) call.require(required, key.api_id);
+  const key = await lockManaged(tx, MANAGED.key, { workspaceId: actor.caller.workspaceId, which: keyId });
+  for (const required of needed) actor.require(required, key.api_id);
   return key;
 }
 
@@ -99,20 +98,20 @@ export async function writeLinks<End extends { readonly id: string }>(
  */
 export async function relinkKey<End extends { readonly id: string }>(
   tx: PoolClient,
-  call: Call<unknown>,
+  actor: Actor,
   key: KeyRow,
   links: LinkSort<End>,
   relinking: Relinking<End>,
 ): Promise<End[]> {
-  const ref = { workspaceId: call.caller.workspaceId, keyId: key.id };
-  const manager = guardManaged(call, MANAGED.key, key);
+  const ref = { workspaceId: actor.caller.workspaceId, keyId: key.id };
+  const manager = guardManaged(actor, MANAGED.key, key);
   const isHandedOver = manager !== key.manager;
   const { before, isRelinked, events } = await writeLinks(tx, ref, links, relinking);
   if (isRelinked || isHandedOver) {
-    const updatedAt = call.deps.nowMs();
-    await adopting(call, MANAGED.key, () => touchKey(tx, { ...ref, manager, updatedAt }));
+    const updatedAt = actor.deps.nowMs();
+    await adopting(actor, MANAGED.key, () => touchKey(tx, { ...ref, manager, updatedAt }));
   }
-  await insertAudit(tx, call, [
+  await insertAudit(tx, actor, [
     ...(isHandedOver ? [auditEvent(MANAGED.key, key, manager === null ? "Released" : "Adopted")] : []),
     ...events,
   ]);

@@ -1,5 +1,5 @@
 import type { RatelimitRow } from "../../db/ratelimits.ts";
-import type { Deps } from "../../deps.ts";
+import type { CountingDeps } from "../deps.ts";
 import { type LimitCount, readCounts } from "../ratelimits/read-counts.ts";
 
 /** A limit of a key, or of its identity, with the state of its counter. */
@@ -14,7 +14,7 @@ export interface LimitInUse {
 
 /** Reads the counters without charging them: all in one round trip on a single Redis. The key's own limits come first. */
 export async function readLimitsInUse(
-  deps: Pick<Deps, "counters">,
+  deps: Pick<CountingDeps, "counters">,
   workspaceId: string,
   {
     keyId,

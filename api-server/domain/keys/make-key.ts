@@ -10,11 +10,12 @@ import { insertKeySecret } from "../../db/key-secrets.ts";
 import { findKeyIdByManager } from "../../db/keys.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { KeyVault } from "../../keys/key-vault.ts";
-import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../permissions/required-permissions.ts";
+import type { Actor } from "../actor.ts";
+import type { ChangeDeps, VaultDeps } from "../deps.ts";
 import { ensureIdentity } from "../identities/identities.ts";
 import { creatingManager } from "../managed/rules.ts";
 import { ensurePermissions, ensureRoles, getRolesByName, type NamedPart } from "../permissions/permission-links.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
 import { invalidField } from "../refusals/invalid-field.ts";
@@ -55,6 +56,8 @@ export interface MadeKey {
   readonly key: string;
 }
 
+type Making<Required extends RequiredPermission> = Actor<Required, ChangeDeps & VaultDeps>;
+
 /** Permissions that the root key needs on the API. */
 interface MakeNeeds<Required extends RequiredPermission> {
   readonly createKey: Required;
@@ -71,34 +74,34 @@ interface MakeNeeds<Required extends RequiredPermission> {
  * @throws PublicError 404 API, 403, 412 encryption, 400, 404 role, 409 `managed_exists`, in this order.
  */
 export async function makeKey<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Making<Required>,
   requested: KeyToMake,
   required: MakeNeeds<Required>,
 ): Promise<MadeKey> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { apiId } = requested;
   const api = await findApi(deps.db, { workspaceId: caller.workspaceId, apiId });
   if (api === undefined) throw apiNotFound(apiId);
-  call.require(required.createKey, apiId);
+  actor.require(required.createKey, apiId);
   const vault = requested.recoverable
-    ? requireKeyEncryption(call, required.encryptKey, { apiId, isEnabled: api.key_encryption })
+    ? requireKeyEncryption(actor, required.encryptKey, { apiId, isEnabled: api.key_encryption })
     : undefined;
   const fault = requested.credits === undefined ? undefined : checkRefill(requested.credits);
   if (fault !== undefined) throw invalidField("body.credits.refill", fault);
   checkMeta(requested.meta);
   try {
-    return await inTransaction(deps, (tx) => insertEverything(tx, call, requested, { api, vault, needed: required }));
+    return await inTransaction(deps, (tx) => insertEverything(tx, actor, requested, { api, vault, needed: required }));
   } catch (error) {
     // The same manager created a key with this name concurrently; now it can be found and named.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
-    await refuseSecondOfManager(deps.db, call, requested.name);
+    await refuseSecondOfManager(deps.db, actor, requested.name);
     throw error;
   }
 }
 
 async function insertEverything<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: CallNeeding<unknown, Required>,
+  actor: Making<Required>,
   requested: KeyToMake,
   {
     api,
@@ -106,14 +109,14 @@ async function insertEverything<Required extends RequiredPermission>(
     needed: required,
   }: { readonly api: ApiRow; readonly vault: KeyVault | undefined; readonly needed: MakeNeeds<Required> },
 ): Promise<MadeKey> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
-  const { roles, events: madeRoles } = await findRoles(tx, call, requested.roles ?? [], required.createRole);
-  await refuseSecondOfManager(tx, call, requested.name);
+  const { roles, events: madeRoles } = await findRoles(tx, actor, requested.roles ?? [], required.createRole);
+  await refuseSecondOfManager(tx, actor, requested.name);
   const newSlugs = required.createPermission === undefined ? {} : { newSlugsNeed: required.createPermission };
-  const permissions = await ensurePermissions(tx, call, requested.permissions ?? [], newSlugs);
+  const permissions = await ensurePermissions(tx, actor, requested.permissions ?? [], newSlugs);
   const identity =
-    requested.externalId === undefined ? undefined : await ensureIdentity(tx, call, requested.externalId);
+    requested.externalId === undefined ? undefined : await ensureIdentity(tx, actor, requested.externalId);
 
   const { keyId, key, hash, start } = drawKey(deps, api, requested);
   const createdAt = deps.nowMs();
@@ -131,7 +134,7 @@ async function insertEverything<Required extends RequiredPermission>(
     meta: requested.meta === undefined || Object.keys(requested.meta).length === 0 ? null : requested.meta,
     enabled: requested.enabled,
     expiresAt: requested.expires ?? null,
-    manager: creatingManager(call),
+    manager: creatingManager(actor),
     createdAt,
     credits:
       credits === undefined
@@ -152,7 +155,7 @@ async function insertEverything<Required extends RequiredPermission>(
     const owner = { workspaceId, keyId };
     await insertKeySecret(tx, { ...owner, sealed: vault.seal(owner, key), createdAt });
   }
-  await insertAudit(tx, call, [
+  await insertAudit(tx, actor, [
     ...(identity?.events ?? []),
     ...madeRoles,
     ...permissions.events,
@@ -166,12 +169,12 @@ async function insertEverything<Required extends RequiredPermission>(
 /** Returns the roles with these names, each once. Throws PublicError 404, or 403 if creating them needs a permission. */
 async function findRoles<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: CallNeeding<unknown, Required>,
+  actor: Making<Required>,
   names: readonly string[],
   createRole: Required | undefined,
 ): Promise<{ readonly roles: readonly NamedPart[]; readonly events: readonly AuditEvent[] }> {
-  if (createRole === undefined) return { roles: await getRolesByName(tx, call.caller.workspaceId, names), events: [] };
-  const { roles, events } = await ensureRoles(tx, call, names, { newNamesNeed: createRole });
+  if (createRole === undefined) return { roles: await getRolesByName(tx, actor.caller.workspaceId, names), events: [] };
+  const { roles, events } = await ensureRoles(tx, actor, names, { newNamesNeed: createRole });
   return { roles: [...new Map([...roles.values()].map((role) => [role.id, role])).values()], events: [...events] };
 }
 
@@ -181,12 +184,12 @@ async function findRoles<Required extends RequiredPermission>(
  */
 async function refuseSecondOfManager(
   db: Pick<PoolClient, "query">,
-  call: Call<unknown>,
+  actor: Actor,
   name: string | undefined,
 ): Promise<void> {
-  const manager = creatingManager(call);
+  const manager = creatingManager(actor);
   if (manager === null) return;
-  const { workspaceId } = call.caller;
+  const { workspaceId } = actor.caller;
   const existing = await findKeyIdByManager(db, { workspaceId, manager, name: name ?? null });
   if (existing === undefined) return;
   const which = name === undefined ? "a key without a name" : "a key of this name";

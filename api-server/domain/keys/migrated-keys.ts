@@ -1,8 +1,7 @@
 import { readPrefixedKey } from "../../../core/keys/migration.ts";
 import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
 import { findMigratedKey, rewriteMigratedKey } from "../../db/migrated-keys.ts";
-import { inTransaction } from "../../db/transaction.ts";
-import type { Deps } from "../../deps.ts";
+import { inTransaction, type Transacting } from "../../db/transaction.ts";
 
 /**
  * Handles the first use of a key that was imported by a migration: from then on it is found by its own hash, also by the pods. One of
@@ -11,7 +10,7 @@ import type { Deps } from "../../deps.ts";
  * @returns whether a key can be found by that hash now.
  */
 export async function takeOverMigratedKey(
-  deps: Pick<Deps, "db" | "projection" | "wakeRelay">,
+  deps: Transacting,
   presented: {
     readonly workspaceId: string;
     readonly migrationId: string;

@@ -1,7 +1,7 @@
 import { makeId } from "../../../core/ids.ts";
 import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
 import type { ApiRow } from "../../db/apis.ts";
-import type { Deps } from "../../deps.ts";
+import type { ChangeDeps } from "../deps.ts";
 
 const BYTE_LENGTH_DEFAULT = 16;
 
@@ -15,7 +15,7 @@ export interface DrawnKey {
 
 /** Returns a new id and key string; omitted members use the API's defaults. */
 export function drawKey(
-  { randomBytes }: Pick<Deps, "randomBytes">,
+  { randomBytes }: Pick<ChangeDeps, "randomBytes">,
   api: Pick<ApiRow, "default_prefix" | "default_byte_length">,
   { prefix, byteLength }: { readonly prefix?: string | undefined; readonly byteLength?: number | undefined },
 ): DrawnKey {

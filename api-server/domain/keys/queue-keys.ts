@@ -3,7 +3,8 @@ import { withoutOutbox } from "../../../postgres/unmarked-transaction.ts";
 import type { ApiRow } from "../../db/apis.ts";
 import { insertAudit } from "../../db/audit.ts";
 import { insertQueuedKeys } from "../../db/queued-keys.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
+import type { ChangeDeps, VaultDeps } from "../deps.ts";
 import { type ForeignKey, prepareImport } from "./import-full-keys.ts";
 import { keysEnqueued } from "./key-events.ts";
 import { writeAsked, writeDefinition } from "./queued-key-record.ts";
@@ -18,7 +19,7 @@ const RETRY_AFTER_S = 30;
  * @throws PublicError 429 `key_queue_full`, and accepts none of the keys, if too many of the workspace are queued already.
  */
 export async function queueKeys(
-  call: Call<unknown>,
+  actor: Actor<never, ChangeDeps & VaultDeps>,
   {
     api,
     migrationId,
@@ -26,13 +27,13 @@ export async function queueKeys(
   }: { readonly api: ApiRow; readonly migrationId: string; readonly keys: readonly ForeignKey[] },
 ): Promise<void> {
   if (keys.length === 0) return;
-  const { caller, deps } = call;
-  const prepared = keys.map((key) => prepareImport(call, api, key));
+  const { caller, deps } = actor;
+  const prepared = keys.map((key) => prepareImport(actor, api, key));
   const requested = {
     workspaceId: caller.workspaceId,
     apiId: api.id,
     migrationId,
-    requestedBy: writeAsked(call),
+    requestedBy: writeAsked(actor),
     enqueuedAt: deps.nowMs(),
     keys: prepared.map((key) => ({
       keyId: key.id,
@@ -43,7 +44,7 @@ export async function queueKeys(
   };
   await withoutOutbox(deps.db, async (tx) => {
     if (!(await insertQueuedKeys(tx, requested, { waitingMax: QUEUED_KEYS_MAX }))) throw queueFull(keys.length);
-    await insertAudit(tx, call, [keysEnqueued(keys.length, { apiId: api.id, migrationId })]);
+    await insertAudit(tx, actor, [keysEnqueued(keys.length, { apiId: api.id, migrationId })]);
   });
 }
 

@@ -1,14 +1,14 @@
 import { logThrottled } from "../../../edge/log-throttle.ts";
 import { type KeySecretRow, listKeySecrets, listKeySecretsOfOthers, replaceKeySecret } from "../../db/key-secrets.ts";
-import type { Deps } from "../../deps.ts";
 import type { KeyVault, Opened } from "../../keys/key-vault.ts";
+import type { LogDeps, ReadDeps } from "../deps.ts";
 
 /**
  * Returns the strings of the recoverable keys among these, by key id. A string that cannot be decrypted is omitted and logged: its
  * encryption key was removed too early, or the row was tampered with.
  */
 export async function decryptKeys(
-  deps: Pick<Deps, "db" | "throttle" | "log">,
+  deps: ReadDeps & LogDeps,
   vault: KeyVault,
   { workspaceId, keyIds }: { readonly workspaceId: string; readonly keyIds: readonly string[] },
 ): Promise<Map<string, string>> {
@@ -35,7 +35,7 @@ export interface Reencrypted {
  * which the older ones may be removed. Safe to repeat, and to run concurrently with all other work. The first batch is after `""`.
  */
 export async function reencryptKeys(
-  { db, vault }: { readonly db: Deps["db"]; readonly vault: KeyVault },
+  { db, vault }: { readonly db: ReadDeps["db"]; readonly vault: KeyVault },
   { after, max }: { readonly after: string; readonly max: number },
 ): Promise<Reencrypted> {
   const rows = await listKeySecretsOfOthers(db, { encryptionKeyId: vault.sealingKeyId, after, max });

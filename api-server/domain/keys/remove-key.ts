@@ -1,8 +1,9 @@
 import { deleteKey, purgeKey } from "../../db/key-changes.ts";
-import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../permissions/required-permissions.ts";
+import type { Actor } from "../actor.ts";
+import type { CreditsDeps } from "../deps.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { inCreditsTransaction } from "./credits-transaction.ts";
 
 /**
@@ -11,19 +12,19 @@ import { inCreditsTransaction } from "./credits-transaction.ts";
  * @throws PublicError 404, 403, 409 `managed_by_manifest`, in this order.
  */
 export async function removeKey<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required, CreditsDeps>,
   {
     keyId,
     permanent,
     needed: required,
   }: { readonly keyId: string; readonly permanent: boolean; readonly needed: Required },
 ): Promise<void> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
   const ref = { workspaceId, keyId };
   await inCreditsTransaction(deps, ref, async (tx, changeCredits) => {
     const key = await lockManaged(tx, MANAGED.key, { workspaceId, which: keyId });
-    call.require(required, key.api_id);
+    actor.require(required, key.api_id);
     const removable = {
       ...MANAGED.key,
       remove: async () => {
@@ -33,6 +34,6 @@ export async function removeKey<Required extends RequiredPermission>(
         else await deleteKey(tx, { ...ref, deletedAt: deps.nowMs() });
       },
     };
-    await deleteManaged(tx, call, removable, key);
+    await deleteManaged(tx, actor, removable, key);
   });
 }

@@ -8,11 +8,12 @@ import {
   purgeSomeKeys,
 } from "../../db/keys-of-api.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../permissions/required-permissions.ts";
+import type { Actor } from "../actor.ts";
+import type { CreditsDeps } from "../deps.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { guardManaged } from "../managed/rules.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { removeKey } from "./remove-key.ts";
 
 /*
@@ -29,17 +30,17 @@ const KEYS_PER_TRANSACTION = 500;
  * @throws PublicError 409 `managed_by_manifest`, before any deletion, if a manifest manages one of them.
  */
 export async function removeKeysOfApi<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required, CreditsDeps>,
   {
     apiId,
     permanent,
     needed: required,
   }: { readonly apiId: string; readonly permanent: boolean; readonly needed: Required },
 ): Promise<number> {
-  const { deps, caller } = call;
+  const { deps, caller } = actor;
   const api = { workspaceId: caller.workspaceId, apiId };
   const managed = await findManagedKeyOfApi(deps.db, api);
-  if (managed !== undefined) guardManaged(call, MANAGED.key, managed);
+  if (managed !== undefined) guardManaged(actor, MANAGED.key, managed);
 
   const some = { ...api, max: KEYS_PER_TRANSACTION };
   const unlimited = await inParts(() =>
@@ -47,11 +48,11 @@ export async function removeKeysOfApi<Required extends RequiredPermission>(
       const deletedAt = deps.nowMs();
       const rows = permanent ? await purgeSomeKeys(tx, some) : await deleteSomeKeys(tx, { ...some, deletedAt });
       const events = rows.map((row) => auditEvent(MANAGED.key, { ...row, api_id: apiId }, "Deleted"));
-      await insertAudit(tx, call, events);
+      await insertAudit(tx, actor, events);
       return rows.length;
     }),
   );
-  const limited = await removeLimitedKeys(call, { apiId, permanent, needed: required });
+  const limited = await removeLimitedKeys(actor, { apiId, permanent, needed: required });
   if (!permanent) return unlimited + limited;
   return unlimited + limited + (await inParts(() => inTransaction(deps, (tx) => purgeSomeDeletedKeys(tx, some))));
 }
@@ -65,20 +66,20 @@ async function inParts(work: () => Promise<number>): Promise<number> {
 
 /** Removes keys with credits one by one, because the Redis counter of each is suspended meanwhile. */
 async function removeLimitedKeys<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required, CreditsDeps>,
   {
     apiId,
     permanent,
     needed: required,
   }: { readonly apiId: string; readonly permanent: boolean; readonly needed: Required },
 ): Promise<number> {
-  const { deps, caller } = call;
+  const { deps, caller } = actor;
   let sum = 0;
   let cursor = "";
   for (;;) {
     const page = { workspaceId: caller.workspaceId, apiId, cursor, max: KEYS_PER_TRANSACTION };
     const keyIds = await listLimitedKeyIds(deps.db, page);
-    for (const keyId of keyIds) sum += (await removeIfThere(call, { keyId, permanent, needed: required })) ? 1 : 0;
+    for (const keyId of keyIds) sum += (await removeIfThere(actor, { keyId, permanent, needed: required })) ? 1 : 0;
     const last = keyIds.at(-1);
     if (last === undefined) return sum;
     cursor = last;
@@ -87,11 +88,11 @@ async function removeLimitedKeys<Required extends RequiredPermission>(
 
 /** Returns false if a concurrent call has removed the key. */
 async function removeIfThere<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required, CreditsDeps>,
   options: { readonly keyId: string; readonly permanent: boolean; readonly needed: Required },
 ): Promise<boolean> {
   try {
-    await removeKey(call, options);
+    await removeKey(actor, options);
     return true;
   } catch (error) {
     if (error instanceof PublicError && error.kind === "key_not_found") return false;

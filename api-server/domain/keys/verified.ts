@@ -5,7 +5,7 @@ import type { KeyView } from "../../../core/verification/key-view.ts";
 import type { Counted, Uncountable } from "../../../edge/verification/count.ts";
 import { recordVerification } from "../../../edge/verification/record.ts";
 import type { Verdict } from "../../../edge/verification/verify.ts";
-import type { Deps } from "../../deps.ts";
+import type { CreditsDeps, VerificationDeps } from "../deps.ts";
 
 /*
  * Steps after a verdict of edge/verification that `keys.verifyKey` of v1 and v2 share: the event, the remaining credits, and the error if
@@ -25,7 +25,7 @@ export interface VerifiedCall {
 
 /** Queues the event of a call that found a key, whatever its code. */
 export function recordCall(
-  deps: Pick<Deps, "events" | "decidedBy" | "nowMs">,
+  deps: VerificationDeps,
   view: KeyView,
   { requestId, code, tags = NO_TAGS, counted, startedMs }: VerifiedCall,
 ): void {
@@ -43,7 +43,7 @@ export function recordCall(
 
 /** Returns the credits that remain after the charge; `undefined` if they are unlimited, or were not reached. */
 export function remainingAfter(
-  { credits: service }: Pick<Deps, "credits">,
+  { credits: service }: Pick<CreditsDeps, "credits">,
   { key: { limited, workspaceId, keyId } }: KeyView,
   { consumed }: Counted,
 ): number | undefined | Promise<number | undefined> {

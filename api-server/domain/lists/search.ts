@@ -1,8 +1,7 @@
 import { PublicError } from "../../../core/errors.ts";
 import { inBoundedRead } from "../../../postgres/bounded-read.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";
-import type { Deps } from "../../deps.ts";
-import type { Call } from "../../procedure.ts";
+import type { ReadDeps } from "../deps.ts";
 
 /** A search may have to read every row of a workspace; concurrent searches must not delay other requests. */
 const SEARCH_MS_MAX = 5000;
@@ -12,7 +11,7 @@ const SEARCH_MS_MAX = 5000;
  * @throws PublicError 408 `request_timeout` if the search takes too long.
  */
 export async function readPage<Row>(
-  { deps }: Pick<Call<unknown>, "deps">,
+  { deps }: { readonly deps: ReadDeps },
   search: string | undefined,
   read: {
     readonly all: (db: Queryable) => Promise<Row[]>;
@@ -29,7 +28,7 @@ export async function readPage<Row>(
  * @throws PublicError 408 `request_timeout` with the advice.
  */
 export async function readBriefly<T>(
-  { db }: Pick<Deps, "db">,
+  { db }: ReadDeps,
   advice: string,
   read: (db: Queryable) => Promise<T>,
 ): Promise<T> {

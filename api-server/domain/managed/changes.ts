@@ -2,7 +2,7 @@ import type { Queryable } from "../../../postgres/queryable.ts";
 import { type AuditContext, type AuditEvent, auditContext, insertAuditEvents } from "../../db/audit.ts";
 import { changeOf } from "../../db/audit-change.ts";
 import { deleteOrphan, upsertOrphan } from "../../db/orphaned-objects.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import type { ManagedResource, ManagedRow, NamedObject, Removable } from "./resources.ts";
 import { adopting, guardManaged, isRemoval, type Managing } from "./rules.ts";
 
@@ -13,7 +13,7 @@ interface Acting extends Managing {
   readonly context: AuditContext;
 }
 
-const acting = (call: Call<unknown>): Acting => ({ management: call.management, context: auditContext(call) });
+const acting = (actor: Actor): Acting => ({ management: actor.management, context: auditContext(actor) });
 
 /** Operation on an object: `Adopted` and `Released` if only its manager changed. */
 type Done = "Created" | "Updated" | "Adopted" | "Released" | "Deleted";
@@ -47,12 +47,12 @@ export async function lockManaged<Row extends ManagedRow, Ref extends NamedObjec
  */
 export async function handOver<Row extends ManagedRow>(
   tx: Queryable,
-  call: Call<unknown>,
+  actor: Actor,
   resource: ManagedResource<Row, never, Row>,
   row: Row,
   manager: string | null,
 ): Promise<AuditEvent[]> {
-  return setManager(tx, acting(call), resource, row, manager);
+  return setManager(tx, acting(actor), resource, row, manager);
 }
 
 async function setManager<Row extends ManagedRow>(
@@ -80,10 +80,10 @@ async function setManager<Row extends ManagedRow>(
  */
 export const deleteManaged = <Row extends ManagedRow>(
   tx: Queryable,
-  call: Call<unknown>,
+  actor: Actor,
   resource: ManagedResource<Row, never, Row> & Removable<Row>,
   row: Row,
-): Promise<void> => deleteManagedAs(tx, acting(call), resource, row);
+): Promise<void> => deleteManagedAs(tx, acting(actor), resource, row);
 
 /** Like `deleteManaged`, without a call. */
 export async function deleteManagedAs<Row extends ManagedRow>(

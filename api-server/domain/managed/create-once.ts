@@ -1,6 +1,6 @@
 import type { Queryable } from "../../../postgres/queryable.ts";
 import { type ClaimedKind, findOwn, type OwnRows } from "../../db/managed-objects.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import { creatingManager } from "./rules.ts";
 
 /*
@@ -11,11 +11,11 @@ import { creatingManager } from "./rules.ts";
 /** Returns the existing object of the call's manager; `undefined` without a manager. */
 export async function findCreated<Kind extends ClaimedKind>(
   tx: Queryable,
-  call: Call<unknown>,
+  actor: Actor,
   kind: Kind,
 ): Promise<OwnRows[Kind] | undefined> {
-  const manager = creatingManager(call);
-  return manager === null ? undefined : findOwn(tx, kind, { workspaceId: call.caller.workspaceId, manager });
+  const manager = creatingManager(actor);
+  return manager === null ? undefined : findOwn(tx, kind, { workspaceId: actor.caller.workspaceId, manager });
 }
 
 /** `own` is the existing object of the manager; `taken` if another object conflicts. */
@@ -24,14 +24,14 @@ export type Creation = { readonly outcome: "made" | "taken" } | { readonly outco
 /** @param insert inserts the object; returns false if its name, or its manager, already has another one. */
 export async function createOnce(
   tx: Queryable,
-  call: Call<unknown>,
+  actor: Actor,
   kind: ClaimedKind,
   insert: () => Promise<boolean>,
 ): Promise<Creation> {
-  const own = await findCreated(tx, call, kind);
+  const own = await findCreated(tx, actor, kind);
   if (own !== undefined) return { outcome: "own", id: own.id };
   if (await insert()) return { outcome: "made" };
   // Either the name exists, or a concurrent call of the same manager has created the object.
-  const quicker = await findCreated(tx, call, kind);
+  const quicker = await findCreated(tx, actor, kind);
   return quicker === undefined ? { outcome: "taken" } : { outcome: "own", id: quicker.id };
 }

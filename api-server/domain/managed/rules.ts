@@ -1,6 +1,6 @@
 import { PublicError } from "../../../core/errors.ts";
 import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
-import type { Management } from "../../procedure.ts";
+import type { Management } from "../actor.ts";
 import type { ManagedResource, ManagedRow } from "./resources.ts";
 
 /*

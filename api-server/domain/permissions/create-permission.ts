@@ -3,7 +3,7 @@ import { makeId } from "../../../core/ids.ts";
 import { insertAudit } from "../../db/audit.ts";
 import { insertPermission } from "../../db/permissions.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
@@ -15,24 +15,24 @@ import { toStoredDescription } from "./stored-description.ts";
  * @throws PublicError 409 if the slug exists.
  */
 export async function createPermission(
-  call: Call<unknown>,
+  actor: Actor,
   requested: { readonly name: string; readonly slug: string; readonly description: string | undefined },
 ): Promise<string> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
   const { name, slug } = requested;
-  const manager = creatingManager(call);
+  const manager = creatingManager(actor);
   return inTransaction(deps, async (tx) => {
     const id = makeId("permission", deps.randomBytes(16));
     const description = toStoredDescription(requested.description);
-    const creation = await createOnce(tx, call, "permission", () =>
+    const creation = await createOnce(tx, actor, "permission", () =>
       insertPermission(tx, { workspaceId, id, name, slug, description, manager, createdAt: deps.nowMs() }),
     );
     if (creation.outcome === "own") return creation.id;
     if (creation.outcome === "taken") {
       throw new PublicError("permission_already_exists", `There is a permission with the slug ${slug} already.`);
     }
-    await insertAudit(tx, call, [auditEvent(MANAGED.permission, { id, slug }, "Created")]);
+    await insertAudit(tx, actor, [auditEvent(MANAGED.permission, { id, slug }, "Created")]);
     return id;
   });
 }

@@ -3,13 +3,13 @@ import { makeId } from "../../../core/ids.ts";
 import { insertAudit } from "../../db/audit.ts";
 import { insertRole, insertRolePermissions } from "../../db/roles.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "./required-permissions.ts";
+import type { Actor } from "../actor.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { creatingManager } from "../managed/rules.ts";
 import { ensurePermissions, requireForNewSlugs } from "./permission-links.ts";
+import type { RequiredPermission } from "./required-permissions.ts";
 import { roleConnected } from "./role-events.ts";
 import { toStoredDescription } from "./stored-description.ts";
 
@@ -25,18 +25,18 @@ export interface DesiredRole<Required extends RequiredPermission> {
  * @throws PublicError 403 if a slug is new and the root key may not create it; 409 if the name exists.
  */
 export async function createRole<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required>,
   { name, description: given, grants }: DesiredRole<Required>,
 ): Promise<string> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
-  const manager = creatingManager(call);
+  const manager = creatingManager(actor);
   return inTransaction(deps, async (tx) => {
-    if (grants !== undefined) await requireForNewSlugs(tx, call, grants.slugs, grants.newSlugsNeed);
+    if (grants !== undefined) await requireForNewSlugs(tx, actor, grants.slugs, grants.newSlugsNeed);
     const roleId = makeId("role", deps.randomBytes(16));
     const description = toStoredDescription(given);
     // The role is created before its permissions, so that a concurrent caller that fails leaves no permissions behind.
-    const creation = await createOnce(tx, call, "role", () =>
+    const creation = await createOnce(tx, actor, "role", () =>
       insertRole(tx, { workspaceId, id: roleId, name, description, manager, createdAt: deps.nowMs() }),
     );
     if (creation.outcome === "own") return creation.id;
@@ -44,12 +44,12 @@ export async function createRole<Required extends RequiredPermission>(
       throw new PublicError("role_already_exists", `There is a role named ${name} already.`);
     }
     const { permissions, events } =
-      grants === undefined ? NONE : await ensurePermissions(tx, call, grants.slugs, grants);
+      grants === undefined ? NONE : await ensurePermissions(tx, actor, grants.slugs, grants);
     const role = { id: roleId, name };
     if (permissions.length > 0) {
       await insertRolePermissions(tx, { workspaceId, roleId, permissionIds: permissions.map(({ id }) => id) });
     }
-    await insertAudit(tx, call, [
+    await insertAudit(tx, actor, [
       auditEvent(MANAGED.role, role, "Created"),
       ...events,
       ...permissions.map((permission) => roleConnected(role, permission)),

@@ -2,7 +2,7 @@ import { PublicError } from "../../../core/errors.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";
 import { countHolders, deleteSomeHoldings } from "../../db/holders.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import type { LockableResource, ManagedResource, ManagedRow, NamedObject, Removable } from "../managed/resources.ts";
 import { guardManaged, isRemoval } from "../managed/rules.ts";
@@ -17,15 +17,15 @@ const HOLDERS_PER_TRANSACTION = 2000;
  * @throws PublicError the 404 of its kind, or 409 `managed_by_manifest`, before any removal.
  */
 async function takeFromManyHolders<Row extends ManagedRow>(
-  call: Call<unknown>,
+  actor: Actor,
   resource: Pick<ManagedResource, "noun" | "notFound"> & LockableResource<Row>,
   ref: NamedObject,
 ): Promise<void> {
-  const { deps } = call;
+  const { deps } = actor;
   const found = await resource.find(deps.db, ref);
   if (found === undefined) throw resource.notFound(ref.which);
-  guardManaged(call, resource, found);
-  if (!isRemoval(call)) return;
+  guardManaged(actor, resource, found);
+  if (!isRemoval(actor)) return;
   const held = { workspaceId: ref.workspaceId, kind: resource.kind, id: found.id };
   const max = HOLDERS_PER_TRANSACTION;
   if ((await countHolders(deps.db, { ...held, max: max + 1 })) <= max) return;
@@ -42,18 +42,18 @@ const COUNTED_MAX = 1000;
  * @throws PublicError the 404 of its kind, 409 `managed_by_manifest`, or 412 `protected_resource`.
  */
 export async function deleteHeld<Row extends ManagedRow>(
-  call: Call<unknown>,
+  actor: Actor,
   resource: ManagedResource<Row, NamedObject, Row> & LockableResource<Row> & Removable<Row>,
   ref: NamedObject,
   { unlessHeld = false }: { readonly unlessHeld?: boolean } = {},
 ): Promise<void> {
-  if (!unlessHeld) await takeFromManyHolders(call, resource, ref);
-  await inTransaction(call.deps, async (tx) => {
+  if (!unlessHeld) await takeFromManyHolders(actor, resource, ref);
+  await inTransaction(actor.deps, async (tx) => {
     const row = await lockManaged(tx, resource, ref);
-    guardManaged(call, resource, row);
-    if (unlessHeld && isRemoval(call))
+    guardManaged(actor, resource, row);
+    if (unlessHeld && isRemoval(actor))
       await requireNoHolders(tx, resource, { workspaceId: ref.workspaceId, id: row.id });
-    await deleteManaged(tx, call, resource, row);
+    await deleteManaged(tx, actor, resource, row);
   });
 }
 

@@ -2,10 +2,10 @@ import type { PoolClient } from "pg";
 import type { AuditEvent } from "../../db/audit.ts";
 import { listPermissionsById, listPermissionsBySlug, type PermissionRow } from "../../db/permissions.ts";
 import { listRolesById, listRolesByName, type RoleRow } from "../../db/roles.ts";
-import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "./required-permissions.ts";
+import type { Actor } from "../actor.ts";
 import { permissionNotFound, roleNotFound } from "../refusals/not-found.ts";
 import { ensurePermissions, ensureRoles, getRolesByName } from "./permission-links.ts";
+import type { RequiredPermission } from "./required-permissions.ts";
 
 /*
  * Permissions and roles as v1 names them for a key: one by one, by id or name, each with a flag that allows creating it. In v2 the
@@ -34,11 +34,11 @@ export interface Linked<Row> {
  */
 export async function permissionsOfLinks<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required>,
   links: readonly NamedLink[],
   required: Required,
 ): Promise<Linked<PermissionRow>> {
-  const { workspaceId } = call.caller;
+  const { workspaceId } = actor.caller;
   const { ids, named } = apart(links);
   const byId = ids.length === 0 ? [] : await listPermissionsById(tx, { workspaceId, ids });
   const missingId = firstMissing(ids, byId);
@@ -49,7 +49,7 @@ export async function permissionsOfLinks<Required extends RequiredPermission>(
   const missing = kept.find((name) => !known.has(name.toLowerCase()));
   if (missing !== undefined) throw permissionNotFound(missing);
   const slugs = named.map(({ name }) => name);
-  const { permissions, events } = await ensurePermissions(tx, call, slugs, { newSlugsNeed: required });
+  const { permissions, events } = await ensurePermissions(tx, actor, slugs, { newSlugsNeed: required });
   return { found: [...byId, ...permissions], events: [...events] };
 }
 
@@ -60,11 +60,11 @@ export async function permissionsOfLinks<Required extends RequiredPermission>(
  */
 export async function rolesOfLinks<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required>,
   links: readonly NamedLink[],
   required: Required,
 ): Promise<Linked<RoleRow>> {
-  const { workspaceId } = call.caller;
+  const { workspaceId } = actor.caller;
   const { ids, named } = apart(links);
   const byId = ids.length === 0 ? [] : await listRolesById(tx, { workspaceId, ids });
   const missingId = firstMissing(ids, byId);
@@ -72,14 +72,14 @@ export async function rolesOfLinks<Required extends RequiredPermission>(
   const kept = named.filter(({ create }) => !create).map(({ name }) => name);
   await getRolesByName(tx, workspaceId, kept);
   const names = named.map(({ name }) => name);
-  const { events } = await ensureRoles(tx, call, names, { newNamesNeed: required });
+  const { events } = await ensureRoles(tx, actor, names, { newNamesNeed: required });
   return { found: [...byId, ...(await getRolesByName(tx, workspaceId, names))], events: [...events] };
 }
 
 /** Returns the ids of the existing permissions that the links name. */
 export async function idsOfPermissionLinks(
   tx: PoolClient,
-  { caller }: Pick<CallNeeding<unknown, never>, "caller">,
+  { caller }: Pick<Actor, "caller">,
   links: readonly NamedLink[],
 ): Promise<ReadonlySet<string>> {
   const { ids, named } = apart(links);
@@ -91,7 +91,7 @@ export async function idsOfPermissionLinks(
 /** Returns the ids of the existing roles that the links name. */
 export async function idsOfRoleLinks(
   tx: PoolClient,
-  { caller }: Pick<CallNeeding<unknown, never>, "caller">,
+  { caller }: Pick<Actor, "caller">,
   links: readonly NamedLink[],
 ): Promise<ReadonlySet<string>> {
   const { ids, named } = apart(links);

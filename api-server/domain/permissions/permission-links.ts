@@ -5,17 +5,16 @@ import type { AuditEvent } from "../../db/audit.ts";
 import { insertRolesForNames } from "../../db/key-imports.ts";
 import { insertPermissionsForSlugs, listPermissionsBySlug, type PermissionRow } from "../../db/permissions.ts";
 import { listRolesByName, type RoleRow } from "../../db/roles.ts";
-import type { Call } from "../../procedure.ts";
-import type { Grants, RequiredPermission } from "./required-permissions.ts";
+import type { Actor } from "../actor.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { roleNotFound } from "../refusals/not-found.ts";
+import type { Grants, RequiredPermission } from "./required-permissions.ts";
 
 /** Maximum attempts if a permission is deleted between finding and reading it. */
 const ATTEMPTS_MAX = 5;
 
-type Acting<Required extends RequiredPermission> = Pick<Call<unknown>, "caller" | "deps"> &
-  Pick<Grants<Required>, "require">;
+type Acting<Required extends RequiredPermission> = Pick<Actor, "caller" | "deps"> & Pick<Grants<Required>, "require">;
 
 export interface EnsuredPermissions {
   /** All requested permissions, sorted by slug, spelled as stored. */
@@ -48,14 +47,14 @@ const missingSlugs = (requested: readonly string[], permissions: readonly Permis
  */
 export async function requireForNewSlugs<Required extends RequiredPermission>(
   db: Queryable,
-  call: Acting<Required>,
+  actor: Acting<Required>,
   slugs: readonly string[],
   required: Required,
 ): Promise<void> {
   const requested = distinctSlugs(slugs);
   if (requested.length === 0) return;
-  const permissions = await listPermissionsBySlug(db, { workspaceId: call.caller.workspaceId, slugs: requested });
-  if (missingSlugs(requested, permissions).length > 0) call.require(required);
+  const permissions = await listPermissionsBySlug(db, { workspaceId: actor.caller.workspaceId, slugs: requested });
+  if (missingSlugs(requested, permissions).length > 0) actor.require(required);
 }
 
 /**
@@ -66,11 +65,11 @@ export async function requireForNewSlugs<Required extends RequiredPermission>(
  */
 export async function ensurePermissions<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: Acting<Required>,
+  actor: Acting<Required>,
   slugs: readonly string[],
   options: { readonly newSlugsNeed?: Required } = {},
 ): Promise<EnsuredPermissions> {
-  const { workspaceId } = call.caller;
+  const { workspaceId } = actor.caller;
   const requested = distinctSlugs(slugs);
   if (requested.length === 0) return { permissions: [], events: [] };
   const created: PermissionRow[] = [];
@@ -82,11 +81,11 @@ export async function ensurePermissions<Required extends RequiredPermission>(
         permissions,
         events: created.values().map((permission) => auditEvent(MANAGED.permission, permission, "Created")),
       };
-    if (options.newSlugsNeed !== undefined) call.require(options.newSlugsNeed);
+    if (options.newSlugsNeed !== undefined) actor.require(options.newSlugsNeed);
     const inserted = await insertPermissionsForSlugs(tx, {
       workspaceId,
-      createdAt: call.deps.nowMs(),
-      permissions: missing.map((slug) => ({ id: makeId("permission", call.deps.randomBytes(16)), slug })),
+      createdAt: actor.deps.nowMs(),
+      permissions: missing.map((slug) => ({ id: makeId("permission", actor.deps.randomBytes(16)), slug })),
     });
     for (const permission of inserted) created.push(permission);
   }
@@ -120,11 +119,11 @@ export interface NamedPart {
  */
 export async function ensureRoles<Required extends RequiredPermission>(
   tx: PoolClient,
-  call: Acting<Required>,
+  actor: Acting<Required>,
   names: readonly string[],
   options: { readonly newNamesNeed?: Required } = {},
 ): Promise<{ readonly roles: ReadonlyMap<string, NamedPart>; readonly events: Iterable<AuditEvent> }> {
-  const { workspaceId } = call.caller;
+  const { workspaceId } = actor.caller;
   const roles = new Map<string, NamedPart>();
   const created: { readonly id: string; readonly name: string }[] = [];
   const events = created.values().map((role) => auditEvent(MANAGED.role, role, "Created"));
@@ -135,12 +134,12 @@ export async function ensureRoles<Required extends RequiredPermission>(
     for (const row of asked) if (row.id !== null) roles.set(row.asked, { id: row.id, name: row.name });
     const unknown = missing.filter((name) => !roles.has(name));
     if (unknown.length === 0) return { roles, events };
-    if (options.newNamesNeed !== undefined) call.require(options.newNamesNeed);
+    if (options.newNamesNeed !== undefined) actor.require(options.newNamesNeed);
     // The database creates one of several names that differ only in case; the next iteration finds it for all of them.
     const inserted = await insertRolesForNames(tx, {
       workspaceId,
-      createdAt: call.deps.nowMs(),
-      roles: unknown.map((name) => ({ id: makeId("role", call.deps.randomBytes(16)), name })),
+      createdAt: actor.deps.nowMs(),
+      roles: unknown.map((name) => ({ id: makeId("role", actor.deps.randomBytes(16)), name })),
     });
     for (const role of inserted) created.push(role);
   }

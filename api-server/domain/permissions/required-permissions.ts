@@ -1,5 +1,10 @@
 import { PublicError } from "../../../core/errors.ts";
-import { type ActionOf, enoughFor, type PermissionType, type RootKeyPermission } from "../../../core/permissions/root-key.ts";
+import {
+  type ActionOf,
+  enoughFor,
+  type PermissionType,
+  type RootKeyPermission,
+} from "../../../core/permissions/root-key.ts";
 
 /*
  * A permission that a procedure requires of a root key. It is declared once: the handler may require no other (`Call` in procedure.ts), the

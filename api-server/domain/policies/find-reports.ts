@@ -1,14 +1,14 @@
 import { logThrottled } from "../../../edge/log-throttle.ts";
 import type { PodReportSummary } from "../../../edge/pods/contract.ts";
 import type { PolicyHeadRow } from "../../db/policies.ts";
-import type { Deps } from "../../deps.ts";
+import type { PodDeps } from "../deps.ts";
 
 /**
  * Returns the reports of the sidecars of these policies, in their order, read in one round trip. A renamed policy includes the reports of
  * its former id. Returns `undefined` if Redis is unreachable, because policies must be readable and changeable then too.
  */
 export async function findReports(
-  { pods, throttle, log }: Pick<Deps, "pods" | "throttle" | "log">,
+  { pods, throttle, log }: PodDeps,
   workspaceId: string,
   rows: readonly Pick<PolicyHeadRow, "id" | "former_id">[],
 ): Promise<readonly (readonly PodReportSummary[])[] | undefined> {

@@ -2,9 +2,7 @@ import type { Consumed, CreditCharge, CreditOutcome, LimitCharge } from "../../.
 import { logThrottled } from "../../../edge/log-throttle.ts";
 import { count, type WithoutStore } from "../../../edge/verification/count.ts";
 import type { VerifyDeps } from "../../../edge/verification/verify.ts";
-import type { Deps } from "../../deps.ts";
-
-type CountingDeps = Pick<Deps, "projection" | "counters" | "credits" | "log" | "throttle" | "nowMs">;
+import type { CountingDeps } from "../deps.ts";
 
 /**
  * While Redis is unreachable, each process evaluates limits by its own counts (api-v2.md section 9.1), so that several may together admit
@@ -23,8 +21,8 @@ const UNCOUNTED = {
 
 /** Counting of an api-server. One is created for each call that counts; it holds only references to the server's components. */
 export class ServerCounting implements VerifyDeps {
-  readonly projection: Deps["projection"];
-  readonly counters: Deps["counters"];
+  readonly projection: CountingDeps["projection"];
+  readonly counters: CountingDeps["counters"];
   readonly nowMs: () => number;
   readonly #deps: CountingDeps;
 

@@ -1,9 +1,9 @@
 import { shareLockNamespace } from "../../db/namespaces.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../permissions/required-permissions.ts";
+import type { Actor } from "../actor.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { namespaceNotFound } from "../refusals/not-found.ts";
 
 /**
@@ -13,17 +13,17 @@ import { namespaceNotFound } from "../refusals/not-found.ts";
  * @throws PublicError 404 for either, 403, 409 if a manager has the override.
  */
 export async function deleteOverride<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required>,
   required: Required,
   ref: { readonly namespace: string; readonly identifier: string },
 ): Promise<void> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
   await inTransaction(deps, async (tx) => {
     const namespace = await shareLockNamespace(tx, { workspaceId, namespace: ref.namespace });
     if (namespace === undefined) throw namespaceNotFound(ref.namespace);
-    call.require(required, namespace.id);
+    actor.require(required, namespace.id);
     const override = await lockManaged(tx, MANAGED.override, { workspaceId, which: ref.identifier, namespace });
-    await deleteManaged(tx, call, MANAGED.override, override);
+    await deleteManaged(tx, actor, MANAGED.override, override);
   });
 }

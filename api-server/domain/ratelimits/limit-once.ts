@@ -1,7 +1,8 @@
 import { performance } from "node:perf_hooks";
 import type { LimitOutcome } from "../../../core/charges.ts";
 import type { AppliedLimit } from "../../../edge/verification/apply-overrides.ts";
-import type { CallNeeding } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
+import type { LimitDeps } from "../deps.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { consumeLimits } from "./counting.ts";
 import { applyLimits, type LimitRequest, toLimitEvent } from "./limit-requests.ts";
@@ -18,15 +19,15 @@ export interface Limited extends AppliedLimit {
  * @throws PublicError 403, 410 for a deleted namespace, 500 if an override cannot be read now.
  */
 export async function limitOnce<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required, LimitDeps>,
   permissions: LimitPermissions<Required>,
   request: LimitRequest & { readonly namespace: string },
 ): Promise<Limited> {
   const startedMs = performance.now();
-  const { deps, origin } = call;
-  const namespace = await namespaceToLimit(call, permissions, request.namespace);
-  call.require(permissions.limit, namespace.id);
-  const [applied] = await applyLimits(call, [{ namespaceId: namespace.id, request }]);
+  const { deps, origin } = actor;
+  const namespace = await namespaceToLimit(actor, permissions, request.namespace);
+  actor.require(permissions.limit, namespace.id);
+  const [applied] = await applyLimits(actor, [{ namespaceId: namespace.id, request }]);
   if (applied === undefined) throw new Error("one limit was asked about and none was found");
 
   const consumed = await consumeLimits(deps, [applied.charge]);
@@ -34,6 +35,6 @@ export async function limitOnce<Required extends RequiredPermission>(
   if (outcome === undefined) throw new Error("one limit was asked about and none was answered");
 
   // There is one limit per request, so the request id is unique among events.
-  deps.events.add(toLimitEvent(call, applied, outcome, { id: origin.requestId, timeMs: consumed.nowMs, startedMs }));
+  deps.events.add(toLimitEvent(actor, applied, outcome, { id: origin.requestId, timeMs: consumed.nowMs, startedMs }));
   return { ...applied, namespaceId: namespace.id, outcome };
 }

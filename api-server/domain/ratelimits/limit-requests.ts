@@ -2,7 +2,8 @@ import { performance } from "node:perf_hooks";
 import type { LimitCharge, LimitOutcome } from "../../../core/charges.ts";
 import type { RatelimitEvent } from "../../../edge/events/contract.ts";
 import { type AppliedLimit, applyOverrides } from "../../../edge/verification/apply-overrides.ts";
-import type { Call } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
+import type { LimitDeps } from "../deps.ts";
 import { notKnown } from "../refusals/lookups.ts";
 
 /* Shared by the procedures that limit by namespace: the applicable limit, and its event. */
@@ -19,7 +20,7 @@ export interface LimitRequest {
 
 /** Returns the charges, in order, with the active overrides. Throws PublicError 500 if an override cannot be read now. */
 export async function applyLimits(
-  { caller, deps }: Call<unknown>,
+  { caller, deps }: Pick<Actor<never, LimitDeps>, "caller" | "deps">,
   requests: readonly { readonly namespaceId: string; readonly request: LimitRequest }[],
 ): Promise<readonly AppliedLimit[]> {
   const { workspaceId } = caller;
@@ -41,7 +42,7 @@ export async function applyLimits(
 
 /** Returns the event of a charge. `id` is unique; `startedMs` is from `performance.now()`, `timeMs` from the wall clock. */
 export function toLimitEvent(
-  { origin }: Call<unknown>,
+  { origin }: Pick<Actor, "origin">,
   { charge, override }: AppliedLimit,
   outcome: LimitOutcome,
   { id, timeMs, startedMs }: { readonly id: string; readonly timeMs: number; readonly startedMs: number },

@@ -2,7 +2,8 @@ import type { NamespaceRecord } from "../../../core/records.ts";
 import { type AuditEvent, insertAudit } from "../../db/audit.ts";
 import { listNamespacesEver } from "../../db/namespaces.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { Call, CallNeeding } from "../../procedure.ts";
+import type { Actor } from "../actor.ts";
+import type { LimitDeps } from "../deps.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { type LimitPermissions, namespaceDeleted, obtainNamespace, recallNamespace } from "./namespaces.ts";
 
@@ -12,30 +13,33 @@ import { type LimitPermissions, namespaceDeleted, obtainNamespace, recallNamespa
  * @throws PublicError 403 if one may not be created or used; then 410 if one was deleted and has no successor with its name.
  */
 export async function namespacesToLimit<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required, LimitDeps>,
   permissions: LimitPermissions<Required>,
   named: readonly string[],
 ): Promise<ReadonlyMap<string, NamespaceRecord>> {
   const names = [...new Set(named)];
-  const known = await findNamespaces(call, names);
+  const known = await findNamespaces(actor, names);
   const missing = names.filter((name) => !known.has(name));
   if (missing.length > 0) {
-    call.require(permissions.createNamespace);
+    actor.require(permissions.createNamespace);
     // No root key can have a permission for the id of a namespace that does not exist yet.
-    call.require(permissions.limit);
+    actor.require(permissions.limit);
   }
-  for (const { id } of known.values()) call.require(permissions.limit, id);
+  for (const { id } of known.values()) actor.require(permissions.limit, id);
   for (const [name, { deleted }] of known) if (deleted) throw namespaceDeleted(name);
   if (missing.length === 0) return known;
-  return new Map([...known, ...(await makeNamespaces(call, missing))]);
+  return new Map([...known, ...(await makeNamespaces(actor, missing))]);
 }
 
 /** The cache may lag slightly behind another replica, so unknown names are looked up in the database. */
-async function findNamespaces(call: Call<unknown>, names: readonly string[]): Promise<Map<string, NamespaceRecord>> {
-  const { caller, deps } = call;
+async function findNamespaces(
+  actor: Actor<never, LimitDeps>,
+  names: readonly string[],
+): Promise<Map<string, NamespaceRecord>> {
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
   const found = new Map<string, NamespaceRecord>();
-  const recalled = await Promise.all(names.map((name) => recallNamespace(call, name)));
+  const recalled = await Promise.all(names.map((name) => recallNamespace(actor, name)));
   const unknown: string[] = [];
   for (const [i, name] of names.entries()) {
     const namespace = recalled[i];
@@ -55,22 +59,22 @@ async function findNamespaces(call: Call<unknown>, names: readonly string[]): Pr
 
 /** Atomic, and in a fixed order, so that two calls that create the same ones do not deadlock. */
 async function makeNamespaces(
-  call: Call<unknown>,
+  actor: Actor<never, LimitDeps>,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, NamespaceRecord>> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
   const made = await inTransaction(deps, async (tx) => {
     const namespaces = new Map<string, NamespaceRecord>();
     const allEvents: AuditEvent[] = [];
     for (const name of names.toSorted()) {
-      const { namespace, events } = await obtainNamespace(tx, call, name);
+      const { namespace, events } = await obtainNamespace(tx, actor, name);
       // Another transaction created and deleted it meanwhile: this transaction is rolled back.
       if (namespace.deleted) throw namespaceDeleted(name);
       namespaces.set(name, namespace);
       allEvents.push(...events);
     }
-    await insertAudit(tx, call, allEvents);
+    await insertAudit(tx, actor, allEvents);
     return namespaces;
   });
   // If another transaction created one, this one has no outbox entries, and the negative entry is still cached here.

@@ -5,10 +5,11 @@ import type { Queryable } from "../../../postgres/queryable.ts";
 import { type AuditEvent, insertAudit } from "../../db/audit.ts";
 import { findNamespaceEver, insertNamespace } from "../../db/namespaces.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../permissions/required-permissions.ts";
+import type { Actor } from "../actor.ts";
+import type { LimitDeps } from "../deps.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { knownValue } from "../refusals/lookups.ts";
 
 /** Maximum attempts if others create and delete a namespace during the read. */
@@ -29,19 +30,19 @@ export interface LimitPermissions<Required extends RequiredPermission> {
  * @throws PublicError 410 if it was deleted and has no successor with its name; 403 if it is new and may not be created.
  */
 export async function namespaceToLimit<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required, LimitDeps>,
   permissions: LimitPermissions<Required>,
   namespace: string,
 ): Promise<NamespaceRecord> {
-  const known = await recallNamespace(call, namespace);
-  if (known === undefined) return ensureNamespace(call, permissions, namespace);
+  const known = await recallNamespace(actor, namespace);
+  if (known === undefined) return ensureNamespace(actor, permissions, namespace);
   if (known.deleted) throw namespaceDeleted(namespace);
   return known;
 }
 
 /** Returns the cached namespace. A live one takes precedence over a deleted one, then the id over a name (api-v2.md section 9.4). */
 export async function recallNamespace(
-  { caller, deps }: Call<unknown>,
+  { caller, deps }: Actor<never, LimitDeps>,
   namespace: string,
 ): Promise<NamespaceRecord | undefined> {
   const { workspaceId } = caller;
@@ -55,19 +56,19 @@ export async function recallNamespace(
 
 /** The cache may lag slightly behind another replica, so the database is read before a call is rejected. */
 async function ensureNamespace<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required, LimitDeps>,
   permissions: LimitPermissions<Required>,
   name: string,
 ): Promise<NamespaceRecord> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
   const existing = await findNamespaceEver(deps.db, { workspaceId, namespace: name });
   if (existing === undefined) {
-    call.require(permissions.createNamespace);
+    actor.require(permissions.createNamespace);
     // No root key can have a permission for its id. Checked here, so that a rejected call does not create a namespace.
-    call.require(permissions.limit);
+    actor.require(permissions.limit);
   }
-  const namespace = existing ?? (await makeNamespace(call, name));
+  const namespace = existing ?? (await makeNamespace(actor, name));
   // If another transaction created it, this one has no outbox entries, and the negative entry is still cached here.
   deps.projection.drop([
     { workspaceId, kind: "namespaceName", id: name },
@@ -77,10 +78,10 @@ async function ensureNamespace<Required extends RequiredPermission>(
   return namespace;
 }
 
-async function makeNamespace(call: Call<unknown>, name: string): Promise<NamespaceRecord> {
-  return inTransaction(call.deps, async (tx) => {
-    const { namespace, events } = await obtainNamespace(tx, call, name);
-    await insertAudit(tx, call, events);
+async function makeNamespace(actor: Actor<never, LimitDeps>, name: string): Promise<NamespaceRecord> {
+  return inTransaction(actor.deps, async (tx) => {
+    const { namespace, events } = await obtainNamespace(tx, actor, name);
+    await insertAudit(tx, actor, events);
     return namespace;
   });
 }
@@ -91,7 +92,7 @@ async function makeNamespace(call: Call<unknown>, name: string): Promise<Namespa
  */
 export async function obtainNamespace(
   tx: Queryable,
-  { caller, deps }: Call<unknown>,
+  { caller, deps }: Actor<never, LimitDeps>,
   name: string,
 ): Promise<{ readonly namespace: NamespaceRecord; readonly events: readonly AuditEvent[] }> {
   const { workspaceId } = caller;

@@ -1,6 +1,6 @@
 import { makeId } from "../../../core/ids.ts";
 import type { NewRatelimit } from "../../db/ratelimits.ts";
-import type { Deps } from "../../deps.ts";
+import type { ChangeDeps } from "../deps.ts";
 
 /** Maximum number of limits per key or identity. */
 export const RATELIMITS_MAX = 50;
@@ -15,7 +15,7 @@ export interface RequestedRatelimit {
 
 /** Returns limits with ids, ready to be stored. The last of several entries with the same name applies. */
 export function newRatelimits(
-  { randomBytes }: Pick<Deps, "randomBytes">,
+  { randomBytes }: Pick<ChangeDeps, "randomBytes">,
   ratelimits: readonly RequestedRatelimit[],
 ): NewRatelimit[] {
   const byName = new Map(ratelimits.map((one) => [one.name, one]));

@@ -1,6 +1,6 @@
 import { PublicError } from "../../../core/errors.ts";
 import { pushLimitHeaders, retryAtMs, secondsUntil, showLimit } from "../../../core/ratelimits/limit-headers.ts";
-import type { Deps } from "../../deps.ts";
+import type { CountingDeps } from "../deps.ts";
 import { consumeQuota } from "./counting.ts";
 
 const WINDOW_MS = 60_000;
@@ -14,7 +14,7 @@ export interface ChargedQuota {
 
 /** Counts one request against the workspace's quota (api-v2.md section 2.1). If the counter cannot be read, the request is admitted. */
 export async function countQuota(
-  deps: Deps,
+  deps: CountingDeps,
   { workspaceId, quotaPerMinute }: { readonly workspaceId: string; readonly quotaPerMinute: number },
 ): Promise<ChargedQuota> {
   const consumed = await consumeQuota(deps, {

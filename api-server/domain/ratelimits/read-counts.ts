@@ -1,6 +1,6 @@
 import type { LimitCharge } from "../../../core/charges.ts";
 import { CountersUnavailable } from "../../../edge/counters/contract.ts";
-import type { Deps } from "../../deps.ts";
+import type { CountingDeps } from "../deps.ts";
 
 /** Current counter state of a limit. */
 export interface LimitCount {
@@ -16,7 +16,7 @@ export interface LimitCount {
  * Redis counters are unreachable.
  */
 export async function readCounts(
-  { counters }: Pick<Deps, "counters">,
+  { counters }: Pick<CountingDeps, "counters">,
   limits: readonly Omit<LimitCharge, "cost" | "accuracy">[],
 ): Promise<readonly LimitCount[] | undefined> {
   if (limits.length === 0) return [];

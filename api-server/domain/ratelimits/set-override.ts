@@ -5,12 +5,12 @@ import { type AuditChange, changeOf } from "../../db/audit-change.ts";
 import { type NamespaceRow, shareLockNamespace } from "../../db/namespaces.ts";
 import { insertOverride, lockOverride, type OverrideRow, updateOverride } from "../../db/overrides.ts";
 import { inTransaction } from "../../db/transaction.ts";
-import type { Call, CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../permissions/required-permissions.ts";
+import type { Actor } from "../actor.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { findCreated } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { adopting, creatingManager, guardManaged } from "../managed/rules.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { namespaceNotFound } from "../refusals/not-found.ts";
 
 /** Maximum attempts if others set and delete an override during the read. */
@@ -27,7 +27,7 @@ export interface RequestedOverride {
 }
 
 interface Setting {
-  readonly call: Call<unknown>;
+  readonly actor: Actor;
   readonly namespace: NamespaceRow;
   readonly wanted: RequestedOverride;
 }
@@ -38,17 +38,17 @@ interface Setting {
  * @throws PublicError 404 for the namespace, 403, 409 if another manager has the override.
  */
 export async function setOverride<Required extends RequiredPermission>(
-  call: CallNeeding<unknown, Required>,
+  actor: Actor<Required>,
   required: Required,
   requested: RequestedOverride,
 ): Promise<string> {
-  const { caller, deps } = call;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
     const namespace = await shareLockNamespace(tx, { workspaceId, namespace: requested.namespace });
     if (namespace === undefined) throw namespaceNotFound(requested.namespace);
-    call.require(required, namespace.id);
-    const setting: Setting = { call, namespace, wanted: requested };
+    actor.require(required, namespace.id);
+    const setting: Setting = { actor, namespace, wanted: requested };
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
       const { identifier } = requested;
       const existing = await lockOverride(tx, { workspaceId, namespaceId: namespace.id, identifier });
@@ -61,12 +61,12 @@ export async function setOverride<Required extends RequiredPermission>(
 
 /** Returns `undefined` if another transaction has just created one for the identifier. */
 async function create(tx: PoolClient, setting: Setting): Promise<string | undefined> {
-  const { call, namespace, wanted: requested } = setting;
-  const { caller, deps } = call;
+  const { actor, namespace, wanted: requested } = setting;
+  const { caller, deps } = actor;
   const { workspaceId } = caller;
-  const manager = creatingManager(call);
+  const manager = creatingManager(actor);
   // A manager has one override. Creating is safe to repeat, so the response names the existing one.
-  const own = await findCreated(tx, call, "override");
+  const own = await findCreated(tx, actor, "override");
   if (own !== undefined) return own.id;
   const id = makeId("override", deps.randomBytes(16));
   const created = await insertOverride(tx, {
@@ -86,17 +86,17 @@ async function create(tx: PoolClient, setting: Setting): Promise<string | undefi
 }
 
 async function change(tx: PoolClient, setting: Setting, existing: OverrideRow): Promise<string> {
-  const { call, wanted: requested } = setting;
-  const { caller, deps } = call;
+  const { actor, wanted: requested } = setting;
+  const { caller, deps } = actor;
   const { id } = existing;
-  const manager = guardManaged(call, MANAGED.override, existing);
+  const manager = guardManaged(actor, MANAGED.override, existing);
   const isSame =
     existing.max_count === requested.limit &&
     existing.duration_ms === requested.duration &&
     existing.async === requested.async &&
     existing.manager === manager;
   if (isSame) return id;
-  await adopting(call, MANAGED.override, () =>
+  await adopting(actor, MANAGED.override, () =>
     updateOverride(tx, {
       workspaceId: caller.workspaceId,
       id,
@@ -120,11 +120,11 @@ const fieldsOf = (
 
 const record = (
   tx: PoolClient,
-  { call, namespace, wanted: requested }: Setting,
+  { actor, namespace, wanted: requested }: Setting,
   id: string,
   change: AuditChange,
 ): Promise<void> =>
-  insertAudit(tx, call, [
+  insertAudit(tx, actor, [
     {
       ...auditEvent(
         MANAGED.override,

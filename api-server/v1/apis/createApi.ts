@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { createApi as createApiOfCall } from "../../domain/apis/create-api.ts";
-import type { Call } from "../../procedure.ts";
 import { onApis } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, Name, NameOut } from "../schemas.ts";
 

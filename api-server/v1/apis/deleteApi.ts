@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { deleteApi as deleteApiOfCall } from "../../domain/apis/delete-api.ts";
-import type { Call } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, Empty } from "../schemas.ts";
 

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { findApi } from "../../db/apis.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, NameOut, WorkspaceId } from "../schemas.ts";
 

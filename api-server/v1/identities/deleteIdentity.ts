@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { deleteIdentity as remove } from "../../domain/identities/delete-identity.ts";
-import type { Call } from "../../procedure.ts";
 import { onIdentity } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Empty } from "../schemas.ts";
 import { IdentityId } from "./schemas.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { updateIdentity as update } from "../../domain/identities/update-identity.ts";
-import type { Call } from "../../procedure.ts";
 import { onIdentities } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Meta } from "../schemas.ts";
 import { checkRepeatedNames } from "./repeated-names.ts";

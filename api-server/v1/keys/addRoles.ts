@@ -2,8 +2,8 @@ import * as z from "zod";
 import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { rolesOfLinks } from "../../domain/permissions/named-links.ts";
-import type { Call } from "../../procedure.ts";
 import { onRbac, refusedAsUnauthorized } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId } from "../schemas.ts";
 import { checkRoleItems, LinksResponse, RoleItems, toLink, toLinksResponse } from "./link-schemas.ts";
@@ -38,7 +38,7 @@ async function handle(call: Call<Body, typeof required>): Promise<LinksResponse>
   const links = call.body.roles.map(toLink);
   const creating = call.holds(required.createPermission) ? required.createPermission : required.createRole;
   return inTransaction(call.deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, []);
+    const key = await lockKeyToLink(tx, call, { keyId: call.body.keyId, needed: [] });
     const { found, events } = await rolesOfLinks(tx, call, links, creating);
     const requested = (held: typeof found) => [...held, ...found];
     return toLinksResponse(await relinkKey(tx, call, key, roleLinks, { wanted: requested, events }));

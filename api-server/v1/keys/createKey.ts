@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { makeKey } from "../../domain/keys/make-key.ts";
-import type { Call } from "../../procedure.ts";
 import { onApi, onRbac } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, KeyId, Meta } from "../schemas.ts";
 import { Environment, Expires, KeyName, Remaining, RoleName, Slug } from "./key-fields.ts";

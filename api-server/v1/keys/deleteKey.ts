@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { removeKey } from "../../domain/keys/remove-key.ts";
-import type { Call } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Empty, KeyId } from "../schemas.ts";
 

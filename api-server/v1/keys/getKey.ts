@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { findKey } from "../../db/keys.ts";
+import { onApi, refusedAsUnauthorized } from "../../domain/permissions/required-permissions.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi, refusedAsUnauthorized } from "../../domain/permissions/required-permissions.ts";
 import { describeKeys, KeyObject } from "../key-object.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId } from "../schemas.ts";

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { idsOfRoleLinks } from "../../domain/permissions/named-links.ts";
-import type { Call } from "../../procedure.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Empty, KeyId } from "../schemas.ts";
 import { checkRoleItems, RoleItems, toLink } from "./link-schemas.ts";
@@ -32,7 +32,7 @@ async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof
   call.require(required.removeRoleFromKey);
   const links = call.body.roles.map(toLink);
   await inTransaction(call.deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, []);
+    const key = await lockKeyToLink(tx, call, { keyId: call.body.keyId, needed: [] });
     const unwanted = await idsOfRoleLinks(tx, call, links);
     await relinkKey(tx, call, key, roleLinks, { wanted: (held) => held.filter(({ id }) => !unwanted.has(id)) });
   });

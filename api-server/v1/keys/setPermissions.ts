@@ -2,8 +2,8 @@ import * as z from "zod";
 import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { permissionsOfLinks } from "../../domain/permissions/named-links.ts";
-import type { Call } from "../../procedure.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId } from "../schemas.ts";
 import {
@@ -41,7 +41,7 @@ async function handle(call: Call<Body, typeof required>): Promise<LinksResponse>
   call.require(required.addPermissionToKey);
   const links = call.body.permissions.map(toLink);
   return inTransaction(call.deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, []);
+    const key = await lockKeyToLink(tx, call, { keyId: call.body.keyId, needed: [] });
     const { found, events } = await permissionsOfLinks(tx, call, links, required.createPermission);
     const requested = () => found;
     return toLinksResponse(await relinkKey(tx, call, key, permissionLinks, { wanted: requested, events }));

@@ -2,9 +2,9 @@ import * as z from "zod";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { findKeyByHash } from "../../db/keys.ts";
 import { readFullKeys } from "../../domain/keys/full-keys.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
 import type { Call } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId, Meta, NameOut, unixMs } from "../schemas.ts";
 

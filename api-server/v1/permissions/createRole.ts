@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { createRole as create } from "../../domain/permissions/create-role.ts";
-import type { Call } from "../../procedure.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Description, RoleId, RoleName } from "./schemas.ts";
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { listPermissions as listRows } from "../../db/permissions.ts";
-import type { Call } from "../../procedure.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { PermissionResponse, ROWS_MAX, tooManyRows, toPermissionResponse } from "./schemas.ts";
 

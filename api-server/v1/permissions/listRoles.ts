@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { listRoles as listRows } from "../../db/roles.ts";
-import type { Call } from "../../procedure.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ROWS_MAX, RoleResponse, tooManyRows, toRoleResponse } from "./schemas.ts";
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
+import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { deleteOverride as remove } from "../../domain/ratelimits/delete-override.ts";
 import type { Call } from "../../procedure.ts";
-import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Empty } from "../schemas.ts";
 import { OverrideRef } from "./schemas.ts";

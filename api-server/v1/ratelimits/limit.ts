@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { insertAudit } from "../../db/audit.ts";
+import { onNamespace, onNamespaces, refusedAsNotFound } from "../../domain/permissions/required-permissions.ts";
 import { type Limited, limitOnce } from "../../domain/ratelimits/limit-once.ts";
 import type { Call } from "../../procedure.ts";
-import { onNamespace, onNamespaces, refusedAsNotFound } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Duration, NamespaceName } from "./schemas.ts";
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { countOverrides, listOverrides as listRows } from "../../db/overrides.ts";
-import type { Call } from "../../procedure.ts";
 import { onNamespace } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Cursor, PageLimit, Total } from "../schemas.ts";
 import { NamespaceId, NamespaceName, OverrideResponse, toOverrideResponse } from "./schemas.ts";

@@ -1,8 +1,8 @@
 import { findNamespace, findNamespaceByName } from "../../db/namespaces.ts";
+import type { RequiredPermission } from "../../domain/permissions/required-permissions.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import type { CallNeeding } from "../../procedure.ts";
-import type { RequiredPermission } from "../../domain/permissions/required-permissions.ts";
 
 /** v1 names a namespace by one of two fields; the id wins. An empty text counts as left out. */
 export interface NamespaceSelector {

@@ -1,7 +1,7 @@
 import * as z from "zod";
+import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { setOverride as set } from "../../domain/ratelimits/set-override.ts";
 import type { Call } from "../../procedure.ts";
-import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Duration, OverrideAsync, OverrideId, OverrideLimit, OverrideRef } from "./schemas.ts";
 import { checkNamespaceSelector, selectNamespace } from "./select-namespace.ts";

@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import { makeKey } from "../../domain/keys/make-key.ts";
-import type { Call } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import type { Call } from "../../procedure.ts";
 import { ResponseBody, Body as WholeBody } from "../keys/createKey.ts";
 import { LegacyRatelimit, toRatelimit } from "../keys/legacy-limit.ts";
 import { defineV1Procedure } from "../procedure.ts";

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { issueRootKey } from "../../domain/administration/root-keys.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import {
   Environment,
   RootKeyExpires,

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { createWorkspace as create } from "../../domain/administration/workspaces.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onInstallation } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import {
   QuotaPerMinute,
   toWorkspaceOut,

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { revokeRootKey } from "../../domain/administration/root-keys.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { Empty } from "../schemas.ts";
 import { isOwn, RootKeyId, rootKeyIsCaller, rootKeyNotFound } from "./root-key-schemas.ts";
 

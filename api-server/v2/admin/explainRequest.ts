@@ -4,8 +4,8 @@ import { DAY_MS } from "../../../core/utc-date.ts";
 import { listAudit } from "../../db/audit.ts";
 import { runQuery } from "../../domain/analytics/run-query.ts";
 import { readBriefly } from "../../domain/lists/search.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { unixMs } from "../schemas.ts";
 import { AuditRowOut, toAuditRowOut } from "./listAudit.ts";
 

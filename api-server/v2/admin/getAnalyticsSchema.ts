@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { ANALYTICS_SCHEMA } from "../../domain/analytics/schema.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 
 const Body = z.strictObject({});
 type Body = z.output<typeof Body>;

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { describeInstallation } from "../../domain/installation/describe.ts";
 import type { UnavailableSince } from "../../domain/installation/part.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onInstallation } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { unixMs } from "../schemas.ts";
 
 const Body = z.strictObject({});

@@ -6,9 +6,9 @@ import { listPermissionsOfKey, listPermissionsOfRoles } from "../../db/permissio
 import { listRolesOfKey } from "../../db/roles.ts";
 import { type FullKey, readFullKeys } from "../../domain/keys/full-keys.ts";
 import { type LimitInUse, readLimitsInUse } from "../../domain/keys/limits-in-use.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { toKeyOut } from "../key-reply.ts";
 import { ApiIdOut, KeyId, KeyOut, RatelimitOut, unixMs } from "../schemas.ts";
 import { CountOut } from "./access-schemas.ts";

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { LATENCY_ERRORS, readLatencies } from "../../domain/analytics/latencies.ts";
 import { keySpacesOf } from "../../domain/analytics/scope.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 
 const STEP_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { findRootKeySummary } from "../../db/root-keys.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { describeRootKey } from "./describe-root-keys.ts";
 import { RootKeyDetails, RootKeyId, rootKeyNotFound } from "./root-key-schemas.ts";
 

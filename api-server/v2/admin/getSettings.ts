@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { activeSettings, Settings } from "./settings-schemas.ts";
 
 const Body = z.strictObject({});

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { usageStateOf } from "../../domain/analytics/usage-state.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 
 const Body = z.strictObject({});
 type Body = z.output<typeof Body>;

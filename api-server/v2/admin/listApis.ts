@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { listApisWithCounts } from "../../db/api-list.ts";
 import { readPage } from "../../domain/lists/search.ts";
-import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { ApiIdOut, Cursor, PageLimit, Search, unixMs } from "../schemas.ts";
 
 /** Maximum number of keys of an API that are counted; beyond it the response says that there are more. */

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { listNamespacesByName } from "../../db/namespace-list.ts";
 import { readBriefly } from "../../domain/lists/search.ts";
-import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onNamespaces } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { NamespaceOut, toNamespaceOut } from "../ratelimit/schemas.ts";
 import { LongLimit } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { listMatrixRows, type MatrixRow } from "../../db/permission-matrix.ts";
 import { readBriefly } from "../../domain/lists/search.ts";
-import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { PermissionOut } from "../permissions/schemas.ts";
 import { LongLimit } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { listPolicyOverviews } from "../../db/policies.ts";
 import { readBriefly } from "../../domain/lists/search.ts";
+import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { PolicyOverview, toOverview } from "./policy-schemas.ts";
 

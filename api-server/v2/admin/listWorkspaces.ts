@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { pageWorkspaces } from "../../db/workspaces.ts";
-import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onInstallation } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { toWorkspaceOut, WorkspaceOut } from "./workspace-schemas.ts";
 

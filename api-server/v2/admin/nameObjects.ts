@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { listApiNames, listKeyNames, listNamespaceNames } from "../../db/object-names.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi, onNamespace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 
 const NAMED_IDS_MAX = 200;
 

@@ -8,9 +8,9 @@ import {
   ROOT_KEY_PERMISSIONS_MAX,
   readTuples,
 } from "../../domain/administration/root-keys.ts";
+import type { Grants, RequiredPermission } from "../../domain/permissions/required-permissions.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import type { Call } from "../../procedure.ts";
-import type { Grants, RequiredPermission } from "../../domain/permissions/required-permissions.ts";
 import { Expires, unixMs } from "../schemas.ts";
 
 /* Shared fields of the root key procedures (api-v2.md section 24.4). */

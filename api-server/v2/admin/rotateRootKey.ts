@@ -2,8 +2,8 @@ import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { ROTATION_OVERLAP_MAX_MS, rotateRootKey as rotate } from "../../domain/administration/root-keys.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { unixMs } from "../schemas.ts";
 import {
   RootKeyExpires,

@@ -11,9 +11,9 @@ import {
 import { findPermission } from "../../db/permissions.ts";
 import { findRole } from "../../db/roles.ts";
 import { readBriefly } from "../../domain/lists/search.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { ApiIdOut, KeyId, KeyNameOut, PageLimit, ShortApiId, unixMs } from "../schemas.ts";
 
 const Body = z.strictObject({

@@ -2,9 +2,9 @@ import * as z from "zod";
 import { findApi } from "../../db/apis.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { createMigration } from "../../domain/administration/migrations.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { ShortApiId } from "../schemas.ts";
 
 const Body = z.strictObject({

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { type AnalyticsChange, changeAnalytics } from "../../domain/administration/analytics.ts";
 import { ANALYTICS_SETTINGS, type AnalyticsSetting } from "../../domain/administration/analytics-settings.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onInstallation } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { activeSettings, Settings } from "./settings-schemas.ts";
 
 const bound = ({ help, min, max, byDefault }: AnalyticsSetting) =>

@@ -4,8 +4,8 @@ import { addedPermissions, reducesAuthority } from "../../../core/permissions/ro
 import type { RootKeySettings } from "../../db/root-keys.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeRootKey } from "../../domain/administration/root-keys.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { describeRootKey } from "./describe-root-keys.ts";
 import {
   Environment,

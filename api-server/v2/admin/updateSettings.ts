@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeAnalytics } from "../../domain/administration/analytics.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { activeSettings, Settings } from "./settings-schemas.ts";
 
 const Body = z.strictObject({

@@ -6,8 +6,8 @@ import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
 import { findWorkspace, isOtherWorkspaceOpen, type WorkspaceRow } from "../../db/workspaces.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeWorkspace, type WorkspaceChange } from "../../domain/administration/workspaces.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onInstallation } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import {
   QuotaPerMinute,
   toWorkspaceOut,

@@ -1,8 +1,8 @@
 import { QUERY_ERRORS } from "../../domain/analytics/refusals.ts";
 import { runQuery } from "../../domain/analytics/run-query.ts";
 import { namespacesOf } from "../../domain/analytics/scope.ts";
-import { type Call, DataJson, defineProcedure } from "../../procedure.ts";
 import { onNamespace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, DataJson, defineProcedure } from "../../procedure.ts";
 import { QueryBody, RowsOut } from "./schemas.ts";
 
 const required = { readAnalytics: onNamespace("read_analytics") };

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { findApi } from "../../db/apis.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { ApiId } from "../schemas.ts";
 
 const Body = z.strictObject({ apiId: ApiId });

@@ -4,9 +4,9 @@ import { findIdentityIdByExternalId } from "../../db/identities.ts";
 import { type KeyPage, listKeyIds, listKeyIdsOfIdentity, listKeysThatFit } from "../../db/keys.ts";
 import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { describeKeys } from "../key-reply.ts";
 import { Cursor, KeyOut, PageLimit } from "../schemas.ts";
 

@@ -6,8 +6,8 @@ import { inTransaction } from "../../db/transaction.ts";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { ApiId, Empty } from "../schemas.ts";
 
 const Body = z.strictObject({

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { createIdentity as createNew } from "../../domain/identities/create-identity.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onIdentities } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { ExternalId, Meta, RatelimitsIn } from "../schemas.ts";
 
 /** Ignores unknown members. */

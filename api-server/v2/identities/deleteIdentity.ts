@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { deleteIdentity as remove } from "../../domain/identities/delete-identity.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onIdentities } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { Empty } from "../schemas.ts";
 import { IdentityName } from "./schemas.ts";
 

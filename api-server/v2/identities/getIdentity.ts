@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { findIdentity } from "../../db/identities.ts";
 import { listRatelimitsOfIdentity } from "../../db/ratelimits.ts";
+import { onIdentity } from "../../domain/permissions/required-permissions.ts";
 import { identityNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onIdentity } from "../../domain/permissions/required-permissions.ts";
 import { toIdentityOut } from "../key-reply.ts";
 import { IdentityOut } from "../schemas.ts";
 import { IdentityName } from "./schemas.ts";

@@ -3,8 +3,8 @@ import { listIdentitiesThatFit, listIdentityIds, searchIdentityIds } from "../..
 import { listRatelimitsOfIdentities } from "../../db/ratelimits.ts";
 import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
 import { readPage } from "../../domain/lists/search.ts";
-import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onIdentity } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { toIdentityOut } from "../key-reply.ts";
 import { Cursor, IdentityOut, PageLimit, Search } from "../schemas.ts";
 

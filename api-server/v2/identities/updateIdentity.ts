@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { updateIdentity as update } from "../../domain/identities/update-identity.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onIdentities } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { toIdentityOut } from "../key-reply.ts";
 import { IdentityOut, Meta, RatelimitsIn } from "../schemas.ts";
 import { IdentityName } from "./schemas.ts";

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { ensurePermissions } from "../../domain/permissions/permission-links.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi, onRbac } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
 import { KeyId, Slug } from "../schemas.ts";
 
@@ -37,7 +37,10 @@ export const addPermissions = defineProcedure({
 async function handle(call: Call<Body, typeof required>): Promise<PermissionOut[]> {
   const { body, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, [required.updateKey, required.addPermissionToKey]);
+    const key = await lockKeyToLink(tx, call, {
+      keyId: call.body.keyId,
+      needed: [required.updateKey, required.addPermissionToKey],
+    });
     const { permissions, events } = await ensurePermissions(tx, call, body.permissions, {
       newSlugsNeed: required.createPermission,
     });

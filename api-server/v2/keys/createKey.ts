@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { makeKey } from "../../domain/keys/make-key.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { Credits, Expires, ExternalId, Meta, RatelimitsIn, RoleName, ShortApiId, Slug } from "../schemas.ts";
 import { NewKey } from "./new-key-reply.ts";
 

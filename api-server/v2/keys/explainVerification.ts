@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { findKey, findKeyHash } from "../../db/keys.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { KeyId } from "../schemas.ts";
 import { EXPLAIN_ERRORS, explainCall, findGate } from "./explain-call.ts";
 import { ASKED, ExplainedOut, StoresOut } from "./explain-schemas.ts";

@@ -2,8 +2,8 @@ import { hashKey } from "../../../core/keys/key-string.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
 import { takeOverMigratedKey } from "../../domain/keys/migrated-keys.ts";
-import type { CallNeeding } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import type { CallNeeding } from "../../procedure.ts";
 import { CallVerification } from "./call-verification.ts";
 import type { Body } from "./verify-schemas.ts";
 

@@ -5,11 +5,11 @@ import { findApi } from "../../db/apis.ts";
 import { findMigration } from "../../db/migrations-of-keys.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { importKeys } from "../../domain/keys/import-keys.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { checkMeta } from "../../domain/refusals/check-meta.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { apiNotFound, migrationNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
 
 /** Maximum parts of all keys in a request, because each is a row that must be projected. */

@@ -2,9 +2,9 @@ import * as z from "zod";
 import { listPermissionsByIdOrSlug, type PermissionRow } from "../../db/permissions.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
+import { onApi, onRbac } from "../../domain/permissions/required-permissions.ts";
 import { permissionNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi, onRbac } from "../../domain/permissions/required-permissions.ts";
 import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
 import { KeyId, Slug } from "../schemas.ts";
 
@@ -43,7 +43,10 @@ export const removePermissions = defineProcedure({
 async function handle(call: Call<Body, typeof required>): Promise<PermissionOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, [required.updateKey, required.removePermissionFromKey]);
+    const key = await lockKeyToLink(tx, call, {
+      keyId: call.body.keyId,
+      needed: [required.updateKey, required.removePermissionFromKey],
+    });
     const asked = await listPermissionsByIdOrSlug(tx, {
       workspaceId: caller.workspaceId,
       permissions: body.permissions,

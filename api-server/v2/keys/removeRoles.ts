@@ -3,8 +3,8 @@ import type { RoleRow } from "../../db/roles.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { getRolesByName } from "../../domain/permissions/permission-links.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { describeRoles } from "../permissions/role-reply.ts";
 import { RoleOut } from "../permissions/schemas.ts";
 import { KeyId, RoleName } from "../schemas.ts";
@@ -35,7 +35,7 @@ export const removeRoles = defineProcedure({
 async function handle(call: Call<Body, typeof required>): Promise<RoleOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, [required.updateKey]);
+    const key = await lockKeyToLink(tx, call, { keyId: call.body.keyId, needed: [required.updateKey] });
     const roles = await getRolesByName(tx, caller.workspaceId, body.roles);
     const unwanted = new Set(roles.map(({ id }) => id));
     const requested = (held: readonly RoleRow[]) => held.filter(({ id }) => !unwanted.has(id));

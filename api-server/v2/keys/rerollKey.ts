@@ -13,11 +13,11 @@ import { type KeyRow, listKeyParts, lockKey } from "../../db/keys.ts";
 import { type ChangeCredits, inCreditsTransaction } from "../../domain/keys/credits-transaction.ts";
 import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
 import { drawKey } from "../../domain/keys/new-key.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { newRatelimits } from "../../domain/ratelimits/new-ratelimits.ts";
 import { keyNotFound } from "../../domain/refusals/not-found.ts";
 import type { KeyVault } from "../../keys/key-vault.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { KeyId } from "../schemas.ts";
 import { NewKey } from "./new-key-reply.ts";
 

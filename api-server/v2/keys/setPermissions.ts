@@ -2,8 +2,8 @@ import * as z from "zod";
 import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, permissionLinks, relinkKey } from "../../domain/keys/key-links.ts";
 import { ensurePermissions } from "../../domain/permissions/permission-links.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi, onRbac } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { PermissionOut, toPermissionOut } from "../permissions/schemas.ts";
 import { KeyId, Slug } from "../schemas.ts";
 
@@ -43,7 +43,10 @@ async function handle(call: Call<Body, typeof required>): Promise<PermissionOut[
   return inTransaction(deps, async (tx) => {
     // Both are required regardless of the difference, so that the result reveals nothing about the key.
     const { updateKey, addPermissionToKey, removePermissionFromKey } = required;
-    const key = await lockKeyToLink(tx, call, [updateKey, addPermissionToKey, removePermissionFromKey]);
+    const key = await lockKeyToLink(tx, call, {
+      keyId: call.body.keyId,
+      needed: [updateKey, addPermissionToKey, removePermissionFromKey],
+    });
     const { permissions, events } = await ensurePermissions(tx, call, body.permissions, {
       newSlugsNeed: required.createPermission,
     });

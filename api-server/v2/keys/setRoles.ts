@@ -2,8 +2,8 @@ import * as z from "zod";
 import { inTransaction } from "../../db/transaction.ts";
 import { lockKeyToLink, relinkKey, roleLinks } from "../../domain/keys/key-links.ts";
 import { getRolesByName } from "../../domain/permissions/permission-links.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { describeRoles } from "../permissions/role-reply.ts";
 import { RoleOut } from "../permissions/schemas.ts";
 import { KeyId, RoleName } from "../schemas.ts";
@@ -37,7 +37,7 @@ export const setRoles = defineProcedure({
 async function handle(call: Call<Body, typeof required>): Promise<RoleOut[]> {
   const { body, caller, deps } = call;
   return inTransaction(deps, async (tx) => {
-    const key = await lockKeyToLink(tx, call, [required.updateKey]);
+    const key = await lockKeyToLink(tx, call, { keyId: call.body.keyId, needed: [required.updateKey] });
     const roles = await getRolesByName(tx, caller.workspaceId, body.roles);
     const requested = () => roles;
     return describeRoles(tx, caller.workspaceId, await relinkKey(tx, call, key, roleLinks, { wanted: requested }));

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { changeCreditsOfKey } from "../../domain/keys/change-credits.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { KeyId, Refill } from "../schemas.ts";
 
 const Body = z.strictObject({

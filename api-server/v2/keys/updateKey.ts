@@ -4,8 +4,8 @@ import type { AuditEvent } from "../../db/audit.ts";
 import { replaceKeyPermissions, replaceKeyRoles } from "../../db/key-changes.ts";
 import { changeKey } from "../../domain/keys/change-key.ts";
 import { ensurePermissions, getRolesByName } from "../../domain/permissions/permission-links.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import {
   Empty,
   Expires,

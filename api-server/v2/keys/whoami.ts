@@ -2,9 +2,9 @@ import * as z from "zod";
 import { KEY_LENGTH_MAX } from "../../../core/keys/key-hash.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { findKeyByHash } from "../../db/keys.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { describeKeys } from "../key-reply.ts";
 import { KeyOut } from "../schemas.ts";
 

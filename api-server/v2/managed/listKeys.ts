@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { listDirectPermissions } from "../../db/key-permissions.ts";
 import { listKeysOfManager } from "../../db/keys.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { describeKeys } from "../key-reply.ts";
 import { KeyOut, unixMs } from "../schemas.ts";
 import { Manager } from "./managed-kinds.ts";

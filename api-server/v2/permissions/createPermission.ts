@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { createPermission as create } from "../../domain/permissions/create-permission.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { Slug } from "../schemas.ts";
 import { Description, PermissionName } from "./schemas.ts";
 

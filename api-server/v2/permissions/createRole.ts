@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { createRole as create } from "../../domain/permissions/create-role.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { Slug } from "../schemas.ts";
 import { Description, NewRoleName, SLUGS_MAX } from "./schemas.ts";
 

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { deleteHeld } from "../../domain/permissions/many-holders.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { Empty } from "../schemas.ts";
 import { Role } from "./schemas.ts";
 

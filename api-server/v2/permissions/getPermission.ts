@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { findPermission } from "../../db/permissions.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { permissionNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { Permission, PermissionOut, toPermissionOut } from "./schemas.ts";
 
 const Body = z.strictObject({ permission: Permission });

@@ -8,10 +8,10 @@ import { handOver } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { guardManaged } from "../../domain/managed/rules.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permissions/permission-links.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { roleConnected, roleDisconnected } from "../../domain/permissions/role-events.ts";
 import { roleNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { Slug } from "../schemas.ts";
 import { PermissionOut, SLUGS_MAX, toPermissionOut } from "./schemas.ts";
 

@@ -8,9 +8,9 @@ import { inTransaction } from "../../db/transaction.ts";
 import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, guardManaged } from "../../domain/managed/rules.ts";
+import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { toStoredDescription } from "../../domain/permissions/stored-description.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Description, NewRoleName, Role } from "./schemas.ts";
 

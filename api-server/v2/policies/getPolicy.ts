@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { readStoredPolicy, StoredPolicy } from "../../../core/policies/stored-policy.ts";
 import { findPolicy, findPolicyByName, type PolicyRow } from "../../db/policies.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { policyNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { ApiId } from "../schemas.ts";
 import { describePolicy, PolicyHead, PolicyId, PolicyName } from "./schemas.ts";
 

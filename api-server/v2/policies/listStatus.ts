@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { listPolicyStatuses, type PolicyStatusRow } from "../../db/policies.ts";
-import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { Cluster, Cursor, LongLimit } from "../schemas.ts";
 import { describePolicies, ManagerOut, PolicyHead } from "./schemas.ts";
 

@@ -23,10 +23,10 @@ import { auditEvent } from "../../domain/managed/changes.ts";
 import { findCreated } from "../../domain/managed/create-once.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { adopting, creatingManager, guardManaged } from "../../domain/managed/rules.ts";
+import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { invalidField } from "../../domain/refusals/invalid-field.ts";
 import { apiNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { ApiId } from "../schemas.ts";
 import { PolicyId, PolicyName } from "./schemas.ts";
 

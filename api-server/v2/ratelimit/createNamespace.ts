@@ -9,8 +9,8 @@ import { auditEvent, handOver } from "../../domain/managed/changes.ts";
 import { createOnce } from "../../domain/managed/create-once.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { adoptingManager, creatingManager } from "../../domain/managed/rules.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onNamespaces } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 
 const Body = z.strictObject({
   name: z

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { inTransaction } from "../../db/transaction.ts";
 import { deleteManaged, lockManaged } from "../../domain/managed/changes.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
-import { type Call, defineProcedure } from "../../procedure.ts";
 import { onNamespace } from "../../domain/permissions/required-permissions.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace } from "./schemas.ts";
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
+import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { deleteOverride as remove } from "../../domain/ratelimits/delete-override.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { Empty } from "../schemas.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 

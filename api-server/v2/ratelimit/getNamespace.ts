@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { findNamespace } from "../../db/namespaces.ts";
+import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { Namespace, NamespaceOut, toNamespaceOut } from "./schemas.ts";
 
 const Body = z.strictObject({ namespace: Namespace });

@@ -1,7 +1,7 @@
 import * as z from "zod";
+import { onNamespace, onNamespaces } from "../../domain/permissions/required-permissions.ts";
 import { limitOnce } from "../../domain/ratelimits/limit-once.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespace, onNamespaces } from "../../domain/permissions/required-permissions.ts";
 import { AppliedLimitOut, AppliedOverrideOut, LimitFields, RemainingOut, WindowEndOut } from "./schemas.ts";
 
 const Body = z.strictObject(LimitFields);

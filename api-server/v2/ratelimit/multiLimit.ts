@@ -1,10 +1,10 @@
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
+import { onNamespace, onNamespaces } from "../../domain/permissions/required-permissions.ts";
 import { consumeLimits } from "../../domain/ratelimits/counting.ts";
 import { applyLimits, toLimitEvent } from "../../domain/ratelimits/limit-requests.ts";
 import { namespacesToLimit } from "../../domain/ratelimits/namespaces-to-limit.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespace, onNamespaces } from "../../domain/permissions/required-permissions.ts";
 import {
   AppliedLimitOut,
   AppliedOverrideOut,

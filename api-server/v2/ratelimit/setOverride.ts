@@ -1,7 +1,7 @@
 import * as z from "zod";
+import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { setOverride as set } from "../../domain/ratelimits/set-override.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { Namespace, OverrideIdentifier } from "./schemas.ts";
 
 const Body = z.strictObject({

@@ -1,0 +1,51 @@
+import type { PersonRole } from "../../core/permissions/person-roles.ts";
+import type { Assignment } from "../../core/sessions/assignments.ts";
+import type { CallingActor } from "../db/audit.ts";
+import type { SessionRow } from "../db/sessions.ts";
+import type { ChangeDeps } from "./deps.ts";
+import type { Grants, RequiredPermission } from "./permissions/required-permissions.ts";
+
+/** The caller and its workspace. */
+export interface Caller {
+  readonly workspaceId: string;
+  readonly actor: CallingActor;
+  /** Session of a dashboard user; absent for a root key. */
+  readonly session?: CallerSession;
+}
+
+/** Roles and session limits of a dashboard user. */
+export interface CallerSession {
+  readonly row: SessionRow;
+  /** Maximum idle time of the session, ms. */
+  readonly idleMs: number;
+  readonly assignments: readonly Assignment[];
+  /** Role in the workspace of the call. */
+  readonly role: PersonRole;
+}
+
+/** Headers of a client that manages objects, such as the operator (api-v2.md section 24.1). */
+export interface Management {
+  /** `<cluster>/<kind>/<namespace>/<name>`; `undefined` if the header is absent. */
+  readonly manager: string | undefined;
+  readonly adopt: boolean;
+  readonly release: boolean;
+}
+
+/** Details of the request, for audit rows, events and IP allow-lists. */
+export interface Origin {
+  readonly requestId: string;
+  /** Client address: that of the connection, or the one that a trusted proxy reports. */
+  readonly clientIp: string;
+  readonly userAgent: string | undefined;
+}
+
+/**
+ * The actor of a use case: who acts, for which manager and from where, with its permissions and the dependencies of the use case. A use
+ * case receives everything else as arguments.
+ */
+export interface Actor<Required extends RequiredPermission = never, Deps = ChangeDeps> extends Grants<Required> {
+  readonly caller: Caller;
+  readonly management: Management;
+  readonly origin: Origin;
+  readonly deps: Deps;
+}

@@ -1,0 +1,109 @@
+import type { Pool } from "pg";
+import type { Logger } from "pino";
+import type { AnalyticsStore } from "../../analytics/contract.ts";
+import type { QueryMetrics } from "../../analytics/query-metrics.ts";
+import type { Counters } from "../../edge/counters/contract.ts";
+import type { Edge } from "../../edge/edge.ts";
+import type { EventSource, LineSink } from "../../edge/events/contract.ts";
+import type { LogThrottle } from "../../edge/log-throttle.ts";
+import type { PodReports } from "../../edge/pods/contract.ts";
+import type { Projection } from "../../edge/projection/contract.ts";
+import type { CreditService } from "../credits/service.ts";
+import type { Transacting } from "../db/transaction.ts";
+import type { KeyVault } from "../keys/key-vault.ts";
+
+/* Dependencies of the use cases, by idea. A use case names the smallest one that has what it uses. */
+
+/** For reads of the database. */
+export interface ReadDeps {
+  readonly db: Pool;
+}
+
+/** For changes: transactions, audit rows and new ids. */
+export interface ChangeDeps extends Transacting {
+  /** Returns wall-clock time, Unix ms. */
+  readonly nowMs: () => number;
+  readonly randomBytes: (size: number) => Uint8Array;
+}
+
+/** For failures that occur with every request of an outage (`logThrottled`). */
+export interface LogDeps {
+  readonly log: Logger;
+  readonly throttle: LogThrottle;
+}
+
+/** For changes of keys that may have credits. */
+export interface CreditsDeps extends ChangeDeps {
+  readonly credits: CreditService;
+}
+
+/** For keys whose secret can be returned. */
+export interface VaultDeps {
+  /** `undefined` without encryption keys: then no key is recoverable. */
+  readonly keyVault: KeyVault | undefined;
+}
+
+/** For limits, quotas and credits. */
+export interface CountingDeps extends LogDeps {
+  readonly projection: Projection;
+  readonly counters: Counters;
+  readonly credits: CreditService;
+  readonly nowMs: () => number;
+}
+
+/** For rate-limit calls, which create their namespace on first use. */
+export interface LimitDeps extends ChangeDeps, CountingDeps {
+  readonly projection: Projection;
+  readonly events: LineSink;
+}
+
+/** For events of verifications. */
+export interface VerificationDeps {
+  readonly events: LineSink;
+  /** `deciderJson` of this process: members that all its verification events share. */
+  readonly decidedBy: string;
+  readonly nowMs: () => number;
+}
+
+/** For usage queries. */
+export interface UsageDeps extends CountingDeps, ReadDeps {
+  readonly analytics: Pick<
+    AnalyticsStore,
+    "kind" | "query" | "countVerifications" | "countLatencies" | "uncountedForMs"
+  >;
+  readonly queryMetrics: QueryMetrics;
+  /** Reports the events that are pending in the streams. */
+  readonly eventStreams: Pick<EventSource, "look">;
+}
+
+/** For reports of pods. */
+export interface PodDeps extends LogDeps {
+  readonly pods: PodReports;
+}
+
+/** For the description of the installation. */
+export interface InstallationDeps extends ReadDeps {
+  readonly projection: Projection;
+  readonly analytics: Pick<AnalyticsStore, "kind">;
+  readonly pods: PodReports;
+  readonly installation: InstallationDetails;
+  readonly nowMs: () => number;
+}
+
+/** Details that only the code that starts the process knows. */
+export interface InstallationDetails {
+  readonly edge: Pick<Edge, "kind" | "describe" | "writer" | "source" | "events">;
+  readonly isRelaying: () => boolean;
+  /** Worst degradation first, as in `/readyz?verbose`. */
+  readonly degradations: () => readonly { readonly reason: string; readonly means: string }[];
+  /** Ids of the encryption keys of this process; the first one encrypts. */
+  readonly encryptionKeyIds: readonly string[];
+  readonly retentionDays: { readonly audit: number; readonly deleted: number };
+  readonly region: string;
+  /** Returns the certificate of the API, PEM. */
+  readonly certificate: () => string | undefined;
+  /** Returns how far the roll-up is behind; `undefined` if the analytics store has no roll-up. */
+  readonly rollUpDepth: (() => Promise<{ readonly events: number; readonly ageMs: number }>) | undefined;
+  readonly usageProblem: (() => Promise<string | undefined>) | undefined;
+  readonly startedAt: number;
+}
