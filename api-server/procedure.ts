@@ -5,8 +5,8 @@ import type { Actor, Origin } from "./domain/actor.ts";
 import type { RequiredPermission, RequiredPermissions } from "./domain/permissions/required-permissions.ts";
 
 /*
- * Procedure type of v2; v1/procedure.ts has that of v1. Each file, named after its path, exports one procedure: its schemas, the
- * permissions that the root key needs, and its handler. The steps before a handler (size, header, body, root key, quota) and after it
+ * Procedure type of v2; v1/procedure.ts has that of v1. A file, named after the path, exports one procedure: its schemas, the
+ * permissions that the root key needs, and its handler. Procedures that differ only in data share a file, such as `keys/links.ts`. The steps before a handler (size, header, body, root key, quota) and after it
  * (envelope, error body, request id) are in plugins/.
  */
 

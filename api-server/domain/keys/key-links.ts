@@ -59,6 +59,24 @@ export interface Relinking<End> {
   readonly events?: readonly AuditEvent[];
 }
 
+/** Adds links to those that the key has. */
+export const adding = <End>(ends: readonly End[], events: readonly AuditEvent[] = []): Relinking<End> => ({
+  wanted: (held) => [...held, ...ends],
+  events,
+});
+
+/** Replaces all links of the key. */
+export const replacing = <End>(ends: readonly End[], events: readonly AuditEvent[] = []): Relinking<End> => ({
+  wanted: () => ends,
+  events,
+});
+
+/** Removes the links to these ids. */
+export function removing<End extends { readonly id: string }>(ids: Iterable<string>): Relinking<End> {
+  const unwanted = new Set(ids);
+  return { wanted: (held) => held.filter(({ id }) => !unwanted.has(id)) };
+}
+
 interface Written<End> {
   readonly before: End[];
   readonly isRelinked: boolean;

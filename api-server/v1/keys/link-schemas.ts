@@ -48,7 +48,7 @@ export const PermissionItemsWithSlug = z
   .describe("Each by its id, its slug or its name.");
 export const RoleItems = z.array(RoleItem).max(ROLES_MAX).describe("Each by its id or its name.");
 
-interface Item {
+export interface Item {
   readonly id?: string | undefined;
   readonly slug?: string | undefined;
   readonly name?: string | undefined;
