@@ -1,3 +1,5 @@
+import { retryAfter } from "./api/retry.ts";
+
 /**
  * Every error kind that the public API can return. This table is the only source of status, title and explanation: error bodies, the pages
  * at `/errors/<kind>` and the OpenAPI document are generated from it. A kind is never reused with another meaning.
@@ -321,13 +323,20 @@ export class PublicError extends Error {
   constructor(
     kind: ErrorKind,
     detail: string,
-    options: { errors?: readonly ErrorEntry[]; headers?: Record<string, string>; cause?: unknown } = {},
+    options: {
+      errors?: readonly ErrorEntry[];
+      headers?: Record<string, string>;
+      /** Seconds after which the caller may retry. */
+      retryAfterS?: number;
+      cause?: unknown;
+    } = {},
   ) {
     super(`${kind}: ${detail}`, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "PublicError";
     this.kind = kind;
     this.detail = detail;
     this.errors = options.errors;
-    this.headers = options.headers ?? {};
+    const { headers = {}, retryAfterS } = options;
+    this.headers = retryAfterS === undefined ? headers : { ...headers, "Retry-After": retryAfter(retryAfterS) };
   }
 }

@@ -61,7 +61,7 @@ export class WorkspaceLimiter {
   #wait(workspaceId: string, signal: AbortSignal | undefined): Promise<void> {
     const { waitersMax, waitMsMax, busy } = this.#limits;
     const waiters = this.#waiting.get(workspaceId) ?? new Set();
-    const refusal = () => new PublicError("server_busy", `${busy}. Try again.`, { headers: RETRY_AFTER });
+    const refusal = () => new PublicError("server_busy", `${busy}. Try again.`, { retryAfterS: RETRY_AFTER_S });
     if (waiters.size >= waitersMax) return Promise.reject(refusal());
     return new Promise((resolve, reject) => {
       const leave = () => {
@@ -113,4 +113,4 @@ export class WorkspaceLimiter {
   }
 }
 
-const RETRY_AFTER = { "Retry-After": "5" };
+const RETRY_AFTER_S = 5;

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Logger } from "pino";
+import { readRetryAfterMs } from "../core/api/retry.ts";
 import { backoffMs, jitterMs } from "../core/backoff.ts";
 import { CREDENTIALS_PATH, CredentialsReply, type CredentialsRequest } from "../core/gates/credentials.ts";
 
@@ -42,7 +43,8 @@ const RENEWED_AFTER_SHARE = 1 / 6;
 const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
 /** Delay after a rejection by Redis: a user that was just created on one node may still be rejected by another. */
 const REFUSED_PAUSE_MS = 1_000;
-const RETRY_AFTER_S_MAX = 60;
+/** Bounds of `Retry-After`, because a longer value may be a mistake. */
+const RETRY_AFTER_MS = { min: 1_000, max: 60_000 } as const;
 const RESPONSE_MS_MAX = 10_000;
 const RESPONSE_BYTES_MAX = 64 * 1024;
 
@@ -82,8 +84,13 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       if (reason !== problem) logger.warn({ reason, held: current !== undefined }, "no user of Redis; asking again");
       problem = reason;
       const reportedMs = error instanceof NotNow ? error.retryAfterMs : undefined;
+      const { min, max } = RETRY_AFTER_MS;
       // A random delay beyond `Retry-After`, so that gates rejected together do not retry together.
-      askIn(reportedMs === undefined ? backoffMs(failures, RETRY) : jitterMs(reportedMs * 1.5, 1 / 3, Math.random));
+      askIn(
+        reportedMs === undefined
+          ? backoffMs(failures, RETRY)
+          : jitterMs(Math.min(max, Math.max(min, reportedMs)) * 1.5, 1 / 3, Math.random),
+      );
     } finally {
       isAsking = false;
     }
@@ -132,7 +139,7 @@ async function fetchCredentials({ apiUrl, ca, tokenFile, asked }: CredentialsOpt
     sent.end(body);
   });
   if (status !== 200) {
-    throw new NotNow(`the api-server answered ${status}: ${detailOf(text)}`, retryAfterMsOf(retryAfter));
+    throw new NotNow(`the api-server answered ${status}: ${detailOf(text)}`, readRetryAfterMs(retryAfter));
   }
   return CredentialsReply.parse(JSON.parse(text));
 }
@@ -151,13 +158,6 @@ class NotNow extends Error {
     super(message);
     this.retryAfterMs = retryAfterMs;
   }
-}
-
-/** Returns `Retry-After`, limited to between one second and one minute, because a longer value may be a mistake. */
-function retryAfterMsOf(header: string | undefined): number | undefined {
-  return header !== undefined && /^\d{1,9}$/.test(header)
-    ? 1000 * Math.min(RETRY_AFTER_S_MAX, Math.max(1, Number(header)))
-    : undefined;
 }
 
 async function readText(response: IncomingMessage): Promise<string> {

@@ -94,8 +94,9 @@ async function issue(parts: Parts, request: FastifyRequest): Promise<Credentials
   const policy = await findPolicy(db, { workspaceId, policyId });
   // A policy that the operator created authorizes this namespace to use this workspace.
   if (policy?.manager !== manager) {
-    const headers = { "Retry-After": String(POLICY_RETRY_S) };
-    throw new PublicError("policy_not_found", "The pod's namespace has no such policy in this workspace.", { headers });
+    throw new PublicError("policy_not_found", "The pod's namespace has no such policy in this workspace.", {
+      retryAfterS: POLICY_RETRY_S,
+    });
   }
   bounds.issue(address, pod.uid);
   const podId = podIdOf(pod);

@@ -72,11 +72,11 @@ export class RequestLimits {
 
   #spend(allowances: Allowances, key: string, cost: number): void {
     const remainingMs = allowances.spend(key, cost);
-    if (remainingMs !== undefined) throw tooMany(Math.ceil(remainingMs / 1000));
+    if (remainingMs !== undefined) throw tooMany(remainingMs / 1000);
   }
 }
 
 const tooMany = (retryAfterS: number): PublicError =>
   new PublicError("gate_credentials_limited", "Too many requests for users of Redis came from this address or pod.", {
-    headers: { "Retry-After": String(retryAfterS) },
+    retryAfterS,
   });

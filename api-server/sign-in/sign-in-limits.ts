@@ -56,7 +56,7 @@ export class SignInLimits {
   #demand(remainingMs: number | undefined): void {
     if (remainingMs === undefined) return;
     throw new PublicError("sign_in_limited", "There were too many tries to sign in.", {
-      headers: { "Retry-After": String(Math.ceil(remainingMs / 1000)) },
+      retryAfterS: remainingMs / 1000,
     });
   }
 }

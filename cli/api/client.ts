@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
+import { mayRetry } from "../../core/api/retry.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { parseJson } from "../parse-json.ts";
 import { type Answered, NoResponse, openExchanges } from "./exchange.ts";
@@ -107,9 +108,8 @@ function delayOf(
     const { code, maybeDone } = outcome;
     return LASTING.test(code) || code === "TIMEOUT" || (maybeDone && isOnce) ? undefined : waitMs;
   }
-  // The API rejects a call over the quota before it begins.
-  if (outcome.status === 429) return outcome.retryAfterMs ?? waitMs;
-  return [502, 503, 504].includes(outcome.status) && !isOnce ? (outcome.retryAfterMs ?? waitMs) : undefined;
+  if (!mayRetry(outcome.status, { isRepeatable: !isOnce })) return undefined;
+  return outcome.retryAfterMs ?? waitMs;
 }
 
 function responseOf<P extends Procedure>(answered: Answered, called: Called): ApiResponse<Data<P>> {

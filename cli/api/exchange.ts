@@ -1,5 +1,6 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { readRetryAfterMs } from "../../core/api/retry.ts";
 
 /* One HTTP request and its response, over a kept-alive connection. */
 
@@ -79,12 +80,11 @@ export function openExchanges({ url, ca }: { url: string; ca?: string | undefine
 }
 
 function headOf({ statusCode = 0, headers }: IncomingMessage): Omit<Answered, "text"> {
-  const seconds = Number(headers["retry-after"] ?? Number.NaN);
   return {
     status: statusCode,
     contentType: headers["content-type"] ?? "",
     location: headers.location,
-    retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : undefined,
+    retryAfterMs: readRetryAfterMs(headers["retry-after"]),
   };
 }
 

@@ -36,6 +36,3 @@ export class ApiError extends Error {
 }
 
 export const UNREACHABLE = "unreachable";
-
-/** Whether the same call may succeed a little later: the connection is lost, the server is busy, or it asks to wait. */
-export const mayRetry = (error: unknown): boolean => error instanceof ApiError && [0, 429, 503].includes(error.status);

@@ -1,5 +1,6 @@
 import createFetchClient from "openapi-fetch";
 import type { Data, FieldProblem, Input, Procedure } from "../../core/api/procedures.ts";
+import { readRetryAfterMs } from "../../core/api/retry.ts";
 import type { paths } from "../../core/api/types.ts";
 import { activityHeaders } from "./activity.ts";
 import { ApiError, UNREACHABLE } from "./api-error.ts";
@@ -89,13 +90,12 @@ export function createApi({
 
 /** What a proxy in between answers has no body of ours. */
 export function refusalOf(response: Response, body: RawResponse["error"]): ApiError {
-  const seconds = Number.parseFloat(response.headers.get("retry-after") ?? "");
   return new ApiError({
     status: response.status,
     kind: body?.error?.type?.split("/").at(-1) ?? "unknown",
     detail: body?.error?.detail ?? `The server answered ${response.status}.`,
     faults: body?.error?.errors,
     requestId: body?.meta?.requestId,
-    retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : undefined,
+    retryAfterMs: readRetryAfterMs(response.headers.get("retry-after")),
   });
 }

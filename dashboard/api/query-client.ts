@@ -1,5 +1,6 @@
 import { QueryClient } from "@tanstack/react-query";
-import { ApiError, mayRetry } from "./api-error.ts";
+import { mayRetry } from "../../core/api/retry.ts";
+import { ApiError } from "./api-error.ts";
 
 const RETRIES_MAX = 3;
 const RETRY_MS = 1000;
@@ -14,7 +15,8 @@ export function createQueryClient(): QueryClient {
         staleTime: STALE_MS,
         // The browser's opinion of the network says nothing of a server on this machine.
         networkMode: "always",
-        retry: (failures, error) => failures < RETRIES_MAX && mayRetry(error),
+        retry: (failures, error) =>
+          failures < RETRIES_MAX && error instanceof ApiError && mayRetry(error.status, { isRepeatable: true }),
         retryDelay: (failures, error) => {
           const asked = error instanceof ApiError ? error.retryAfterMs : undefined;
           return asked ?? Math.min(RETRY_MS * 2 ** failures, RETRY_MS_MAX);

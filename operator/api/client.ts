@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import createFetchClient from "openapi-fetch";
 import type { Data, FieldProblem, Input, Procedure } from "../../core/api/procedures.ts";
+import { mayRetry, NO_RESPONSE, readRetryAfterMs } from "../../core/api/retry.ts";
 import type { paths } from "../../core/api/types.ts";
 import { jitterMs } from "../../core/backoff.ts";
 
@@ -68,29 +69,11 @@ export interface ApiOptions {
   readonly signal?: AbortSignal;
 }
 
-type Reaction = "refusal" | "retry" | "unavailable";
-
 /**
- * Handling of each response status. Every call is safe to repeat: reads change nothing, creates carry a manager, and updates and deletes
- * describe the desired state.
+ * Statuses of error responses that a caller may expect. Of the others, some are retried (core/api/retry.ts): every call is safe to repeat,
+ * because reads change nothing, creates carry a manager, and updates and deletes describe the desired state.
  */
-const REACTIONS: Readonly<Record<number, Reaction>> = {
-  400: "refusal",
-  // The root key is wrong or lacks a permission, which no manifest can fix.
-  401: "unavailable",
-  403: "unavailable",
-  404: "refusal",
-  408: "retry",
-  409: "refusal",
-  410: "refusal",
-  412: "refusal",
-  413: "refusal",
-  429: "retry",
-  500: "retry",
-  502: "retry",
-  503: "retry",
-  504: "retry",
-};
+const REFUSALS: ReadonlySet<number> = new Set([400, 404, 409, 410, 412, 413]);
 
 /** Error kind of the 404 for an unknown path only. */
 const UNKNOWN_PROCEDURE = "not_found";
@@ -140,8 +123,8 @@ export function createStoreApi({
         if ("data" in outcome) return { data: outcome.data as Data<P>, next: outcome.next };
         if ("refusal" in outcome) return outcome;
         const waitMs = outcome.retryAfterMs ?? jitterMs(RETRY_MS * attempt, 0.5, Math.random);
-        if (!outcome.mayRetry || stop?.aborted || attempt === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MS_MAX)
-          throw outcome.error;
+        const isRetried = mayRetry(outcome.status, { isRepeatable: true });
+        if (!isRetried || stop?.aborted || attempt === ATTEMPTS_MAX || waitMs > RETRY_AFTER_MS_MAX) throw outcome.error;
         await sleep(waitMs);
       }
     },
@@ -159,41 +142,35 @@ interface RawResponse {
 type Outcome =
   | { readonly data: unknown; readonly next: string | undefined }
   | { readonly refusal: Refusal }
-  | { readonly error: ApiUnavailable; readonly mayRetry: boolean; readonly retryAfterMs?: number | undefined };
+  | { readonly error: ApiUnavailable; readonly status: number; readonly retryAfterMs?: number | undefined };
 
 async function outcomeOf(procedure: string, send: () => Promise<RawResponse>): Promise<Outcome> {
   let answer: RawResponse;
   try {
     answer = await send();
   } catch (error) {
-    return { error: new ApiUnavailable("the API is not reachable", { cause: error }), mayRetry: true };
+    return { error: new ApiUnavailable("the API is not reachable", { cause: error }), status: NO_RESPONSE };
   }
   const { data, error, response } = answer;
   if (response.ok && data !== undefined) return { data: data.data, next: data.pagination?.cursor };
   const { status } = response;
   const kind = error?.error?.type?.split("/").at(-1) ?? "";
   const detail = error?.error?.detail ?? "";
-  const reaction = REACTIONS[status] ?? "unavailable";
   if (kind === UNKNOWN_PROCEDURE) {
     // The error must not mean "no such object", or a deletion would leave stored objects behind.
     const message = `the API does not know ${procedure}: it is older than this operator, or not our API`;
-    return { error: new ApiUnavailable(message), mayRetry: false };
+    return { error: new ApiUnavailable(message), status };
   }
-  if (status === 401 || status === 403) return { error: new RootKeyRejected(status, detail), mayRetry: false };
-  if (reaction === "refusal" && kind !== "") {
+  if (status === 401 || status === 403) return { error: new RootKeyRejected(status, detail), status };
+  if (REFUSALS.has(status) && kind !== "") {
     const faults = error?.error?.errors;
     return { refusal: { status, kind, detail, ...(faults === undefined ? {} : { faults }) } };
   }
   return {
     error: new ApiUnavailable(`${procedure} answered ${status} ${kind}${status < 500 && detail ? `: ${detail}` : ""}`),
-    mayRetry: reaction === "retry",
-    retryAfterMs: retryAfterMsOf(response),
+    status,
+    retryAfterMs: readRetryAfterMs(response.headers.get("retry-after")),
   };
-}
-
-function retryAfterMsOf(response: Response): number | undefined {
-  const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
-  return Number.isFinite(seconds) ? seconds * 1000 : undefined;
 }
 
 function managementHeaders(management: Management | undefined): Record<string, string> {

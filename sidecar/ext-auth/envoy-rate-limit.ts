@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { retryAfter } from "../../core/api/retry.ts";
 import { pushLimitHeaders, showTightest } from "../../core/ratelimits/limit-headers.ts";
 import { retryAfterS } from "../../core/verification/conclude.ts";
 import type { RateLimitDescriptor } from "./generated/envoy/extensions/common/ratelimit/v3/ratelimit_pb.js";
@@ -59,7 +60,8 @@ export async function shouldRateLimit(rateLimit: RateLimiting, request: RateLimi
   const headers: string[] = [];
   const shown = consumed && showTightest(charges, consumed);
   if (shown !== undefined) pushLimitHeaders(headers, shown);
-  if (!passed && consumed !== undefined) headers.push("Retry-After", String(retryAfterS("RATE_LIMITED", consumed)));
+  if (!passed && consumed !== undefined)
+    headers.push("Retry-After", retryAfter(retryAfterS("RATE_LIMITED", consumed) ?? 1));
   return create(RateLimitResponseSchema, {
     overallCode: passed ? ResponseCode.OK : ResponseCode.OVER_LIMIT,
     statuses: outcomes.map((one) => statusOf(one, consumed?.nowMs ?? 0)),

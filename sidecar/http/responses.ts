@@ -1,3 +1,4 @@
+import { retryAfter } from "../../core/api/retry.ts";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
 import type { ServerExchange } from "../../http/http1/server-exchange.ts";
@@ -61,7 +62,7 @@ export function problemResponse(
 function problemHeaders(problem: Problem, requestId: string): string[] {
   const headers = ["X-Request-Id", requestId];
   if (problem.authenticate !== undefined) headers.push("WWW-Authenticate", problem.authenticate);
-  if (problem.retryAfterS !== undefined) headers.push("Retry-After", String(problem.retryAfterS));
+  if (problem.retryAfterS !== undefined) headers.push("Retry-After", retryAfter(problem.retryAfterS));
   return headers;
 }
 

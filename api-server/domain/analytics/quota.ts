@@ -52,7 +52,7 @@ export async function chargeQuery(deps: CountingDeps, of: QuotaOf): Promise<void
       : `The workspace has used up the ${limits.runMsPerHour / 1000} seconds per hour that its analytics queries may run.`;
   const refused = consumed.limits.filter(({ passed }) => !passed).map(retryAtMs);
   throw new PublicError("query_quota_exceeded", detail, {
-    headers: { "Retry-After": String(secondsUntil(Math.max(...refused), consumed.nowMs)) },
+    retryAfterS: secondsUntil(Math.max(...refused), consumed.nowMs),
   });
 }
 

@@ -52,5 +52,5 @@ const queueFull = (more: number): PublicError =>
   new PublicError(
     "key_queue_full",
     `${more} more keys would be more than ${QUEUED_KEYS_MAX} that wait to be created in the workspace.`,
-    { headers: { "Retry-After": String(RETRY_AFTER_S) } },
+    { retryAfterS: RETRY_AFTER_S },
   );

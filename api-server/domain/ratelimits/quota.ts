@@ -34,7 +34,7 @@ export async function countQuota(
   const refusal = new PublicError(
     "workspace_rate_limited",
     `The workspace has used up its quota of ${quotaPerMinute} requests per minute.`,
-    { headers: { "Retry-After": String(secondsUntil(retryAtMs(outcome), consumed.nowMs)) } },
+    { retryAfterS: secondsUntil(retryAtMs(outcome), consumed.nowMs) },
   );
   return { headers, refusal };
 }
