@@ -2,8 +2,7 @@ import type { AddressInfo } from "node:net";
 import { fastify } from "fastify";
 import type { Registry } from "prom-client";
 import type { Admin } from "./health/probe-server.ts";
-import { registerDocsPage } from "./plugins/docs-page.ts";
-import { registerDocuments } from "./plugins/documents.ts";
+import { registerDocsPage, registerDocuments } from "./plugins/docs-page.ts";
 import type { ProbeResponse } from "./plugins/health.ts";
 
 /**

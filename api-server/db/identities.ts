@@ -1,6 +1,5 @@
 import type { Queryable } from "../../postgres/queryable.ts";
-import { fitting, type Positioned } from "./fitting.ts";
-import { containing } from "./like.ts";
+import { containing, fitting, type Positioned } from "./pages.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 import type { Queryable } from "../../postgres/queryable.ts";
-import { beginningWith, containing } from "./like.ts";
+import { beginningWith, containing } from "./pages.ts";
 
 /* Searches live keys, newest first. */
 

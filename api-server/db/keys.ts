@@ -1,6 +1,6 @@
 import type { Queryable } from "../../postgres/queryable.ts";
-import { fitting, type Positioned } from "./fitting.ts";
 import type { Json } from "./identities.ts";
+import { fitting, type Positioned } from "./pages.ts";
 import type { RatelimitRow } from "./ratelimits.ts";
 
 /*

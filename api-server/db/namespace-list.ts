@@ -1,8 +1,7 @@
 import type { Queryable } from "../../postgres/queryable.ts";
-import { containing } from "./like.ts";
-import type { NamedPage } from "./named-page.ts";
 import type { NamespaceRow } from "./namespaces.ts";
 import type { OverrideRow } from "./overrides.ts";
+import { containing, type NamedPage } from "./pages.ts";
 import { USES_COUNTED_MAX } from "./permission-matrix.ts";
 
 /* Rate-limit namespaces and their overrides for the dashboard, sorted by name. */

@@ -1,6 +1,5 @@
 import type { Queryable } from "../../postgres/queryable.ts";
-import { containing } from "./like.ts";
-import type { NamedPage } from "./named-page.ts";
+import { containing, type NamedPage } from "./pages.ts";
 import type { PermissionRow } from "./permissions.ts";
 import type { RoleRow } from "./roles.ts";
 

@@ -1,6 +1,5 @@
 import type { Queryable } from "../../postgres/queryable.ts";
-import { fitting } from "./fitting.ts";
-import { containing } from "./like.ts";
+import { containing, fitting } from "./pages.ts";
 
 export interface PermissionRow {
   readonly id: string;

@@ -1,5 +1,5 @@
 import type { Queryable } from "../../postgres/queryable.ts";
-import { containing } from "./like.ts";
+import { containing } from "./pages.ts";
 
 export interface RoleRow {
   readonly id: string;

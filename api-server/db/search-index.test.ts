@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import type { Queryable } from "../../postgres/queryable.ts";
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { readRecords } from "../../test/harness/projected-records.ts";
-import { containing } from "./like.ts";
 import { migrate } from "./migrate.ts";
 import { listOverridePatterns } from "./overrides.ts";
+import { containing } from "./pages.ts";
 import { listRecordRefs } from "./records.ts";
 
 async function withClient<T>({ url }: Pick<TestDatabase, "url">, work: (db: pg.Client) => Promise<T>): Promise<T> {

@@ -6,8 +6,8 @@ import { PublicError } from "../../core/errors.ts";
 import { makeId } from "../../core/ids.ts";
 import type { Closeable } from "../../edge/closeable.ts";
 import type { Certificate } from "../../edge/follow-certificate.ts";
+import { HEAD_MS_MAX } from "../plugins/connections.ts";
 import { errorBody } from "../plugins/errors.ts";
-import { HEAD_MS_MAX } from "../plugins/timeouts.ts";
 import { atMost } from "./shutdown.ts";
 import { WAITING, type WaitingReason, waitingAnswer } from "./until-postgres.ts";
 

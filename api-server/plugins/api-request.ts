@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { makeId } from "../../core/ids.ts";
 import type { Release } from "../../edge/workspace-limiter.ts";
+import type { Deps } from "../deps.ts";
 
 /*
  * The parts of a request and its response that the pipeline uses, whether fastify or the direct front received it. Fastify's own objects
@@ -59,4 +61,21 @@ export interface ApiReply {
   isDisconnected(): boolean;
   /** Returns a signal that aborts when the client disconnects, or when the response has been sent. */
   untilDisconnected(): AbortSignal;
+}
+
+const ID_BYTES = 16;
+const POOL_BYTES = ID_BYTES * 256;
+
+/** Creates request ids. Random bytes are generated for 256 ids at a time, because that is the most expensive part. */
+export function createRequestIds({ randomBytes }: Pick<Deps, "randomBytes">): () => string {
+  let pool = new Uint8Array(0);
+  let used = 0;
+  return () => {
+    if (used === pool.length) {
+      pool = Uint8Array.from(randomBytes(POOL_BYTES));
+      used = 0;
+    }
+    used += ID_BYTES;
+    return makeId("request", pool.subarray(used - ID_BYTES, used));
+  };
 }

@@ -1,7 +1,6 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
-import type { Encoding } from "./accepted-encoding.ts";
-import { entityTag } from "./entity-tag.ts";
+import { type Encoding, entityTag } from "./negotiation.ts";
 
 /** Files of the built dashboard that are served. */
 export interface DashboardFiles {

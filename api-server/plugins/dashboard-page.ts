@@ -2,9 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { PublicError } from "../../core/errors.ts";
-import { acceptedEncoding } from "./accepted-encoding.ts";
 import { type DashboardFile, followDashboard } from "./dashboard-files.ts";
-import { matchesTag } from "./entity-tag.ts";
+import { acceptedEncoding, matchesTag } from "./negotiation.ts";
 
 /*
  * Serves the dashboard at /dashboard/: one page for all paths below it, because the page does its own routing, and its files below

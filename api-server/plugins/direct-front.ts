@@ -2,9 +2,9 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
 import { Server as TlsServer } from "node:tls";
+import { READ_MS_MAX } from "./connections.ts";
 import { DirectConnection, type DirectDeps } from "./direct-connection.ts";
 import type { DirectRoute } from "./direct-request.ts";
-import { READ_MS_MAX } from "./timeouts.ts";
 
 /*
  * Serves simple calls of hot procedures without Node's `http` and without fastify, which took half of the CPU of a verification (decision

@@ -1,7 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { entityTag, matchesTag } from "./entity-tag.ts";
+import { v1Procedures } from "../v1/index.ts";
+import { procedures } from "../v2/index.ts";
+import { entityTag, matchesTag } from "./negotiation.ts";
+import { buildOpenApi, registerOpenApi } from "./openapi.ts";
+import { buildV1OpenApi } from "./v1/openapi.ts";
 
 /*
  * Page to browse the OpenAPI document, and to try the API from the browser. It loads no other hosts: this server serves the few required
@@ -108,4 +112,12 @@ function serve({ type, read }: Asset) {
 async function readContent(read: Asset["read"]): Promise<Content> {
   const bytes = await read();
   return { bytes, etag: entityTag(bytes) };
+}
+
+/** Serves the OpenAPI documents of v1 and v2. */
+export function registerDocuments(app: FastifyInstance): void {
+  registerOpenApi(app, {
+    "/openapi.json": () => buildOpenApi(procedures),
+    "/v1/openapi.json": () => buildV1OpenApi(v1Procedures),
+  });
 }

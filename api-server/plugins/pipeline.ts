@@ -2,17 +2,17 @@ import { performance } from "node:perf_hooks";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Deps } from "../deps.ts";
 import type { RequiredPermissions } from "../domain/permissions/required-permissions.ts";
+import { countQuota } from "../domain/ratelimits/quota.ts";
 import { ANY_CALL } from "../keys/root-key-usage.ts";
 import { type Call, DataJson, type OpenCall } from "../procedure.ts";
 import type { SessionRules } from "../sessions/signed-in.ts";
+import { originOf } from "./actor.ts";
 import type { ApiReply, ApiRequest, RouteSettings } from "./api-request.ts";
 import { admit, type CachedRootKey, createRootKeys, type RootKeys, readRootKeyHash } from "./auth.ts";
 import { checkHead } from "./connections.ts";
 import type { Deadlines, RunningRequest } from "./deadline.ts";
 import type { DirectFront } from "./direct-front.ts";
 import type { ErrorSender } from "./errors.ts";
-import { originOf } from "./origin-of.ts";
-import { chargeQuota } from "./quota.ts";
 import { createBodyReader } from "./read-body.ts";
 import type { Content, HandlerResult, Served } from "./served.ts";
 import { findSessionCaller, readSessionSender, type Sender, type SessionSender } from "./session-callers.ts";
@@ -235,4 +235,15 @@ declare module "fastify" {
     untilDisconnected(): AbortSignal;
   }
   interface FastifyContextConfig extends RouteSettings {}
+}
+
+/** Counts one request against the workspace's quota and sets the quota headers. Throws PublicError 429 for a request beyond the quota. */
+export async function chargeQuota(
+  deps: Deps,
+  of: { readonly workspaceId: string; readonly quotaPerMinute: number },
+  reply: Pick<ApiReply, "header">,
+): Promise<void> {
+  const { headers, refusal } = await countQuota(deps, of);
+  for (let at = 0; at < headers.length; at += 2) reply.header(headers[at] as string, headers[at + 1]);
+  if (refusal !== undefined) throw refusal;
 }

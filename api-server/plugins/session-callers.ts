@@ -2,10 +2,9 @@ import type { IncomingHttpHeaders } from "node:http";
 import { PublicError } from "../../core/errors.ts";
 import { EVERY_WORKSPACE, grantsIn, roleIn } from "../../core/sessions/assignments.ts";
 import type { Deps } from "../deps.ts";
-import { actorOf } from "../sessions/actor.ts";
 import { readTokenCookie, SESSION_COOKIE } from "../sessions/cookies.ts";
 import { foreignProblem } from "../sessions/own-origin.ts";
-import { findSignedIn, type SessionRules, type SignedIn } from "../sessions/signed-in.ts";
+import { actorOf, findSignedIn, type SessionRules, type SignedIn } from "../sessions/signed-in.ts";
 import type { RootKey } from "./auth.ts";
 import { createGrants } from "./grants.ts";
 

@@ -2,6 +2,7 @@ import { PublicError } from "../../core/errors.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { type Assignment, namedWorkspaces } from "../../core/sessions/assignments.ts";
 import { endOf, SEEN_EVERY_MS, type SessionEnd, type SessionTimes } from "../../core/sessions/session-end.ts";
+import type { CallingActor } from "../db/audit.ts";
 import { findSession, type SessionInWorkspaceRow, type SessionRow, updateSessionSeen } from "../db/sessions.ts";
 import { listEnterable } from "../db/workspaces.ts";
 import type { Deps } from "../deps.ts";
@@ -100,3 +101,16 @@ async function firstWorkspace(
   const [row] = await listEnterable(db, { named: namedWorkspaces(assignments), rowsMax: 1 });
   return row && { id: row.id, name: row.name, enabled: row.enabled, quotaPerMinute: row.quota_per_minute ?? undefined };
 }
+
+/** Returns the audit log's actor for a person: how the session was created, and its id, never its token. */
+export const actorOf = ({
+  id,
+  issuer,
+  subject,
+  name,
+}: Pick<SessionRow, "id" | "issuer" | "subject" | "name">): CallingActor & { readonly type: "user" } => ({
+  type: "user",
+  id: subject,
+  name,
+  meta: { issuer, session: id },
+});

@@ -1,8 +1,11 @@
 import { DEFAULT_SESSION_TIMES, type SessionTimes } from "../../core/sessions/session-end.ts";
+import type { Deps } from "../deps.ts";
+import type { ErrorSender } from "../plugins/errors.ts";
 import type { SessionRules } from "../sessions/signed-in.ts";
 import type { ProviderSettings } from "./provider.ts";
 import type { RolesOfGroups } from "./roles-file.ts";
-import type { SignInLimitsOptions } from "./sign-in-limits.ts";
+import type { SignInLimits, SignInLimitsOptions } from "./sign-in-limits.ts";
+import type { FailedSignIns } from "./sign-in-log.ts";
 
 /** Configured sign-in methods of the dashboard. */
 export interface SignInSettings {
@@ -27,4 +30,13 @@ export function providerOf({ url, provider }: SignInSettings): ProviderSettings 
   if (provider === undefined) return undefined;
   if (url === undefined) throw new Error("an OpenID provider needs the address of the dashboard");
   return { ...provider, redirectUri: `${url}/dashboard/auth/callback` };
+}
+
+/** Dependencies that all sign-in methods share. */
+export interface SignInDeps {
+  readonly deps: Deps;
+  readonly rules: SessionRules;
+  readonly bounds: SignInLimits;
+  readonly failed: FailedSignIns;
+  readonly sendError: ErrorSender;
 }

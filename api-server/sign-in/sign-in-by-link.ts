@@ -5,8 +5,8 @@ import { takeSignInLink } from "../db/sign-in-links.ts";
 import { inTransaction } from "../db/transaction.ts";
 import type { Origin } from "../domain/actor.ts";
 import { LINK_ISSUER } from "../domain/administration/sign-in-links.ts";
-import type { SignInDeps } from "./deps.ts";
 import { openSession } from "./open-session.ts";
+import type { SignInDeps } from "./settings.ts";
 
 /**
  * Opens a session with a link, which is then consumed. Throws PublicError, 401 `sign_in_failed`, with one text for every problem of the

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { hashKey } from "../../core/keys/key-string.ts";
 import { insertSignInFlow, takeSignInFlow } from "../db/sign-in-flows.ts";
 import { inTransaction } from "../db/transaction.ts";
-import { originOf } from "../plugins/origin-of.ts";
+import { originOf } from "../plugins/actor.ts";
 import {
   FLOW_COOKIE,
   flowCookie,
@@ -11,10 +11,10 @@ import {
   SESSION_COOKIE,
   sessionCookie,
 } from "../sessions/cookies.ts";
-import type { SignInDeps } from "./deps.ts";
 import { newToken, openSession } from "./open-session.ts";
 import { type Claimed, type Provider, ProviderDenied, ProviderUnavailable } from "./provider.ts";
 import { returnPath } from "./return-path.ts";
+import type { SignInDeps } from "./settings.ts";
 import type { Failure } from "./sign-in-log.ts";
 import { signOut } from "./sign-out.ts";
 

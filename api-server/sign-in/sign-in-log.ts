@@ -7,7 +7,7 @@ import { inTransaction } from "../db/transaction.ts";
 import { findWorkspace, listEnterable } from "../db/workspaces.ts";
 import type { Deps } from "../deps.ts";
 import type { Origin } from "../domain/actor.ts";
-import { actorOf } from "../sessions/actor.ts";
+import { actorOf } from "../sessions/signed-in.ts";
 
 /*
  * Writes sign-ins and sign-outs to the audit log. A person may enter many workspaces with separate logs: the row is written to the

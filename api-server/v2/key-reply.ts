@@ -1,10 +1,11 @@
+import * as z from "zod";
 import type { KeyRow } from "../db/keys.ts";
 import type { RatelimitRow } from "../db/ratelimits.ts";
 import type { Deps } from "../deps.ts";
 import { toCreditsState } from "../domain/keys/credits.ts";
 import { type FullKey, readFullKeys } from "../domain/keys/full-keys.ts";
 import type { KeyVault } from "../keys/key-vault.ts";
-import type { IdentityOut, KeyOut, RatelimitOut } from "./schemas.ts";
+import { type IdentityOut, KeyId, type KeyOut, type RatelimitOut } from "./schemas.ts";
 
 /** Returns keys in the form of the API (api-v2.md section 6.2), in the given order; with a vault also the strings of recoverable ones. */
 export async function describeKeys(
@@ -73,3 +74,13 @@ const isEmpty = (meta: Readonly<Record<string, unknown>> | null): meta is null =
 /** Responses omit empty lists. */
 const unlessEmpty = <Name extends string, Item>(name: Name, items: Item[]): { [name in Name]?: Item[] } =>
   items.length === 0 ? {} : ({ [name]: items } as { [name in Name]: Item[] });
+
+/** Response of procedures that create a key. */
+export const NewKey = z.strictObject({
+  keyId: KeyId,
+  key: z
+    .string()
+    .describe("The secret. It is shown only once, unless the key is recoverable.")
+    .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
+});
+export type NewKey = z.input<typeof NewKey>;

@@ -2,7 +2,7 @@ import { performance } from "node:perf_hooks";
 import { QueryRejected } from "../../../analytics/contract.ts";
 import type { LatencyQuery, LatencyRow } from "../../../analytics/latencies.ts";
 import type { UsageDeps } from "../deps.ts";
-import { invalidField } from "../refusals/invalid-field.ts";
+import { invalidField } from "../refusals/refusals.ts";
 import { chargeQuery, chargeRunTime } from "./quota.ts";
 import { refusedByStore } from "./refusals.ts";
 import { visibleFrom } from "./settings.ts";

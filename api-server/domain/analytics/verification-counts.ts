@@ -2,7 +2,7 @@ import { QueryRejected } from "../../../analytics/contract.ts";
 import type { CountOrder, UsageCount } from "../../../analytics/counts.ts";
 import { PublicError } from "../../../core/errors.ts";
 import type { ReadDeps, UsageDeps } from "../deps.ts";
-import { invalidField } from "../refusals/invalid-field.ts";
+import { invalidField } from "../refusals/refusals.ts";
 import { refusedByStore } from "./refusals.ts";
 import { type AnalyticsSettings, analyticsSettingsOf, visibleFrom } from "./settings.ts";
 import { countUsage, countWithin, FILLED_MAX, type UsageQuery } from "./usage.ts";

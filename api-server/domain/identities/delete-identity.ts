@@ -3,7 +3,7 @@ import { deleteIdentity as deleteRow, lockIdentity } from "../../db/identities.t
 import { listRatelimitsOfIdentity, replaceIdentityRatelimits } from "../../db/ratelimits.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { Actor } from "../actor.ts";
-import { identityNotFound } from "../refusals/not-found.ts";
+import { identityNotFound } from "../refusals/refusals.ts";
 import { identityDeleted } from "./identities.ts";
 import { limitsChanged } from "./identity-limits.ts";
 

@@ -1,6 +1,6 @@
 import type { AuditEvent } from "../../db/audit.ts";
 import type { NewRatelimit, RatelimitRow } from "../../db/ratelimits.ts";
-import { invalidField } from "../refusals/invalid-field.ts";
+import { invalidField } from "../refusals/refusals.ts";
 
 /** Changes of an identity's limits, by name. */
 export interface LimitsPlan {

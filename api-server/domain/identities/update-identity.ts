@@ -6,7 +6,7 @@ import { inTransaction } from "../../db/transaction.ts";
 import type { Actor } from "../actor.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
-import { identityNotFound } from "../refusals/not-found.ts";
+import { identityNotFound } from "../refusals/refusals.ts";
 import { identityUpdated, storedMeta } from "./identities.ts";
 import { checkDistinctNames, limitsChanged, planLimits } from "./identity-limits.ts";
 

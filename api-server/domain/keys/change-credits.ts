@@ -7,7 +7,7 @@ import type { CreditsDeps } from "../deps.ts";
 import { auditEvent, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
-import { invalidField } from "../refusals/invalid-field.ts";
+import { invalidField } from "../refusals/refusals.ts";
 import { toCreditRow, toCreditsState } from "./credits.ts";
 import { inCreditsTransaction } from "./credits-transaction.ts";
 

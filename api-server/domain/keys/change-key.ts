@@ -14,7 +14,7 @@ import { adopting, guardManaged } from "../managed/rules.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
-import { invalidField } from "../refusals/invalid-field.ts";
+import { invalidField } from "../refusals/refusals.ts";
 import { toCreditRow, toCreditsState } from "./credits.ts";
 import { inCreditsTransaction } from "./credits-transaction.ts";
 

@@ -18,8 +18,7 @@ import { ensurePermissions, ensureRoles, getRolesByName, type NamedPart } from "
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { newRatelimits, type RequestedRatelimit } from "../ratelimits/new-ratelimits.ts";
 import { checkMeta } from "../refusals/check-meta.ts";
-import { invalidField } from "../refusals/invalid-field.ts";
-import { apiNotFound } from "../refusals/not-found.ts";
+import { apiNotFound, invalidField } from "../refusals/refusals.ts";
 import { toCreditRow } from "./credits.ts";
 import { requireKeyEncryption } from "./key-encryption.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";

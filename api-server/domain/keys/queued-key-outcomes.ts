@@ -4,7 +4,7 @@ import { findApi } from "../../db/apis.ts";
 import { type AuditedCall, insertAuditEvents, SYSTEM_ACTOR } from "../../db/audit.ts";
 import { deleteLockedKeys, deleteQueuedKey, type QueuedKeyRow } from "../../db/queued-keys.ts";
 import type { SealedString } from "../../keys/key-vault.ts";
-import { apiNotFound } from "../refusals/not-found.ts";
+import { apiNotFound } from "../refusals/refusals.ts";
 import { importFullKeys } from "./import-full-keys.ts";
 import { queuedKeyGivenUp } from "./key-events.ts";
 import { readAsked, readDefinition } from "./queued-key-record.ts";

@@ -30,7 +30,7 @@ import {
   permissionNotFound,
   policyNotFound,
   roleNotFound,
-} from "../refusals/not-found.ts";
+} from "../refusals/refusals.ts";
 
 /*
  * Differences between the kinds of objects that a manifest can manage. The common rules for changing and deleting such objects are in

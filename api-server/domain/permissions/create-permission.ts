@@ -8,7 +8,6 @@ import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { creatingManager } from "../managed/rules.ts";
-import { toStoredDescription } from "./stored-description.ts";
 
 /**
  * Creates a permission and returns its id; the id of the existing one if the call's manager already has one.
@@ -36,3 +35,7 @@ export async function createPermission(
     return id;
   });
 }
+
+/** An empty string is stored as null, so that responses need not distinguish the two. */
+export const toStoredDescription = (description: string | null | undefined): string | null =>
+  description === undefined || description === "" ? null : description;

@@ -8,10 +8,10 @@ import { auditEvent } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { creatingManager } from "../managed/rules.ts";
+import { toStoredDescription } from "./create-permission.ts";
 import { ensurePermissions, requireForNewSlugs } from "./permission-links.ts";
 import type { RequiredPermission } from "./required-permissions.ts";
 import { roleConnected } from "./role-events.ts";
-import { toStoredDescription } from "./stored-description.ts";
 
 export interface DesiredRole<Required extends RequiredPermission> {
   readonly name: string;

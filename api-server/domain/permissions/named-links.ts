@@ -3,7 +3,7 @@ import type { AuditEvent } from "../../db/audit.ts";
 import { listPermissionsById, listPermissionsBySlug, type PermissionRow } from "../../db/permissions.ts";
 import { listRolesById, listRolesByName, type RoleRow } from "../../db/roles.ts";
 import type { Actor } from "../actor.ts";
-import { permissionNotFound, roleNotFound } from "../refusals/not-found.ts";
+import { permissionNotFound, roleNotFound } from "../refusals/refusals.ts";
 import { ensurePermissions, ensureRoles, getRolesByName } from "./permission-links.ts";
 import type { RequiredPermission } from "./required-permissions.ts";
 

@@ -8,7 +8,7 @@ import { listRolesByName, type RoleRow } from "../../db/roles.ts";
 import type { Actor } from "../actor.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
-import { roleNotFound } from "../refusals/not-found.ts";
+import { roleNotFound } from "../refusals/refusals.ts";
 import type { Grants, RequiredPermission } from "./required-permissions.ts";
 
 /** Maximum attempts if a permission is deleted between finding and reading it. */

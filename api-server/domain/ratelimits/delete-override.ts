@@ -4,7 +4,7 @@ import type { Actor } from "../actor.ts";
 import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
-import { namespaceNotFound } from "../refusals/not-found.ts";
+import { namespaceNotFound } from "../refusals/refusals.ts";
 
 /**
  * Deletes the override with exactly this identifier.

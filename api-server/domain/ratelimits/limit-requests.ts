@@ -4,7 +4,7 @@ import type { RatelimitEvent } from "../../../edge/events/contract.ts";
 import { type AppliedLimit, applyOverrides } from "../../../edge/verification/apply-overrides.ts";
 import type { Actor } from "../actor.ts";
 import type { LimitDeps } from "../deps.ts";
-import { notKnown } from "../refusals/lookups.ts";
+import { notKnown } from "../refusals/refusals.ts";
 
 /* Shared by the procedures that limit by namespace: the applicable limit, and its event. */
 

@@ -10,7 +10,7 @@ import type { LimitDeps } from "../deps.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { MANAGED } from "../managed/resources.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
-import { knownValue } from "../refusals/lookups.ts";
+import { knownValue } from "../refusals/refusals.ts";
 
 /** Maximum attempts if others create and delete a namespace during the read. */
 const ATTEMPTS_MAX = 5;

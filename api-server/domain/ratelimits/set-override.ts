@@ -11,7 +11,7 @@ import { findCreated } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { adopting, creatingManager, guardManaged } from "../managed/rules.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
-import { namespaceNotFound } from "../refusals/not-found.ts";
+import { namespaceNotFound } from "../refusals/refusals.ts";
 
 /** Maximum attempts if others set and delete an override during the read. */
 const ATTEMPTS_MAX = 5;

@@ -1,4 +1,4 @@
-import { invalidField } from "./invalid-field.ts";
+import { invalidField } from "./refusals.ts";
 
 /**
  * Pods cache the keys and identities in use, so the size of meta is limited well below that of a body (api-v2.md section 6.1). A value

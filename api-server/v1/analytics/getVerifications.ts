@@ -4,13 +4,12 @@ import { findApi } from "../../db/apis.ts";
 import { findIdentityIdByExternalId } from "../../db/identities.ts";
 import { COUNT_ERRORS, countVerifications } from "../../domain/analytics/verification-counts.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
-import { apiNotFound, identityNotFound } from "../../domain/refusals/not-found.ts";
+import { apiNotFound, identityNotFound, invalidField } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, unixMs } from "../schemas.ts";
+import { Instant, LIST_MAX } from "../schemas.ts";
 import { GROUPS, readGroupBy, splitCommas } from "./group-by.ts";
-import { Instant, LIST_MAX } from "./schemas.ts";
 
 const DAY_MS = 86_400_000;
 

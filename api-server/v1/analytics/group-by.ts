@@ -1,5 +1,5 @@
 import type { Slice, Target } from "../../../analytics/counts.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 
 /** The coarsest first: of several units of time it is the one that counts. */
 const SLICES: readonly Slice[] = ["month", "day", "hour"];

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { createApi as createApiOfCall } from "../../domain/apis/create-api.ts";
+import { createApi as createApiOfCall } from "../../domain/apis/apis.ts";
 import { onApis } from "../../domain/permissions/required-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";

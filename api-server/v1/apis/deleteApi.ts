@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { deleteApi as deleteApiOfCall } from "../../domain/apis/delete-api.ts";
+import { deleteApi as deleteApiOfCall } from "../../domain/apis/apis.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";

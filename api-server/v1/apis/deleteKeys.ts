@@ -2,7 +2,7 @@ import * as z from "zod";
 import { findApi } from "../../db/apis.ts";
 import { removeKeysOfApi } from "../../domain/keys/remove-keys-of-api.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { apiNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId } from "../schemas.ts";

@@ -4,8 +4,7 @@ import { onIdentities } from "../../domain/permissions/required-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Meta } from "../schemas.ts";
-import { checkRepeatedNames } from "./repeated-names.ts";
-import { ExternalId, IdentityId, RatelimitItems } from "./schemas.ts";
+import { checkRepeatedNames, ExternalId, IdentityId, RatelimitItems } from "./schemas.ts";
 
 const Body = z.object({
   externalId: ExternalId,

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { findIdentity } from "../../db/identities.ts";
 import { listRatelimitsOfIdentity } from "../../db/ratelimits.ts";
 import { onIdentity } from "../../domain/permissions/required-permissions.ts";
-import { identityNotFound } from "../../domain/refusals/not-found.ts";
+import { identityNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ExternalId, IdentityId, IdentityResponse, toIdentityResponse } from "./schemas.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { countIdentities, listIdentitiesThatFit, listIdentityIds } from "../../db/identities.ts";
 import { listRatelimitsOfIdentities } from "../../db/ratelimits.ts";
-import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
+import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/pages.ts";
 import { onIdentitiesOfEnvironment } from "../../domain/permissions/required-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";

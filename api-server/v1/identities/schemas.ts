@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
 import type { IdentityRow } from "../../db/identities.ts";
 import type { RatelimitRow } from "../../db/ratelimits.ts";
 import { Meta } from "../schemas.ts";
@@ -68,3 +69,11 @@ export const toIdentityResponse = (row: IdentityRow, ratelimits: readonly Rateli
   meta: { ...row.meta },
   ratelimits: ratelimits.map(toRatelimitItem),
 });
+
+/** v1 says 409 where v2 says 400. Throws it when two limits of a request have one name. */
+export function checkRepeatedNames(ratelimits: readonly { readonly name: string }[]): void {
+  const names = ratelimits.map(({ name }) => name);
+  const repeated = names.find((name, at) => names.indexOf(name) < at);
+  if (repeated === undefined) return;
+  throw new PublicError("ratelimit_name_repeated", `Two limits of the request have the name ${repeated}.`);
+}

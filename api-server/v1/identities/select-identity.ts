@@ -1,6 +1,5 @@
 import { findIdentity, findIdentityIdByExternalId } from "../../db/identities.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
-import { identityNotFound } from "../../domain/refusals/not-found.ts";
+import { identityNotFound, invalidField } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 
 /** v1 names an identity by one of two fields; the id wins. */

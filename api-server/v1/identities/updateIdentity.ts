@@ -4,8 +4,8 @@ import { onIdentities } from "../../domain/permissions/required-permissions.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Meta } from "../schemas.ts";
-import { checkRepeatedNames } from "./repeated-names.ts";
 import {
+  checkRepeatedNames,
   Environment,
   ExternalId,
   IdentityId,

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { findKey } from "../../db/keys.ts";
 import { onApi, refusedAsUnauthorized } from "../../domain/permissions/required-permissions.ts";
-import { keyNotFound } from "../../domain/refusals/not-found.ts";
+import { keyNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { describeKeys, KeyObject } from "../key-object.ts";
 import { defineV1Procedure } from "../procedure.ts";

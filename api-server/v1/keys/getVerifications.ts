@@ -3,10 +3,9 @@ import { PublicError } from "../../../core/errors.ts";
 import { listApisOfKeys, listKeyIdsOfOwner } from "../../db/keys.ts";
 import { COUNT_ERRORS, countDays } from "../../domain/analytics/verification-counts.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
-import { keyNotFound } from "../../domain/refusals/not-found.ts";
+import { invalidField, keyNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
-import { Instant } from "../analytics/schemas.ts";
+import { Instant } from "../schemas.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId, unixMs } from "../schemas.ts";
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { CreditsState } from "../../../core/credits/credits.ts";
 import type { KeyRow } from "../../db/keys.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 import { unixMs } from "../schemas.ts";
 
 /*

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { RatelimitRow } from "../../db/ratelimits.ts";
 import { RATELIMITS_MAX, type RequestedRatelimit } from "../../domain/ratelimits/new-ratelimits.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 
 /*
  * The one limit of a key that v1 knows (api-v1.md section 5): in v2 it is the limit of this name, with autoApply. Limits of other names

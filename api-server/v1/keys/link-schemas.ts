@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { NamedLink } from "../../domain/permissions/named-links.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 
 /* How the procedures of keys name permissions and roles (api-v1.md section 6). */
 

@@ -5,7 +5,7 @@ import { changeKey, type KeyChanges } from "../../domain/keys/change-key.ts";
 import { permissionLinks, roleLinks, writeLinks } from "../../domain/keys/key-links.ts";
 import { permissionsOfLinks, rolesOfLinks } from "../../domain/permissions/named-links.ts";
 import { onApi, onRbac } from "../../domain/permissions/required-permissions.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Empty, KeyId, Meta } from "../schemas.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { changeCreditsOfKey } from "../../domain/keys/change-credits.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId } from "../schemas.ts";

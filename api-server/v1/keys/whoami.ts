@@ -3,7 +3,7 @@ import { hashKey } from "../../../core/keys/key-string.ts";
 import { findKeyByHash } from "../../db/keys.ts";
 import { readFullKeys } from "../../domain/keys/full-keys.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
+import { keyOfSecretNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { KeyId, Meta, NameOut, unixMs } from "../schemas.ts";

@@ -3,7 +3,7 @@ import { type ApiRow, findApi } from "../../db/apis.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { importFullKeys, prepareImport } from "../../domain/keys/import-full-keys.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { apiNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { LegacyRatelimit } from "../keys/legacy-limit.ts";
 import { ExternalId } from "../keys/legacy-owner.ts";

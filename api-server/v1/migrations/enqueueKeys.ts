@@ -2,7 +2,7 @@ import * as z from "zod";
 import { findApi } from "../../db/apis.ts";
 import { queueKeys } from "../../domain/keys/queue-keys.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { apiNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { LegacyRatelimit } from "../keys/legacy-limit.ts";
 import { defineV1Procedure } from "../procedure.ts";

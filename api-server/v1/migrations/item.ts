@@ -2,7 +2,7 @@ import * as z from "zod";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import type { ForeignKey } from "../../domain/keys/import-full-keys.ts";
 import { checkMeta } from "../../domain/refusals/check-meta.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 import { Environment, Expires, KeyName, Remaining, RoleName, Slug } from "../keys/key-fields.ts";
 import { LegacyRefill, toCredits } from "../keys/legacy-credits.ts";
 import { checkLegacyRatelimit, type LegacyRatelimit, toRatelimit } from "../keys/legacy-limit.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { createPermission as create } from "../../domain/permissions/create-permission.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Description, PermissionId, PermissionIdentifier, PermissionSlug } from "./schemas.ts";

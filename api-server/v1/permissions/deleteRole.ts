@@ -3,7 +3,7 @@ import { findRole } from "../../db/roles.ts";
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { deleteHeld } from "../../domain/permissions/many-holders.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
-import { roleNotFound } from "../../domain/refusals/not-found.ts";
+import { roleNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { Empty } from "../schemas.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { findPermission } from "../../db/permissions.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
-import { permissionNotFound } from "../../domain/refusals/not-found.ts";
+import { permissionNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { PermissionId, PermissionResponse, toPermissionResponse } from "./schemas.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { findRole } from "../../db/roles.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
-import { roleNotFound } from "../../domain/refusals/not-found.ts";
+import { roleNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { RoleId, RoleResponse, toRoleResponse } from "./schemas.ts";

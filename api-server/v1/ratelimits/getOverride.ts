@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { findOverride } from "../../db/overrides.ts";
 import { onNamespace } from "../../domain/permissions/required-permissions.ts";
-import { overrideNotFound } from "../../domain/refusals/not-found.ts";
+import { overrideNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { OverrideRef, OverrideResponse, toOverrideResponse } from "./schemas.ts";

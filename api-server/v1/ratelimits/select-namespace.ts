@@ -1,7 +1,6 @@
 import { findNamespace, findNamespaceByName } from "../../db/namespaces.ts";
 import type { RequiredPermission } from "../../domain/permissions/required-permissions.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
-import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
+import { invalidField, namespaceNotFound } from "../../domain/refusals/refusals.ts";
 import type { CallNeeding } from "../../procedure.ts";
 
 /** v1 names a namespace by one of two fields; the id wins. An empty text counts as left out. */

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { findApi } from "../../db/apis.ts";
 import { enableKeysOfOwner } from "../../domain/keys/enable-keys-of-owner.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { apiNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { KeyId, ShortApiId } from "../schemas.ts";
 

@@ -4,7 +4,7 @@ import { findNamespace } from "../../db/namespaces.ts";
 import { findOverride, listOverridePatterns } from "../../db/overrides.ts";
 import { onNamespace } from "../../domain/permissions/required-permissions.ts";
 import { readCounts } from "../../domain/ratelimits/read-counts.ts";
-import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
+import { namespaceNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { Identifier, Namespace, OverrideOut, toOverrideOut } from "../ratelimit/schemas.ts";
 import { unixMs } from "../schemas.ts";

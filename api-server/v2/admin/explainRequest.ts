@@ -3,7 +3,7 @@ import { PublicError } from "../../../core/errors.ts";
 import { DAY_MS } from "../../../core/utc-date.ts";
 import { listAudit } from "../../db/audit.ts";
 import { runQuery } from "../../domain/analytics/run-query.ts";
-import { readBriefly } from "../../domain/lists/search.ts";
+import { readBriefly } from "../../domain/lists/pages.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { unixMs } from "../schemas.ts";

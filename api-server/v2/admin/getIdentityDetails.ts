@@ -4,11 +4,10 @@ import { findIdentityUsage } from "../../db/identity-usage.ts";
 import { listRatelimitsOfIdentity } from "../../db/ratelimits.ts";
 import { onIdentity } from "../../domain/permissions/required-permissions.ts";
 import { readCounts } from "../../domain/ratelimits/read-counts.ts";
-import { identityNotFound } from "../../domain/refusals/not-found.ts";
+import { identityNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { IdentityName } from "../identities/schemas.ts";
 import { toIdentityOut, toRatelimitOut } from "../key-reply.ts";
-import { IdentityOut, RatelimitOut, unixMs } from "../schemas.ts";
+import { IdentityName, IdentityOut, RatelimitOut, unixMs } from "../schemas.ts";
 import { CountOut, usesOut } from "./access-schemas.ts";
 
 const Body = z.strictObject({ identity: IdentityName });

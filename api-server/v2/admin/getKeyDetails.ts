@@ -7,7 +7,7 @@ import { listRolesOfKey } from "../../db/roles.ts";
 import { type FullKey, readFullKeys } from "../../domain/keys/full-keys.ts";
 import { type LimitInUse, readLimitsInUse } from "../../domain/keys/limits-in-use.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { keyNotFound } from "../../domain/refusals/not-found.ts";
+import { keyNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { toKeyOut } from "../key-reply.ts";
 import { ApiIdOut, KeyId, KeyOut, RatelimitOut, unixMs } from "../schemas.ts";

@@ -6,7 +6,7 @@ import { findPolicyOverview, type PolicyOverviewRow } from "../../db/policies.ts
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
 import { byRule, freshnessOf, readOnStale, stateOf, toJsonMs } from "../../domain/policies/pod-state.ts";
-import { policyNotFound } from "../../domain/refusals/not-found.ts";
+import { policyNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { PolicyId } from "../policies/schemas.ts";
 import { unixMs } from "../schemas.ts";

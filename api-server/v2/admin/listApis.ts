@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { listApisWithCounts } from "../../db/api-list.ts";
-import { readPage } from "../../domain/lists/search.ts";
+import { readPage } from "../../domain/lists/pages.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { ApiIdOut, Cursor, PageLimit, Search, unixMs } from "../schemas.ts";

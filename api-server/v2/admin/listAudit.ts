@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type AuditRow, listAudit as listAuditRows } from "../../db/audit.ts";
-import { readBriefly } from "../../domain/lists/search.ts";
+import { readBriefly } from "../../domain/lists/pages.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { Cursor, PageLimit, unixMs } from "../schemas.ts";

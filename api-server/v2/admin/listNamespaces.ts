@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { listNamespacesByName } from "../../db/namespace-list.ts";
-import { readBriefly } from "../../domain/lists/search.ts";
+import { readBriefly } from "../../domain/lists/pages.ts";
 import { onNamespaces } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { NamespaceOut, toNamespaceOut } from "../ratelimit/schemas.ts";

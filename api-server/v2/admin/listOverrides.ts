@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { type ListedOverrideRow, listOverridesByIdentifier } from "../../db/namespace-list.ts";
 import { findNamespace } from "../../db/namespaces.ts";
-import { readBriefly } from "../../domain/lists/search.ts";
+import { readBriefly } from "../../domain/lists/pages.ts";
 import { onNamespace } from "../../domain/permissions/required-permissions.ts";
-import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
+import { namespaceNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { Namespace, OverrideOut, toOverrideOut } from "../ratelimit/schemas.ts";
 import { LongLimit, unixMs } from "../schemas.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { listPolicyOverviews } from "../../db/policies.ts";
-import { readBriefly } from "../../domain/lists/search.ts";
+import { readBriefly } from "../../domain/lists/pages.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";

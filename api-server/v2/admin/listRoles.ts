@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { listUsedRoles, type UsedRoleRow } from "../../db/permission-matrix.ts";
-import { readBriefly } from "../../domain/lists/search.ts";
+import { readBriefly } from "../../domain/lists/pages.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { RoleOut } from "../permissions/schemas.ts";

@@ -1,7 +1,6 @@
 import * as z from "zod";
 import { pageRootKeys } from "../../db/root-keys.ts";
-import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
-import { readPage } from "../../domain/lists/search.ts";
+import { PAGE_BYTES_MAX, readPage } from "../../domain/lists/pages.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";

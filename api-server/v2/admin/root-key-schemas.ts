@@ -9,7 +9,7 @@ import {
   readTuples,
 } from "../../domain/administration/root-keys.ts";
 import type { Grants, RequiredPermission } from "../../domain/permissions/required-permissions.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { Expires, unixMs } from "../schemas.ts";
 

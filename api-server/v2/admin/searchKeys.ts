@@ -10,9 +10,9 @@ import {
 } from "../../db/key-search.ts";
 import { findPermission } from "../../db/permissions.ts";
 import { findRole } from "../../db/roles.ts";
-import { readBriefly } from "../../domain/lists/search.ts";
+import { readBriefly } from "../../domain/lists/pages.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { apiNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { ApiIdOut, KeyId, KeyNameOut, PageLimit, ShortApiId, unixMs } from "../schemas.ts";
 

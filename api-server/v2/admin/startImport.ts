@@ -3,7 +3,7 @@ import { findApi } from "../../db/apis.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { createMigration } from "../../domain/administration/migrations.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { apiNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { ShortApiId } from "../schemas.ts";
 

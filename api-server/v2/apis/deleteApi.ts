@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { deleteApi as deleteApiOfCall } from "../../domain/apis/delete-api.ts";
+import { deleteApi as deleteApiOfCall } from "../../domain/apis/apis.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { ApiId, Empty } from "../schemas.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { findApi } from "../../db/apis.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { apiNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { ApiId } from "../schemas.ts";
 

@@ -2,8 +2,7 @@ import * as z from "zod";
 import { deleteIdentity as remove } from "../../domain/identities/delete-identity.ts";
 import { onIdentities } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { Empty } from "../schemas.ts";
-import { IdentityName } from "./schemas.ts";
+import { Empty, IdentityName } from "../schemas.ts";
 
 const Body = z.strictObject({ identity: IdentityName });
 type Body = z.output<typeof Body>;

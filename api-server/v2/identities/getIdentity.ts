@@ -2,11 +2,10 @@ import * as z from "zod";
 import { findIdentity } from "../../db/identities.ts";
 import { listRatelimitsOfIdentity } from "../../db/ratelimits.ts";
 import { onIdentity } from "../../domain/permissions/required-permissions.ts";
-import { identityNotFound } from "../../domain/refusals/not-found.ts";
+import { identityNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { toIdentityOut } from "../key-reply.ts";
-import { IdentityOut } from "../schemas.ts";
-import { IdentityName } from "./schemas.ts";
+import { IdentityName, IdentityOut } from "../schemas.ts";
 
 const Body = z.strictObject({ identity: IdentityName });
 type Body = z.output<typeof Body>;

@@ -1,8 +1,7 @@
 import * as z from "zod";
 import { listIdentitiesThatFit, listIdentityIds, searchIdentityIds } from "../../db/identities.ts";
 import { listRatelimitsOfIdentities } from "../../db/ratelimits.ts";
-import { nextCursor, PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
-import { readPage } from "../../domain/lists/search.ts";
+import { nextCursor, PAGE_BYTES_MAX, readPage } from "../../domain/lists/pages.ts";
 import { onIdentity } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { toIdentityOut } from "../key-reply.ts";

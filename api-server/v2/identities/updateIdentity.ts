@@ -3,8 +3,7 @@ import { updateIdentity as update } from "../../domain/identities/update-identit
 import { onIdentities } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { toIdentityOut } from "../key-reply.ts";
-import { IdentityOut, Meta, RatelimitsIn } from "../schemas.ts";
-import { IdentityName } from "./schemas.ts";
+import { IdentityName, IdentityOut, Meta, RatelimitsIn } from "../schemas.ts";
 
 const Body = z.strictObject({
   identity: IdentityName,

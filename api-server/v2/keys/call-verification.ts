@@ -8,7 +8,7 @@ import type { Lookup } from "../../../edge/projection/contract.ts";
 import type { WithoutStore } from "../../../edge/verification/count.ts";
 import type { Verification } from "../../../edge/verification/verify.ts";
 import { LIMITS_ALONE, WITH_CREDITS } from "../../domain/ratelimits/counting.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 import type { Body } from "./verify-schemas.ts";
 
 /** Members of a call that describe a verification, besides the key. */

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { makeKey } from "../../domain/keys/make-key.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { NewKey } from "../key-reply.ts";
 import { Credits, Expires, ExternalId, Meta, RatelimitsIn, RoleName, ShortApiId, Slug } from "../schemas.ts";
-import { NewKey } from "./new-key-reply.ts";
 
 const Body = z.strictObject({
   apiId: ShortApiId,

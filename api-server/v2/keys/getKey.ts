@@ -2,7 +2,7 @@ import * as z from "zod";
 import { findKey } from "../../db/keys.ts";
 import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { keyNotFound } from "../../domain/refusals/not-found.ts";
+import { keyNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { describeKeys } from "../key-reply.ts";
 import { KeyId, KeyOut } from "../schemas.ts";

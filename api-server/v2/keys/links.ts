@@ -16,10 +16,9 @@ import {
 } from "../../domain/keys/key-links.ts";
 import { ensurePermissions, getRolesByName } from "../../domain/permissions/permission-links.ts";
 import { onApi, onRbac, type RequiredPermissions } from "../../domain/permissions/required-permissions.ts";
-import { permissionNotFound } from "../../domain/refusals/not-found.ts";
+import { permissionNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure, type Procedure } from "../../procedure.ts";
-import { describeRoles } from "../permissions/role-reply.ts";
-import { PermissionOut, RoleOut, toPermissionOut } from "../permissions/schemas.ts";
+import { describeRoles, PermissionOut, RoleOut, toPermissionOut } from "../permissions/schemas.ts";
 import { KeyId, RoleName, Slug } from "../schemas.ts";
 
 /* `keys.addPermissions`, `keys.setPermissions`, `keys.removePermissions`, and the same three for roles. */

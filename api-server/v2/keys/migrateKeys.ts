@@ -7,8 +7,7 @@ import { inTransaction } from "../../db/transaction.ts";
 import { importKeys } from "../../domain/keys/import-keys.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { checkMeta } from "../../domain/refusals/check-meta.ts";
-import { invalidField } from "../../domain/refusals/invalid-field.ts";
-import { apiNotFound, migrationNotFound } from "../../domain/refusals/not-found.ts";
+import { apiNotFound, invalidField, migrationNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
 

@@ -15,11 +15,11 @@ import { requireKeyEncryption } from "../../domain/keys/key-encryption.ts";
 import { drawKey } from "../../domain/keys/new-key.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { newRatelimits } from "../../domain/ratelimits/new-ratelimits.ts";
-import { keyNotFound } from "../../domain/refusals/not-found.ts";
+import { keyNotFound } from "../../domain/refusals/refusals.ts";
 import type { KeyVault } from "../../keys/key-vault.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { NewKey } from "../key-reply.ts";
 import { KeyId } from "../schemas.ts";
-import { NewKey } from "./new-key-reply.ts";
 
 /** Ignores unknown members. */
 const Body = z.object({

@@ -3,7 +3,7 @@ import { KEY_LENGTH_MAX } from "../../../core/keys/key-hash.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
 import { findKeyByHash } from "../../db/keys.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { keyOfSecretNotFound } from "../../domain/refusals/not-found.ts";
+import { keyOfSecretNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { describeKeys } from "../key-reply.ts";
 import { KeyOut } from "../schemas.ts";

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { listPermissionsOfRole } from "../../db/permissions.ts";
 import { findRole } from "../../db/roles.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
-import { roleNotFound } from "../../domain/refusals/not-found.ts";
+import { roleNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { Role, RoleOut, toRoleOut } from "./schemas.ts";
 

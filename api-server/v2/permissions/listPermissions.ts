@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { listPermissions as listPermissionRows, searchPermissions } from "../../db/permissions.ts";
-import { readPage } from "../../domain/lists/search.ts";
+import { readPage } from "../../domain/lists/pages.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { PageLimit, Search } from "../schemas.ts";

@@ -1,13 +1,11 @@
 import * as z from "zod";
 import { countRolesThatFit } from "../../db/permissions.ts";
 import { listRoles as listRoleRows, searchRoles } from "../../db/roles.ts";
-import { PAGE_BYTES_MAX } from "../../domain/lists/list-page.ts";
-import { readPage } from "../../domain/lists/search.ts";
+import { PAGE_BYTES_MAX, readPage } from "../../domain/lists/pages.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { PageLimit, Search } from "../schemas.ts";
-import { describeRoles } from "./role-reply.ts";
-import { RoleOut, ShortCursor } from "./schemas.ts";
+import { describeRoles, RoleOut, ShortCursor } from "./schemas.ts";
 
 const Body = z.strictObject({
   limit: PageLimit,

@@ -10,7 +10,7 @@ import { guardManaged } from "../../domain/managed/rules.ts";
 import { ensurePermissions, requireForNewSlugs } from "../../domain/permissions/permission-links.ts";
 import { onRbac } from "../../domain/permissions/required-permissions.ts";
 import { roleConnected, roleDisconnected } from "../../domain/permissions/role-events.ts";
-import { roleNotFound } from "../../domain/refusals/not-found.ts";
+import { roleNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { Slug } from "../schemas.ts";
 import { PermissionOut, SLUGS_MAX, toPermissionOut } from "./schemas.ts";

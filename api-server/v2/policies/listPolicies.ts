@@ -2,7 +2,7 @@ import * as z from "zod";
 import { findApi } from "../../db/apis.ts";
 import { listPolicies as listPolicyRows } from "../../db/policies.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
-import { apiNotFound } from "../../domain/refusals/not-found.ts";
+import { apiNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { ApiId, Cursor, PageLimit } from "../schemas.ts";
 import { describePolicies, PolicyHead } from "./schemas.ts";

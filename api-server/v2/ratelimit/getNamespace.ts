@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { findNamespace } from "../../db/namespaces.ts";
 import { onNamespace } from "../../domain/permissions/required-permissions.ts";
-import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
+import { namespaceNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { Namespace, NamespaceOut, toNamespaceOut } from "./schemas.ts";
 

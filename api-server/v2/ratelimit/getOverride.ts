@@ -4,7 +4,7 @@ import type { Queryable } from "../../../postgres/queryable.ts";
 import { findNamespace } from "../../db/namespaces.ts";
 import { findOverride, listOverridePatterns, type OverrideRef, type OverrideRow } from "../../db/overrides.ts";
 import { onNamespace } from "../../domain/permissions/required-permissions.ts";
-import { namespaceNotFound, overrideNotFound } from "../../domain/refusals/not-found.ts";
+import { namespaceNotFound, overrideNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { Namespace, OverrideIdentifier, OverrideOut, toOverrideOut } from "./schemas.ts";
 

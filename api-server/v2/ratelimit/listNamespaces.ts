@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { listNamespaces as listNamespaceRows } from "../../db/namespaces.ts";
-import { readPage } from "../../domain/lists/search.ts";
+import { readPage } from "../../domain/lists/pages.ts";
 import { onNamespaces } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { Cursor, PageLimit, Search } from "../schemas.ts";

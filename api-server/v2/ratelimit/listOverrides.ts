@@ -2,7 +2,7 @@ import * as z from "zod";
 import { findNamespace } from "../../db/namespaces.ts";
 import { listOverrides as listOverrideRows } from "../../db/overrides.ts";
 import { onNamespace } from "../../domain/permissions/required-permissions.ts";
-import { namespaceNotFound } from "../../domain/refusals/not-found.ts";
+import { namespaceNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { Cursor } from "../schemas.ts";
 import { Namespace, OverrideOut, toOverrideOut } from "./schemas.ts";

@@ -1,4 +1,5 @@
 import { PublicError } from "../../../core/errors.ts";
+import type { Lookup } from "../../../edge/projection/contract.ts";
 
 /* The same text whether an object never existed, was deleted, or belongs to another workspace (api-v2.md section 4.3). */
 
@@ -32,3 +33,22 @@ export const migrationNotFound = (migration: string): PublicError =>
 
 export const policyNotFound = (policy: string): PublicError =>
   new PublicError("policy_not_found", `There is no policy ${policy} in the workspace.`);
+
+/**
+ * Error for a field that its schema allows but that contradicts another field, or stored data. `location` is as in `body.credits.refill`.
+ */
+export const invalidField = (location: string, message: string): PublicError =>
+  new PublicError("invalid_input", message, { errors: [{ location, message }] });
+
+/**
+ * Returns the value of a lookup; `undefined` if it is known to be absent.
+ * @throws PublicError 500 `service_unavailable` if it is unknown, because the database is unreachable and the value is not cached.
+ */
+export function knownValue<T>(lookup: Lookup<T>): T | undefined {
+  if (lookup.status === "unusable") throw notKnown();
+  return lookup.status === "found" ? lookup.value : undefined;
+}
+
+/** Returns the error for a request that refers to an object which cannot be looked up now. */
+export const notKnown = (): PublicError =>
+  new PublicError("service_unavailable", "What the request refers to cannot be looked up at the moment.");

@@ -1,8 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { PublicError } from "../../core/errors.ts";
 import { MANAGER } from "../../core/manifests/manager.ts";
-import type { Management } from "../domain/actor.ts";
+import { withoutPort } from "../../core/verification/ip-address.ts";
+import type { Management, Origin } from "../domain/actor.ts";
 import { UNMANAGED } from "../domain/managed/rules.ts";
+import type { ApiRequest } from "./api-request.ts";
 
 /** Reads the headers of api-v2.md section 24.1. Throws PublicError `invalid_input` when one is malformed. */
 export function readManagement(headers: IncomingHttpHeaders): Management {
@@ -26,3 +28,9 @@ const refusal = (header: string, message: string): PublicError =>
   new PublicError("invalid_input", `The header ${header} is not of its form.`, {
     errors: [{ location: `header.${header}`, message }],
   });
+
+export const originOf = (request: Pick<ApiRequest, "id" | "ip" | "headers">): Origin => ({
+  requestId: request.id,
+  clientIp: withoutPort(request.ip),
+  userAgent: request.headers["user-agent"],
+});

@@ -1,6 +1,7 @@
 import { PublicError } from "../../../core/errors.ts";
 import { inBoundedRead } from "../../../postgres/bounded-read.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";
+import type { Positioned } from "../../db/pages.ts";
 import type { ReadDeps } from "../deps.ts";
 
 /** A search may have to read every row of a workspace; concurrent searches must not delay other requests. */
@@ -35,4 +36,19 @@ export async function readBriefly<T>(
   const found = await inBoundedRead(db, SEARCH_MS_MAX, read);
   if (found !== "TOO_SLOW") return found;
   throw new PublicError("request_timeout", `The search was given up after ${SEARCH_MS_MAX} ms. ${advice}`);
+}
+
+/**
+ * Maximum total bytes of the items of one page, for items whose size callers determine. A page holds at least one item; the others start
+ * the next page.
+ */
+export const PAGE_BYTES_MAX = 4_194_304;
+
+/**
+ * Returns the cursor of the page after these rows; `undefined` on the last page. `ids` are those of the page plus the first of the next;
+ * the rows cover a prefix of them. A cursor may be the id of a row that was deleted meanwhile.
+ */
+export function nextCursor(ids: readonly string[], rows: readonly Positioned[], limit: number): string | undefined {
+  const place = rows.at(-1)?.place ?? 0;
+  return ids[Math.min(place, limit)];
 }

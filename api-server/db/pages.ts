@@ -1,3 +1,13 @@
+/** A page of a list for the dashboard, sorted by name. */
+export interface NamedPage {
+  readonly workspaceId: string;
+  /** First name of the page, in any case if the list ignores case; the empty string precedes every name. */
+  readonly cursor: string;
+  /** Substring of an id, a name or another text of a row; the empty string matches all. */
+  readonly search: string;
+  readonly rowsMax: number;
+}
+
 /** A row that was requested by its id, in a list of ids. */
 export interface Positioned {
   /** Position of its id in the request, starting at 1. */
@@ -19,3 +29,12 @@ export const fitting = (bytesOfNext: string): string =>
                    cross join lateral (select ($2::text[])[f.place + 1]) as next (id)
                    cross join lateral (${bytesOfNext}) as own (bytes)
                    where f.place < cardinality($2::text[]) and f.bytes <= $3)`;
+
+/** Escapes `%`, `_` and `\` in a LIKE pattern. */
+const literally = (part: string): string => part.replaceAll(/[\\%_]/g, "\\$&");
+
+/** Returns a LIKE pattern for strings that contain `part`. */
+export const containing = (part: string): string => `%${literally(part)}%`;
+
+/** Returns a LIKE pattern for strings that begin with `part`. */
+export const beginningWith = (part: string): string => `${literally(part)}%`;

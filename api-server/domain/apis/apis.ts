@@ -3,7 +3,7 @@ import { insertApi } from "../../db/apis.ts";
 import { insertAudit } from "../../db/audit.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { Actor } from "../actor.ts";
-import { auditEvent } from "../managed/changes.ts";
+import { auditEvent, deleteManaged, lockManaged } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
 import { creatingManager } from "../managed/rules.ts";
@@ -22,5 +22,17 @@ export async function createApi(actor: Actor, name: string): Promise<string> {
     if (creation.outcome === "taken") throw new Error("an API was neither made nor found");
     await insertAudit(tx, actor, [auditEvent(MANAGED.api, api, "Created")]);
     return apiId;
+  });
+}
+
+/**
+ * Marks an API as deleted; its keys are then no longer live. With `Postern-Release` it stays, unmanaged.
+ * @throws PublicError 404, 409 `managed_by_manifest`, 412 `protected_resource`.
+ */
+export async function deleteApi(actor: Actor, apiId: string): Promise<void> {
+  const { workspaceId } = actor.caller;
+  await inTransaction(actor.deps, async (tx) => {
+    const api = await lockManaged(tx, MANAGED.api, { workspaceId, which: apiId });
+    await deleteManaged(tx, actor, MANAGED.api, api);
   });
 }
