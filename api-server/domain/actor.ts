@@ -3,6 +3,7 @@ import type { Assignment } from "../../core/sessions/assignments.ts";
 import type { CallingActor } from "../db/audit.ts";
 import type { SessionRow } from "../db/sessions.ts";
 import type { ChangeDeps } from "./deps.ts";
+import type { Managing } from "./managed/rules.ts";
 import type { Grants, RequiredPermission } from "./permissions/required-permissions.ts";
 
 /** The caller and its workspace. */
@@ -23,14 +24,6 @@ export interface CallerSession {
   readonly role: PersonRole;
 }
 
-/** Headers of a client that manages objects, such as the operator (api-v2.md section 24.1). */
-export interface Management {
-  /** `<cluster>/<kind>/<namespace>/<name>`; `undefined` if the header is absent. */
-  readonly manager: string | undefined;
-  readonly adopt: boolean;
-  readonly release: boolean;
-}
-
 /** Details of the request, for audit rows, events and IP allow-lists. */
 export interface Origin {
   readonly requestId: string;
@@ -43,9 +36,10 @@ export interface Origin {
  * The actor of a use case: who acts, for which manager and from where, with its permissions and the dependencies of the use case. A use
  * case receives everything else as arguments.
  */
-export interface Actor<Required extends RequiredPermission = never, Deps = ChangeDeps> extends Grants<Required> {
+export interface Actor<Required extends RequiredPermission = never, Deps = ChangeDeps>
+  extends Grants<Required>,
+    Managing {
   readonly caller: Caller;
-  readonly management: Management;
   readonly origin: Origin;
   readonly deps: Deps;
 }

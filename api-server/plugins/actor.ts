@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from "node:http";
 import { PublicError } from "../../core/errors.ts";
 import { MANAGER } from "../../core/manifests/manager.ts";
 import { withoutPort } from "../../core/verification/ip-address.ts";
-import type { Management, Origin } from "../domain/actor.ts";
+import type { Origin } from "../domain/actor.ts";
+import type { Management } from "../domain/managed/rules.ts";
 import { UNMANAGED } from "../domain/managed/rules.ts";
 import type { ApiRequest } from "./api-request.ts";
 

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { performance } from "node:perf_hooks";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Deps } from "../deps.ts";
@@ -8,7 +9,7 @@ import { type Call, DataJson, type OpenCall } from "../procedure.ts";
 import type { SessionRules } from "../sessions/signed-in.ts";
 import { originOf } from "./actor.ts";
 import type { ApiReply, ApiRequest, RouteSettings } from "./api-request.ts";
-import { admit, type CachedRootKey, createRootKeys, type RootKeys, readRootKeyHash } from "./auth.ts";
+import { admit, type CachedRootKey, createRootKeys, readRootKeyHash } from "./auth.ts";
 import { checkHead } from "./connections.ts";
 import type { Deadlines, RunningRequest } from "./deadline.ts";
 import type { DirectFront } from "./direct-front.ts";
@@ -25,7 +26,7 @@ import { untilDisconnected } from "./until-disconnected.ts";
  *
  * `serve` begins after the body has been read; a body that is too large is rejected before. A request whose root
  * key is cached and whose workspace has no quota passes without waiting: no promise, no timer, no hook. `Served` contains the
- * differences between v1 and v2; v1 runs step 4 before step 3.
+ * differences between v1 and v2; v1 checks the content (4) before the form of the header (3).
  */
 
 export interface PipelineDeps {
@@ -40,27 +41,20 @@ export interface PipelineDeps {
 
 /** Serves every procedure at its path. */
 export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, procedures: readonly Served[]): void {
-  const rootKeys = createRootKeys(parts.deps);
+  const authentication = createAuthentication(parts);
   // Keeps the raw bytes: they are parsed after the header check, by the rules of body.ts.
   app.removeAllContentTypeParsers();
   const readBytes = createBodyReader(async ({ headers, routeOptions: { config } }) => {
-    if (config.takesSessions === true && headers.authorization === undefined) {
-      const session = readSessionSender(headers, parts.sessionRules);
-      if (session !== undefined) {
-        return (await findSessionCaller(parts.deps, parts.sessionRules, session)).caller.workspaceId;
-      }
-    }
-    const hash = readRootKeyHash(headers.authorization);
-    const { caller } = admit(await rootKeys.find(hash), parts.deps.nowMs());
+    const { caller } = await authentication.authenticate(authentication.read(headers, config.takesSessions === true));
     return config.isOpen === false ? caller.workspaceId : undefined;
   });
   for (const contentType of ["application/json", "*"]) app.addContentTypeParser(contentType, readBytes);
   for (const served of procedures) {
-    const { method, url, responses, rootKey, refusal, headers } = served;
+    const { method, url, responses, refusal, headers } = served;
     const schema = { response: responses };
-    const takesSessions = rootKey !== "none" && served.takesSessions;
-    const config = { isOpen: rootKey === "none", takesSessions, headers };
-    const handler = serve(parts, rootKeys, served);
+    const isOpen = served.credentials === "none";
+    const config = { isOpen, takesSessions: !isOpen && served.takesSessions, headers };
+    const handler = serve(parts, authentication, served);
     if (served.isHot === true) parts.direct.add({ url, config, serve: handler });
     app.route({
       method,
@@ -74,22 +68,51 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, pr
   }
 }
 
+/** Hash of a root key, or a dashboard session. */
+type Credentials = string | SessionSender;
+
+interface Authentication {
+  /** Step 3. Throws PublicError 401 if the form is invalid. A session replaces the header if the procedure takes sessions. */
+  readonly read: (headers: IncomingHttpHeaders, takesSessions: boolean) => Credentials;
+  /** Step 5. Returns without a promise for a cached root key. Throws, or rejects with, PublicError 401 or 403. */
+  readonly authenticate: (credentials: Credentials) => Sender | Promise<Sender>;
+}
+
+function createAuthentication({ deps, sessionRules }: PipelineDeps): Authentication {
+  const rootKeys = createRootKeys(deps);
+  function admitted(known: CachedRootKey): Sender {
+    const rootKey = admit(known, deps.nowMs());
+    rootKey.uses.note(ANY_CALL);
+    return rootKey;
+  }
+  return {
+    read(headers, takesSessions) {
+      const session =
+        takesSessions && headers.authorization === undefined ? readSessionSender(headers, sessionRules) : undefined;
+      return session ?? readRootKeyHash(headers.authorization);
+    },
+    authenticate(credentials) {
+      if (typeof credentials !== "string") return findSessionCaller(deps, sessionRules, credentials);
+      const known = rootKeys.find(credentials);
+      return known instanceof Promise ? known.then(admitted) : admitted(known);
+    },
+  };
+}
+
 /** A request that is being served. */
 interface Arrived {
   readonly request: ApiRequest;
   readonly reply: ApiReply;
-  /** `undefined` until the form of the header has been checked. */
-  readonly rootKeyHash: string | undefined;
-  /** Replaces the root key. */
-  readonly session: SessionSender | undefined;
-  /** Workspace of its root key; set when that was admitted. */
+  /** `undefined` until their form has been checked. */
+  readonly credentials: Credentials | undefined;
+  /** Workspace of its root key or session; set when that was admitted. */
   workspaceId: string | undefined;
 }
 
 /** Runs steps 4 to 7. Throws synchronously, or rejects later, with the error of the first failing step. */
 type Run = (arrived: Arrived) => HandlerResult;
 
-function runWithoutRootKey(deps: Deps, { readContent, handle }: Served & { rootKey: "none" }): Run {
+function runOpen(deps: Deps, { readContent, handle }: Served & { credentials: "none" }): Run {
   return ({ request, reply }) => {
     const { body } = readContent(request);
     const call: OpenCall<unknown> = {
@@ -102,10 +125,10 @@ function runWithoutRootKey(deps: Deps, { readContent, handle }: Served & { rootK
   };
 }
 
-function runWithRootKey(
-  { deps, sessionRules }: PipelineDeps,
-  rootKeys: RootKeys,
-  { readContent, note, handle }: Exclude<Served, { rootKey: "none" }>,
+function runAuthenticated(
+  deps: Deps,
+  authentication: Authentication,
+  { readContent, takesSessions, note, handle }: Exclude<Served, { credentials: "none" }>,
 ): Run {
   function callHandler(arrived: Arrived, { caller, grants }: Sender, { body, management }: Content): HandlerResult {
     arrived.workspaceId = caller.workspaceId;
@@ -126,12 +149,6 @@ function runWithRootKey(
     return handle(call as Call<never, RequiredPermissions>);
   }
 
-  function runKnown(arrived: Arrived, known: CachedRootKey, read: Content | undefined): HandlerResult {
-    const rootKey = admit(known, deps.nowMs());
-    rootKey.uses.note(ANY_CALL);
-    return runAdmitted(arrived, rootKey, read);
-  }
-
   function runAdmitted(arrived: Arrived, sender: Sender, read: Content | undefined): HandlerResult {
     const content = read ?? readContent(arrived.request);
     const { caller, quotaPerMinute } = sender;
@@ -142,38 +159,27 @@ function runWithRootKey(
 
   // Problems of the body are reported before those of the root key, but a large body is read only for a sender with a valid root key.
   return (arrived) => {
-    const { request, rootKeyHash, session } = arrived;
+    const { request } = arrived;
     const content = request.release === undefined ? readContent(request) : undefined;
-    if (session !== undefined) {
-      const found = findSessionCaller(deps, sessionRules, session);
-      return found.then((sender) => runAdmitted(arrived, sender, content));
-    }
-    const known = rootKeys.find(rootKeyHash ?? readRootKeyHash(request.headers.authorization));
-    return known instanceof Promise
-      ? known.then((late) => runKnown(arrived, late, content))
-      : runKnown(arrived, known, content);
+    const credentials = arrived.credentials ?? authentication.read(request.headers, takesSessions);
+    const sender = authentication.authenticate(credentials);
+    return sender instanceof Promise
+      ? sender.then((late) => runAdmitted(arrived, late, content))
+      : runAdmitted(arrived, sender, content);
   };
 }
 
-function serve(parts: PipelineDeps, rootKeys: RootKeys, served: Served) {
+function serve(parts: PipelineDeps, authentication: Authentication, served: Served) {
   const { deps, deadlines, sendError, observe } = parts;
   const { send } = served;
   const changes = served.effect === "change";
-  const headerFirst = served.rootKey === "first";
-  const run = served.rootKey === "none" ? runWithoutRootKey(deps, served) : runWithRootKey(parts, rootKeys, served);
+  const run = served.credentials === "none" ? runOpen(deps, served) : runAuthenticated(deps, authentication, served);
 
-  /** Reads the sender's credentials. A session may replace the root key only in v2, which checks the header first. */
   function arrive(request: ApiRequest, reply: ApiReply): Arrived {
-    const { headers } = request;
-    if (headers.authorization === undefined && served.rootKey !== "none" && served.takesSessions) {
-      const session = readSessionSender(headers, parts.sessionRules);
-      if (session !== undefined) {
-        reply.header("Cache-Control", "no-store");
-        return { request, reply, session, rootKeyHash: undefined, workspaceId: undefined };
-      }
-    }
-    const rootKeyHash = headerFirst ? readRootKeyHash(headers.authorization) : undefined;
-    return { request, reply, session: undefined, rootKeyHash, workspaceId: undefined };
+    const credentials =
+      served.credentials === "beforeContent" ? authentication.read(request.headers, served.takesSessions) : undefined;
+    if (typeof credentials === "object") reply.header("Cache-Control", "no-store");
+    return { request, reply, credentials, workspaceId: undefined };
   }
 
   return (request: ApiRequest, reply: ApiReply): void => {

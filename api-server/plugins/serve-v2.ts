@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { UNMANAGED } from "../domain/managed/rules.ts";
 import { type AnyProcedure, DataJson, type Page } from "../procedure.ts";
+import { readManagement } from "./actor.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
 import { checkContentEncoding, checkContentType, parseBody } from "./body.ts";
 import { responseSchema } from "./json-schema.ts";
-import { readManagement } from "./management.ts";
 import { type Content, JSON_TYPE, type Served } from "./served.ts";
 import { compileBody } from "./validation.ts";
 
@@ -32,7 +32,7 @@ export function serveV2(procedure: AnyProcedure): Served {
     isHot: procedure.isHot === true,
     responses: { 200: responseSchema(successBody(procedure), "draft-7") },
     readContent,
-    rootKey: "first",
+    credentials: "beforeContent",
     takesSessions: true,
     handle: procedure.handle,
     send: procedure.paginated === true ? sendPage : sendData,

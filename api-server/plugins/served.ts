@@ -1,5 +1,5 @@
 import type { PublicError } from "../../core/errors.ts";
-import type { Management } from "../domain/actor.ts";
+import type { Management } from "../domain/managed/rules.ts";
 import type { RequiredPermissions } from "../domain/permissions/required-permissions.ts";
 import type { Call, DataJson, OpenCall } from "../procedure.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
@@ -37,8 +37,8 @@ interface Prepared {
 }
 
 interface WithRootKey extends Prepared {
-  /** `first`: the form of the Authorization header is checked before the content is read, as in v2; `second`: after it. */
-  readonly rootKey: "first" | "second";
+  /** When the form of the `Authorization` header, or of the cookie, is checked: v2 does so before the content, v1 after it. */
+  readonly credentials: "beforeContent" | "afterContent";
   /** Whether a call without the header may use a dashboard session. */
   readonly takesSessions: boolean;
   /** Called with each admitted call, before its handler. */
@@ -47,7 +47,7 @@ interface WithRootKey extends Prepared {
 }
 
 interface WithoutRootKey extends Prepared {
-  readonly rootKey: "none";
+  readonly credentials: "none";
   readonly handle: (call: OpenCall<never>) => HandlerResult;
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { PublicError } from "../../../core/errors.ts";
-import type { Management } from "../actor.ts";
+import type { Management } from "./rules.ts";
 import { adopting, adoptingManager, creatingManager, guardManaged, isRemoval, UNMANAGED } from "./rules.ts";
 
 const resource = { noun: "role", index: "roles_manager" } as const;

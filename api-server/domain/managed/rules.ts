@@ -1,6 +1,5 @@
 import { PublicError } from "../../../core/errors.ts";
 import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
-import type { Management } from "../actor.ts";
 import type { ManagedResource, ManagedRow } from "./resources.ts";
 
 /*
@@ -9,7 +8,15 @@ import type { ManagedResource, ManagedRow } from "./resources.ts";
  * mistakes between two writers, not attacks: any root key with the permission may send the header.
  */
 
-/** A call, or any object with its three headers. */
+/** Headers of a client that manages objects, such as the operator (api-v2.md section 24.1). */
+export interface Management {
+  /** `<cluster>/<kind>/<namespace>/<name>`; `undefined` if the header is absent. */
+  readonly manager: string | undefined;
+  readonly adopt: boolean;
+  readonly release: boolean;
+}
+
+/** An actor, or any object with its three headers. */
 export interface Managing {
   readonly management: Management;
 }

@@ -38,8 +38,8 @@ export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1F
     send: sendBare(procedure.status ?? 200, headers),
   };
   return isOpen(procedure)
-    ? { ...prepared, rootKey: "none", handle: procedure.handle }
-    : { ...prepared, rootKey: "second", takesSessions: false, note: uses.note, handle: procedure.handle };
+    ? { ...prepared, credentials: "none", handle: procedure.handle }
+    : { ...prepared, credentials: "afterContent", takesSessions: false, note: uses.note, handle: procedure.handle };
 }
 
 /** Validation stops at the first error for every body, because v1 reports only one. */

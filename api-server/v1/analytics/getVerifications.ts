@@ -7,8 +7,7 @@ import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { apiNotFound, identityNotFound, invalidField } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 import { defineV1Procedure } from "../procedure.ts";
-import { ApiId, unixMs } from "../schemas.ts";
-import { Instant, LIST_MAX } from "../schemas.ts";
+import { ApiId, Instant, LIST_MAX, unixMs } from "../schemas.ts";
 import { GROUPS, readGroupBy, splitCommas } from "./group-by.ts";
 
 const DAY_MS = 86_400_000;

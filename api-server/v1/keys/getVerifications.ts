@@ -5,9 +5,8 @@ import { COUNT_ERRORS, countDays } from "../../domain/analytics/verification-cou
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { invalidField, keyNotFound } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
-import { Instant } from "../schemas.ts";
 import { defineV1Procedure } from "../procedure.ts";
-import { KeyId, unixMs } from "../schemas.ts";
+import { Instant, KeyId, unixMs } from "../schemas.ts";
 
 const DAY_MS = 86_400_000;
 const KEYS_MAX = 10_000;
