@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterEach, beforeEach, describe, expect } from "vitest";
-import { createRootKey } from "../../api-server/domain/administration/bootstrap.ts";
+import { insertNewRootKey } from "../../api-server/domain/administration/root-keys.ts";
 import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
 import { createPool } from "../../postgres/pool.ts";
 import { expectAccessible, expectNoSideways } from "./accessible.ts";
@@ -361,7 +361,7 @@ describe("workspaces", () => {
     const id = await makeWorkspace(dashboard, "to-stop");
     const pool = createPool(dashboard.databaseUrl, { connectionsMax: 1 });
     const make = (name: string, permissions: readonly string[]) =>
-      createRootKey(pool, { workspaceId: id, permissions, name });
+      insertNewRootKey(pool, { workspaceId: id, permissions, name });
     const [{ rootKey }] = await Promise.all([
       make("backend", ["api.*.create_api", "api.*.create_key", "api.*.verify_key"]),
       make("of the operator", OPERATOR_PERMISSIONS),

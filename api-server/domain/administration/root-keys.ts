@@ -1,11 +1,17 @@
+import { randomBytes } from "node:crypto";
+import { makeId } from "../../../core/ids.ts";
 import { EXPIRES_MAX_MS } from "../../../core/keys/expires-max.ts";
+import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
 import { rootKeyPermissionProblem, storedTuple } from "../../../core/permissions/root-key.ts";
+import type { Queryable } from "../../../postgres/queryable.ts";
 import type { AuditEvent } from "../../db/audit.ts";
 import { changeOf } from "../../db/audit-change.ts";
 import {
   deleteRootKey,
   findLastSuccessor,
+  insertRootKey,
   lockRootKey,
+  type NewRootKey,
   type RootKeyRef,
   type RootKeySettings,
   type RootKeySummary,
@@ -13,7 +19,9 @@ import {
 } from "../../db/root-keys.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
-import { createRootKey } from "./bootstrap.ts";
+
+const ROOT_KEY_PREFIX = "postern";
+const ID_BYTES = 24;
 
 export const ROOT_KEY_NAME_LENGTH_MAX = 255;
 
@@ -43,6 +51,31 @@ export function readTuples(
   return { tuples: [...new Set(tuples)] };
 }
 
+/** Inserts a new root key without an audit row. Only the result contains its string. */
+export async function insertNewRootKey(
+  db: Queryable,
+  options: Pick<NewRootKey, "workspaceId" | "permissions" | "environment" | "predecessorId"> & {
+    name?: string | null;
+    expiresAtMs?: number | null;
+    /** Unix ms. Default: the machine's clock. */
+    createdAt?: number;
+  },
+): Promise<IssuedRootKey> {
+  const { key, start } = makeKeyString({ prefix: ROOT_KEY_PREFIX, randomBytes: randomBytes(24) });
+  const rootKeyId = makeId("rootKey", randomBytes(ID_BYTES));
+  const { name = null, expiresAtMs = null, createdAt = Date.now(), ...rest } = options;
+  await insertRootKey(db, {
+    ...rest,
+    id: rootKeyId,
+    hash: hashKey(key),
+    start,
+    name,
+    expiresAt: expiresAtMs,
+    createdAt,
+  });
+  return { rootKeyId, rootKey: key, start, createdAt };
+}
+
 /** Creates a root key. Only the result contains its string. */
 export async function issueRootKey(
   administrator: Administrator,
@@ -55,7 +88,7 @@ export async function issueRootKey(
   },
 ): Promise<IssuedRootKey> {
   return inTransaction(administrator, async (tx) => {
-    const made = await createRootKey(tx, { ...options, createdAt: administrator.nowMs() });
+    const made = await insertNewRootKey(tx, { ...options, createdAt: administrator.nowMs() });
     await insertAdministration(tx, administrator, options.workspaceId, [
       event("create", `Created root key ${made.rootKeyId}`, { id: made.rootKeyId, name: options.name ?? null }),
     ]);
@@ -151,7 +184,7 @@ export async function rotateRootKey(
     // If the root key has had a successor, its expiry may be that of an overlap.
     const expiresAt =
       options.expiresAt === undefined ? endOfSameLife(before, last ?? before, nowMs) : options.expiresAt;
-    const made = await createRootKey(tx, {
+    const made = await insertNewRootKey(tx, {
       ...{ workspaceId, permissions, name, environment, predecessorId: rootKeyId },
       ...{ expiresAtMs: expiresAt, createdAt: nowMs },
     });
