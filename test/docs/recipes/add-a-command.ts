@@ -53,8 +53,8 @@ export const addACommand: Recipe = {
     {
       step: 2,
       file: USE_CASES,
-      after: 'import { inTransaction } from "../../store/transaction.ts";\n',
-      text: 'import { isUniqueViolation } from "../../store/unique-violation.ts";\n',
+      after: 'import type { Queryable } from "../../../postgres/queryable.ts";\n',
+      text: 'import { isUniqueViolation } from "../../../postgres/unique-violation.ts";\n',
     },
     { step: 2, file: USE_CASES, after: "  lockWorkspace,\n", text: "  renameWorkspace as renameWorkspaceRow,\n" },
     {
@@ -89,7 +89,7 @@ export async function renameWorkspace(
     {
       step: 2,
       file: STATEMENTS,
-      after: 'import type { Queryable } from "./queryable.ts";\n',
+      after: 'import type { Queryable } from "../../postgres/queryable.ts";\n',
       text: `
 /** Breaks \`workspaces_name_key\` when another one has the name. */
 export async function renameWorkspace(
