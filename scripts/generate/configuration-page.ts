@@ -32,7 +32,7 @@ async function page(): Promise<string> {
     "the most similar name, except those that Kubernetes sets for Services (`POSTERN_…_SERVICE_HOST`, `POSTERN_…_PORT=tcp://…`).",
     "",
     "Files marked with † are reloaded within about a second of a change; other changes need a restart. An option `--x` with `or file` can also be set by",
-    "`--x-file PATH` †, with the variable suffix `_FILE`. Most settings have a [chart value](../../charts/postern/README.md).",
+    "`--x-file PATH` †, with the variable suffix `_FILE`. Most settings have a [chart value](../../charts/postern/values.yaml).",
     "",
     ...[...bySection].flatMap(([title, rows]) => [
       `## ${title === SHARED ? SHARED : `postern ${title}`}`,

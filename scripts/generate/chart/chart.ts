@@ -5,7 +5,7 @@ import { z } from "zod";
 import { webhookConfigurations } from "../../../operator/webhook/configurations.ts";
 import type { Target } from "../../generate.ts";
 import { crds } from "../crds.ts";
-import { leavesOf, valuesYaml } from "./describe-values.ts";
+import { valuesYaml } from "./describe-values.ts";
 import { Values } from "./values.ts";
 
 /* Generated files of charts/postern: description, values with schema and table, webhooks and CRDs. */
@@ -67,29 +67,11 @@ function valuesSchema(): object {
   return { title: "Values of the chart postern", ...z.toJSONSchema(Values, { target: "draft-7", io: "input" }) };
 }
 
-/** Groups of values that have values of the same name: components with pods, and stores. */
-const COMPONENTS = ["apiServer", "operator", "injection", "extAuth", "database", "redis", "eventsRedis", "analytics"];
-
-interface ReadmeRow {
-  /** Path without the component, or the complete path. */
-  readonly path: string;
-  readonly text: string;
-  readonly component: string | undefined;
-}
-
-/** Values that several components have with the same default and description share a row. */
+/** Lists the values at the top; values.yaml describes all of them. */
 function readme(): string {
-  const rows = leavesOf(Values).map(({ path, standard, what }): ReadmeRow => {
-    const [first = "", ...rest] = path.split(".");
-    const component = COMPONENTS.includes(first) && rest.length > 0 ? first : undefined;
-    const text = `\`${JSON.stringify(standard)}\` | ${what.replaceAll("|", "\\|")}`;
-    return { path: component === undefined ? path : rest.join("."), text, component };
-  });
-  const isAlike = (a: ReadmeRow) => (b: ReadmeRow) =>
-    a.component !== undefined && b.component !== undefined && a.path === b.path && a.text === b.text;
-  const own = rows.filter((row) => rows.filter(isAlike(row)).length < 2);
-  const shared = rows.filter((row) => !own.includes(row) && rows.find(isAlike(row)) === row);
-  const componentsOf = (row: ReadmeRow) => rows.filter(isAlike(row)).map(({ component }) => `\`${component}\``);
+  const rows = Object.entries(Values.shape).map(
+    ([name, { description = "" }]) => `| \`${name}\` | ${description.replaceAll("|", "\\|")} |`,
+  );
   return [
     "# Helm chart of Postern",
     "",
@@ -104,19 +86,12 @@ function readme(): string {
     "",
     "## Values",
     "",
-    "| value | default | description |",
-    "| --- | --- | --- |",
-    ...own.map(
-      ({ path, text, component }) => `| \`${component === undefined ? "" : `${component}.`}${path}\` | ${text} |`,
-    ),
+    "[values.yaml](values.yaml) has all values with their descriptions and defaults; `helm show values charts/postern` prints this file. Helm",
+    "checks your values with [values.schema.json](values.schema.json).",
     "",
-    "## Values of several components",
-    "",
-    "Write the component before the name, such as `apiServer.podLabels`.",
-    "",
-    "| value | default | description | components |",
-    "| --- | --- | --- | --- |",
-    ...shared.map((row) => `| \`${row.path}\` | ${row.text} | ${componentsOf(row).join(", ")} |`),
+    "| value | purpose |",
+    "| --- | --- |",
+    ...rows,
     "",
   ].join("\n");
 }
