@@ -117,6 +117,8 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     awaitedSince: (socket, openedMs) => {
       const connection = direct.connectionOf(socket);
       if (connection === undefined) return connections.awaitedSince(socket, openedMs);
+      const { streamAtNode } = connection;
+      if (streamAtNode !== undefined) return connections.awaitedSince(streamAtNode, connection.sinceMs);
       return connection.awaited === undefined ? undefined : connection.sinceMs;
     },
     onLimit: registerConnectionMetrics(registry, () => limit),

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
+import type { Duplex } from "node:stream";
 import type { FastifyRequest } from "fastify";
 import { ERROR_KINDS, PublicError } from "../../core/errors.ts";
 import { errorBody } from "./errors.ts";
@@ -35,7 +36,7 @@ export interface Connections {
    * Returns the time since which the server waits for the client, by `performance.now()`: since its last request or response, or `openedMs`
    * before the first. `undefined` while the server processes a request.
    */
-  awaitedSince(socket: Socket, openedMs: number): number | undefined;
+  awaitedSince(socket: Duplex, openedMs: number): number | undefined;
 }
 
 interface ConnectionError extends Error {
@@ -48,8 +49,8 @@ export function createConnections(deps: {
   /** Called for each response that is sent without fastify. `startedMs` is from `performance.now()`. */
   observe: (status: number, startedMs: number) => void;
 }): Connections {
-  const unanswered = new WeakMap<Socket, Set<Unanswered>>();
-  const changedMs = new WeakMap<Socket, number>();
+  const unanswered = new WeakMap<Duplex, Set<Unanswered>>();
+  const changedMs = new WeakMap<Duplex, number>();
   const refused = new WeakSet<Socket>();
 
   function track(request: IncomingMessage, response: ServerResponse): void {

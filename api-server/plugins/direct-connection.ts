@@ -1,20 +1,24 @@
 import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
 import { MessageParser } from "../../http/http1/message-parser.ts";
-import { DIRECT_BYTES_BOUND, type DirectHead, readDirectHead } from "./direct-head.ts";
+import { DIRECT_BYTES_BOUND, type DirectHead, mayAlternate, readDirectHead } from "./direct-head.ts";
 import { type DirectOwner, DirectRequest, type DirectRoute } from "./direct-request.ts";
+import { NodeStream } from "./node-stream.ts";
 
 /*
- * A connection as long as its requests are simple calls of hot procedures. Requests are processed one at a time.
+ * A connection of the api-server. Requests are processed one at a time.
  *
  *   waiting ──complete simple request──► responding ──response sent and read by the client──► waiting
  *      │ │  ▲ complete                       └── client half-closed, or last response ──► closed
- *      │ └──┴─► buffering ──too slow──┐
- *      └── any other request ─────────┴──► handed to Node, permanently, with all bytes of the request
+ *      │ └──┴─► buffering ──too slow or large──┐
+ *      ├── another well-formed request ────────┴──► at Node ──its response sent──► waiting
+ *      └── malformed, or the last request ──► handed to Node, permanently, with all bytes of the request
+ *
+ * A request at Node passes through a `NodeStream`: Node receives its bytes and no others. If such a request turns out to be malformed, or
+ * the client half-closes, the connection stays at Node.
  *
  * Bytes that arrive during a response stay in the socket, which is paused. So for a client that sends requests without reading, the server
- * buffers at most Node's read-ahead (two reads of 64 KiB), and responses up to the socket's limit of 64 KiB, plus one. Node alone
- * handles requests that are malformed, large, slow, or of other procedures: it receives all their bytes.
+ * buffers at most Node's read-ahead (two reads of 64 KiB), and responses up to the socket's limit of 64 KiB, plus one.
  */
 
 /** Returns the client address from that of the connection and `X-Forwarded-For`. */
@@ -32,7 +36,9 @@ export interface DirectDeps {
   readonly isStopping: () => boolean;
   /** Called for each request that is served, with `performance.now()`. */
   readonly onRequest: (nowMs: number) => void;
-  /** Called when the connection is handed to Node. */
+  /** Makes Node serve the requests that `stream` delivers. */
+  readonly serveByNode: (stream: NodeStream, connection: DirectConnection) => void;
+  /** Called when the connection is handed to Node permanently. */
   readonly leave: (connection: DirectConnection) => void;
   /** Called when the client closed within a request, for which Node emits `clientError`. */
   readonly cutOff: (connection: DirectConnection) => void;
@@ -51,6 +57,13 @@ export class DirectConnection implements DirectOwner {
   #head: DirectHead | undefined;
   #route: DirectRoute | undefined;
   #request: DirectRequest | undefined;
+  #stream: NodeStream | undefined;
+  /**
+   * While the current request is at Node: whether its rest is expected, or its response. `everything`: Node gets all further bytes.
+   */
+  #atNode: "rest" | "response" | "everything" | undefined;
+  /** Whether Node has sent the response to the current request. */
+  #hasResponded = false;
   /** The last response is in the socket; the client has not read it. */
   #isFlushing = false;
   /** Whether no request has arrived yet. */
@@ -62,17 +75,28 @@ export class DirectConnection implements DirectOwner {
     this.socket = socket;
     this.#parts = deps;
     this.#parser = new MessageParser("request", deps.headBytesMax);
-    socket.on("data", this.#onData).on("end", this.#onEnd).on("error", ignore);
+    socket.on("data", this.#onData).on("end", this.#onEnd).on("timeout", this.#onTimeout).on("error", ignore);
   }
 
   /** False while the last response is being sent. */
   get isIdle(): boolean {
-    return this.#request === undefined && !this.#isFlushing && this.#begun === undefined && !this.#isOver;
+    return (
+      this.#request === undefined &&
+      !this.#isFlushing &&
+      this.#begun === undefined &&
+      this.#atNode === undefined &&
+      !this.#isOver
+    );
+  }
+
+  /** The stream through which Node serves the current request; `undefined` if it serves none. */
+  get streamAtNode(): NodeStream | undefined {
+    return this.#atNode === undefined ? undefined : this.#stream;
   }
 
   /**
    * Reason for waiting: the first request, the rest of one, another request, or the client to read a response; `undefined` while a request
-   * is processed.
+   * is processed or is at Node.
    */
   get awaited(): "first" | "rest" | "request" | "reader" | undefined {
     if (this.#isFlushing) return "reader";
@@ -95,17 +119,78 @@ export class DirectConnection implements DirectOwner {
     this.#end();
     this.#request?.over();
     this.#request = undefined;
+    this.#stream?.destroy();
+  }
+
+  /** Passes the buffered part of a request to Node, which gets the rest as it arrives. */
+  passToNode(): void {
+    if (this.#begun !== undefined) this.#pass(this.#begun);
+  }
+
+  /** Called when Node has sent a response on the stream. */
+  nodeResponded(): void {
+    this.#hasResponded = true;
+    if (this.#atNode === "response") this.#takeBack();
   }
 
   /** Hands the connection to Node, before or after a request, or within one that is incomplete. */
-  leave(bytes = this.#begun): void {
+  #leave(bytes: Buffer): void {
     const { socket } = this;
     this.#end();
+    this.#stream?.destroy();
     socket.pause();
-    if (bytes !== undefined) socket.unshift(bytes);
+    socket.unshift(bytes);
     this.#parts.leave(this);
     socket.resume();
   }
+
+  /** Passes the first bytes of a request to Node. */
+  #pass(bytes: Buffer): void {
+    this.#begun = undefined;
+    this.#head = undefined;
+    this.#isFresh = false;
+    this.#hasResponded = false;
+    this.#atNode = this.#parser.phase === "complete" ? "response" : "rest";
+    if (this.#stream === undefined) {
+      this.#stream = new NodeStream(this.socket, this.#onStreamDestroyed);
+      this.#parts.serveByNode(this.#stream, this);
+    }
+    this.#stream.receive(bytes);
+  }
+
+  /** Passes further bytes to Node. Returns how many belonged to the request. */
+  #passRest(bytes: Buffer): number {
+    const parser = this.#parser;
+    let passed = bytes.length;
+    if (this.#atNode === "rest") {
+      const parsed = parser.execute(bytes, 0);
+      if (parser.phase === "failed" || (parser.isHeadNew && !mayAlternate(parser))) this.#atNode = "everything";
+      else if (parser.phase === "complete") {
+        this.#atNode = "response";
+        passed = parsed;
+      }
+      parser.isHeadNew = false;
+    }
+    this.#stream?.receive(bytes.subarray(0, passed));
+    if (this.#atNode === "response" && this.#hasResponded) this.#takeBack();
+    return passed;
+  }
+
+  #takeBack(): void {
+    this.#atNode = undefined;
+    this.socket.setTimeout(0);
+    this.sinceMs = performance.now();
+    this.#goOn();
+  }
+
+  readonly #onStreamDestroyed = (): void => {
+    this.#stream = undefined;
+    if (this.#atNode !== undefined) this.socket.destroy();
+  };
+
+  readonly #onTimeout = (): void => {
+    this.streamAtNode?.emit("timeout");
+  };
 
   respond(text: string, encoding: "latin1" | "utf8", isLast: boolean): void {
     const { socket } = this;
@@ -141,12 +226,16 @@ export class DirectConnection implements DirectOwner {
     this.#isOver = true;
     this.#begun = undefined;
     this.#parser.free();
-    this.socket.off("data", this.#onData).off("end", this.#onEnd).off("error", ignore).off("drain", this.#onDrain);
+    this.socket.off("data", this.#onData).off("end", this.#onEnd).off("timeout", this.#onTimeout);
+    this.socket.off("error", ignore).off("drain", this.#onDrain);
   }
 
   readonly #onEnd = (): void => {
     this.#hasEnded = true;
-    if (this.#begun !== undefined) {
+    if (this.#atNode !== undefined) {
+      this.#atNode = "everything";
+      this.#stream?.push(null);
+    } else if (this.#begun !== undefined) {
       this.#end();
       this.#parts.cutOff(this);
     } else if (this.isIdle) this.socket.end();
@@ -164,17 +253,22 @@ export class DirectConnection implements DirectOwner {
   #read(bytes: Buffer): void {
     let rest = bytes;
     while (rest.length > 0 && !this.#isOver) {
-      if (this.#request !== undefined || this.#isFlushing) {
+      if (this.#request !== undefined || this.#isFlushing || this.#atNode === "response") {
         this.socket.pause();
         this.socket.unshift(rest);
         return;
+      }
+      if (this.#atNode !== undefined) {
+        rest = rest.subarray(this.#passRest(rest));
+        continue;
       }
       const message = this.#begun === undefined ? rest : Buffer.concat([this.#begun, rest]);
       const parsed = this.#parse(message, rest);
       if (parsed === undefined) return;
       rest = rest.subarray(parsed);
       const end = message.length - rest.length;
-      this.#serve(message.subarray(end - (this.#head as DirectHead).bodyBytes, end));
+      if (this.#head === undefined) this.#pass(message.subarray(0, end));
+      else this.#serve(this.#head, message.subarray(end - this.#head.bodyBytes, end));
     }
   }
 
@@ -185,7 +279,7 @@ export class DirectConnection implements DirectOwner {
   #parse(message: Buffer, rest: Buffer): number | undefined {
     const parser = this.#parser;
     if (this.#parts.isStopping()) {
-      this.leave(message);
+      this.#leave(message);
       return undefined;
     }
     const parsed = parser.execute(rest, 0);
@@ -194,11 +288,15 @@ export class DirectConnection implements DirectOwner {
       this.#route = this.#parts.routes.get(parser.target);
       this.#head =
         this.#route && readDirectHead(parser, { trustsProxies: this.#parts.addressBehindProxies !== undefined });
+      if (this.#head === undefined && !mayAlternate(parser)) {
+        this.#leave(message);
+        return undefined;
+      }
     }
     const { phase } = parser;
-    const isOurs = phase === "head" || (phase !== "failed" && this.#head !== undefined);
-    if (isOurs && phase === "complete") return parsed;
-    if (!isOurs || message.length > MESSAGE_BYTES_MAX) this.leave(message);
+    if (phase === "complete") return parsed;
+    if (phase === "failed") this.#leave(message);
+    else if (phase === "body" && (this.#head === undefined || message.length > MESSAGE_BYTES_MAX)) this.#pass(message);
     else {
       if (this.#begun === undefined) this.sinceMs = performance.now();
       this.#begun = message;
@@ -206,10 +304,9 @@ export class DirectConnection implements DirectOwner {
     return undefined;
   }
 
-  #serve(body: Buffer): void {
+  #serve({ headers }: DirectHead, body: Buffer): void {
     const { nextRequestId, onRequest } = this.#parts;
     const route = this.#route as DirectRoute;
-    const { headers } = this.#head as DirectHead;
     this.#begun = undefined;
     this.#head = undefined;
     this.#isFresh = false;

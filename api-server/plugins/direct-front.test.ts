@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -29,6 +29,7 @@ beforeAll(() => {
 afterAll(() => certificates.remove());
 let client: Socket | undefined;
 let served = 0;
+let servedAtNode = 0;
 afterEach(() => {
   client?.destroy();
   server.close();
@@ -41,10 +42,16 @@ async function open(
   { readMs = READ_MS, isTls = false } = {},
 ): Promise<{ socket: Socket; atServer: Socket }> {
   served = 0;
-  const notServed = () => expect.unreachable("all of it is served directly");
+  servedAtNode = 0;
+  const serveAtNode: RequestListener = (request, response) => {
+    if (request.url !== "/early") request.resume();
+    servedAtNode += 1;
+    if (request.url === "/silent") return;
+    response.end(request.url === "/node-large" ? LARGE_RESPONSE : "from Node");
+  };
   const options = { keepAliveTimeout: KEEP_ALIVE_MS };
   const { cert, key } = certificate;
-  server = isTls ? createTlsServer({ ...options, cert, key }, notServed) : createServer(options, notServed);
+  server = isTls ? createTlsServer({ ...options, cert, key }, serveAtNode) : createServer(options, serveAtNode);
   const direct = createDirectFront(
     server,
     {
@@ -144,4 +151,80 @@ test("direct front gives a slow reader the full timeout for its next request", a
   await sleep(0.7 * KEEP_ALIVE_MS);
   socket.write(requests(1));
   await waitFor("one more to be served", () => served === 1);
+});
+
+describe("a connection that Node serves in between", () => {
+  test("is closed when idle, by the keep-alive timeout of the server", async () => {
+    const { socket, atServer } = await open("at once");
+    socket.resume();
+    socket.write(requests(1) + requests(1, "/other"));
+    await waitFor("Node to serve", () => servedAtNode === 1);
+    await sleep(0.5 * KEEP_ALIVE_MS);
+    expect(atServer.destroyed).toBe(false);
+    await waitFor("the connection to close", () => atServer.destroyed);
+  });
+
+  test("is closed when its client leaves Node's response unread", async () => {
+    const { socket, atServer } = await open("at once");
+    server.timeout = READ_MS;
+    socket.write(requests(1, "/node-large"));
+    await waitFor("the connection to close", () => atServer.destroyed);
+  });
+
+  test("stays open between requests longer than the read timeout of Node", async () => {
+    const { socket, atServer } = await open("at once", { readMs: 100 });
+    server.timeout = 100;
+    socket.resume();
+    socket.write(requests(1, "/other"));
+    await sleep(0.7 * KEEP_ALIVE_MS);
+    expect(atServer.destroyed).toBe(false);
+    socket.write(requests(1));
+    await waitFor("the direct front to serve", () => served === 1);
+    expect(servedAtNode).toBe(1);
+  });
+
+  test("is closed with the server while idle, not while the direct front serves it", async () => {
+    const { socket, atServer } = await open("at once", { readMs: 60_000 });
+    socket.write(requests(1, "/other"));
+    await waitFor("Node to serve", () => servedAtNode === 1);
+    socket.write(requests(1, "/large"));
+    await waitFor("the response to fill the socket", () => atServer.writableLength > 0);
+    server.closeIdleConnections();
+    await sleep(50);
+    expect(atServer.destroyed).toBe(false);
+    socket.resume();
+    await waitFor("the response to be read", () => atServer.writableLength === 0);
+    server.closeIdleConnections();
+    await waitFor("the connection to close", () => atServer.destroyed);
+  });
+
+  test("ends Node's response when the client disconnects", async () => {
+    const { socket } = await open("at once");
+    const requested = once(server, "request") as Promise<[IncomingMessage, ServerResponse]>;
+    socket.write(requests(1, "/silent"));
+    const [, response] = await requested;
+    const closed = once(response, "close");
+    socket.resetAndDestroy();
+    await closed;
+    expect(response.writableFinished).toBe(false);
+  });
+
+  test("buffers few bytes of a client that sends without end and reads nothing", async () => {
+    const { socket, atServer } = await open("at once", { readMs: 60_000 });
+    for (let i = 0; i < 400; i += 1) socket.write(requests(200) + requests(200, "/other"));
+    await settled(atServer);
+    expect(atServer.bytesRead).toBeLessThanOrEqual(4 * HIGH_WATER_MARK);
+    expect(atServer.writableLength).toBeLessThan(HIGH_WATER_MARK + 61_000);
+  });
+
+  test("returns to the direct front when Node has responded before the body arrived", async () => {
+    const { socket } = await open("at once");
+    socket.resume();
+    const early = requests(1, "/early").replace("Content-Length: 2", "Content-Length: 1000000");
+    socket.write(early);
+    await waitFor("Node to respond", () => servedAtNode === 1);
+    socket.write(" ".repeat(999_998) + requests(2));
+    await waitFor("the direct front to serve", () => served === 2);
+    expect(servedAtNode).toBe(1);
+  });
 });

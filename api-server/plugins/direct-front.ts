@@ -8,21 +8,22 @@ import type { DirectRoute } from "./direct-request.ts";
 
 /*
  * Serves simple calls of hot procedures without Node's `http` and without fastify, which took half of the CPU of a verification (decision
- * 0028). Each new connection starts here; at its first request of another kind it is handed to Node's server permanently.
+ * 0028). Other well-formed requests of a connection pass to Node's server one at a time, so that a client with one pool of connections gets
+ * fast verifications between other calls.
  */
 
 export interface DirectFront {
   /** Serves a procedure directly. */
   add(route: DirectRoute): void;
   /** Returns the direct connection of a socket; `undefined` if the direct front does not have it, or no longer. */
-  connectionOf(socket: Socket): Pick<DirectConnection, "awaited" | "sinceMs"> | undefined;
+  connectionOf(socket: Socket): Pick<DirectConnection, "awaited" | "sinceMs" | "streamAtNode"> | undefined;
   /** Time of the last request, by `performance.now()`. */
   lastRequestMs(): number;
   /** Hands every further request to Node, which closes the connection after its response. */
   stop(): void;
 }
 
-/** A body that arrives more slowly is handed to Node, which enforces the body timeout. */
+/** A body that arrives more slowly passes to Node, which enforces the timeout of requests. */
 const GATHERED_MS_BOUND = 250;
 const POLL_MS = 250;
 const HEAD_BYTES_BOUND = 16_384;
@@ -48,9 +49,15 @@ export function createDirectFront(
   let lastRequestMs = Number.NEGATIVE_INFINITY;
   let isStopping = false;
 
+  const streams = new WeakMap<object, DirectConnection>();
+
   const giveToNode = (socket: Socket): void => {
     for (const listener of ofNode) listener.call(server, socket);
   };
+  server.prependListener("request", ({ socket }, response) => {
+    const connection = streams.get(socket);
+    if (connection !== undefined) response.once("finish", () => connection.nodeResponded());
+  });
 
   const deps: DirectDeps = {
     routes,
@@ -61,6 +68,11 @@ export function createDirectFront(
     isStopping: () => isStopping,
     onRequest: (nowMs) => {
       lastRequestMs = nowMs;
+    },
+    serveByNode: (stream, connection) => {
+      streams.set(stream, connection);
+      // Node's server documents that a connection may be any duplex stream.
+      giveToNode(stream as unknown as Socket);
     },
     leave: (connection) => {
       connections.delete(connection.socket);
@@ -92,7 +104,7 @@ export function createDirectFront(
       const { socket, sinceMs, awaited } = connection;
       const waitedMs = nowMs - sinceMs;
       if (awaited === "rest") {
-        if (waitedMs > GATHERED_MS_BOUND) connection.leave();
+        if (waitedMs > GATHERED_MS_BOUND) connection.passToNode();
       } else if (awaited === "reader") {
         if (waitedMs > readMs) socket.destroy();
       } else if (awaited !== undefined) {

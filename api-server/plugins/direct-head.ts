@@ -65,6 +65,15 @@ const isConnection = (name: string): boolean => name.length === 10 && name.toLow
 const isForwarded = (name: string): boolean => name.length === 15 && name.toLowerCase() === "x-forwarded-for";
 
 /**
+ * Whether the connection can return from Node after this request: another request may follow, and Node emits `request` for it. Node handles
+ * upgrades and `Expect` otherwise.
+ */
+export function mayAlternate({ version, isUpgrade, keepsAlive, headers }: MessageParser): boolean {
+  if (version !== 11 || isUpgrade || !keepsAlive || headers.length > HEADERS_BOUND) return false;
+  return !headers.some((name, at) => at % 2 === 0 && name.length === 6 && name.toLowerCase() === "expect");
+}
+
+/**
  * Reads the head that `parser` has completed; returns `undefined` if the request must not be served directly. With trusted proxies, one
  * `X-Forwarded-For` line is accepted, with one or several addresses.
  */

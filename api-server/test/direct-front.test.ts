@@ -135,6 +135,15 @@ const servedDirectly = async (work: () => Promise<unknown>): Promise<boolean> =>
   return t.app.direct?.lastRequestMs() !== before;
 };
 
+/** A request for which the direct front has no route. */
+const otherRequest = (): Buffer => requestOf({ path: "apis.getApi", body: `{"apiId":"api_missing0"}` });
+
+const chunkedHead = (): string =>
+  `POST /v2/apis.getApi HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.workspace.rootKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`;
+
+const cut = (bytes: Buffer, ...at: number[]): Buffer[] =>
+  [0, ...at].map((from, index) => bytes.subarray(from, at[index] ?? bytes.length));
+
 const statuses = (responses: readonly HttpResponse[]): number[] => responses.map(({ status }) => status);
 
 /** Removes the parts that differ between any two responses. */
@@ -267,12 +276,59 @@ describe.each(KINDS)("%s", (of) => {
     });
 
     test("direct front and Node front alternate on one connection", async () => {
-      const other = requestOf({ path: "apis.getApi", body: `{"apiId":"api_missing0"}` });
+      const other = otherRequest();
       const responses = await exchange(
         5,
         Buffer.concat([verifying(limitedKey), verifying(key), other, verifying(key), other]),
       );
       expect(statuses(responses)).toEqual([200, 200, 404, 200, 404]);
+    });
+
+    test.each<{ name: string; status: number; pieces: () => Buffer[] }>([
+      { name: "another procedure", status: 404, pieces: () => [otherRequest()] },
+      {
+        name: "a chunked body in parts",
+        status: 404,
+        pieces: () => [
+          Buffer.from(`${chunkedHead()}5\r\n{"api`),
+          Buffer.from('\r\n13\r\nId":"api_missing0"}'),
+          Buffer.from("\r\n0\r\n\r\n"),
+        ],
+      },
+      { name: "a large body", status: 400, pieces: () => [requestOf({ body: JSON.stringify("x".repeat(300_000)) })] },
+      { name: "a slow head", status: 200, pieces: () => cut(verifying(key), 30) },
+    ])("connection returns to the direct front after $name at Node", async ({ status, pieces }) => {
+      const { socket, responds } = open();
+      socket.write(verifying(key));
+      await waitFor("the first response", () => responds().length === 1);
+      expect(
+        await servedDirectly(async () => {
+          for (const piece of pieces()) {
+            socket.write(piece);
+            await sleep(600);
+          }
+          await waitFor("the response of Node", () => responds().length === 2);
+        }),
+      ).toBe(false);
+      expect(
+        await servedDirectly(async () => {
+          socket.write(verifying(limitedKey));
+          await waitFor("the last response", () => responds().length === 3);
+        }),
+      ).toBe(true);
+      expect(statuses(responds())).toEqual([200, status, 200]);
+      socket.destroy();
+    });
+
+    test("malformed chunk after a well-formed head gets 400 and closes the connection", async () => {
+      const { socket, responds, closed } = open();
+      socket.write(otherRequest());
+      await waitFor("the first response", () => responds().length === 1);
+      socket.write(chunkedHead());
+      await sleep(50);
+      socket.write("not hexadecimal\r\n");
+      await closed;
+      expect(statuses(responds())).toEqual([404, 400]);
     });
 
     test("direct front accepts a request split at any byte", async () => {
@@ -342,12 +398,16 @@ describe.each(KINDS)("%s", (of) => {
         const requests = Buffer.concat([...Array.from({ length: 499 }, () => verifying(key)), verifying(key, last)]);
         for (let round = 0; round < 60; round += 1) socket.write(requests);
         let readBefore = 0;
-        await waitFor("the server to stop reading", () => {
-          const now = served?.bytesRead ?? 0;
-          const isStill = now > 0 && now === readBefore && served?.isPaused() === true;
-          readBefore = now;
-          return isStill;
-        });
+        await waitFor(
+          "the server to stop reading",
+          () => {
+            const now = served?.bytesRead ?? 0;
+            const isStill = now > 0 && now === readBefore && served?.isPaused() === true;
+            readBefore = now;
+            return isStill;
+          },
+          { deadlineMs: 60_000 },
+        );
         socket.resume();
         await waitFor("all answers", () => responds().length === 30_000, { deadlineMs: 60_000, everyMs: 500 });
         socket.destroy();

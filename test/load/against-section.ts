@@ -19,7 +19,7 @@ export const against =
     const main = join(resolve(folder), "cli", "main.ts");
     const server = environment.apiServer;
     const otherServer = await environment.start([main, "api-server", "--host", "127.0.0.1", "--port", "0"], READY_LOG);
-    const { plain, limited, verify } = await verifyKeyLoad(environment, options);
+    const { plain, limited, verify, mixed } = await verifyKeyLoad(environment, options);
     const verifications = await compare({
       contestants: [
         {
@@ -30,6 +30,7 @@ export const against =
           contestant: verify(limited)("verifyKey + strict limit", server),
           baseline: verify(limited)("the other's", otherServer),
         },
+        { contestant: mixed("nine verifyKey, one createKey", server), baseline: mixed("the other's", otherServer) },
       ],
       rounds: options.rounds,
       onRound: (round) => options.progress(`verifyKey against ${folder}: round ${round} of ${options.rounds}`),

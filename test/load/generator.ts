@@ -20,6 +20,8 @@ export interface Load {
   readonly varied?: { readonly name: string; readonly values: readonly string[] };
   /** Sent in turn; several bodies spread the load over several keys. */
   readonly bodies?: readonly string[];
+  /** The path of each body. Default: that of `url`. */
+  readonly paths?: readonly string[];
   readonly connections: number;
   readonly durationMs: number;
 }
@@ -70,14 +72,15 @@ function luaScript(load: Load, values: string): string {
   const headers = Object.entries(load.headers ?? {}).map(
     ([name, value]) => `wrk.headers[${lua(name)}] = ${lua(value)}`,
   );
-  const bodies = load.bodies ?? [];
+  const { bodies = [], paths = [] } = load;
   return [
     `wrk.method = ${lua(load.method ?? "GET")}`,
     ...headers,
     `local bodies = { ${bodies.map(lua).join(", ")} }`,
+    `local paths = { ${paths.map(lua).join(", ")} }`,
     "local formatted, turn = {}, 0",
     "function init()",
-    "  for i, body in ipairs(bodies) do formatted[i] = wrk.format(nil, nil, nil, body) end",
+    "  for i, body in ipairs(bodies) do formatted[i] = wrk.format(nil, paths[i], nil, body) end",
     ...(load.varied === undefined
       ? []
       : [
@@ -96,14 +99,16 @@ function luaScript(load: Load, values: string): string {
 const lua = (text: string): string => JSON.stringify(text);
 
 async function sendWithAutocannon(load: Load): Promise<LoadResult> {
-  const { url, method = "GET", headers = {}, bodies, varied } = load;
+  const { url, method = "GET", headers = {}, bodies, paths, varied } = load;
   const result = await autocannon({
     url,
     method,
     headers: { ...headers },
     connections: load.connections,
     duration: Math.max(1, Math.round(load.durationMs / 1000)),
-    ...(bodies === undefined ? {} : { requests: bodies.map((body) => ({ body })) }),
+    ...(bodies === undefined
+      ? {}
+      : { requests: bodies.map((body, index) => ({ body, ...(paths && { path: paths[index] as string }) })) }),
     ...(varied === undefined
       ? {}
       : { requests: varied.values.map((value) => ({ headers: { ...headers, [varied.name]: value } })) }),

@@ -19,5 +19,12 @@ export async function verifyKeyLoad(environment: Environment, options: SectionOp
       headers,
       bodies: keys.map(({ key }) => JSON.stringify({ key })),
     }));
-  return { plain, limited, headers, verify };
+  /** Nine verifications and one `keys.createKey` in turn, as a client with one pool of connections sends them. */
+  const mixed = contestant(options, ({ url }) => {
+    const calls = plain.slice(0, 9).map(({ key }) => ({ path: "/v2/keys.verifyKey", body: { key } as object }));
+    calls.push({ path: "/v2/keys.createKey", body: { apiId: environment.apiId } });
+    const [paths, bodies] = [calls.map(({ path }) => path), calls.map(({ body }) => JSON.stringify(body))];
+    return { url, method: "POST", headers, paths, bodies };
+  });
+  return { plain, limited, headers, verify, mixed };
 }
