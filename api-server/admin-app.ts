@@ -2,7 +2,7 @@ import type { AddressInfo } from "node:net";
 import { fastify } from "fastify";
 import type { Registry } from "prom-client";
 import type { Admin } from "./health/probe-server.ts";
-import { registerDocsPage, registerDocuments } from "./plugins/docs-page.ts";
+import { type Documents, registerDocsPage, registerDocuments } from "./plugins/docs-page.ts";
 import type { ProbeResponse } from "./plugins/health.ts";
 
 /**
@@ -14,6 +14,8 @@ export async function startAdminApp(options: {
   port: number;
   readyz: (isVerbose: boolean) => ProbeResponse;
   metrics: () => Registry;
+  /** OpenAPI documents of old versions of the API. */
+  documents?: Documents;
 }): Promise<Admin> {
   const { host, port, readyz, metrics } = options;
   const app = fastify({ logger: false, forceCloseConnections: true });
@@ -28,7 +30,7 @@ export async function startAdminApp(options: {
     reply.type(registry.contentType);
     return registry.metrics();
   });
-  registerDocuments(app);
+  registerDocuments(app, options.documents);
   // The API has another address than this page.
   registerDocsPage(app, { makesCalls: false });
   await app.listen({ host, port });

@@ -17,14 +17,11 @@ import { createErrorSender, registerRefusals } from "./plugins/errors.ts";
 import { registerHealth } from "./plugins/health.ts";
 import { CONNECTIONS_MAX, limitConnections } from "./plugins/limit-connections.ts";
 import { registerConnectionMetrics, registerMetrics } from "./plugins/metrics.ts";
+import type { OldApi } from "./plugins/old-api.ts";
 import { registerArrival, registerProcedures } from "./plugins/pipeline.ts";
 import { serveV2 } from "./plugins/serve-v2.ts";
-import { createV1Front, registerV1Preflight, type V1Settings } from "./plugins/v1/front.ts";
-import { serveV1 } from "./plugins/v1/serve.ts";
-import { createV1Usage } from "./plugins/v1/usage.ts";
 import { registerSignIn } from "./sign-in/routes.ts";
 import { providerOf, type SignInSettings, sessionRulesOf } from "./sign-in/settings.ts";
-import { v1Procedures } from "./v1/index.ts";
 import { procedures } from "./v2/index.ts";
 
 export interface AppOptions {
@@ -40,8 +37,8 @@ export interface AppOptions {
   readonly readTimeoutMs?: number;
   /** Registry for `/metrics`; the components of a process may share one. */
   readonly metrics?: Registry;
-  /** Whether v1 is served, and until when. Default: v1 is served without an end date. */
-  readonly v1?: V1Settings;
+  /** An older version of the API, which is served beside v2. */
+  readonly oldApi?: OldApi | undefined;
   /** Whether this server serves metrics and the API page; false if an admin port does. */
   readonly hasPages?: boolean;
   /** Folder of the built dashboard; `undefined` if the dashboard is not served. */
@@ -124,26 +121,23 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     onLimit: registerConnectionMetrics(registry, () => limit),
   });
 
-  const v1: V1Settings = options.v1 ?? { isServed: true };
-  const front = createV1Front(v1);
-  const uses = createV1Usage(deps);
-  app.addHook("onClose", () => uses.settle());
-  const metrics = registerMetrics(app, registry, { isV1Served: v1.isServed, isExposed: hasPages });
+  const { oldApi } = options;
+  app.addHook("onClose", () => oldApi?.settle());
+  const metrics = registerMetrics(app, registry, { isV1Served: oldApi?.isServed === true, isExposed: hasPages });
   const observe = (request: ApiRequest, status: number): void =>
     metrics.observe(request.routeOptions.url ?? "unknown", status, request.startedMs);
-  const sendError = createErrorSender(deps, observe, front);
+  const sendError = createErrorSender(deps, observe, oldApi);
   const deadlines = createDeadlines(app, deps, { timeoutMs, sendError });
 
   registerArrival(app);
   registerRefusals(app, sendError);
   registerHealth(app, options.health ?? (() => HEALTHY), observe);
   registerErrorPages(app, sendError);
-  registerDocuments(app);
+  registerDocuments(app, oldApi?.documents);
   if (hasPages) registerDocsPage(app, { makesCalls: true });
   if (options.dashboard !== undefined) registerDashboardPage(app, { folder: options.dashboard });
-  registerV1Preflight(app, front);
-  const ofV1 = v1Procedures.map((procedure) => serveV1(procedure, { front, uses }));
-  const served = [...procedures.map(serveV2), ...ofV1];
+  oldApi?.register(app, sendError);
+  const served = [...procedures.map(serveV2), ...(oldApi?.procedures ?? [])];
   if (options.gates !== undefined) {
     const { users: gateUsers, ...gates } = options.gates;
     registerGateCredentials(app, { ...deps, gates, gateUsers, sendError, metrics: registry });

@@ -46,7 +46,7 @@ import { openStartupServer } from "./lifecycle/startup-server.ts";
 import { untilPostgres, type WaitingReason, waitingAnswer } from "./lifecycle/until-postgres.ts";
 import { dashboardFolder } from "./plugins/dashboard-page.ts";
 import { answerReadyz } from "./plugins/health.ts";
-import type { V1Settings } from "./plugins/v1/front.ts";
+import { createV1, V1_DOCUMENTS, type V1Settings } from "./plugins/v1/index.ts";
 import { startRelay } from "./relay/relay.ts";
 import type { SignInSettings } from "./sign-in/settings.ts";
 
@@ -138,6 +138,7 @@ export async function start(config: ApiServerConfig): Promise<ApiServer> {
       readyz: (isVerbose) =>
         progress.health === undefined ? waitingAnswer(progress.reason) : answerReadyz(progress.health(), isVerbose),
       metrics: () => progress.metrics,
+      documents: V1_DOCUMENTS,
     }));
   try {
     const server = await (config.waitsForPostgres === true
@@ -295,7 +296,7 @@ async function startParts(
     certificate: config.tls?.(),
     maxConnections: config.maxConnections,
     ...(config.signIn === undefined ? {} : { signIn: config.signIn }),
-    ...(config.v1 === undefined ? {} : { v1: config.v1 }),
+    oldApi: createV1(deps, config.v1 ?? { isServed: true }),
     ...(config.gates === undefined || edge.gateUsers === undefined
       ? {}
       : { gates: { ...config.gates, users: edge.gateUsers } }),

@@ -1,11 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { v1Procedures } from "../v1/index.ts";
 import { procedures } from "../v2/index.ts";
 import { entityTag, matchesTag } from "./negotiation.ts";
 import { buildOpenApi, registerOpenApi } from "./openapi.ts";
-import { buildV1OpenApi } from "./v1/openapi.ts";
 
 /*
  * Page to browse the OpenAPI document, and to try the API from the browser. It loads no other hosts: this server serves the few required
@@ -114,10 +112,10 @@ async function readContent(read: Asset["read"]): Promise<Content> {
   return { bytes, etag: entityTag(bytes) };
 }
 
-/** Serves the OpenAPI documents of v1 and v2. */
-export function registerDocuments(app: FastifyInstance): void {
-  registerOpenApi(app, {
-    "/openapi.json": () => buildOpenApi(procedures),
-    "/v1/openapi.json": () => buildV1OpenApi(v1Procedures),
-  });
+/** OpenAPI documents by path. */
+export type Documents = Readonly<Record<string, () => object>>;
+
+/** Serves the OpenAPI document of v2, and those of old versions. */
+export function registerDocuments(app: FastifyInstance, old: Documents = {}): void {
+  registerOpenApi(app, { "/openapi.json": () => buildOpenApi(procedures), ...old });
 }

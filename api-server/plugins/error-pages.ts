@@ -1,11 +1,9 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { ERROR_KINDS, type ErrorKindRow, PublicError } from "../../core/errors.ts";
 import type { ErrorSender } from "./errors.ts";
-import { V1_CODES } from "./v1/errors.ts";
 
 /*
  * Default pages of `error.type`: one per kind, and an index. They are generated from the table of kinds, so that every kind has a page.
- * Also serves the pages of `error.docs`, for the codes of v1.
  */
 
 const STYLE = `body{font:16px/1.6 system-ui,sans-serif;max-width:42rem;margin:3rem auto;padding:0 1rem;color:#1c2330;background:#fff}
@@ -19,9 +17,13 @@ const KINDS: ReadonlyMap<string, ErrorKindRow> = new Map(Object.entries(ERROR_KI
 /** The pages need only their own style; scripts and other resources are forbidden. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
-const sendPage = (reply: FastifyReply, html: string): void => {
-  reply.header("Content-Security-Policy", POLICY).type("text/html; charset=utf-8").send(html);
-};
+/** Sends a page with this title and HTML body. */
+export function sendPage(
+  reply: FastifyReply,
+  { title, body }: { readonly title: string; readonly body: string },
+): void {
+  reply.header("Content-Security-Policy", POLICY).type("text/html; charset=utf-8").send(page(title, body));
+}
 
 export function registerErrorPages(app: FastifyInstance, sendError: ErrorSender): void {
   const list = listPage();
@@ -34,49 +36,30 @@ export function registerErrorPages(app: FastifyInstance, sendError: ErrorSender)
     if (row === undefined) sendError(request, reply, new PublicError("not_found", "There is no error of this kind."));
     else sendPage(reply, kindPage(kind, row));
   });
-  app.get<{ Params: { code: string } }>("/api-reference/errors/code/:code", (request, reply) => {
-    const { code } = request.params;
-    const meaning = CODES.get(code);
-    if (meaning === undefined) sendError(request, reply, new PublicError("not_found", "v1 has no such code."));
-    else sendPage(reply, codePage(code, meaning));
-  });
 }
 
-function kindPage(kind: string, { status, title, explanation }: ErrorKindRow): string {
-  return page(
-    `${kind} (${status})`,
-    `<h1><code>${kind}</code></h1>
+const kindPage = (kind: string, { status, title, explanation }: ErrorKindRow) => ({
+  title: `${kind} (${status})`,
+  body: `<h1><code>${kind}</code></h1>
 <p>Status <strong>${status}</strong>, ${escapeHtml(title)}</p>
 <p>${toHtml(explanation)}</p>
 <p>The <code>requestId</code> in <code>meta</code> finds the request in the logs of the server.</p>
 <p><a href="../errors">All kinds of errors</a></p>`,
-  );
-}
+});
 
-const CODES: ReadonlyMap<string, string> = new Map(Object.entries(V1_CODES));
-
-function codePage(code: string, meaning: string): string {
-  return page(
-    code,
-    `<h1><code>${code}</code></h1>
-<p>${toHtml(meaning)}</p>
-<p>A code of the first generation of the API. The <code>requestId</code> finds the request in the logs of the server.</p>`,
-  );
-}
-
-function listPage(): string {
+function listPage() {
   const rows = [...KINDS].map(
     ([kind, { status, explanation }]) =>
       `<tr><td>${status}</td><td><a href="errors/${kind}"><code>${kind}</code></a></td><td>${toHtml(explanation)}</td></tr>`,
   );
-  return page(
-    "Errors",
-    `<h1>Errors</h1>
+  return {
+    title: "Errors",
+    body: `<h1>Errors</h1>
 <p>Every kind of error that the API answers with. The last segment of <code>error.type</code> is the kind.</p>
 <table><thead><tr><th>Status</th><th>Kind</th><th>Meaning</th></tr></thead><tbody>
 ${rows.join("\n")}
 </tbody></table>`,
-  );
+  };
 }
 
 const page = (title: string, body: string): string => `<!doctype html>
@@ -88,7 +71,7 @@ ${body}
 `;
 
 /** The explanations are plain text with \`code\` in backticks. */
-const toHtml = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>");
+export const toHtml = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>");
 
 const escapeHtml = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");

@@ -9,11 +9,9 @@ import type { ApiReply, ApiRequest } from "./api-request.ts";
 import { readRootKeyHash } from "./auth.ts";
 import { answerAhead } from "./read-body.ts";
 import { JSON_TYPE } from "./served.ts";
-import { v1Error } from "./v1/errors.ts";
-import { setV1Headers, type V1Front } from "./v1/front.ts";
 
 /*
- * Converts thrown errors to error bodies: those of v2 (api-v2.md section 4), and below /v1/ those of v1. All error bodies are created here.
+ * Converts thrown errors to error bodies: those of v2 (api-v2.md section 4), and below the prefix of an old API its own.
  */
 
 /** Statuses whose bodies have `errors`, possibly empty; other bodies omit the member. */
@@ -57,7 +55,16 @@ const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 
 const OUTAGES: ReadonlySet<ErrorKind> = new Set(["service_unavailable", "analytics_connection_failed"]);
 
-const isV1 = ({ url }: ApiRequest): boolean => url.startsWith("/v1/");
+/** Form of the error responses below a prefix. */
+export interface ErrorForm {
+  /** Start of the paths, such as `/v1/`. */
+  readonly prefix: string;
+  readonly bodyOf: (
+    error: PublicError,
+    about: { readonly requestId: string; readonly docsUrl: string },
+  ) => { readonly status: number; readonly body: object };
+  readonly setHeaders: (request: ApiRequest, reply: ApiReply) => void;
+}
 
 /** Called once per failed request, with the status that was sent. */
 export type Observe = (request: ApiRequest, status: number) => void;
@@ -68,17 +75,17 @@ export type ErrorSender = (request: ApiRequest, reply: ApiReply, thrown: unknown
 export function createErrorSender(
   deps: Pick<Deps, "throttle" | "docsUrl" | "log">,
   observe: Observe,
-  v1: V1Front,
+  old: ErrorForm | undefined,
 ): ErrorSender {
-  const headersOfV1 = v1.headersOf();
   return (request, reply, thrown) => {
     const error = toPublicError(request, thrown);
     const requestId = request.id;
     const about = { requestId, docsUrl: deps.docsUrl };
-    const isOfV1 = isV1(request);
-    const { status, body } = isOfV1
-      ? v1Error(error, about)
-      : { status: ERROR_KINDS[error.kind].status, body: errorBody(error, about) };
+    const form = old !== undefined && request.url.startsWith(old.prefix) ? old : undefined;
+    const { status, body } = form?.bodyOf(error, about) ?? {
+      status: ERROR_KINDS[error.kind].status,
+      body: errorBody(error, about),
+    };
     if (OUTAGES.has(error.kind)) {
       // In an outage every request ends here, for the same reason.
       const message = `${error.kind} at ${request.routeOptions.url}`;
@@ -90,9 +97,9 @@ export function createErrorSender(
       );
     }
     observe(request, status);
-    if (isOfV1) setV1Headers(reply, requestId, request.routeOptions.config?.headers ?? headersOfV1);
+    form?.setHeaders(request, reply);
     for (const [name, value] of Object.entries(error.headers)) reply.header(name, value);
-    const problem = !isOfV1 && PROBLEM_TYPES.test(request.headers.accept ?? "");
+    const problem = form === undefined && PROBLEM_TYPES.test(request.headers.accept ?? "");
     const text = JSON.stringify(body);
     reply.status(status).type(problem ? PROBLEM_TYPE : JSON_TYPE);
     if (request.discarded === undefined) reply.send(text);

@@ -25,6 +25,7 @@ import type { Deps } from "../deps.ts";
 import { createKeyOwners } from "../keys/key-owners.ts";
 import { createKeyVault } from "../keys/key-vault.ts";
 import { createRootKeyUsage } from "../keys/root-key-usage.ts";
+import { createV1, type V1Settings } from "../plugins/v1/index.ts";
 import { isOfV1, requestOf } from "./request.ts";
 
 export interface Workspace {
@@ -104,7 +105,11 @@ const HEARTBEAT_MS = 2000;
  * projection, and heartbeats keep the cache fresh.
  */
 export async function buildTestApp(
-  options: AppOptions & { readonly deps?: (deps: Deps) => Partial<Deps> } = {},
+  options: Omit<AppOptions, "oldApi"> & {
+    readonly deps?: (deps: Deps) => Partial<Deps>;
+    /** Default: v1 is served. `none` builds the server without it. */
+    readonly v1?: V1Settings | "none";
+  } = {},
 ): Promise<TestApp> {
   const database = await createTestDatabase();
   const logs: string[] = [];
@@ -158,7 +163,8 @@ export async function buildTestApp(
     propagationDelayed: () => false,
   };
   const deps: Deps = { ...base, ...options.deps?.(base) };
-  const app = await buildApp(deps, options);
+  const { v1 = { isServed: true } } = options;
+  const app = await buildApp(deps, { ...options, oldApi: v1 === "none" ? undefined : createV1(deps, v1) });
 
   async function rootKey(permissions: readonly string[], of: RootKeyOptions = {}): Promise<string> {
     const { key, start } = makeKeyString({ prefix: "root", randomBytes: randomBytes(16) });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../../test/harness/wait.ts";
 import { buildApp } from "../app.ts";
-import type { V1Settings } from "../plugins/v1/front.ts";
+import { createV1, type V1Settings } from "../plugins/v1/index.ts";
 import { v1Procedures } from "../v1/index.ts";
 import { procedures } from "../v2/index.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
@@ -181,7 +181,7 @@ describe("which root keys call v1", () => {
 
   test("v1 use is audited once across two api-servers", async () => {
     const { id, rootKey } = await t.makeWorkspace();
-    const second = await buildApp({ ...t.deps });
+    const second = await buildApp(t.deps, { oldApi: createV1(t.deps, { isServed: true }) });
     const call = { url: "/v1/apis.getApi?apiId=api_none", headers: { authorization: `Bearer ${rootKey}` } };
     await Promise.all([t.app.inject(call), second.inject(call)]);
     await second.close();

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { buildOpenApi } from "../../api-server/plugins/openapi.ts";
-import { buildV1OpenApi } from "../../api-server/plugins/v1/openapi.ts";
-import { v1Procedures } from "../../api-server/v1/index.ts";
+import { V1_DOCUMENTS } from "../../api-server/plugins/v1/index.ts";
 import { procedures } from "../../api-server/v2/index.ts";
 import type { Target } from "../generate.ts";
 
@@ -12,7 +11,7 @@ const toText = (document: object): string => `${JSON.stringify(document, null, 2
 const documents = (): ReadonlyMap<string, string> =>
   new Map([
     ["openapi.json", toText(buildOpenApi(procedures))],
-    ["openapi-v1.json", toText(buildV1OpenApi(v1Procedures))],
+    ["openapi-v1.json", toText(V1_DOCUMENTS["/v1/openapi.json"]())],
   ]);
 
 /**
