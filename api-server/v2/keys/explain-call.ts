@@ -18,8 +18,8 @@ import { toCreditsState } from "../../domain/keys/credits.ts";
 import { toJsonMs } from "../../domain/policies/pod-state.ts";
 import { invalidField, policyNotFound } from "../../domain/refusals/refusals.ts";
 import { describePolicy } from "../policies/schemas.ts";
-import { CallVerification } from "./call-verification.ts";
 import type { Asked, ExplainedOut } from "./explain-schemas.ts";
+import { CallVerification } from "./key-verification.ts";
 
 /* Shared steps of keys.explainVerification and admin.explainVerification, once the key's workspace is known. */
 

@@ -1,11 +1,68 @@
+import { PublicError } from "../../../core/errors.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
-import type { KeyView } from "../../../core/verification/key-view.ts";
+import { parseQuery, type Query, QuerySyntaxError } from "../../../core/permissions/query.ts";
+import type { KeyRecord } from "../../../core/records.ts";
+import { KeyView } from "../../../core/verification/key-view.ts";
+import { type ChargePlan, planCall } from "../../../core/verification/plan-charges.ts";
+import type { SelectedLimit } from "../../../core/verification/select-limits.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
+import type { WithoutStore } from "../../../edge/verification/count.ts";
+import type { Verification } from "../../../edge/verification/verify.ts";
 import { takeOverMigratedKey } from "../../domain/keys/migrated-keys.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
+import { LIMITS_ALONE, WITH_CREDITS } from "../../domain/ratelimits/counting.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 import type { CallNeeding } from "../../procedure.ts";
-import { CallVerification } from "./call-verification.ts";
 import type { Body } from "./verify-schemas.ts";
+
+/** Members of a call that describe a verification, besides the key. */
+export type Asked = Pick<Body, "permissions" | "ratelimits" | "credits">;
+
+/** Verification of `keys.verifyKey`. Subclasses define how the key is found, and which keys the caller may see. */
+export abstract class CallVerification implements Verification {
+  readonly clientIp: string | undefined;
+  protected readonly workspaceId: string;
+  readonly #asked: Asked;
+  #selected: readonly SelectedLimit[] = [];
+
+  constructor(asked: Asked, { workspaceId }: { readonly workspaceId: string }, clientIp: string | undefined) {
+    this.#asked = asked;
+    this.workspaceId = workspaceId;
+    this.clientIp = clientIp;
+  }
+
+  abstract find(): Lookup<KeyView> | Promise<Lookup<KeyView>>;
+
+  protected abstract mayVerify(apiId: string): boolean;
+
+  /** The sources of the counted limits, in their order. */
+  get selected(): readonly SelectedLimit[] {
+    return this.#selected;
+  }
+
+  maySee({ workspaceId, apiId }: KeyRecord): boolean {
+    return workspaceId === this.workspaceId && this.mayVerify(apiId);
+  }
+
+  /** Throws PublicError 400 for a query that does not parse. */
+  readQuery(): Query | undefined {
+    const { permissions } = this.#asked;
+    return permissions === undefined ? undefined : readQuery(permissions);
+  }
+
+  /** Throws PublicError: 412 for a limit that is not attached, 400 for a window that is too short. */
+  plan(view: KeyView): ChargePlan {
+    const { ratelimits, credits } = this.#asked;
+    const namesLimits = ratelimits !== undefined && ratelimits.length > 0;
+    const plan = namesLimits ? planOf(view, this.#asked) : withCost(defaultPlan(view), credits?.cost);
+    this.#selected = plan.selected;
+    return plan;
+  }
+
+  withoutStore({ credits }: ChargePlan): WithoutStore {
+    return credits === undefined ? LIMITS_ALONE : WITH_CREDITS;
+  }
+}
 
 /** Required on the API of the key: the caller learns nothing about a key of another API. */
 export const VERIFY_KEY = onApi("verify_key");
@@ -40,4 +97,42 @@ export class KeyVerification extends CallVerification {
     const presented = { workspaceId, migrationId, key, hash, mayVerify: (apiId: string) => this.mayVerify(apiId) };
     return (await takeOverMigratedKey(deps, presented)) ? deps.projection.findKey(workspaceId, hash) : lookup;
   }
+}
+
+function readQuery(text: string): Query {
+  try {
+    return parseQuery(text);
+  } catch (error) {
+    if (!(error instanceof QuerySyntaxError)) throw error;
+    throw new PublicError("permissions_query_syntax_error", error.message, {
+      errors: [{ location: "body.permissions", message: error.message }],
+    });
+  }
+}
+
+const DEFAULT_CREDIT_COST = 1;
+
+/** Most calls name no limit and no cost: then the charges depend only on the key. */
+const defaultPlan = KeyView.remember((view) => planOf(view, {}));
+
+/** Keeps the list of limits identical, because the counters cache derived data by it. */
+const withCost = (plan: ChargePlan, cost: number | undefined): ChargePlan =>
+  cost === undefined || plan.credits === undefined ? plan : { ...plan, credits: { ...plan.credits, cost } };
+
+function planOf(view: KeyView, { ratelimits = [], credits }: Pick<Asked, "ratelimits" | "credits">): ChargePlan {
+  const plan = planCall(view, {
+    ratelimits: ratelimits.map(({ name, cost, limit, duration }) => ({ name, cost, limit, durationMs: duration })),
+    creditCost: credits?.cost ?? DEFAULT_CREDIT_COST,
+  });
+  if ("limits" in plan) return plan;
+  if ("tooShort" in plan) {
+    const index = ratelimits.findLastIndex(({ name }) => name === plan.tooShort);
+    throw invalidField(`body.ratelimits[${index}].duration`, "expected at least 1000 ms");
+  }
+  const { key, identity } = view;
+  const owner = identity === undefined ? "" : ` nor to its identity ${identity.id} (${identity.externalId})`;
+  throw new PublicError(
+    "precondition_failed",
+    `The rate limit ${plan.unknown} is not attached to the key ${key.keyId}${owner}; give both limit and duration to use one that is not.`,
+  );
 }
