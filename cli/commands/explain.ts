@@ -148,11 +148,12 @@ function aboutKey({ keyId, keyName, externalId, apiId, stores, dataPlane }: Expl
 
 function aboutGates(dataPlane: Explained["dataPlane"]): string[] {
   if (dataPlane === undefined) return [];
-  const { pods, current, oldestLagMs, refused } = dataPlane;
+  const { pods, updated, maxStalenessMs, unsupported } = dataPlane;
   if (pods === 0) return ["no sidecar reports that it enforces the policy"];
-  const refusing = refused === undefined ? "" : `; ${refused.pods} cannot enforce it: ${printable(refused.reason)}`;
+  const others =
+    unsupported === undefined ? "" : `; ${unsupported.pods} cannot enforce it: ${printable(unsupported.reason)}`;
   return [
-    `${current} of ${pods} sidecars enforce this version, their data is at most ${oldestLagMs} ms old${refusing}`,
+    `${updated} of ${pods} sidecars enforce this version, their data is at most ${maxStalenessMs} ms old${others}`,
   ];
 }
 

@@ -20,9 +20,9 @@ beforeAll(async () => {
   ({ name: namespace } = await createTestNamespace(cluster));
   await write("enforced", [condition("Ready", "True"), condition("Enforced", "True"), condition("Stale", "False")], {
     pods: 3,
-    current: 3,
+    updated: 3,
     unguarded: 0,
-    oldestLagMs: 12,
+    maxStalenessMs: 12,
   });
 }, KUBERNETES_START_MS);
 
@@ -86,8 +86,8 @@ test("policies that are enforced are listed, with exit code 0", async () => {
         enforced: "True",
         stale: "False",
         pods: 3,
-        current: 3,
-        oldestLagMs: 12,
+        updated: 3,
+        maxStalenessMs: 12,
         message: null,
       },
     ],
@@ -109,7 +109,7 @@ test("a policy without pods is no failure while it is Ready", async () => {
 test("one that is not enforced says why, and one without a status is Unknown: exit code 1", async () => {
   await write("bypassed", [condition("Ready", "True"), condition("Enforced", "False", "2 pods have no gate.")], {
     pods: 3,
-    current: 1,
+    updated: 1,
     unguarded: 2,
   });
   await write("young");

@@ -29,9 +29,9 @@ const Policy = z.object({
       dataPlane: z
         .object({
           pods: z.number().optional(),
-          current: z.number().optional(),
+          updated: z.number().optional(),
           unguarded: z.number().optional(),
-          oldestLagMs: z.number().optional(),
+          maxStalenessMs: z.number().optional(),
         })
         .optional(),
     })
@@ -72,9 +72,9 @@ export const statusFields: Fields<Policy> = [
   { name: "enforced", title: "enforced", value: (policy) => conditionOf(policy, "Enforced") },
   { name: "stale", title: "stale", value: (policy) => conditionOf(policy, "Stale") },
   { name: "pods", title: "pods", value: (policy) => dataPlane(policy).pods ?? null },
-  { name: "current", title: "current", value: (policy) => dataPlane(policy).current ?? null },
+  { name: "updated", title: "updated", value: (policy) => dataPlane(policy).updated ?? null },
   { name: "unguarded", title: "unguarded", value: (policy) => dataPlane(policy).unguarded ?? null },
-  { name: "oldestLagMs", value: (policy) => dataPlane(policy).oldestLagMs ?? null },
+  { name: "maxStalenessMs", value: (policy) => dataPlane(policy).maxStalenessMs ?? null },
   { name: "message", title: "message", value: reasonOf, shrinks: true },
 ];
 

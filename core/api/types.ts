@@ -214,9 +214,9 @@ export interface paths {
             rule?: number | undefined;
             dataPlane?: {
               pods: number;
-              current: number;
-              oldestLagMs: number;
-              refused?: {
+              updated: number;
+              maxStalenessMs: number;
+              unsupported?: {
                 pods: number;
                 reason: string;
               } | undefined;
@@ -519,20 +519,20 @@ export interface paths {
             changedAt: number;
             dataPlane?: {
               pods: number;
-              current: number;
+              updated: number;
               behind: number;
-              refusing: number;
+              unsupported: number;
               reason?: string | undefined;
               stale: number;
               expired: number;
-              oldestLagMs: number;
+              maxStalenessMs: number;
               refused: number;
               wouldRefuse: number;
             } | undefined;
             policy: unknown;
             podList: Array<{
               podId: string;
-              state: "current" | "behind" | "refuses";
+              state: "updated" | "behind" | "unsupported";
               reason?: string | undefined;
               generation: number;
               version: number;
@@ -817,13 +817,13 @@ export interface paths {
             changedAt: number;
             dataPlane?: {
               pods: number;
-              current: number;
+              updated: number;
               behind: number;
-              refusing: number;
+              unsupported: number;
               reason?: string | undefined;
               stale: number;
               expired: number;
-              oldestLagMs: number;
+              maxStalenessMs: number;
               refused: number;
               wouldRefuse: number;
             } | undefined;
@@ -1425,9 +1425,9 @@ export interface paths {
             rule?: number | undefined;
             dataPlane?: {
               pods: number;
-              current: number;
-              oldestLagMs: number;
-              refused?: {
+              updated: number;
+              maxStalenessMs: number;
+              unsupported?: {
                 pods: number;
                 reason: string;
               } | undefined;
@@ -2443,10 +2443,10 @@ export interface components {
     };
     DataPlane: {
       pods: number;
-      current: number;
+      updated: number;
       podIds?: Array<string> | undefined;
-      oldestLagMs: number;
-      refused?: {
+      maxStalenessMs: number;
+      unsupported?: {
         pods: number;
         reason: string;
       } | undefined;

@@ -267,7 +267,7 @@ export const ApiKeyPolicyStatus = z.object({
   dataPlane: z
     .object({
       pods: z.int().min(0).describe("Gates that reported in the last 15 s."),
-      current: z.int().min(0).describe("Gates that enforce this generation."),
+      updated: z.int().min(0).describe("Gates that enforce this generation."),
       unguarded: z
         .int()
         .min(0)
@@ -278,12 +278,12 @@ export const ApiKeyPolicyStatus = z.object({
         .min(1)
         .optional()
         .describe("Running pods whose gate does not report; the message of Enforced names up to five."),
-      oldestLagMs: z
+      maxStalenessMs: z
         .int()
         .min(0)
         .optional()
         .describe("Maximum staleness of the gates, in milliseconds, in steps of 5,000."),
-      refused: z
+      unsupported: z
         .int()
         .min(0)
         .optional()

@@ -93,7 +93,7 @@ export const KINDS = [
       },
       { name: "Mode", type: "string", jsonPath: ".spec.mode" },
       { name: "Pods", type: "integer", jsonPath: ".status.dataPlane.pods" },
-      { name: "Current", type: "integer", jsonPath: ".status.dataPlane.current" },
+      { name: "Updated", type: "integer", jsonPath: ".status.dataPlane.updated" },
       { name: "API", type: "string", jsonPath: ".status.apiId", priority: 1 },
       { name: "Policy", type: "string", jsonPath: ".status.policyId", priority: 1 },
       AGE,

@@ -33,7 +33,7 @@ describe("policies and pods", () => {
     await page.getByRole("button", { name: "Show as YAML" }).click();
     await page.getByRole("dialog").getByText("kind: ApiKeyPolicy").waitFor();
     await page.keyboard.press("Escape");
-    await page.getByRole("table", { name: "Pods" }).getByText("current").waitFor();
+    await page.getByRole("table", { name: "Pods" }).getByText("updated").waitFor();
   });
 
   test("policy page shows manifest changes and Audit rejections by rule live", async ({ dashboard, open }) => {

@@ -97,7 +97,7 @@ test("running pod without a gate makes its policy not enforced until it ends", a
   await startPod("orders-2", { app: "orders", gate: true });
   await reportFrom(orders, ["orders-1", "orders-2"]);
   const enforced = await until(orders, "Enforced", "Succeeded");
-  expect(enforced).toMatchObject({ dataPlane: { pods: 2, current: 2, unguarded: 0 }, workspaceId: expect.any(String) });
+  expect(enforced).toMatchObject({ dataPlane: { pods: 2, updated: 2, unguarded: 0 }, workspaceId: expect.any(String) });
   expect(conditionOf(enforced, "Enforced")?.message).toContain(
     "2 of the pods do not have the label postern.dev/guarded",
   );
@@ -111,7 +111,7 @@ test("running pod without a gate makes its policy not enforced until it ends", a
   const bare = await until(orders, "Enforced", "UnguardedPods");
   expect(conditionOf(bare, "Enforced")).toMatchObject({ status: "False" });
   expect(conditionOf(bare, "Enforced")?.message).toMatch(/^1 of the 3 running pods/);
-  expect(bare).toMatchObject({ dataPlane: { pods: 2, current: 2, unguarded: 1 } });
+  expect(bare).toMatchObject({ dataPlane: { pods: 2, updated: 2, unguarded: 1 } });
   expect(await waitFor("the Event", async () => (await eventsOf("orders", "UnguardedPods"))[0])).toContain(
     "orders-bare",
   );
@@ -173,7 +173,7 @@ test("report of a deleted pod does not replace a missing report, which is named"
     return found?.message.startsWith("0 of the 1") ? found : undefined;
   });
   expect(message).toBe("0 of the 1 running pods with a gate have reported; not depot-new.");
-  expect(waiting).toMatchObject({ dataPlane: { pods: 1, current: 1 } });
+  expect(waiting).toMatchObject({ dataPlane: { pods: 1, updated: 1 } });
   await reportFrom(depot, ["depot-new"]);
   await until(depot, "Enforced", "Succeeded");
 }, 90_000);

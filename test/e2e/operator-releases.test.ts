@@ -72,11 +72,11 @@ test("policy status reports a gate without support until it is upgraded", async 
   expect(conditionOf(refused, "Unsupported")?.message).toContain(`1 of 2 sidecars cannot enforce this generation`);
   expect(conditionOf(refused, "Unsupported")?.message).toContain(reason);
   expect(conditionOf(refused, "Enforced")).toMatchObject({ status: "False", reason: "UnsupportedFormat" });
-  expect(refused.dataPlane).toMatchObject({ pods: 2, current: 1, refused: 1 });
+  expect(refused.dataPlane).toMatchObject({ pods: 2, updated: 1, unsupported: 1 });
   await pods.report({ ...report, generation: 1, version: policyVersion });
   await world.work(one);
   const upgraded = world.statusIn(one);
   expect(conditionOf(upgraded, "Unsupported")).toMatchObject({ status: "False" });
   expect(conditionOf(upgraded, "Enforced")).toMatchObject({ status: "True" });
-  expect(upgraded.dataPlane).not.toHaveProperty("refused");
+  expect(upgraded.dataPlane).not.toHaveProperty("unsupported");
 });

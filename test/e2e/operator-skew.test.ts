@@ -110,7 +110,7 @@ test("operator under older CRDs writes the known status fields and is Ready", as
     delete statusOf(schema)["x-kubernetes-preserve-unknown-fields"];
     delete properties.policyVersion;
     delete properties.roleId;
-    delete properties.dataPlane?.properties?.oldestLagMs;
+    delete properties.dataPlane?.properties?.maxStalenessMs;
     delete specOf(schema).properties?.networkPolicy;
   });
   for (const one of [role("earlier"), policy("earlier")]) {
@@ -121,7 +121,7 @@ test("operator under older CRDs writes the known status fields and is Ready", as
   }
   expect(await status(policy("earlier"))).toMatchObject({
     apiId: expect.any(String),
-    dataPlane: { pods: 0, current: 0 },
+    dataPlane: { pods: 0, updated: 0 },
   });
   // After the CRD upgrade, pruned fields return with the next change.
   await applyCrds(kubernetes);

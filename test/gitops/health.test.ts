@@ -40,7 +40,7 @@ const atGeneration = (generation: number, object: ManifestObject): ManifestObjec
 const active = told(ready("The store has it."));
 const away = progressing("ApiUnavailable", "The API cannot be reached.");
 const unguarded = enforced(
-  { pods: 1, current: 1, oldestLagMs: 0 },
+  { pods: 1, updated: 1, maxStalenessMs: 0 },
   {
     selected: {
       own: [],
@@ -113,7 +113,7 @@ describe("statuses in Flux and Argo CD", () => {
     },
     {
       name: "it is in the store, and every pod enforces it",
-      object: told(ready("The store has it."), { conditions: [enforced({ pods: 1, current: 1, oldestLagMs: 0 })] }),
+      object: told(ready("The store has it."), { conditions: [enforced({ pods: 1, updated: 1, maxStalenessMs: 0 })] }),
       kstatus: "Current",
       argocd: "Healthy",
       says: /^The store has it.$/,

@@ -8,20 +8,20 @@ import type { PodReportSummary, RuleCount } from "../../../edge/pods/contract.ts
  * decision depends on the sums.
  */
 
-/** `refuses`: the pod keeps its last policy, because it cannot enforce this version. */
-export type PodState = "current" | "behind" | "refuses";
+/** `unsupported`: the pod keeps its last policy, because it cannot enforce this version. */
+export type PodState = "updated" | "behind" | "unsupported";
 
 export interface PodsTogether {
   readonly pods: number;
-  readonly current: number;
+  readonly updated: number;
   readonly behind: number;
-  readonly refusing: number;
+  readonly unsupported: number;
   /** Reason of one pod that does not support the version. */
   readonly reason: string | undefined;
   /** Number of pods that serve on data older than the policy's first bound, and of pods that reject requests for that reason. */
   readonly stale: number;
   readonly expired: number;
-  readonly oldestLagMs: number;
+  readonly maxStalenessMs: number;
   /** Number of requests rejected under this version, and of those that Audit mode admitted although they would have been rejected. */
   readonly refused: number;
   readonly wouldRefuse: number;
@@ -37,8 +37,8 @@ export function readOnStale(stored: unknown): CompiledPolicy["onStale"] {
 
 export function stateOf({ version, refused }: PodReportSummary, versionNow: number): PodState {
   // A rejection without a readable version still counts.
-  if (refused !== undefined && (refused.version === versionNow || refused.version === 0)) return "refuses";
-  return version === versionNow ? "current" : "behind";
+  if (refused !== undefined && (refused.version === versionNow || refused.version === 0)) return "unsupported";
+  return version === versionNow ? "updated" : "behind";
 }
 
 export const freshnessOf = ({ stalenessMs }: PodReportSummary, onStale: CompiledPolicy["onStale"]): Freshness =>
@@ -73,13 +73,13 @@ export function together(
     reports.filter((report) => report.version === version).reduce((sum, report) => sum + countIn(report, mode), 0);
   return {
     pods: reports.length,
-    current: count(states, "current"),
+    updated: count(states, "updated"),
     behind: count(states, "behind"),
-    refusing: count(states, "refuses"),
-    reason: reports.find((_, i) => states[i] === "refuses")?.refused?.reason,
+    unsupported: count(states, "unsupported"),
+    reason: reports.find((_, i) => states[i] === "unsupported")?.refused?.reason,
     stale: count(fresh, "Stale"),
     expired: count(fresh, "Expired"),
-    oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonMs(stalenessMs)), 0),
+    maxStalenessMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonMs(stalenessMs)), 0),
     refused: safe(byMode("Enforce")),
     wouldRefuse: safe(byMode("Audit")),
   };

@@ -24,7 +24,7 @@ const PodOut = z.strictObject({
     .describe("Its name, as it reports it.")
     .meta({ examples: ["shop/orders-7c9d8f6b5-x2k4q"] }),
   state: z
-    .enum(["current", "behind", "refuses"])
+    .enum(["updated", "behind", "unsupported"])
     .describe("Whether it enforces this version, another one, or cannot enforce this one."),
   reason: z
     .string()

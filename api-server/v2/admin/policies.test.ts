@@ -63,13 +63,13 @@ test("admin policy list shows the gate state of each policy", async () => {
     version: 1,
     dataPlane: {
       pods: 4,
-      current: 2,
+      updated: 2,
       behind: 1,
-      refusing: 1,
+      unsupported: 1,
       reason: "format 2 is not known here",
       stale: 1,
       expired: 1,
-      oldestLagMs: Number.MAX_SAFE_INTEGER,
+      maxStalenessMs: Number.MAX_SAFE_INTEGER,
       // Of the version in force alone: 210 + 1 and 3 + 1.
       wouldRefuse: 215,
       refused: 0,
@@ -81,9 +81,9 @@ test("admin policy details show each gate and the rejections of each rule", asyn
   const policyId = await policyWithPods();
   const policy = await t.data("admin.getPolicy", { policyId });
   expect(policy.podList).toMatchObject([
-    { podId: "shop/a", state: "current", freshness: "Fresh", refused: 4 },
-    { podId: "shop/b", state: "current", region: "eu-1", release: "9.0.0", refused: 211 },
-    { podId: "shop/newer", state: "refuses", freshness: "Expired", reason: "format 2 is not known here" },
+    { podId: "shop/a", state: "updated", freshness: "Fresh", refused: 4 },
+    { podId: "shop/b", state: "updated", region: "eu-1", release: "9.0.0", refused: 211 },
+    { podId: "shop/newer", state: "unsupported", freshness: "Expired", reason: "format 2 is not known here" },
     { podId: "shop/old", state: "behind", freshness: "Stale" },
   ]);
   expect(policy.refusals).toEqual({

@@ -15,9 +15,9 @@ export const count = (description: string, example = 3) =>
 
 export const DataPlaneOut = z.strictObject({
   pods: count("Sidecars that reported about the policy in the last 15 seconds."),
-  current: count("How many of them enforce this version."),
+  updated: count("How many of them enforce this version."),
   behind: count("How many enforce another version.", 0),
-  refusing: count("How many cannot enforce this version, because they are of an older release.", 0),
+  unsupported: count("How many cannot enforce this version, because they are of an older release.", 0),
   reason: z
     .string()
     .optional()
@@ -25,7 +25,7 @@ export const DataPlaneOut = z.strictObject({
     .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
   stale: count("How many serve on data that is older than `onStale.after`.", 0),
   expired: count("How many serve nothing, because their data is too old.", 0),
-  oldestLagMs: count("The staleness of the sidecar that lags most, ms.", 850),
+  maxStalenessMs: count("The staleness of the sidecar that lags most, ms.", 850),
   refused: count("Requests that were refused, by what the sidecars of this version report.", 12),
   wouldRefuse: count("Requests that mode Audit let through and Enforce would have refused.", 214),
 });

@@ -120,7 +120,9 @@ async function describeGates(
 /** Returns the data age of the gate that is furthest behind, ms; `undefined` if no gate reports. */
 function oldestOf({ dataPlane }: Pick<ExplainedOut, "dataPlane">): number | undefined {
   if (dataPlane === undefined || dataPlane.pods === 0) return undefined;
-  return dataPlane.oldestLagMs >= toJsonMs(Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : dataPlane.oldestLagMs;
+  return dataPlane.maxStalenessMs >= toJsonMs(Number.POSITIVE_INFINITY)
+    ? Number.POSITIVE_INFINITY
+    : dataPlane.maxStalenessMs;
 }
 
 const NOTHING = { permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };

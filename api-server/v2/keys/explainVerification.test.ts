@@ -145,7 +145,7 @@ describe("at a gate", () => {
       stalenessMs: 1_234,
     });
     const explained = await explain({ keyId, policyId, method: "POST", path: "/orders/1" });
-    expect(explained.dataPlane).toEqual({ pods: 1, current: 0, oldestLagMs: 1_234 });
+    expect(explained.dataPlane).toEqual({ pods: 1, updated: 0, maxStalenessMs: 1_234 });
     expect(explained).toMatchObject({
       code: "VALID",
       passes: true,

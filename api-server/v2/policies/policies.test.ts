@@ -76,7 +76,7 @@ describe("setPolicy", () => {
       uid: "uid-1",
       generation: 1,
       version: 1,
-      dataPlane: { pods: 0, current: 0, oldestLagMs: 0 },
+      dataPlane: { pods: 0, updated: 0, maxStalenessMs: 0 },
       policy: body.policy,
     };
     expect(await api.data("policies.getPolicy", { policyId })).toEqual(expected);
@@ -243,7 +243,7 @@ describe("the id of a managed policy", () => {
     await api.deps.pods.report({ ...report, policyId: former, podId: "old" });
     await api.deps.pods.report({ ...report, policyId, podId: "new" });
     const read = await api.data("policies.getPolicy", { policyId: former });
-    expect(read).toMatchObject({ policyId, version, dataPlane: { pods: 2, current: 2 } });
+    expect(read).toMatchObject({ policyId, version, dataPlane: { pods: 2, updated: 2 } });
     expect(await api.data("policies.getPolicy", { policyId })).toEqual(read);
     await api.data("policies.deletePolicy", { policyId: former }, { headers: { "postern-manager": manager } });
     expect((await api.call("policies.getPolicy", { policyId: former })).status).toBe(404);
@@ -292,16 +292,16 @@ describe("getPolicy", () => {
     await api.deps.pods.report({ ...report, podId: "b", version: version - 1, stalenessMs: 4000 });
     await api.deps.pods.report({ ...report, workspaceId: "ws_other", podId: "c", version, stalenessMs: 9000 });
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
-    expect(await read()).toEqual({ pods: 2, current: 1, podIds: ["a", "b"], oldestLagMs: 4000 });
+    expect(await read()).toEqual({ pods: 2, updated: 1, podIds: ["a", "b"], maxStalenessMs: 4000 });
     await api.deps.pods.report({ ...report, podId: "d", version, stalenessMs: Number.POSITIVE_INFINITY });
     expect(await read()).toEqual({
       pods: 3,
-      current: 2,
+      updated: 2,
       podIds: ["a", "b", "d"],
-      oldestLagMs: Number.MAX_SAFE_INTEGER,
+      maxStalenessMs: Number.MAX_SAFE_INTEGER,
     });
     api.advance(15_001);
-    expect(await read()).toEqual({ pods: 0, current: 0, oldestLagMs: 0 });
+    expect(await read()).toEqual({ pods: 0, updated: 0, maxStalenessMs: 0 });
   });
 
   test("getPolicy names up to 1,000 pods and counts the rest", async () => {
@@ -311,7 +311,7 @@ describe("getPolicy", () => {
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
     expect((await read()).podIds).toHaveLength(1_000);
     await api.deps.pods.report({ ...report, podId: "shop/one-more" });
-    expect(await read()).toEqual({ pods: 1_001, current: 1_001, oldestLagMs: 1 });
+    expect(await read()).toEqual({ pods: 1_001, updated: 1_001, maxStalenessMs: 1 });
   });
 
   test("getPolicy counts the ten most frequent upstream ports", async () => {
@@ -367,9 +367,9 @@ describe("getPolicy", () => {
     await api.deps.pods.report({ ...report, podId: "d", version });
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
     const podIds = ["a", "b", "c", "d"];
-    expect(await read()).toEqual({ pods: 4, current: 1, podIds, oldestLagMs: 1, refused: { pods: 2, reason } });
+    expect(await read()).toEqual({ pods: 4, updated: 1, podIds, maxStalenessMs: 1, unsupported: { pods: 2, reason } });
     await api.data("policies.setPolicy", { ...body, generation: 2 });
-    expect((await read()).refused).toEqual({ pods: 2, reason: "another" });
+    expect((await read()).unsupported).toEqual({ pods: 2, reason: "another" });
   });
 
   test.each([
@@ -491,8 +491,8 @@ describe("listStatus", () => {
       version: 1,
       dataPlane:
         i === 0
-          ? { pods: 0, current: 0, oldestLagMs: 0 }
-          : { pods: 2, current: 1, podIds: ["shop/b-1", "shop/b-2"], oldestLagMs: 7 },
+          ? { pods: 0, updated: 0, maxStalenessMs: 0 }
+          : { pods: 2, updated: 1, podIds: ["shop/b-1", "shop/b-2"], maxStalenessMs: 7 },
     }));
     expect(listed).toEqual(expected.sort((x, y) => ((x.policyId ?? "") < (y.policyId ?? "") ? -1 : 1)));
     await api.data("apis.deleteApi", { apiId: id }, of);

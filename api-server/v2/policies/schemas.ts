@@ -27,7 +27,7 @@ export const DataPlane = z.strictObject({
     .int()
     .describe("Sidecars that reported about the policy in the last 15 seconds.")
     .meta({ examples: [3] }),
-  current: z
+  updated: z
     .int()
     .describe("How many of them enforce this version.")
     .meta({ examples: [3] }),
@@ -36,11 +36,11 @@ export const DataPlane = z.strictObject({
     .optional()
     .describe("Their names, as they report them; omitted for none, and for more than 1,000 of them.")
     .meta({ examples: [["shop/orders-7c9d8f6b5-x2k4q"]] }),
-  oldestLagMs: z
+  maxStalenessMs: z
     .int()
     .describe("The staleness of the sidecar that lags most, ms.")
     .meta({ examples: [850] }),
-  refused: z
+  unsupported: z
     .strictObject({
       pods: z
         .int()
@@ -166,10 +166,10 @@ function toDataPlane(reports: readonly PodReportSummary[], version: number): Dat
   const upstreamPorts = upstreamPortsOf(reports);
   return {
     pods: reports.length,
-    current: reports.filter((report) => report.version === version).length,
+    updated: reports.filter((report) => report.version === version).length,
     ...(reports.length === 0 || reports.length > POD_IDS_MAX ? {} : { podIds: reports.map(({ podId }) => podId) }),
-    oldestLagMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonMs(stalenessMs)), 0),
-    ...(reason === undefined ? {} : { refused: { pods: refusals.length, reason } }),
+    maxStalenessMs: reports.reduce((oldest, { stalenessMs }) => Math.max(oldest, toJsonMs(stalenessMs)), 0),
+    ...(reason === undefined ? {} : { unsupported: { pods: refusals.length, reason } }),
     ...(upstreamPorts.length === 0 ? {} : { upstreamPorts }),
     ...(overAdmitted === undefined ? {} : { overAdmitted }),
   };

@@ -43,8 +43,8 @@ export function lagSeries(samples: readonly Sample[]): readonly PlotSeries[] {
       name: "\u0000behind",
       label: "pods behind",
       mark: MARKS[LINES_MAX] ?? (MARKS[0] as PlotSeries["mark"]),
-      values: samples.map(({ pods }) => pods.filter(({ state }) => state !== "current").length),
-      total: latest.filter(({ state }) => state !== "current").length,
+      values: samples.map(({ pods }) => pods.filter(({ state }) => state !== "updated").length),
+      total: latest.filter(({ state }) => state !== "updated").length,
     },
   ];
 }

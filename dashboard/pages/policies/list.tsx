@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<Policy>[] = [
     width: "5rem",
     isNumber: true,
     fromPx: 560,
-    cell: ({ dataPlane }) => (dataPlane === undefined ? "?" : `${dataPlane.current} / ${dataPlane.pods}`),
+    cell: ({ dataPlane }) => (dataPlane === undefined ? "?" : `${dataPlane.updated} / ${dataPlane.pods}`),
   },
   {
     id: "lag",
@@ -48,7 +48,7 @@ const COLUMNS: readonly Column<Policy>[] = [
     width: "7rem",
     isNumber: true,
     fromPx: 680,
-    cell: ({ dataPlane }) => (dataPlane === undefined || dataPlane.pods === 0 ? "" : lagText(dataPlane.oldestLagMs)),
+    cell: ({ dataPlane }) => (dataPlane === undefined || dataPlane.pods === 0 ? "" : lagText(dataPlane.maxStalenessMs)),
   },
   {
     id: "refused",

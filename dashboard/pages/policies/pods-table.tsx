@@ -10,7 +10,7 @@ import { lagText } from "./words.ts";
 type Policy = Data<"admin.getPolicy">;
 type Pod = Policy["podList"][number];
 
-const STATES = { current: "good", behind: "warn", refuses: "bad" } as const;
+const STATES = { updated: "good", behind: "warn", unsupported: "bad" } as const;
 const FRESHNESS = { Fresh: "fresh", Stale: "stale, served", Expired: "stale, denied" } as const;
 
 const COLUMNS: readonly Column<Pod>[] = [

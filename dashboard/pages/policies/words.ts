@@ -4,9 +4,9 @@ import { durationText } from "../../components/time.ts";
 
 export interface DataPlane {
   readonly pods: number;
-  readonly current: number;
+  readonly updated: number;
   readonly behind: number;
-  readonly refusing: number;
+  readonly unsupported: number;
   readonly reason?: string | undefined;
   readonly stale: number;
   readonly expired: number;
@@ -22,11 +22,12 @@ export interface StateInWords {
 export function stateOf(dataPlane: DataPlane | undefined): StateInWords {
   if (dataPlane === undefined)
     return { kind: "warn", word: "unknown", why: "The store that pods report to does not answer." };
-  const { pods, behind, refusing, reason = "", stale, expired } = dataPlane;
+  const { pods, behind, unsupported, reason = "", stale, expired } = dataPlane;
   if (pods === 0) return { kind: "plain", word: "no pods", why: "No gate has reported in the last 15 seconds." };
-  if (refusing > 0) return { kind: "bad", word: "refused", why: `${podsText(refusing)} cannot enforce it: ${reason}` };
+  if (unsupported > 0)
+    return { kind: "bad", word: "unsupported", why: `${podsText(unsupported)} cannot enforce it: ${reason}` };
   if (expired > 0)
-    return { kind: "bad", word: "denying", why: `${podsText(expired)} let nobody in, because their data is too old.` };
+    return { kind: "bad", word: "expired", why: `${podsText(expired)} let nobody in, because their data is too old.` };
   if (behind > 0) return { kind: "warn", word: "behind", why: `${podsText(behind)} do not enforce this version yet.` };
   if (stale > 0)
     return {

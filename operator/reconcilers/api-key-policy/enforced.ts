@@ -42,13 +42,14 @@ export function enforced(
   }
   if (dataPlane === undefined)
     return is("Unknown", "ReportsUnavailable", "What the sidecars report cannot be read for now.");
-  const { pods, current } = dataPlane;
+  const { pods, updated } = dataPlane;
   const silent = silentOf(dataPlane, observed);
   if (silent.lost !== undefined) return is("False", "PodsSilent", silent.lost);
   if (pods === 0) return is("False", "NoPods", "No sidecar has reported on this policy lately.");
-  if (dataPlane.refused !== undefined) return is("False", "UnsupportedFormat", refusalMessage(dataPlane.refused, pods));
-  if (current < pods) {
-    return is("False", "Progressing", `${current} of ${pods} sidecars enforce this generation; the others follow.`);
+  if (dataPlane.unsupported !== undefined)
+    return is("False", "UnsupportedFormat", unsupportedMessage(dataPlane.unsupported, pods));
+  if (updated < pods) {
+    return is("False", "Progressing", `${updated} of ${pods} sidecars enforce this generation; the others follow.`);
   }
   if (silent.count > 0) {
     const message = `${silent.of - silent.count} of the ${silent.of} running pods with a gate have reported; ${silent.names}.`;
@@ -136,20 +137,20 @@ function unlabelledMessage(count: number, mayHave: boolean): string {
     : `${which}, and neither does their Namespace: pods like them start without a gate.`;
 }
 
-const refusalMessage = ({ pods: refusing, reason }: NonNullable<DataPlane["refused"]>, pods: number): string =>
-  `${refusing} of ${pods} sidecars cannot enforce this generation and keep the last that they could: ${reason}. Upgrade the sidecars, or take back what their release does not know.`;
+const unsupportedMessage = ({ pods: older, reason }: NonNullable<DataPlane["unsupported"]>, pods: number): string =>
+  `${older} of ${pods} sidecars cannot enforce this generation and keep the last that they could: ${reason}. Upgrade the sidecars, or take back what their release does not know.`;
 
 /**
  * Whether sidecars of an older version cannot enforce the stored policy. Returns `undefined` if this is unknown or has never happened, so
  * that most policies never have this condition.
  */
-export function refused(
+export function unsupported(
   dataPlane: DataPlane | undefined,
   { previous }: { previous: readonly Condition[] },
 ): FurtherCondition | undefined {
   if (dataPlane === undefined) return undefined;
-  if (dataPlane.refused !== undefined) {
-    const message = refusalMessage(dataPlane.refused, dataPlane.pods);
+  if (dataPlane.unsupported !== undefined) {
+    const message = unsupportedMessage(dataPlane.unsupported, dataPlane.pods);
     return { type: "Unsupported", status: "True", reason: "UnsupportedFormat", message, alerts: true };
   }
   if (!previous.some(({ type }) => type === "Unsupported")) return undefined;
@@ -167,19 +168,19 @@ export function toDataPlaneStatus(
   if (dataPlane === undefined) return undefined;
   const { selected } = observed;
   const { count: silent } = silentOf(dataPlane, observed);
-  const { pods, current, oldestLagMs, refused, overAdmitted } = dataPlane;
+  const { pods, updated, maxStalenessMs, unsupported: older, overAdmitted } = dataPlane;
   const counts = {
     pods,
-    current,
+    updated,
     ...(typeof selected === "object" ? { unguarded: selected.unguarded.length } : {}),
     ...(silent === 0 ? {} : { silent }),
-    ...(refused === undefined ? {} : { refused: refused.pods }),
+    ...(older === undefined ? {} : { unsupported: older.pods }),
     ...(overAdmitted === undefined
       ? {}
       : { overAdmittedUnits: overAdmitted.units, overAdmittedPercent: overAdmitted.percent }),
   };
-  if (oldestLagMs >= NEVER_HEARD_MS) return counts;
-  return { ...counts, oldestLagMs: Math.ceil(oldestLagMs / LAG_STEP_MS) * LAG_STEP_MS };
+  if (maxStalenessMs >= NEVER_HEARD_MS) return counts;
+  return { ...counts, maxStalenessMs: Math.ceil(maxStalenessMs / LAG_STEP_MS) * LAG_STEP_MS };
 }
 
 const SOON_MS = 2_000;

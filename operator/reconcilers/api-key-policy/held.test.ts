@@ -16,7 +16,7 @@ const spec = { api: { name: "orders" }, target: { port: 8080 }, selector: { matc
 const aStored = (more: Partial<StoredPolicy> = {}): StoredPolicy => ({
   ...{ policyId: "pol_1", workspaceId: "ws_1", uid: "uid-of-it", generation: 3, version: 12, manager },
   policy: { onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 } } as CompiledPolicy,
-  dataPlane: { pods: 1, current: 1, oldestLagMs: 1, podIds: ["shop/a"] },
+  dataPlane: { pods: 1, updated: 1, maxStalenessMs: 1, podIds: ["shop/a"] },
   ...more,
 });
 
@@ -57,7 +57,7 @@ test("Enforced condition of a rejected spec relies on gate reports when this gen
     status: "True",
     message: expect.stringContaining("as it was set before (version 12)"),
   });
-  const behind = aStored({ generation: 4, dataPlane: { pods: 1, current: 0, oldestLagMs: 1, podIds: ["shop/a"] } });
+  const behind = aStored({ generation: 4, dataPlane: { pods: 1, updated: 0, maxStalenessMs: 1, podIds: ["shop/a"] } });
   expect(enforcedOf(observe(behind))).toMatchObject({ status: "False", reason: "Progressing" });
 });
 

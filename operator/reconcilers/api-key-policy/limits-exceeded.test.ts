@@ -3,7 +3,7 @@ import { toDataPlaneStatus } from "./enforced.ts";
 import { limitsExceeded } from "./limits-exceeded.ts";
 
 const HOUR_MS = 3_600_000;
-const fine = { pods: 3, current: 3, oldestLagMs: 10 };
+const fine = { pods: 3, updated: 3, maxStalenessMs: 10 };
 const exceeded = (lastAgoMs: number) => ({ ...fine, overAdmitted: { units: 40, percent: 134, lastAgoMs } });
 const earlier = { type: "LimitsExceeded", status: "True", reason: "CountersUnavailable", message: "" } as const;
 const previous = [{ ...earlier, lastTransitionTime: "2026-01-01T00:00:00Z" }];

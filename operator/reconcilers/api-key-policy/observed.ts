@@ -19,14 +19,14 @@ export interface StoredApi {
 
 export interface DataPlane {
   readonly pods: number;
-  readonly current: number;
+  readonly updated: number;
   /** Names under which the pods report; `undefined` if there are none or too many, or if an older api-server omits them. */
   readonly podIds?: readonly string[] | undefined;
-  readonly oldestLagMs: number;
+  readonly maxStalenessMs: number;
   /** Ports to which the pods forward; `undefined` if none reports one, for example with an older api-server. */
   readonly upstreamPorts?: ReadonlyArray<{ readonly port: number; readonly pods: number }> | undefined;
   /** Sidecars of an older version that cannot enforce the stored policy. */
-  readonly refused?: { readonly pods: number; readonly reason: string } | undefined;
+  readonly unsupported?: { readonly pods: number; readonly reason: string } | undefined;
   /**
    * Amount by which limits were exceeded while the shared counters were unavailable; `undefined` if none were, or with an older api-server.
    */

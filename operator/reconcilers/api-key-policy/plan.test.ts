@@ -37,7 +37,7 @@ const aPolicy = (more: Partial<StoredPolicy> = {}): StoredPolicy => ({
   version: 3,
   policy: compiled(),
   manager,
-  dataPlane: { pods: 0, current: 0, oldestLagMs: 0 },
+  dataPlane: { pods: 0, updated: 0, maxStalenessMs: 0 },
   ...more,
 });
 
@@ -77,7 +77,9 @@ test("ApiKeyPolicy plan creates the API before its policy", () => {
 });
 
 test("ApiKeyPolicy plan has no actions when the stored policy matches, and reports gates", () => {
-  const plan = planPolicy(observed({ api, stored: aPolicy({ dataPlane: { pods: 2, current: 2, oldestLagMs: 120 } }) }));
+  const plan = planPolicy(
+    observed({ api, stored: aPolicy({ dataPlane: { pods: 2, updated: 2, maxStalenessMs: 120 } }) }),
+  );
   expect(plan).toMatchObject({
     actions: [],
     verdict: { state: "Ready" },
@@ -85,7 +87,7 @@ test("ApiKeyPolicy plan has no actions when the stored policy matches, and repor
       apiId: api.apiId,
       policyId: "pol_1",
       policyVersion: 3,
-      dataPlane: { pods: 2, current: 2, oldestLagMs: 5000 },
+      dataPlane: { pods: 2, updated: 2, maxStalenessMs: 5000 },
     },
   });
   expect(condition(plan, "Accepted")).toMatchObject({ status: "True" });
@@ -258,21 +260,26 @@ describe("the object is deleted", () => {
 describe("gates of an older version", () => {
   const condition = (plan: ReturnType<typeof planPolicy>, type: string) =>
     plan.conditions?.find((one) => one.type === type);
-  const refusing = { pods: 3, current: 2, oldestLagMs: 10, refused: { pods: 1, reason: "format 2 is not known here" } };
+  const older = {
+    pods: 3,
+    updated: 2,
+    maxStalenessMs: 10,
+    unsupported: { pods: 1, reason: "format 2 is not known here" },
+  };
   const planned = (dataPlane: DataPlane | undefined, previous: Condition[] = []) =>
     planPolicy(observed({ api, stored: aPolicy({ dataPlane }), previous }));
 
   test("gates that do not support a policy set its Unsupported condition and an Event", () => {
-    const refused = condition(planned(refusing), "Unsupported");
-    expect(refused).toMatchObject({ status: "True", reason: "UnsupportedFormat", alerts: true });
-    expect(refused?.message).toContain("1 of 3 sidecars cannot enforce this generation");
-    expect(refused?.message).toContain("format 2 is not known here. Upgrade the sidecars");
-    expect(enforced(refusing)).toMatchObject({ status: "False", reason: "UnsupportedFormat" });
-    expect(planned(refusing).status).toMatchObject({ dataPlane: { pods: 3, current: 2, refused: 1 } });
+    const found = condition(planned(older), "Unsupported");
+    expect(found).toMatchObject({ status: "True", reason: "UnsupportedFormat", alerts: true });
+    expect(found?.message).toContain("1 of 3 sidecars cannot enforce this generation");
+    expect(found?.message).toContain("format 2 is not known here. Upgrade the sidecars");
+    expect(enforced(older)).toMatchObject({ status: "False", reason: "UnsupportedFormat" });
+    expect(planned(older).status).toMatchObject({ dataPlane: { pods: 3, updated: 2, unsupported: 1 } });
   });
 
   test("Unsupported condition is absent by default and ends when gates are updated", () => {
-    const { refused: _, ...fine } = refusing;
+    const { unsupported: _, ...fine } = older;
     expect(condition(planned(fine), "Unsupported")).toBeUndefined();
     const before = { type: "Unsupported", status: "True", reason: "UnsupportedFormat", message: "" } as const;
     const previous = [{ ...before, lastTransitionTime: "2026-01-01T00:00:00Z" }];
@@ -283,21 +290,31 @@ describe("gates of an older version", () => {
 });
 
 test.each([
-  { name: "no pod reports", dataPlane: { pods: 0, current: 0, oldestLagMs: 0 }, status: "False", reason: "NoPods" },
-  { name: "some follow", dataPlane: { pods: 3, current: 2, oldestLagMs: 10 }, status: "False", reason: "Progressing" },
-  { name: "all enforce it", dataPlane: { pods: 3, current: 3, oldestLagMs: 10 }, status: "True", reason: "Succeeded" },
+  { name: "no pod reports", dataPlane: { pods: 0, updated: 0, maxStalenessMs: 0 }, status: "False", reason: "NoPods" },
+  {
+    name: "some follow",
+    dataPlane: { pods: 3, updated: 2, maxStalenessMs: 10 },
+    status: "False",
+    reason: "Progressing",
+  },
+  {
+    name: "all enforce it",
+    dataPlane: { pods: 3, updated: 3, maxStalenessMs: 10 },
+    status: "True",
+    reason: "Succeeded",
+  },
   { name: "reports cannot be read", dataPlane: undefined, status: "Unknown", reason: "ReportsUnavailable" },
 ])("Enforced condition is $status when $name", ({ dataPlane, status, reason }) => {
   expect(enforced(dataPlane)).toMatchObject({ type: "Enforced", status, reason });
 });
 
 describe("gates with stale data", () => {
-  const withLag = (oldestLagMs: number, onStale = {}) =>
+  const withLag = (maxStalenessMs: number, onStale = {}) =>
     planPolicy(
       observed({
         spec: { ...spec, onStale },
         api,
-        stored: aPolicy({ policy: compiled({ ...spec, onStale }), dataPlane: { pods: 2, current: 2, oldestLagMs } }),
+        stored: aPolicy({ policy: compiled({ ...spec, onStale }), dataPlane: { pods: 2, updated: 2, maxStalenessMs } }),
       }),
     );
 
@@ -318,7 +335,7 @@ describe("gates with stale data", () => {
   });
 
   test("Stale condition allows starting gates time for their first data", () => {
-    const never = { pods: 1, current: 1, oldestLagMs: Number.MAX_SAFE_INTEGER };
+    const never = { pods: 1, updated: 1, maxStalenessMs: Number.MAX_SAFE_INTEGER };
     const polledAt = (previous: ObservedPolicy["previous"]) =>
       planPolicy(observed({ api, stored: aPolicy({ dataPlane: never }), previous }));
     const since = (status: "Unknown" | "True", lastedMs: number) => {
@@ -329,13 +346,13 @@ describe("gates with stale data", () => {
     expect(condition(polledAt(since("Unknown", 30_000)), "Stale")).toMatchObject({ status: "Unknown" });
     expect(condition(polledAt(since("Unknown", 31_000)), "Stale")).toMatchObject({ status: "True" });
     expect(condition(polledAt(since("True", 1_000)), "Stale")).toMatchObject({ status: "True" });
-    expect(polledAt([]).status).toMatchObject({ dataPlane: { pods: 1, current: 1 } });
+    expect(polledAt([]).status).toMatchObject({ dataPlane: { pods: 1, updated: 1 } });
     expect(() => ApiKeyPolicyStatus.parse(polledAt([]).status)).not.toThrow();
   });
 
   test("Stale condition is reported even while a new spec is rejected", () => {
     const object = anObject("ApiKeyPolicy", { ...spec, rules: "none" }, { generation: 2 });
-    const stored = aPolicy({ dataPlane: { pods: 1, current: 1, oldestLagMs: 60_000 } });
+    const stored = aPolicy({ dataPlane: { pods: 1, updated: 1, maxStalenessMs: 60_000 } });
     expect(condition(planPolicy(observed({ object, api, stored })), "Stale")).toMatchObject({ status: "True" });
   });
 
@@ -348,7 +365,7 @@ describe("gates with stale data", () => {
 });
 
 describe("polling of policies", () => {
-  const NO_PODS = { pods: 0, current: 0, oldestLagMs: 0 };
+  const NO_PODS = { pods: 0, updated: 0, maxStalenessMs: 0 };
   const pollMs = (dataPlane: StoredPolicy["dataPlane"], lastedS?: number, reason = "NoPods") => {
     const lastTransitionTime = new Date(NOW_MS - (lastedS ?? 0) * 1000).toISOString();
     const before = { type: "Enforced", status: "False", reason, message: "", lastTransitionTime } as const;
@@ -364,27 +381,27 @@ describe("polling of policies", () => {
   });
 
   test("policy is polled every second for a limited time while its first gates update", () => {
-    const some = { pods: 3, current: 2, oldestLagMs: 10 };
+    const some = { pods: 3, updated: 2, maxStalenessMs: 10 };
     expect(pollMs(some, 3600)).toBe(1000);
     expect(pollMs(some, 20, "Progressing")).toBe(1000);
     expect(pollMs(some, 3600, "Progressing")).toBe(15_000);
   });
 
   test("policy is polled rarely when enforced, else at its most urgent rate", () => {
-    expect(pollMs({ pods: 3, current: 3, oldestLagMs: 10 }, 10)).toBe(15_000);
+    expect(pollMs({ pods: 3, updated: 3, maxStalenessMs: 10 }, 10)).toBe(15_000);
     const pace = (soonMs: number, ageMs: number) => ({ soonMs, sinceMs: NOW_MS - ageMs });
     expect(pollAfterMs([pace(2000, 0), pace(1000, 0), pace(2000, 90_000)], { nowMs: NOW_MS })).toBe(1000);
     expect(pollAfterMs([], { nowMs: NOW_MS, restMs: 2000 })).toBe(2000);
   });
 
   test("policy is polled soon while staleness of a gate is uncertain", () => {
-    const never = { pods: 1, current: 1, oldestLagMs: Number.MAX_SAFE_INTEGER };
+    const never = { pods: 1, updated: 1, maxStalenessMs: Number.MAX_SAFE_INTEGER };
     expect(pollMs(never)).toBe(2000);
     expect(planPolicy(observed({ api, stored: aPolicy({ dataPlane: never }) })).requeueAfterMs).toBe(2000);
   });
 });
 
 test("fluctuating staleness does not change the policy status", () => {
-  const at = (oldestLagMs: number) => toDataPlaneStatus({ pods: 1, current: 1, oldestLagMs })?.oldestLagMs;
+  const at = (maxStalenessMs: number) => toDataPlaneStatus({ pods: 1, updated: 1, maxStalenessMs })?.maxStalenessMs;
   expect([at(1), at(700), at(4999), at(5001)]).toEqual([5000, 5000, 5000, 10_000]);
 });

@@ -10,7 +10,7 @@ import type { Pace } from "./poll-pace.ts";
 const manager = managerOfIt("ApiKeyPolicy");
 const KEY = { namespace: "shop", name: "it" };
 const SPEC = { api: { name: "orders" }, target: { port: 80 } };
-const REPORTS = { pods: 2, current: 2, oldestLagMs: 900, podIds: ["shop/a", "shop/b"] };
+const REPORTS = { pods: 2, updated: 2, maxStalenessMs: 900, podIds: ["shop/a", "shop/b"] };
 const onStale = { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 } as const;
 
 function lookAt(
@@ -63,7 +63,7 @@ function remembered() {
 test("PolicyCache returns the last read with the newest gate reports", () => {
   const { looks, object } = remembered();
   expect(looks.get(object)?.stored?.dataPlane).toEqual(REPORTS);
-  const reports = { pods: 3, current: 2, oldestLagMs: 12 };
+  const reports = { pods: 3, updated: 2, maxStalenessMs: 12 };
   expect(looks.show(KEY, aPicture({ dataPlane: reports }), 2000)).toBe(true);
   expect(looks.get(object)?.stored).toMatchObject({ version: 3, dataPlane: reports });
   expect(looks.show(KEY, aPicture({ dataPlane: reports }), 3000)).toBe(false);
@@ -106,11 +106,15 @@ test("PolicyCache ignores a poll that started before the last full read", () => 
 });
 
 test.each([
-  { name: "the lag wavers", dataPlane: { ...REPORTS, oldestLagMs: 4000 }, isNew: false },
-  { name: "the lag passes a step", dataPlane: { ...REPORTS, oldestLagMs: 5001 }, isNew: true },
+  { name: "the lag wavers", dataPlane: { ...REPORTS, maxStalenessMs: 4000 }, isNew: false },
+  { name: "the lag passes a step", dataPlane: { ...REPORTS, maxStalenessMs: 5001 }, isNew: true },
   { name: "another pod reports", dataPlane: { ...REPORTS, podIds: ["shop/a", "shop/c"] }, isNew: true },
-  { name: "a pod is behind", dataPlane: { ...REPORTS, current: 1 }, isNew: true },
-  { name: "a pod refuses", dataPlane: { ...REPORTS, refused: { pods: 1, reason: "format 2" } }, isNew: true },
+  { name: "a pod is behind", dataPlane: { ...REPORTS, updated: 1 }, isNew: true },
+  {
+    name: "a pod does not support it",
+    dataPlane: { ...REPORTS, unsupported: { pods: 1, reason: "format 2" } },
+    isNew: true,
+  },
   { name: "the reports cannot be read", dataPlane: undefined, isNew: true },
 ])("PolicyCache recomputes the status when $name: $isNew", ({ dataPlane, isNew }) => {
   const { looks } = remembered();
@@ -122,9 +126,9 @@ test("PolicyCache detects staleness above the policy bound between status steps"
   const { observed } = lookAt(looks);
   const stored = { ...observed.stored, policy: { onStale: { ...onStale, afterMs: 7000 } } };
   looks.remember({ observed: { ...observed, stored } as unknown as ObservedPolicy, pace: undefined });
-  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, oldestLagMs: 6000 } }), 2000)).toBe(true);
-  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, oldestLagMs: 8000 } }), 3000)).toBe(true);
-  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, oldestLagMs: 9000 } }), 4000)).toBe(false);
+  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, maxStalenessMs: 6000 } }), 2000)).toBe(true);
+  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, maxStalenessMs: 8000 } }), 3000)).toBe(true);
+  expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, maxStalenessMs: 9000 } }), 4000)).toBe(false);
 });
 
 describe("a forgotten policy", () => {
@@ -174,7 +178,7 @@ test("PolicyCache repeats full reads in order and at a limited rate", () => {
 
 test("PolicyCache remembers the last report time of a limited number of silent gates", () => {
   const looks = createPolicyCache();
-  const dataPlane = (podIds: string[]) => ({ pods: podIds.length, current: 0, oldestLagMs: 0, podIds });
+  const dataPlane = (podIds: string[]) => ({ pods: podIds.length, updated: 0, maxStalenessMs: 0, podIds });
   const show = (podIds: string[], atMs: number) => looks.show(KEY, { dataPlane: dataPlane(podIds) } as Picture, atMs);
   show(["shop/a", "shop/b"], 1_000);
   show(["shop/b"], 2_000);

@@ -167,8 +167,8 @@ function isSameToReaders(
       toDataPlaneStatus(dataPlane),
       dataPlane?.podIds,
       dataPlane?.upstreamPorts,
-      dataPlane?.refused?.reason,
-      dataPlane !== undefined && dataPlane.oldestLagMs > afterMs,
+      dataPlane?.unsupported?.reason,
+      dataPlane !== undefined && dataPlane.maxStalenessMs > afterMs,
       dataPlane !== undefined && isOverAdmitted(dataPlane),
     ]);
   return text(a) === text(b);

@@ -116,7 +116,7 @@ test("policy without a selector counts the gates injected for it", () => {
 });
 
 describe("Enforced", () => {
-  const reports = { pods: 2, current: 2, oldestLagMs: 1 };
+  const reports = { pods: 2, updated: 2, maxStalenessMs: 1 };
   const selected = {
     own: [],
     gated: [],
@@ -151,7 +151,7 @@ describe("Enforced", () => {
     { name: "another pod reports too", podIds: ["shop/a", "shop/b", "shop/gone"], status: "True", says: "All 3" },
     { name: "another namespace's pods report", podIds: ["bank/a", "bank/b"], status: "False", says: "0 of the 2" },
   ])("Enforced condition matches reports by pod name: $status when $name", ({ podIds, status, says }) => {
-    const dataPlane = { pods: podIds.length, current: podIds.length, oldestLagMs: 1, podIds };
+    const dataPlane = { pods: podIds.length, updated: podIds.length, maxStalenessMs: 1, podIds };
     const condition = enforced(dataPlane, { selected });
     expect(condition.status).toBe(status);
     expect(condition.message).toContain(says);
@@ -162,10 +162,10 @@ describe("Enforced", () => {
       ["shop/a", Date.parse("2026-03-01T10:00:00Z")],
       ["shop/b", Date.parse("2026-03-01T10:05:00Z")],
     ]);
-    const one = { pods: 1, current: 1, oldestLagMs: 1, podIds: ["shop/b"] };
+    const one = { pods: 1, updated: 1, maxStalenessMs: 1, podIds: ["shop/b"] };
 
     test("Enforced condition first names a silent gate and its last report time", () => {
-      const condition = enforced({ ...one, current: 0 }, { selected, heard });
+      const condition = enforced({ ...one, updated: 0 }, { selected, heard });
       expect(condition).toMatchObject({ status: "False", reason: "PodsSilent" });
       expect(condition.message).toContain(
         "1 of the 2 running pods no longer report: a (last heard from at 2026-03-01T10:00:00.000Z).",
@@ -174,7 +174,7 @@ describe("Enforced", () => {
     });
 
     test("Enforced condition names a silent gate even without other reports", () => {
-      const none = { pods: 0, current: 0, oldestLagMs: 0 };
+      const none = { pods: 0, updated: 0, maxStalenessMs: 0 };
       expect(enforced(none, { selected, heard })).toMatchObject({ reason: "PodsSilent" });
       expect(enforced(none, { selected })).toMatchObject({ reason: "NoPods" });
       expect(toDataPlaneStatus(none, { selected })).toMatchObject({ silent: 2 });
@@ -184,7 +184,7 @@ describe("Enforced", () => {
       const named = ["shop/a", "shop/b"];
       expect(enforced(one, { selected: undefined, named, heard })).toMatchObject({ reason: "PodsSilent" });
       expect(
-        enforced({ ...one, pods: 2, current: 2, podIds: named }, { selected: undefined, named, heard }),
+        enforced({ ...one, pods: 2, updated: 2, podIds: named }, { selected: undefined, named, heard }),
       ).toMatchObject({
         status: "True",
       });
@@ -192,7 +192,7 @@ describe("Enforced", () => {
 
     test("Enforced condition ignores silent gates of deleted pods", () => {
       const gone = new Map([...heard, ["shop/gone", 1]]);
-      const both = { pods: 2, current: 2, oldestLagMs: 1, podIds: ["shop/a", "shop/b"] };
+      const both = { pods: 2, updated: 2, maxStalenessMs: 1, podIds: ["shop/a", "shop/b"] };
       expect(enforced(both, { selected, heard: gone })).toMatchObject({ status: "True" });
     });
   });
@@ -220,7 +220,7 @@ describe("Enforced", () => {
   });
 
   test("Enforced condition counts reports of manually started gates and names few pods", () => {
-    const dataPlane = { pods: 1, current: 1, oldestLagMs: 1, podIds: ["orders-host"] };
+    const dataPlane = { pods: 1, updated: 1, maxStalenessMs: 1, podIds: ["orders-host"] };
     expect(enforced(dataPlane, { selected: { ...selected, guarded: 1, expected: [] } })).toMatchObject({
       status: "True",
     });

@@ -1,6 +1,6 @@
 import { ownOf } from "../claims.ts";
 import type { FurtherCondition } from "../plan.ts";
-import { refused } from "./enforced.ts";
+import { unsupported } from "./enforced.ts";
 import { limitsExceeded } from "./limits-exceeded.ts";
 import type { ObservedPolicy } from "./observed.ts";
 import { stale } from "./stale.ts";
@@ -11,7 +11,7 @@ export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
   const onStale = stored?.policy?.onStale;
   return [
     onStale === undefined ? undefined : stale(stored?.dataPlane, onStale, observed),
-    refused(stored?.dataPlane, observed),
+    unsupported(stored?.dataPlane, observed),
     limitsExceeded(stored?.dataPlane, observed),
   ].filter((condition) => condition !== undefined);
 }

@@ -16,20 +16,20 @@ export function stale(
   { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
 ): FurtherCondition | undefined {
   if (dataPlane === undefined) return undefined;
-  const { pods, oldestLagMs } = dataPlane;
+  const { pods, maxStalenessMs } = dataPlane;
   const afterS = onStale.afterMs / 1000;
   if (pods === 0) {
     const message = "No sidecar has reported on this policy lately.";
     return { type: "Stale", status: "False", reason: "NoPods", message, alerts: true };
   }
-  if (oldestLagMs <= onStale.afterMs) {
+  if (maxStalenessMs <= onStale.afterMs) {
     const message = `No sidecar is behind by more than the ${afterS} s of spec.onStale.after.`;
     return { type: "Stale", status: "False", reason: "Succeeded", message, alerts: true };
   }
   const known = previous.find(({ type }) => type === "Stale");
   const waitedMs = known?.status === "Unknown" ? nowMs - Date.parse(known.lastTransitionTime) : 0;
   // Every sidecar starts without a heartbeat and receives the first within 1–2 s.
-  if (oldestLagMs >= NEVER_HEARD_MS && known?.status !== "True" && waitedMs <= onStale.afterMs) {
+  if (maxStalenessMs >= NEVER_HEARD_MS && known?.status !== "True" && waitedMs <= onStale.afterMs) {
     const message = "A sidecar has not heard yet how current what it knows is.";
     return { type: "Stale", status: "Unknown", reason: "Progressing", message, alerts: true };
   }
@@ -37,6 +37,6 @@ export function stale(
     onStale.action === "Deny"
       ? "refuses every request"
       : `goes on serving the keys that it knows, up to ${onStale.denyAfterMs / 1000} s`;
-  const message = `A sidecar has heard of no changes for longer than the ${afterS} s of spec.onStale.after, and ${does}. See status.dataPlane.oldestLagMs, and whether the relay and Redis work.`;
+  const message = `A sidecar has heard of no changes for longer than the ${afterS} s of spec.onStale.after, and ${does}. See status.dataPlane.maxStalenessMs, and whether the relay and Redis work.`;
   return { type: "Stale", status: "True", reason: "DataStale", message, alerts: true };
 }
