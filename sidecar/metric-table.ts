@@ -97,7 +97,7 @@ export const GATE_METRICS = defineMetrics({
     help: "Units admitted beyond limits that were not counted strictly",
     unit: "units",
     labels: { mode: ["async", "outage"] },
-    bad: "`async`: cost of async limits. `outage`: admitted during a Redis outage (PosternLimitsExceeded); limit it with `budget: 1/pods`.",
+    bad: "`async`: cost of async limits. `outage`: admitted during a Redis outage (PosternLimitsExceeded); limit it with `budget: PerPod`.",
   },
   overAdmittedRatio: {
     name: "postern_sidecar_over_admitted_ratio_max",
@@ -112,7 +112,7 @@ export const GATE_METRICS = defineMetrics({
     type: "gauge",
     help: "Last reported number of pods that enforce the policy; 0 before the first report",
     unit: "pods",
-    bad: "Far from the number of pods: reports are missing, and `budget: 1/pods` uses wrong shares. Check Redis.",
+    bad: "Far from the number of pods: reports are missing, and `budget: PerPod` uses wrong shares. Check Redis.",
   },
   staleness: {
     name: "postern_sidecar_staleness_seconds",

@@ -44,7 +44,7 @@ function atGate(uncounted: SeenUncounted): string {
     case "Local":
       return `The policy's onCounterFailure is Local, so each gate counts in its own pod, from nothing. ${byOwnCount(uncounted, GATE)}`;
     case "LocalShare":
-      return `The policy's onCounterFailure is Local with the budget 1/pods, so each gate counts in its own pod, from nothing, up to its share of the limit. How many pods share it is not known here either. ${byOwnCount(uncounted, GATE)}`;
+      return `The policy's onCounterFailure is Local with the budget PerPod, so each gate counts in its own pod, from nothing, up to its share of the limit. How many pods share it is not known here either. ${byOwnCount(uncounted, GATE)}`;
   }
 }
 

@@ -129,7 +129,7 @@ const OnStale = withRules(
 
 const COUNTER_FAILURES = ["Local", "Deny", "Allow"] as const;
 const EXPECTED_COUNTER_FAILURE =
-  "expected Local, Deny or Allow, or an object such as { action: Local, budget: 1/pods }, whose budget is for Local only";
+  "expected Local, Deny or Allow, or an object such as { action: Local, budget: PerPod }, whose budget is for Local only";
 
 /** A word, or an object that contains it. Kubernetes requires one type per field or none, so the allowed values are listed. */
 const OnCounterFailure = z
@@ -137,7 +137,7 @@ const OnCounterFailure = z
     [
       z.enum(COUNTER_FAILURES),
       z.strictObject({ action: z.enum(COUNTER_FAILURES) }),
-      z.strictObject({ action: z.literal("Local"), budget: z.literal("1/pods") }),
+      z.strictObject({ action: z.literal("Local"), budget: z.literal("PerPod") }),
     ],
     { error: EXPECTED_COUNTER_FAILURE },
   )
@@ -146,7 +146,7 @@ const OnCounterFailure = z
     enum: [
       ...COUNTER_FAILURES,
       ...COUNTER_FAILURES.map((action) => ({ action })),
-      { action: "Local", budget: "1/pods" },
+      { action: "Local", budget: "PerPod" },
     ],
   });
 
@@ -220,7 +220,7 @@ export const ApiKeyPolicySpec = withRules(
       .describe("Enforce rejects requests; Audit only records the decisions and admits every request."),
     onStale: OnStale.default({ after: "30s", action: "Serve", denyAfter: "15m" }),
     onCounterFailure: OnCounterFailure.default("Local").describe(
-      "Rate limits while Redis is unavailable. Local: each pod counts from zero, so a window may admit (pods + 1) × limit. Deny: rejects. Allow: does not limit. { action: Local, budget: 1/pods }: each pod gets limit / pods, rounded down and at least 1, so a window admits at most 2 × limit or limit + pods, whichever is larger; a gate of an older version rejects this form and keeps the previous policy.",
+      "Rate limits while Redis is unavailable. Local: each pod counts from zero, so a window may admit (pods + 1) × limit. Deny: rejects. Allow: does not limit. { action: Local, budget: PerPod }: each pod gets limit / pods, rounded down and at least 1, so a window admits at most 2 × limit or limit + pods, whichever is larger; a gate of an older version rejects this form and keeps the previous policy.",
     ),
     onCreditFailure: z
       .enum(["Deny", "Allow"])
@@ -240,7 +240,7 @@ export const ApiKeyPolicySpec = withRules(
       ),
     allowedNamespaces: AllowedNamespaces,
     adopt: z
-      .enum(["match", "override"])
+      .enum(["Match", "Override"])
       .optional()
       .describe(
         "With api.id, lets the policy manage an unmanaged API; both values have the same effect. Not required for an API that this policy created and released.",

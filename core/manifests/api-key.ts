@@ -58,15 +58,15 @@ const KeyRatelimit = z
 
 const Refill = withRules(
   z.strictObject({
-    interval: z.enum(["daily", "monthly"]).describe("Interval of the refills, which are at midnight UTC."),
+    interval: z.enum(["Daily", "Monthly"]).describe("Interval of the refills, which are at midnight UTC."),
     amount: z.int().min(1).describe("Credits per refill."),
     refillDay: z.int().min(1).max(31).optional().describe("Day of a monthly refill; in a shorter month, its last day."),
   }),
   [
     {
-      rule: "(self.interval == 'monthly') == has(self.refillDay)",
-      message: "refillDay is needed with monthly, and only with it",
-      holds: ({ interval, refillDay }) => (interval === "monthly") === (refillDay !== undefined),
+      rule: "(self.interval == 'Monthly') == has(self.refillDay)",
+      message: "refillDay is needed with Monthly, and only with it",
+      holds: ({ interval, refillDay }) => (interval === "Monthly") === (refillDay !== undefined),
     },
   ],
 ).describe("Periodic refill. Default: no refill.");

@@ -41,7 +41,7 @@ describe("a valid manifest", () => {
         credits: { cost: 1 },
         ratelimits: [
           { name: "writes", limit: 100, duration: "60s" },
-          { namespace: "public-api", identifier: "identity", limit: 5000, duration: "1h" },
+          { namespace: "public-api", identifier: "Identity", limit: 5000, duration: "1h" },
         ],
       },
     ],
@@ -298,7 +298,7 @@ describe("an invalid manifest", () => {
     },
     {
       name: "a limit with a name and a namespace",
-      manifest: withLimit({ namespace: "n", identifier: "key" }),
+      manifest: withLimit({ namespace: "n", identifier: "Key" }),
       location: "spec.rules[0].ratelimits[0]",
       message: /exactly one of name and namespace/,
     },
@@ -368,7 +368,7 @@ describe("an invalid manifest", () => {
       name: "an adoption that is none",
       manifest: aRole({ adopt: true }),
       location: "spec.adopt",
-      message: /match.*override/,
+      message: /Match.*Override/,
     },
     {
       name: "an override without its namespace",

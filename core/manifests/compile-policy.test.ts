@@ -20,7 +20,7 @@ describe("a compiled policy", () => {
           credits: { cost: 2 },
           ratelimits: [
             { name: "writes", limit: 100, duration: "60s", async: true },
-            { namespace: "public-api", identifier: "identity", limit: 5000, duration: 3_600_000, cost: 3 },
+            { namespace: "public-api", identifier: "Identity", limit: 5000, duration: 3_600_000, cost: 3 },
           ],
         },
       ],
@@ -89,7 +89,7 @@ describe("a compiled policy", () => {
 });
 
 test("policy compilation reports a missing rate limit namespace with its location", () => {
-  const limit = { namespace: "gone", identifier: "key", limit: 1, duration: "1s" };
+  const limit = { namespace: "gone", identifier: "Key", limit: 1, duration: "1s" };
   const spec = aSpec({ rules: [{}, { ratelimits: [limit] }] });
   expect(compile(spec)).toEqual([
     { location: "spec.rules[1].ratelimits[0].namespace", message: 'there is no rate-limit namespace "gone"' },
@@ -97,7 +97,7 @@ test("policy compilation reports a missing rate limit namespace with its locatio
 });
 
 test("policy lists each referenced rate limit namespace once", () => {
-  const limitOf = (namespace: string, limit: number) => ({ namespace, identifier: "key", limit, duration: "1s" });
+  const limitOf = (namespace: string, limit: number) => ({ namespace, identifier: "Key", limit, duration: "1s" });
   const spec = aSpec({
     rules: [
       { ratelimits: [limitOf("a", 1), limitOf("b", 1)] },

@@ -82,7 +82,7 @@ const compilePath = ({ prefix, exact }: NonNullable<ManifestRule["match"]["path"
 function compileRatelimits(limits: ManifestRule["ratelimits"], context: RuleContext): RuleRatelimit[] {
   return limits.map((limit, index) => ({
     scope: scopeOf(limit, { ...context, location: `${context.location}.ratelimits[${index}]` }),
-    identifier: limit.identifier ?? "key",
+    identifier: limit.identifier === "Identity" ? "identity" : "key",
     limit: limit.limit,
     durationMs: parseDuration(limit.duration),
     cost: limit.cost,

@@ -107,10 +107,10 @@ export const deletionPolicy = (byDefault: DeletionPolicy, what: string) =>
   );
 
 export const Adopt = z
-  .enum(["match", "override"])
+  .enum(["Match", "Override"])
   .optional()
   .describe(
-    "Whether this object adopts an existing unmanaged one: match only if it equals the spec, override in any case. Without it, the existing object stays unchanged and this one is Stalled.",
+    "Whether this object adopts an existing unmanaged one: Match only if it equals the spec, Override in any case. Without it, the existing object stays unchanged and this one is Stalled.",
   );
 
 export const AllowedNamespaces = setOf(NamespaceName, 64)

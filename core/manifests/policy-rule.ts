@@ -31,10 +31,10 @@ const Ratelimit = withRules(
       .optional()
       .describe("Name of a rate-limit namespace (spec.name of a RatelimitNamespace), whose overrides apply."),
     identifier: z
-      .enum(["key", "identity"])
+      .enum(["Key", "Identity"])
       .optional()
       .describe(
-        "Counter: one per key, or one per identity (a key without an identity has its own). Default with name: key. Required with namespace.",
+        "Counter: one per key, or one per identity (a key without an identity has its own). Default with name: Key. Required with namespace.",
       ),
     limit: z.int().min(0).describe("Maximum usage per window; 0 rejects every request."),
     duration: durationOf({ msMin: 1000 }).describe("Length of the window."),
@@ -50,14 +50,14 @@ const Ratelimit = withRules(
     exactlyOneOf("name", "namespace"),
     {
       rule: "!has(self.namespace) || has(self.identifier)",
-      message: "a limit in a namespace needs an identifier: key or identity",
+      message: "a limit in a namespace needs an identifier: Key or Identity",
       holds: ({ namespace, identifier }) => namespace === undefined || identifier !== undefined,
     },
   ],
 ).describe("Rate limit. A request is charged to all of its limits, or rejected without a charge.");
 
 /** Returns the counter of a limit: two limits of a rule with one counter would charge it twice. */
-const counterOf = ({ name, namespace, identifier = "key", duration }: z.output<typeof Ratelimit>): string =>
+const counterOf = ({ name, namespace, identifier = "Key", duration }: z.output<typeof Ratelimit>): string =>
   JSON.stringify([name, namespace, identifier, findDuration(duration)]);
 
 /**
@@ -68,7 +68,7 @@ const celCounterOf = (limit: string): string =>
   `[${[
     `(has(${limit}.name) ? ${limit}.name : '')`,
     `(has(${limit}.__namespace__) ? ${limit}.__namespace__ : '')`,
-    `(has(${limit}.identifier) ? ${limit}.identifier : 'key')`,
+    `(has(${limit}.identifier) ? ${limit}.identifier : 'Key')`,
     `string(${celMilliseconds(`${limit}.duration`)})`,
   ].join(", ")}]`;
 

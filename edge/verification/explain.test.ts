@@ -200,7 +200,7 @@ describe("the counters are unavailable", () => {
     { done: "Allow", words: ["onCounterFailure is Allow", "through uncounted"] },
     { done: "Deny", words: ["onCounterFailure is Deny", "503"] },
     { done: "Local", words: ["onCounterFailure is Local,", "known to it alone", "taken for nothing", "429"] },
-    { done: "LocalShare", words: ["Local with the budget 1/pods", "share", "known to it alone", "429"] },
+    { done: "LocalShare", words: ["Local with the budget PerPod", "share", "known to it alone", "429"] },
   ])("explain without counters describes what a gate does for $done and what is unknown", async ({ done, words }) => {
     const explained = await explain(partsOf(away).parts, asking(limited(), without(done)), gate);
     const step = stepOf(explained, "limits");

@@ -122,7 +122,7 @@ describe("what an object claims", () => {
   const others: Stored = { manager: "test/Role/bank/it" };
   const nobodys: Stored = { manager: undefined };
   const orphanedBy = (lastManager: string): Stored => ({ manager: undefined, lastManager });
-  const terms = (adopt?: "match" | "override", differs?: string): ConflictTerms<Stored> => ({
+  const terms = (adopt?: "Match" | "Override", differs?: string): ConflictTerms<Stored> => ({
     competitor: (competitor) => `older: ${competitor}`,
     managed: (_, manager) => `managed by ${manager}`,
     unmanaged: () => ({ adopt, unasked: "unasked", differs }),
@@ -140,7 +140,7 @@ describe("what an object claims", () => {
     {
       name: "is what one of its namespace left, when it adopts it",
       claimed: { ...alone, stored: orphanedBy("test/Role/shop/elder") },
-      with: terms("override"),
+      with: terms("Override"),
     },
     {
       name: "is not what one of its namespace left, unasked",
@@ -150,7 +150,7 @@ describe("what an object claims", () => {
     ...["test/Role/bank/editor", "west/Role/shop/editor"].map((other) => ({
       name: `is not what ${other} left, however it adopts`,
       claimed: { ...alone, stored: orphanedBy(other) },
-      with: terms("override"),
+      with: terms("Override"),
       says: reservedFor({ lastManager: other }, us) ?? "",
     })),
     { name: "is an older one's", claimed: { ...alone, claimants: [object, elder] }, says: "older: Role shop/elder" },
@@ -170,18 +170,18 @@ describe("what an object claims", () => {
       says: "managed by a Role of another namespace",
     },
     { name: "is not taken over unasked", claimed: { ...alone, stored: nobodys }, says: "unasked" },
-    { name: "is taken over when it matches", claimed: { ...alone, stored: nobodys }, with: terms("match") },
+    { name: "is taken over when it matches", claimed: { ...alone, stored: nobodys }, with: terms("Match") },
     {
       name: "is not taken over when it should match and does not",
       claimed: { ...alone, stored: nobodys },
-      with: terms("match", "differs"),
+      with: terms("Match", "differs"),
       says: "differs",
     },
-    { name: "is taken over at any rate", claimed: { ...alone, stored: nobodys }, with: terms("override", "differs") },
+    { name: "is taken over at any rate", claimed: { ...alone, stored: nobodys }, with: terms("Override", "differs") },
     {
       name: "is never taken from a manager",
       claimed: { ...alone, stored: others },
-      with: terms("override"),
+      with: terms("Override"),
       says: "managed by a Role of another namespace",
     },
     { name: "is taken over when its kind says nothing of it", claimed: { ...alone, stored: nobodys }, with: {} },

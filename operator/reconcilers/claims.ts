@@ -115,7 +115,7 @@ export interface ConflictTerms<Stored> {
 
 export interface Takeover {
   /** `spec.adopt`, for kinds that have it. */
-  readonly adopt: "match" | "override" | undefined;
+  readonly adopt: "Match" | "Override" | undefined;
   /** Message if the spec does not adopt the object. */
   readonly unasked: string;
   /** Message if only an equal object may be adopted and this one differs; `undefined` if it is equal. */
@@ -149,8 +149,8 @@ function heldBack<Stored extends Managed>(
   if (takeover === undefined || stored.lastManager === manager) return undefined;
   const { lastManager } = stored;
   if (lastManager !== undefined && !mayTakeOver(lastManager, manager)) return orphanedByOther(lastManager, manager);
-  if (takeover.adopt === "override") return undefined;
-  return takeover.adopt === "match" ? takeover.differs : takeover.unasked;
+  if (takeover.adopt === "Override") return undefined;
+  return takeover.adopt === "Match" ? takeover.differs : takeover.unasked;
 }
 
 /** A foreign object in the cluster has the reserved name. The operator does not change it. */

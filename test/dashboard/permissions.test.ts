@@ -234,7 +234,7 @@ describe("roles and permissions", () => {
     await page.getByRole("button", { name: "Show as YAML" }).click();
     const text = await page.getByRole("dialog", { name: "Manifest" }).locator("pre").first().innerText();
     expect(text).toContain(`kind: Role\nmetadata:\n  name: ${name}\n`);
-    expect(text).toContain(`    - ${slug("read")}\n  adopt: match`);
+    expect(text).toContain(`    - ${slug("read")}\n  adopt: Match`);
   });
 });
 

@@ -119,7 +119,7 @@ describe("overrides", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Show as YAML" }).click();
     const text = await page.getByRole("dialog", { name: "Manifest" }).locator("pre").first().innerText();
     expect(text).toContain(`kind: RatelimitNamespace\nmetadata:\n  name: ${name}\n`);
-    expect(text).toContain("  identifier: a b*\n  limit: 5\n  duration: 1h\n  adopt: match");
+    expect(text).toContain("  identifier: a b*\n  limit: 5\n  duration: 1h\n  adopt: Match");
   });
 });
 

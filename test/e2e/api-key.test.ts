@@ -79,7 +79,7 @@ describe("an ApiKey", () => {
       roles: ["Reader"],
       permissions: ["orders.write"],
       ratelimits: [{ name: "requests", limit: 5, duration: "1m", autoApply: true }],
-      credits: { remaining: 100, refill: { interval: "monthly", amount: 100, refillDay: 31 } },
+      credits: { remaining: 100, refill: { interval: "Monthly", amount: 100, refillDay: 31 } },
       expires: "2099-01-31T00:00:00Z",
       secretRef: { name: "orders-key", key: "ORDERS_API_KEY" },
     };

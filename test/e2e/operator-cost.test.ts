@@ -34,7 +34,7 @@ const SPECS: Readonly<Record<Kind, (i: number, unique: string) => object>> = {
     selector: { matchLabels: { app: `app-${i}` } },
     api: { name: `${unique}-p${i}` },
     target: { port: 80 },
-    rules: [{ ratelimits: [{ namespace: `${unique}-n${i}`, identifier: "key", limit: 9, duration: "1h" }] }],
+    rules: [{ ratelimits: [{ namespace: `${unique}-n${i}`, identifier: "Key", limit: 9, duration: "1h" }] }],
   }),
   ApiKey: (i, unique) => ({
     policyRef: { name: `it-${i}` },

@@ -125,7 +125,7 @@ describe("what a policy left", () => {
     const own = await applied(policy("wanted", {}, "dev"));
     expect(readyOf(own)).toMatchObject({ status: "True" });
     expect(own.apiId).not.toBe(apiId);
-    for (const adopt of [undefined, "match", "override"]) {
+    for (const adopt of [undefined, "Match", "Override"]) {
       const taking = policy(`taking-${adopt ?? "not"}`, { api: { id: apiId }, ...(adopt ? { adopt } : {}) }, "dev");
       const status = await applied(taking);
       expect(readyOf(status)).toMatchObject({ status: "False", reason: "NotAllowed" });
@@ -135,7 +135,7 @@ describe("what a policy left", () => {
     expect(await ownerOf("api", apiId)).toMatchObject({ lastManager: "test/ApiKeyPolicy/prod/wanted" });
 
     await releaseManaged(administrator, { workspaceId, manager: "test/ApiKeyPolicy/prod/wanted" });
-    const granted = policy("taking-override", { api: { id: apiId }, adopt: "override" }, "dev");
+    const granted = policy("taking-override", { api: { id: apiId }, adopt: "Override" }, "dev");
     expect(readyOf(await world.reconcile(granted))).toMatchObject({ status: "True" });
     expect(await ownerOf("api", apiId)).toMatchObject({ manager: "test/ApiKeyPolicy/dev/taking-override" });
     // The former owner creates another API and leaves this one unchanged.
@@ -148,7 +148,7 @@ describe("what a policy left", () => {
     const user = policy("after", { api: { id: apiId } });
     expect(readyOf(await applied(user))).toMatchObject({ status: "True" });
     expect(await ownerOf("api", apiId)).not.toHaveProperty("manager");
-    expect(readyOf(await applied(policy("after", { api: { id: apiId }, adopt: "match" })))).toMatchObject({
+    expect(readyOf(await applied(policy("after", { api: { id: apiId }, adopt: "Match" })))).toMatchObject({
       status: "True",
     });
     expect(await ownerOf("api", apiId)).toMatchObject({ manager: "test/ApiKeyPolicy/prod/after" });
@@ -179,7 +179,7 @@ test("administrator releases objects of a policy with the abandon annotation", a
   const { apiId } = await applied(one);
   await abandon(one);
   await pruned(one);
-  const heir = policy("heir", { api: { id: apiId }, adopt: "override" }, "dev");
+  const heir = policy("heir", { api: { id: apiId }, adopt: "Override" }, "dev");
   expect(readyOf(await applied(heir))).toMatchObject({ reason: "NotAllowed" });
   const freed = await releaseManaged(administrator, { workspaceId, manager: "test/ApiKeyPolicy/prod/gone-for-good" });
   expect(freed.map(({ kind }) => kind)).toEqual(["api", "policy"]);
@@ -206,7 +206,7 @@ describe.each([
     const one = manifest(kind, "prod", "kept", spec(`kept-${of}`));
     const first = await applied(one);
     await pruned(one);
-    const other = manifest(kind, "dev", "kept", { ...spec(`kept-${of}`), adopt: "override" });
+    const other = manifest(kind, "dev", "kept", { ...spec(`kept-${of}`), adopt: "Override" });
     const refused = await applied(other);
     expect(readyOf(refused)).toMatchObject({ status: "False", reason: "Conflict" });
     expect(readyOf(refused)?.message).toContain("postern ownership release");

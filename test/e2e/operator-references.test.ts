@@ -67,7 +67,7 @@ async function openProd(): Promise<Prod> {
   const policy = manifest("ApiKeyPolicy", "prod", `policy-${suffix}`, {
     api: { name: `api-${suffix}` },
     target: { port: 80 },
-    rules: [{ ratelimits: [{ namespace: `limits-${suffix}`, identifier: "key", limit: 1, duration: "60s" }] }],
+    rules: [{ ratelimits: [{ namespace: `limits-${suffix}`, identifier: "Key", limit: 1, duration: "60s" }] }],
   });
   const objects = [role, namespace, override, policy];
   for (const one of objects) expect(readyOf(await applied(one)), labelOf(one)).toMatchObject({ status: "True" });
@@ -183,7 +183,7 @@ const REFERENCES: Readonly<Record<string, Readonly<Record<string, Scenario>>>> =
   "Role name": {
     "the name of prod's role": {
       dev: ({ suffix }) => [
-        manifest("Role", "dev", `claim-${suffix}`, { name: `role-${suffix}`, permissions: ["*"], adopt: "override" }),
+        manifest("Role", "dev", `claim-${suffix}`, { name: `role-${suffix}`, permissions: ["*"], adopt: "Override" }),
       ],
       reason: "Conflict",
     },
@@ -238,7 +238,7 @@ const REFERENCES: Readonly<Record<string, Readonly<Record<string, Scenario>>>> =
       dev: ({ suffix }) => [
         devPolicy(`limited-${suffix}`, {
           api: { name: `limited-${suffix}` },
-          rules: [{ ratelimits: [{ namespace: `limits-${suffix}`, identifier: "key", limit: 1, duration: "60s" }] }],
+          rules: [{ ratelimits: [{ namespace: `limits-${suffix}`, identifier: "Key", limit: 1, duration: "60s" }] }],
         }),
       ],
       reason: "NotAllowed",
@@ -248,7 +248,7 @@ const REFERENCES: Readonly<Record<string, Readonly<Record<string, Scenario>>>> =
         devNamespace(`double-${suffix}`, `limits-${suffix}`),
         devPolicy(`double-${suffix}`, {
           api: { name: `double-${suffix}` },
-          rules: [{ ratelimits: [{ namespace: `limits-${suffix}`, identifier: "key", limit: 1, duration: "60s" }] }],
+          rules: [{ ratelimits: [{ namespace: `limits-${suffix}`, identifier: "Key", limit: 1, duration: "60s" }] }],
         }),
       ],
       reason: "NotAllowed",

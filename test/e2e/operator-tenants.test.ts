@@ -172,7 +172,7 @@ const HERS = {
   }),
   policy: manifest(ANN, "ApiKeyPolicy", "orders", {
     ...{ api: { name: "orders-api" }, target: { port: 8080 }, selector: { matchLabels: { app: "orders" } } },
-    rules: [{ ratelimits: [{ namespace: "public", identifier: "key", limit: 10, duration: "60s" }] }],
+    rules: [{ ratelimits: [{ namespace: "public", identifier: "Key", limit: 10, duration: "60s" }] }],
   }),
   key: manifest(ANN, "ApiKey", "billing", {
     policyRef: { name: "orders" },
@@ -301,7 +301,7 @@ describe.each([
       make: () => own("ApiKeyPolicy", "by-id", { api: { id: ids.apiId }, target }),
       reason: refused,
     },
-    ...["match", "override"].map((adopt) => ({
+    ...["Match", "Override"].map((adopt) => ({
       name: `a policy that adopts it (${adopt})`,
       make: () =>
         own("ApiKeyPolicy", `by-id-${adopt}`, { api: { id: ids.apiId }, target, adopt, deletionPolicy: "Delete" }),
@@ -317,14 +317,14 @@ describe.each([
       make: () =>
         own("ApiKeyPolicy", "limited", {
           ...{ api: { name: "limited-api" }, target },
-          rules: [{ ratelimits: [{ namespace: "public", identifier: "key", limit: 1, duration: "60s" }] }],
+          rules: [{ ratelimits: [{ namespace: "public", identifier: "Key", limit: 1, duration: "60s" }] }],
         }),
       reason: refused,
     },
     {
       name: "a role of the name of ann's",
       make: () =>
-        own("Role", "editor", { name: "EDITOR", permissions: [], adopt: "override", deletionPolicy: "Delete" }),
+        own("Role", "editor", { name: "EDITOR", permissions: [], adopt: "Override", deletionPolicy: "Delete" }),
       reason: isTogether ? "Conflict" : "Succeeded",
     },
     {
@@ -343,7 +343,7 @@ describe.each([
     },
     {
       name: "a rate-limit namespace of the name of ann's",
-      make: () => own("RatelimitNamespace", "public", { name: "public", adopt: "override", deletionPolicy: "Delete" }),
+      make: () => own("RatelimitNamespace", "public", { name: "public", adopt: "Override", deletionPolicy: "Delete" }),
       reason: isTogether ? "Conflict" : "Succeeded",
     },
     {
@@ -530,11 +530,11 @@ test("orphans of ann's manifests stay reserved for her", async () => {
   const own = (kind: Kind, name: string, spec: Record<string, unknown>) => manifest(BOB, kind, name, spec);
   const target = { port: 8080 };
   const tries = [
-    own("ApiKeyPolicy", "left-id", { api: { id: apiId }, target, adopt: "override" }),
+    own("ApiKeyPolicy", "left-id", { api: { id: apiId }, target, adopt: "Override" }),
     own("ApiKey", "left-key", { apiRef: { id: apiId }, secretRef: { name: "left-key" } }),
     own("ApiKeyPolicy", "left-limits", {
       ...{ api: { name: "other-api" }, target },
-      rules: [{ ratelimits: [{ namespace: "left", identifier: "key", limit: 1, duration: "60s" }] }],
+      rules: [{ ratelimits: [{ namespace: "left", identifier: "Key", limit: 1, duration: "60s" }] }],
     }),
   ];
   for (const one of tries) {
@@ -542,7 +542,7 @@ test("orphans of ann's manifests stay reserved for her", async () => {
     const status = await until(one, "NotAllowed");
     expect(conditionOf(status, "Ready")?.message).toContain("postern ownership release");
   }
-  const taken = own("RatelimitNamespace", "left", { name: "left", adopt: "override" });
+  const taken = own("RatelimitNamespace", "left", { name: "left", adopt: "Override" });
   await apply(BOB, taken);
   await until(taken, "Conflict");
   expect((await teams.a.call("apis.listKeys", { apiId })).data).toEqual([]);

@@ -144,7 +144,7 @@ const everyKind = (namespace: string, limit: number): Readonly<Record<Kind, Test
     target: { port: 80 },
     allowedNamespaces: [ns.a, ns.b],
     deletionPolicy: "Delete",
-    rules: [{ ratelimits: [{ namespace: "limits", identifier: "key", limit, duration: "60s" }] }],
+    rules: [{ ratelimits: [{ namespace: "limits", identifier: "Key", limit, duration: "60s" }] }],
   }),
 });
 

@@ -55,7 +55,7 @@ describe.each([
         {
           match: { methods: ["POST"], path: { prefix: "/orders" } },
           permissions: "orders.write OR orders.admin",
-          ratelimits: [{ namespace: "shared-limits", identifier: "identity", limit: 10, duration: "60s" }],
+          ratelimits: [{ namespace: "shared-limits", identifier: "Identity", limit: 10, duration: "60s" }],
         },
       ],
     });
@@ -202,11 +202,11 @@ describe.each([
     await world.apply(role("grown"));
     const status = await untilReason(world, role("grown"), "Conflict");
     expect(conditionOf(status, "Stalled")?.message).toContain("spec.adopt");
-    await world.apply(role("grown", { adopt: "match" }));
+    await world.apply(role("grown", { adopt: "Match" }));
     await waitFor("the message to tell that they differ", async () =>
       conditionOf(await world.status(role("grown")), "Ready")?.message.includes("differs from this spec"),
     );
-    await world.apply(role("grown", { adopt: "override" }));
+    await world.apply(role("grown", { adopt: "Override" }));
     const adopted = await untilReason(world, role("grown"), "Succeeded");
     expect(adopted.roleId).toBe(data.roleId);
     expect((await world.call("managed.getObject", { kind: "role", id: data.roleId })).data.manager).toBe(

@@ -102,7 +102,7 @@ spec:
         - { name: writes, limit: ${writes}, duration: 1h }
     - match: { methods: [GET], path: { prefix: /reports } }
       ratelimits:
-        - { namespace: public-api, identifier: identity, limit: 100, duration: 1h }
+        - { namespace: public-api, identifier: Identity, limit: 100, duration: 1h }
 `;
 
 async function apply(yaml: string) {

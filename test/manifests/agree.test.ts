@@ -132,7 +132,7 @@ const some = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: unde
 const limit = fc.record({
   name: some(fc.constantFrom("a", "b", "", "a".repeat(256))),
   namespace: fc.option(fc.constantFrom("a", "b"), { nil: undefined, freq: 1 }),
-  identifier: some(fc.constantFrom("key", "identity", "other")),
+  identifier: some(fc.constantFrom("Key", "Identity", "other")),
   limit: fc.constantFrom<unknown>(1, 0, -1, "1", 9_007_199_254_740_991),
   duration: fc.constantFrom<unknown>("60s", "1m", 60_000, "1h", 999, "x"),
 });

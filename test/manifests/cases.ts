@@ -61,7 +61,7 @@ const THIRTY_TWO_LABELS = Object.fromEntries(Array.from({ length: 32 }, (_, i) =
 const KEY = "🗝";
 
 export const BAD_MANIFESTS: readonly BadManifest[] = [
-  ...["Never", 5, ["Local"], {}, { budget: "1/pods" }, { action: "Local", budget: "1/pods", more: true }].map(
+  ...["Never", 5, ["Local"], {}, { budget: "PerPod" }, { action: "Local", budget: "PerPod", more: true }].map(
     (onCounterFailure) => ({
       name: `onCounterFailure ${JSON.stringify(onCounterFailure)}`,
       manifest: aPolicy({ onCounterFailure }),
@@ -70,7 +70,7 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
     }),
   ),
   ...[
-    { action: "Deny", budget: "1/pods" },
+    { action: "Deny", budget: "PerPod" },
     { action: "Local", budget: "2/pods" },
   ].map((onCounterFailure) => ({
     name: `onCounterFailure ${JSON.stringify(onCounterFailure)}`,
@@ -129,9 +129,9 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
   },
   {
     name: "a monthly refill without its day",
-    manifest: aKey({ credits: { remaining: 1, refill: { interval: "monthly", amount: 1 } } }),
+    manifest: aKey({ credits: { remaining: 1, refill: { interval: "Monthly", amount: 1 } } }),
     field: "spec.credits.refill",
-    says: /refillDay is needed with monthly/,
+    says: /refillDay is needed with Monthly/,
   },
   { name: "port 0", manifest: withPort(0), field: "spec.target.port", says: /greater than or equal to 1/ },
   { name: "port 99999", manifest: withPort(99_999), field: "spec.target.port", says: /less than or equal to 65535/ },
@@ -194,7 +194,7 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
     manifest: withLimits(
       { name: "writes", limit: 1, duration: "1m" },
       { name: "reads", limit: 1, duration: "1m" },
-      { name: "writes", limit: 1, duration: 60_000, identifier: "key" },
+      { name: "writes", limit: 1, duration: 60_000, identifier: "Key" },
     ),
     field: "spec.rules[1].ratelimits",
     says: /two of these limits count on the same counter/,
@@ -203,8 +203,8 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
   {
     name: "two limits in one namespace",
     manifest: withLimits(
-      { namespace: "n", identifier: "identity", limit: 1, duration: "1m" },
-      { namespace: "n", identifier: "identity", limit: 2, duration: "60s" },
+      { namespace: "n", identifier: "Identity", limit: 1, duration: "1m" },
+      { namespace: "n", identifier: "Identity", limit: 2, duration: "60s" },
     ),
     field: "spec.rules[1].ratelimits",
     says: /two of these limits count on the same counter/,
@@ -212,7 +212,7 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
   },
   {
     name: "a limit with a name and a namespace",
-    manifest: withLimits({ name: "n", namespace: "n", identifier: "key", limit: 1, duration: "1m" }),
+    manifest: withLimits({ name: "n", namespace: "n", identifier: "Key", limit: 1, duration: "1m" }),
     field: "spec.rules[1].ratelimits[0]",
     says: /exactly one of name and namespace/,
   },
@@ -487,7 +487,7 @@ export const GOOD_MANIFESTS: ReadonlyArray<{ readonly name: string; readonly man
       roles: ["editor"],
       permissions: ["orders.read"],
       ratelimits: [{ name: "requests", limit: 1, duration: "1m", autoApply: true }],
-      credits: { remaining: 0, refill: { interval: "daily", amount: 1 } },
+      credits: { remaining: 0, refill: { interval: "Daily", amount: 1 } },
       expires: "2028-02-29T23:59:59.999+14:00",
       secretRef: { name: "orders-key", key: ".env" },
       rotation: { every: "1m", overlap: 0 },
@@ -499,8 +499,8 @@ export const GOOD_MANIFESTS: ReadonlyArray<{ readonly name: string; readonly man
     { action: "Local" },
     { action: "Deny" },
     { action: "Allow" },
-    { action: "Local", budget: "1/pods" },
-    { budget: "1/pods", action: "Local" },
+    { action: "Local", budget: "PerPod" },
+    { budget: "PerPod", action: "Local" },
   ].map((onCounterFailure) => ({
     name: `onCounterFailure ${JSON.stringify(onCounterFailure)}`,
     manifest: aPolicy({ onCounterFailure }),
@@ -525,14 +525,14 @@ export const GOOD_MANIFESTS: ReadonlyArray<{ readonly name: string; readonly man
     name: "one name for keys and identities",
     manifest: withLimits(
       { name: "writes", limit: 1, duration: "1m" },
-      { name: "writes", limit: 9, duration: "1m", identifier: "identity" },
+      { name: "writes", limit: 9, duration: "1m", identifier: "Identity" },
     ),
   },
   {
     name: "one text as a name and as a namespace",
     manifest: withLimits(
       { name: "n", limit: 1, duration: "1m" },
-      { namespace: "n", identifier: "key", limit: 9, duration: "1m" },
+      { namespace: "n", identifier: "Key", limit: 9, duration: "1m" },
     ),
   },
   { name: "32 labels", manifest: withLabels(THIRTY_TWO_LABELS) },

@@ -61,7 +61,7 @@ export const SHOWN: readonly Shown[] = [
   ].map((one) => ({ down: "one api-server", ...one })),
   ...[
     {
-      what: "`Local` and `Local` with `budget: 1/pods`",
+      what: "`Local` and `Local` with `budget: PerPod`",
       file: "test/faults/over-admission.test.ts",
       name: "$onCounterFailure: three gates without Redis admit $perPod each",
     },
@@ -111,7 +111,7 @@ export const SHOWN: readonly Shown[] = [
       name: "readiness routing without Redis still verifies cached and new keys",
     },
     {
-      what: "the shares of `budget: 1/pods` when a pod ends",
+      what: "the shares of `budget: PerPod` when a pod ends",
       file: "test/faults/over-admission.test.ts",
       name: "limit share of a deleted pod goes to the remaining pods",
     },

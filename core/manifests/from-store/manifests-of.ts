@@ -19,7 +19,7 @@ import type {
 
 /*
  * Manifest of an existing object, ready to apply: the operator then finds the database in sync with the manifest. An object without a
- * manager is adopted by `spec.adopt: match`, which fails if the object was changed in the meantime.
+ * manager is adopted by `spec.adopt: Match`, which fails if the object was changed in the meantime.
  */
 
 export interface WrittenManifest {
@@ -69,7 +69,7 @@ function madeNotes({ kind, manager }: StoredObject, storedName: string): string[
       ];
 }
 
-const adoptUnlessManaged = ({ manager }: StoredObject) => (manager === undefined ? ({ adopt: "match" } as const) : {});
+const adoptUnlessManaged = ({ manager }: StoredObject) => (manager === undefined ? ({ adopt: "Match" } as const) : {});
 
 function role(object: StoredRole): WrittenManifest {
   const { name, description, permissions } = object;
@@ -169,6 +169,9 @@ function creditsOf({ remaining, refill }: NonNullable<StoredKey["credits"]>) {
   const { interval, amount, refillDay } = refill;
   return {
     remaining,
-    refill: { interval, amount, ...(interval === "monthly" ? { refillDay: refillDay ?? 1 } : {}) },
+    refill:
+      interval === "daily"
+        ? { interval: "Daily" as const, amount }
+        : { interval: "Monthly" as const, amount, refillDay: refillDay ?? 1 },
   };
 }

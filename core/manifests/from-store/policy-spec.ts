@@ -39,7 +39,7 @@ export function policyFieldsOf(
 }
 
 const counterFailureOf = (compiled: Exclude<CompiledPolicy["onCounterFailure"], "Local">) =>
-  compiled === "LocalShare" ? ({ action: "Local", budget: "1/pods" } as const) : compiled;
+  compiled === "LocalShare" ? ({ action: "Local", budget: "PerPod" } as const) : compiled;
 
 function clientAddressOf(address: NonNullable<CompiledPolicy["clientAddress"]>): SpecIn["clientAddress"] {
   return address.from === "connection"
@@ -70,7 +70,7 @@ function limitOf(
     ...(scope.kind === "name"
       ? { name: scope.name }
       : { namespace: namespaceNames.get(scope.namespaceId) ?? scope.namespaceId }),
-    identifier,
+    identifier: identifier === "key" ? "Key" : "Identity",
     limit,
     duration: formatDuration(durationMs),
     ...(cost === 1 ? {} : { cost }),

@@ -38,7 +38,7 @@ spec:
   permissions:
     - docs.read
     - docs.*
-  adopt: match
+  adopt: Match
 `);
 });
 
@@ -62,7 +62,7 @@ describe("an override", () => {
 
   test("exported override includes its namespace manifest and references its name", () => {
     const [first, second] = manifestsIn(override);
-    expect(first).toMatchObject({ kind: "RatelimitNamespace", spec: { name: "email.outbound", adopt: "match" } });
+    expect(first).toMatchObject({ kind: "RatelimitNamespace", spec: { name: "email.outbound", adopt: "Match" } });
     expect(second).toMatchObject({
       kind: "RatelimitOverride",
       spec: {
@@ -158,7 +158,7 @@ test.each([
     namespacesOf(manifest.spec).map((name) => [name, name === "shared limits" ? "rlns_1" : "?"]),
   );
   expect(compilePolicy(manifest.spec, { apiId: "api_12345678", namespaceIds })).toEqual(policy);
-  expect(manifest.spec).toMatchObject({ api: { id: "api_12345678" }, adopt: "match" });
+  expect(manifest.spec).toMatchObject({ api: { id: "api_12345678" }, adopt: "Match" });
 });
 
 const KEY: StoredKey = {
@@ -178,7 +178,7 @@ test("exported key manifest states that it issues a different key", () => {
     apiRef: { id: "api_12345678" },
     owner: "acme",
     expires: "2027-01-31T00:00:00.000Z",
-    credits: { remaining: 5, refill: { interval: "monthly", amount: 9, refillDay: 1 } },
+    credits: { remaining: 5, refill: { interval: "Monthly", amount: 9, refillDay: 1 } },
   });
   expect(yamlOf(KEY)).toContain("# Applied, it issues a new key");
 });

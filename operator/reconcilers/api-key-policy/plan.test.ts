@@ -127,7 +127,7 @@ test("ApiKeyPolicy plan reports that the last valid generation stays active", ()
 describe("rate limit namespaces", () => {
   const limited = {
     ...spec,
-    rules: [{ ratelimits: [{ namespace: "public", identifier: "key", limit: 1, duration: "60s" }] }],
+    rules: [{ ratelimits: [{ namespace: "public", identifier: "Key", limit: 1, duration: "60s" }] }],
   };
 
   test("ApiKeyPolicy plan refers to rate limit namespaces by id", () => {

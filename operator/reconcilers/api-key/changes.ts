@@ -6,7 +6,7 @@ import type { StoredKey } from "./gather.ts";
 
 /* Converts the spec of a key to the API's members, and computes how a stored key differs from it. */
 
-type Refill = NonNullable<ApiKeySpec["credits"]>["refill"];
+type Refill = NonNullable<NonNullable<ApiKeySpec["credits"]>["refill"]>;
 type Changes = Omit<Input<"keys.updateKey">, "keyId">;
 
 export function settingsOf(spec: ApiKeySpec, name: string) {
@@ -31,20 +31,17 @@ export function settingsOf(spec: ApiKeySpec, name: string) {
   };
 }
 
-const refillOf = (refill: Refill): { refill?: NonNullable<ReturnType<typeof plainRefill>> } => {
-  const plain = plainRefill(refill);
-  return plain === undefined ? {} : { refill: plain };
-};
+const refillOf = (refill: Refill | undefined) => (refill === undefined ? {} : { refill: toApi(refill) });
+
+const toApi = ({ interval, ...refill }: Refill) =>
+  plainRefill({ ...refill, interval: interval === "Daily" ? "daily" : "monthly" });
 
 /** Omits `undefined` members, as in API responses. */
-const plainRefill = (refill: Refill) =>
-  refill === undefined
-    ? undefined
-    : {
-        interval: refill.interval,
-        amount: refill.amount,
-        ...(refill.refillDay === undefined ? {} : { refillDay: refill.refillDay }),
-      };
+const plainRefill = ({ interval, amount, refillDay }: NonNullable<NonNullable<StoredKey["credits"]>["refill"]>) => ({
+  interval,
+  amount,
+  ...(refillDay === undefined ? {} : { refillDay }),
+});
 
 /**
  * Returns the changes that bring the current key to its spec; `undefined` if it matches. A different number of remaining credits is not a
@@ -85,7 +82,7 @@ const byName = (limits: readonly Limit[] = []) =>
 function creditChanges({ credits: stored }: StoredKey, { credits }: ApiKeySpec): Pick<Changes, "credits"> {
   if (credits === undefined) return stored === undefined ? {} : { credits: null };
   if (stored === undefined) return { credits: { remaining: credits.remaining, ...refillOf(credits.refill) } };
-  const refill = plainRefill(credits.refill);
-  const isSame = isDeepStrictEqual(stored.refill === undefined ? undefined : plainRefill(stored.refill), refill);
+  const refill = credits.refill && toApi(credits.refill);
+  const isSame = isDeepStrictEqual(stored.refill && plainRefill(stored.refill), refill);
   return isSame ? {} : { credits: { refill: refill ?? null } };
 }

@@ -34,7 +34,7 @@ test("RatelimitNamespace plan adopts an unmanaged namespace only when requested"
     state: "Stalled",
     reason: "Conflict",
   });
-  for (const adopt of ["match", "override"]) {
+  for (const adopt of ["Match", "Override"]) {
     const plan = planNamespace(observed({ spec: { name: "public", adopt }, stored: unmanaged }));
     expect(plan.actions).toEqual([{ type: "adopt", name: "public" }]);
   }

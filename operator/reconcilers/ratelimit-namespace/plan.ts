@@ -56,7 +56,7 @@ const CHECKS = [
       // A namespace has no settings that could differ from the spec, so both ways of adopting have the same result.
       unmanaged: ({ name }) => ({
         adopt: spec?.adopt,
-        unasked: `The rate-limit namespace ${name} was made elsewhere. Set spec.adopt to match to take it over, or choose another spec.name.`,
+        unasked: `The rate-limit namespace ${name} was made elsewhere. Set spec.adopt to Match to take it over, or choose another spec.name.`,
       }),
     }),
 ];

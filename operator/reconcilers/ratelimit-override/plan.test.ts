@@ -83,12 +83,12 @@ test("RatelimitOverride of another manager, or without one, is a conflict", () =
 });
 
 test.each([
-  { name: "match takes over an equal one", adopt: "match", difference: {}, isTaken: true },
-  { name: "match leaves one that differs", adopt: "match", difference: { limit: 6 }, isTaken: false },
-  { name: "override takes over one that differs", adopt: "override", difference: { limit: 6 }, isTaken: true },
+  { name: "match takes over an equal one", adopt: "Match", difference: {}, isTaken: true },
+  { name: "match leaves one that differs", adopt: "Match", difference: { limit: 6 }, isTaken: false },
+  { name: "override takes over one that differs", adopt: "Override", difference: { limit: 6 }, isTaken: true },
   {
     name: "nothing takes over what another cluster left",
-    adopt: "override",
+    adopt: "Override",
     difference: { lastManager: "x/RatelimitOverride/shop/it" },
     isTaken: false,
   },

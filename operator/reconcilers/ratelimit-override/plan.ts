@@ -67,11 +67,11 @@ const CHECKS = [
         `${theOverride(stored)} is managed by ${manager}. Delete it there, and this one takes its place.`,
       unmanaged: (stored) => ({
         adopt: spec?.adopt,
-        unasked: `${theOverride(stored)} was made elsewhere. Set spec.adopt to match or override to take it over, or delete it there.`,
+        unasked: `${theOverride(stored)} was made elsewhere. Set spec.adopt to Match or Override to take it over, or delete it there.`,
         differs:
           spec === undefined || isSame(stored, settingsOf(spec))
             ? undefined
-            : `${theOverride(stored)} was made elsewhere and differs from this spec. Make them equal, or set spec.adopt to override.`,
+            : `${theOverride(stored)} was made elsewhere and differs from this spec. Make them equal, or set spec.adopt to Override.`,
       }),
     }),
 ];

@@ -109,19 +109,19 @@ describe("a role that belongs to another object", () => {
     { name: "is left alone without adopt", adopt: undefined, stored: unmanaged, actions: [] },
     {
       name: "is taken over by match when it is equal",
-      adopt: "match",
+      adopt: "Match",
       stored: unmanaged,
       actions: [{ type: "update", adopt: true }],
     },
     {
       name: "is left alone by match when it differs",
-      adopt: "match",
+      adopt: "Match",
       stored: { ...unmanaged, permissions: [] },
       actions: [],
     },
     {
       name: "is taken over and changed by override",
-      adopt: "override",
+      adopt: "Override",
       stored: { ...unmanaged, permissions: [] },
       actions: [{ type: "update", adopt: true }, { type: "setPermissions" }],
     },

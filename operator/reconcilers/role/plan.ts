@@ -65,11 +65,11 @@ const CHECKS = [
         `The role ${name} is managed by ${manager}. Edit that manifest, or choose another spec.name.`,
       unmanaged: (stored) => ({
         adopt: spec?.adopt,
-        unasked: `The role ${stored.name} was made elsewhere. Set spec.adopt to match or override to take it over, or choose another spec.name.`,
+        unasked: `The role ${stored.name} was made elsewhere. Set spec.adopt to Match or Override to take it over, or choose another spec.name.`,
         differs:
           spec === undefined || changes(spec, stored, false).length === 0
             ? undefined
-            : `The role ${stored.name} was made elsewhere and differs from this spec. Make them equal, or set spec.adopt to override.`,
+            : `The role ${stored.name} was made elsewhere and differs from this spec. Make them equal, or set spec.adopt to Override.`,
       }),
     }),
 ];
