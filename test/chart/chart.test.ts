@@ -61,7 +61,7 @@ const MATRIX: Readonly<Record<string, object>> = {
       dashboard: {
         url: "https://postern.example.com",
         oidc: { issuer: "https://id.example.com/", clientId: "postern", existingSecret: "oidc" },
-        groups: { "platform team": { "*": "admin" }, payments: { shop: "viewer" } },
+        groupRoles: { "platform team": { "*": "admin" }, payments: { shop: "viewer" } },
       },
     },
     database: { ...database, migration: { existingSecret: "db-owner", existingSecretKey: "address" } },
@@ -417,7 +417,7 @@ describe("the dashboard", () => {
   test.each([
     { oidc: { issuer: "https://id.example.com", clientId: "postern" } },
     { url: "https://postern.example.com", oidc: { issuer: "https://id.example.com" } },
-    { groups: { a: { shop: "owner" } } },
+    { groupRoles: { a: { shop: "owner" } } },
   ])("chart rejects dashboard values %j", async (dashboard) => {
     await expect(render({ operator, ...stores, apiServer: { dashboard } })).rejects.toThrow(/dashboard/);
   });

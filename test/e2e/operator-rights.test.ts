@@ -277,7 +277,7 @@ test("chart RBAC rules suffice for the operator", async () => {
   }
 }, 180_000);
 
-/** All kinds share code, so a short run drops the permissions of one kind. `npm run test:rights` drops each. */
+/** All kinds share code, so a short run drops the permissions of one kind. `npm run test:rbac` drops each. */
 const dropped = rights.filter(
   ({ group, resource }) => process.env.ALL_RIGHTS === "1" || group !== "postern.dev" || resource.startsWith("roles"),
 );

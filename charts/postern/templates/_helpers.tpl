@@ -79,7 +79,7 @@ affinity: {{ toYaml . | nindent 2 }}
 {{- with .values.priorityClassName }}
 priorityClassName: {{ . | quote }}
 {{- end }}
-{{- if .values.topologySpread }}
+{{- if .values.topologySpreadConstraints }}
 topologySpreadConstraints:
 {{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - maxSkew: 1

@@ -47,7 +47,7 @@ const pods = {
   tolerations: list("Tolerations of the pods."),
   affinity: anything("Affinity of the pods."),
   priorityClassName: text("Priority class of the pods."),
-  topologySpread: switchedOn("Whether to spread the pods over nodes and zones if possible."),
+  topologySpreadConstraints: switchedOn("Whether to spread the pods over nodes and zones if possible."),
   extraArgs: z.array(z.string()).default([]).describe("Additional command options: docs/reference/cli.md."),
   extraEnv: list("Additional environment variables."),
   extraVolumes: list("Additional volumes of the pods."),
@@ -139,7 +139,7 @@ export const Values = z.strictObject({
         scopes: text("Scopes that the dashboard requests.", "openid profile email"),
         groupsClaim: text("Claim with a person's groups.", "groups"),
       }),
-      groups: z
+      groupRoles: z
         .record(z.string(), z.record(z.string(), z.enum(PERSON_ROLES)))
         .default({})
         .describe("Roles by group and workspace (`*` for all). Changes apply to open sessions."),
