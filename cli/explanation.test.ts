@@ -6,14 +6,18 @@ import { formatExplanation } from "./explanation.ts";
 const step = (of: Partial<Step>): Step => ({
   step: "limits",
   result: "passed",
-  decides: false,
-  saw: "some 1/5",
+  decisive: false,
+  observed: "some 1/5",
   detail: "Every limit would let it through.",
   sources: [],
   ...of,
 });
-const shown = (...steps: Step[]) => formatExplanation({ code: "VALID", passes: true, status: 200, steps }, undefined);
-const unanswered = { result: "skipped", saw: UNANSWERED, detail: "The policy's onCounterFailure is Local." } as const;
+const shown = (...steps: Step[]) => formatExplanation({ code: "VALID", allowed: true, status: 200, steps }, undefined);
+const unanswered = {
+  result: "skipped",
+  observed: UNANSWERED,
+  detail: "The policy's onCounterFailure is Local.",
+} as const;
 
 test("what is done without the counters is told below the table also where the request passes by it", () => {
   expect(shown(step(unanswered)).slice(-2)).toEqual(["", unanswered.detail]);
@@ -22,7 +26,7 @@ test("what is done without the counters is told below the table also where the r
 
 test("a step that decides is told once", () => {
   const lines = formatExplanation(
-    { code: "UNKNOWN", passes: false, status: 503, steps: [step({ ...unanswered, decides: true })] },
+    { code: "UNKNOWN", allowed: false, status: 503, steps: [step({ ...unanswered, decisive: true })] },
     undefined,
   );
   expect(lines.filter((line) => line.includes(unanswered.detail))).toEqual([`  limits: ${unanswered.detail}`]);

@@ -9,7 +9,7 @@ import { formatTable } from "./table.ts";
 
 export interface ShownExplanation extends Pick<ExplainedKey, "steps"> {
   readonly code: Outcome;
-  readonly passes: boolean;
+  readonly allowed: boolean;
   readonly status: number;
   readonly mode?: string | undefined;
   readonly retryAfter?: number | undefined;
@@ -22,21 +22,21 @@ const MARKS: Readonly<Record<Step["result"], string>> = { passed: "✓", refused
 const STEP_FIELDS: Fields<Step> = [
   { name: "result", title: "", value: ({ result }) => MARKS[result] },
   { name: "step", title: "step", value: ({ step }) => step },
-  { name: "saw", title: "saw", value: ({ saw }) => (saw === "" ? null : saw), shrinks: true },
+  { name: "observed", title: "observed", value: ({ observed }) => (observed === "" ? null : observed), shrinks: true },
   { name: "source", title: "source", value: sourceText, shrinks: true },
   { name: "age", title: "age", value: ageText },
 ];
 
 /** Returns the lines of an explanation. `width` is that of the terminal. */
 export function formatExplanation(shown: ShownExplanation, width: number | undefined): string[] {
-  const { code, passes, status, mode, retryAfter, steps } = shown;
-  const audited = passes && mode === "Audit" && code !== "VALID" && code !== "ANONYMOUS";
+  const { code, allowed, status, mode, retryAfter, steps } = shown;
+  const audited = allowed && mode === "Audit" && code !== "VALID" && code !== "ANONYMOUS";
   const head = [
-    `${passes ? "✓" : "✗"} ${code}`,
+    `${allowed ? "✓" : "✗"} ${code}`,
     audited ? "passes all the same, because the policy is in mode Audit" : `${status} at a gate`,
     ...(retryAfter === undefined ? [] : [`retry after ${formatDuration(retryAfter * SECOND_MS)}`]),
   ].join(", ");
-  const deciding = steps.find(({ decides }) => decides);
+  const deciding = steps.find(({ decisive }) => decisive);
   return [
     printable(head),
     ...(deciding === undefined ? [] : [`  ${deciding.step}: ${printable(deciding.detail)}`]),
@@ -52,8 +52,8 @@ export function formatExplanation(shown: ShownExplanation, width: number | undef
  * Whether Redis or Postgres did not respond in this step. Such steps are shown even if they are not decisive, because the request passes by
  * a fallback.
  */
-const isUnanswered = ({ saw, result, decides }: Step): boolean =>
-  saw === UNANSWERED && result === "skipped" && !decides;
+const isUnanswered = ({ observed, result, decisive }: Step): boolean =>
+  observed === UNANSWERED && result === "skipped" && !decisive;
 
 function sourceText({ sources }: Step): string {
   return sources.map(({ kind, id, name }) => [kind, name ?? id].filter(Boolean).join(" ")).join(", ");

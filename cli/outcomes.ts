@@ -24,8 +24,8 @@ const EXIT_CODES: Readonly<Record<Outcome, number>> = {
  * Returns 0 for a request that passes, such as one that a policy in Audit mode only records. A rejection with a code of a newer server
  * version returns 1.
  */
-export function exitCodeOf(code: Outcome, passes: boolean): number {
-  if (passes) return 0;
+export function exitCodeOf(code: Outcome, allowed: boolean): number {
+  if (allowed) return 0;
   return (Object.hasOwn(EXIT_CODES, code) && EXIT_CODES[code]) || 1;
 }
 

@@ -190,7 +190,7 @@ test("admin.getRootKey returns used permissions and suggests narrower ones after
     await store();
   };
   await use();
-  expect(await get()).toMatchObject({ notices: [], lastUsedOn: today() });
+  expect(await get()).toMatchObject({ findings: [], lastUsedOn: today() });
   expect(await get()).not.toHaveProperty("narrowTo");
   api.advance(3 * DAY_MS);
   await use();
@@ -199,7 +199,7 @@ test("admin.getRootKey returns used permissions and suggests narrower ones after
       { permission: "api.*.create_api", lastUsedOn: utcDate(api.deps.nowMs() - 32 * DAY_MS) },
       { permission: "api.*.read_api", lastUsedOn: today(), onlyId: apiId },
     ],
-    notices: [
+    findings: [
       { kind: "unused_permissions", permissions: ["api.*.create_api", "rbac.*.read_role"] },
       { kind: "too_wide", permissions: ["api.*.read_api"] },
     ],

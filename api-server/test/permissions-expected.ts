@@ -215,7 +215,7 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   "admin.getUsageState": { needs: [workspace("read_workspace")] },
   "admin.getAnalyticsSchema": { needs: [workspace("read_workspace")] },
   "admin.getLatencies": { needs: [api("read_analytics")], narrows: true, strangersLearnNoId: true },
-  "admin.nameObjects": {
+  "admin.resolveNames": {
     needs: [],
     also: { always: [api("read_key")], api: [api("read_api")], namespace: [namespace("read_namespace")] },
     narrows: true,

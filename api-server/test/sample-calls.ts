@@ -341,7 +341,7 @@ export const SAMPLE_CALLS: SampleCalls = {
       apiId: await resources.api(),
     }),
   },
-  "admin.nameObjects": {
+  "admin.resolveNames": {
     always: async (resources) => {
       const { apiId, keyId } = await resources.key();
       return { body: { kind: "key", ids: [keyId] }, apiId };

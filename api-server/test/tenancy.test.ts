@@ -115,7 +115,7 @@ const NOT_404: Readonly<Record<string, string>> = {
   "apis.listKeys externalId": "an unknown externalId has no keys",
   "admin.getLatencies keyId": "an unknown key was never used",
   "admin.getLatencies externalId": "an unknown owner used no key",
-  "admin.nameObjects ids": "an unknown id has no name",
+  "admin.resolveNames ids": "an unknown id has no name",
   "managed.listKeys manager": "an unknown manager has no keys",
   "admin.listPermissions roleIds": "an unknown role grants nothing",
   ...Object.fromEntries(

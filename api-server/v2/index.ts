@@ -24,7 +24,7 @@ import { listPolicies as listPoliciesWithPods } from "./admin/listPolicies.ts";
 import { listRoles as listRolesInUse } from "./admin/listRoles.ts";
 import { listRootKeys } from "./admin/listRootKeys.ts";
 import { listWorkspaces } from "./admin/listWorkspaces.ts";
-import { nameObjects } from "./admin/nameObjects.ts";
+import { resolveNames } from "./admin/resolveNames.ts";
 import { rotateRootKey } from "./admin/rotateRootKey.ts";
 import { searchKeys } from "./admin/searchKeys.ts";
 import { startImport } from "./admin/startImport.ts";
@@ -176,7 +176,7 @@ export const procedures: readonly AnyProcedure[] = [
   getUsageState,
   getAnalyticsSchema,
   getLatencies,
-  nameObjects,
+  resolveNames,
   updateRootKey,
   rotateRootKey,
   deleteRootKey,

@@ -41,7 +41,7 @@ async function run(
   return { code, out, notes };
 }
 
-test("each step is a line with what it saw, its source and its age, and the outcome is the exit code", async () => {
+test("each step is a line with the observed value, its source and its age, and the outcome is the exit code", async () => {
   const role = await resources.role(["orders.write"]);
   const { keyId } = await resources.key({ name: "Billing", roles: [role.name], credits: { remaining: 3 } });
   const good = await run(["--key-id", keyId, "--permissions", "orders.write"]);

@@ -162,7 +162,7 @@ async function decideRequests(io: Io, { world, nowMs, lines, requests, times, as
       const { expected, ...decision } = await send(gate, request, times);
       const { record, policy } = request.active;
       const shown = { ...expected, ...decision, mode: policy.mode };
-      exitCode = exitCodeOf(decision.code, decision.passes);
+      exitCode = exitCodeOf(decision.code, decision.allowed);
       const about = { request: lines[i], key: request.key?.name ?? null, policy: record.name };
       decisions.push({ ...about, ...shown });
       if (asJson) continue;
@@ -218,7 +218,7 @@ function resultLines(result: CaseResult, { file, line }: FileProblem): string[] 
   const { name, steps } = result;
   if (!isDifferent(result)) return [`✓ ${printable(name)}`];
   const last = steps.at(-1);
-  const deciding = last?.decision.expected.steps.find(({ decides }) => decides);
+  const deciding = last?.decision.expected.steps.find(({ decisive }) => decisive);
   return [
     `✗ ${printable(name)} (${file}:${line})`,
     ...(last?.differences ?? []).map((difference) => printable(`    ${last?.step.request}: ${difference}`)),
@@ -232,7 +232,7 @@ const toJson = ({ name, steps }: CaseResult) => ({
     request: step.request,
     ...decision,
     rule: expected.rule ?? null,
-    decides: expected.steps.find(({ decides }) => decides)?.step ?? null,
+    decisive: expected.steps.find(({ decisive }) => decisive)?.step ?? null,
     differences,
   })),
 });

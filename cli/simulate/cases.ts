@@ -23,7 +23,7 @@ const Expected = z
         .optional()
         .describe("The status at the gate; 200 stands for what the app answers."),
       rule: z.int().min(-1).max(255).optional().describe("The rule that matches, from 0, −1 for the implicit one."),
-      decides: z.string().min(1).max(32).optional().describe("The step that decides, as the explanation names it."),
+      decisive: z.string().min(1).max(32).optional().describe("The step that decides, as the explanation names it."),
       passed: z.int().min(0).max(TIMES_MAX).optional().describe("How many of `times` requests pass."),
     }),
   ])

@@ -33,7 +33,7 @@ export interface GateRequest {
 
 export interface Decided {
   readonly code: Outcome;
-  readonly passes: boolean;
+  readonly allowed: boolean;
   /** 200 stands for the response of the app. */
   readonly status: number;
   readonly retryAfter: number | undefined;
@@ -121,9 +121,9 @@ export class OfflineGate {
     const outcome: Refuse | Pass =
       decision.kind === "verify" ? checkVerdict(decision, await verify(this.#parts, decision)) : decision;
     const code = outcome.decision === "UNAVAILABLE" ? "UNKNOWN" : outcome.decision;
-    if (outcome.kind === "pass") return { code, passes: true, status: 200, retryAfter: undefined };
+    if (outcome.kind === "pass") return { code, allowed: true, status: 200, retryAfter: undefined };
     const { kind, retryAfterS } = outcome.problem;
-    return { code, passes: false, status: ERROR_KINDS[kind].status, retryAfter: retryAfterS };
+    return { code, allowed: false, status: ERROR_KINDS[kind].status, retryAfter: retryAfterS };
   }
 
   async close(): Promise<void> {

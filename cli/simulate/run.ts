@@ -77,13 +77,13 @@ export async function send(
   times: number,
 ): Promise<Decision> {
   let passed = 0;
-  for (let i = 1; i < times; i++) if ((await gate.decide(active, sent)).passes) passed += 1;
+  for (let i = 1; i < times; i++) if ((await gate.decide(active, sent)).allowed) passed += 1;
   const expected = await gate.foresee(active, sent);
   const decided = await gate.decide(active, sent);
   if (expected.code !== undefined && expected.code !== decided.code) {
     throw new Error(`the explanation says ${expected.code}, and the gate ${decided.code}; please report it`);
   }
-  return { ...decided, passed: passed + (decided.passes ? 1 : 0), expected };
+  return { ...decided, passed: passed + (decided.allowed ? 1 : 0), expected };
 }
 
 export interface StepResult {
@@ -125,8 +125,8 @@ export async function runCase(
 }
 
 function compare({ expect }: CaseStep, { code, status, passed, expected }: Decision): string[] {
-  const decides = expected.steps.find((step) => step.decides)?.step;
-  const got = { code, status, passed, rule: expected.rule, decides };
+  const decisive = expected.steps.find((step) => step.decisive)?.step;
+  const got = { code, status, passed, rule: expected.rule, decisive };
   return Object.entries(expect).flatMap(([name, wanted]) => {
     const value = got[name as keyof typeof got];
     return value === wanted ? [] : [`${name}: expected ${wanted}, got ${value ?? "none"}`];

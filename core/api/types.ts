@@ -204,7 +204,7 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
             code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "MALFORMED" | "UNKNOWN";
-            passes: boolean;
+            allowed: boolean;
             status: number;
             retryAfter?: number | undefined;
             keyId?: string | undefined;
@@ -234,8 +234,8 @@ export interface paths {
             steps: Array<{
               step: "path" | "rule" | "stale" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
               result: "passed" | "refused" | "skipped";
-              decides: boolean;
-              saw: string;
+              decisive: boolean;
+              observed: string;
               detail: string;
               sources: Array<{
                 kind: "request" | "policy" | "workspace" | "api" | "key" | "identity" | "role" | "namespace" | "override" | "counter" | "credits";
@@ -394,7 +394,7 @@ export interface paths {
               state: "ok" | "warn" | "away" | "off";
               problem?: string | undefined;
               help?: string | undefined;
-              awaySince?: number | undefined;
+              unavailableSince?: number | undefined;
               facts: Record<string, string | number | boolean>;
             }>;
           };
@@ -623,10 +623,10 @@ export interface paths {
               };
             };
             limits: {
-              rowsMax: number;
+              maxRows: number;
               timeoutMs: number;
-              memoryBytesMax: number;
-              answerBytesMax: number;
+              maxMemoryBytes: number;
+              maxResponseBytes: number;
               queriesPerHour: number;
               runMsPerHour: number;
             };
@@ -652,7 +652,7 @@ export interface paths {
             name: string;
             keys: {
               count: number;
-              isMore: boolean;
+              hasMore: boolean;
             };
             deleteProtection: boolean;
             keyEncryption: boolean;
@@ -899,7 +899,7 @@ export interface paths {
     };
   };
   /** Say what people call objects. */
-  "/v2/admin.nameObjects": {
+  "/v2/admin.resolveNames": {
     post: {
       requestBody: { content: { "application/json": {
         kind: "key" | "api" | "namespace";
@@ -936,7 +936,7 @@ export interface paths {
             rootKey: string;
             start: string;
             expires?: number | undefined;
-            predecessorEnds: number;
+            predecessorExpiresAt: number;
           };
           meta: components["schemas"]["ResponseMeta"];
         } } };
@@ -1010,7 +1010,7 @@ export interface paths {
         queryRows?: number | null | undefined;
         querySeconds?: number | null | undefined;
         queryMemoryMb?: number | null | undefined;
-        answerMib?: number | null | undefined;
+        maxResponseMib?: number | null | undefined;
         queriesPerHour?: number | null | undefined;
         querySecondsPerHour?: number | null | undefined;
         verificationsDays?: number | null | undefined;
@@ -1415,7 +1415,7 @@ export interface paths {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
             code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "MALFORMED" | "UNKNOWN";
-            passes: boolean;
+            allowed: boolean;
             status: number;
             retryAfter?: number | undefined;
             keyId?: string | undefined;
@@ -1445,8 +1445,8 @@ export interface paths {
             steps: Array<{
               step: "path" | "rule" | "stale" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
               result: "passed" | "refused" | "skipped";
-              decides: boolean;
-              saw: string;
+              decisive: boolean;
+              observed: string;
               detail: string;
               sources: Array<{
                 kind: "request" | "policy" | "workspace" | "api" | "key" | "identity" | "role" | "namespace" | "override" | "counter" | "credits";
@@ -1931,7 +1931,7 @@ export interface paths {
     post: {
       requestBody: { content: { "application/json": {
         role: string;
-        unlessHeld?: boolean | undefined;
+        onlyIfUnused?: boolean | undefined;
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
@@ -2575,7 +2575,7 @@ export interface components {
       predecessorId?: string | undefined;
       successorId?: string | undefined;
       revision: number;
-      notices: Array<{
+      findings: Array<{
         kind: "old" | "never_used" | "expired" | "expiring" | "unused_permissions" | "too_wide";
         permissions?: Array<string> | undefined;
       }>;
@@ -2595,7 +2595,7 @@ export interface components {
       predecessorId?: string | undefined;
       successorId?: string | undefined;
       revision: number;
-      notices: Array<{
+      findings: Array<{
         kind: "old" | "never_used" | "expired" | "expiring" | "unused_permissions" | "too_wide";
         permissions?: Array<string> | undefined;
       }>;

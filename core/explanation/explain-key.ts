@@ -34,20 +34,20 @@ export function explainKey(seen: RecordedVerification): ExplainedKey {
 export const notFoundStep = (detail: string, ageMs: number, isUnknown: boolean): Step => ({
   step: "found",
   result: isUnknown ? "skipped" : "refused",
-  decides: true,
-  saw: isUnknown ? "not known" : "none",
+  decisive: true,
+  observed: isUnknown ? "not known" : "none",
   detail,
   sources: [{ kind: "key", id: "", ageMs }],
 });
 
 /** Marks the deciding step: the first that rejects, or the first undecided one that is not admitted without a result. */
 function markDeciding(steps: readonly Undecided[], { code, uncounted }: RecordedVerification): Step[] {
-  const isDesired = ({ step, result, saw }: Undecided): boolean =>
-    result === "skipped" && saw === UNANSWERED && (step !== "limits" || uncounted?.onCounterFailure === "Deny");
-  const decides = (step: Undecided): boolean =>
+  const isDesired = ({ step, result, observed }: Undecided): boolean =>
+    result === "skipped" && observed === UNANSWERED && (step !== "limits" || uncounted?.onCounterFailure === "Deny");
+  const decisive = (step: Undecided): boolean =>
     code === "UNKNOWN" ? isDesired(step) : code !== "VALID" && step.result === "refused";
-  const at = steps.findIndex(decides);
-  return steps.map((step, i) => ({ ...step, decides: i === at }));
+  const at = steps.findIndex(decisive);
+  return steps.map((step, i) => ({ ...step, decisive: i === at }));
 }
 
 const foundStep = ({ check, recordsAgeMs }: RecordedVerification): Undecided => ({

@@ -78,12 +78,12 @@ export function limitsStep(seen: RecordedVerification, limits: readonly Explaine
   }
   const refusing = limits.filter(({ passed }) => !passed);
   const passed = refusing.length === 0;
-  const saw = limits.map(({ name, namespace = name, used, limit }) => `${namespace} ${used}/${limit}`).join(", ");
+  const observed = limits.map(({ name, namespace = name, used, limit }) => `${namespace} ${used}/${limit}`).join(", ");
   const detail = passed
     ? `Every limit would let it through: ${limits.map(sayLimit).join("; ")}.`
     : `Used up: ${refusing.map(sayLimit).join("; ")}.`;
   return {
-    ...said("limits", passed, saw, detail),
+    ...said("limits", passed, observed, detail),
     sources: [...limitSources(seen, passed ? limits : refusing), counterSource(0)],
   };
 }

@@ -45,10 +45,10 @@ export function permissionsStep(
 ): Omit<Undecided, "sources"> {
   if (required.length === 0) return said("permissions", passed, "", "No permission is needed.");
   const lacking = required.filter(({ isHeld }) => !isHeld).map(({ slug }) => slug);
-  const saw = required.map(({ slug }) => slug).join(", ");
-  if (!passed) return said("permissions", false, saw, `The key lacks ${lacking.join(", ")}.`);
+  const observed = required.map(({ slug }) => slug).join(", ");
+  if (!passed) return said("permissions", false, observed, `The key lacks ${lacking.join(", ")}.`);
   const ways = required.flatMap(({ slug, by: [first] }) => (first === undefined ? [] : [wayOf(slug, first)]));
-  return said("permissions", true, saw, `The key holds what is needed: ${ways.join(", ")}.`);
+  return said("permissions", true, observed, `The key holds what is needed: ${ways.join(", ")}.`);
 }
 
 const wayOf = (slug: string, { slug: held, role }: { readonly slug: string; readonly role?: string }): string => {

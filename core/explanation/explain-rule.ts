@@ -32,7 +32,7 @@ export function explainRule(
   const matched = rules.match(method, path);
   if ("refused" in matched) {
     const sentence = `The path is refused because ${matched.refused}.`;
-    const step = { ...said("path", false, path, sentence), sources, decides: true };
+    const step = { ...said("path", false, path, sentence), sources, decisive: true };
     return { steps: [step], rule: undefined, code: "MALFORMED", index: undefined };
   }
   const { rule } = matched;
@@ -41,12 +41,12 @@ export function explainRule(
     {
       ...said("path", true, `${method} ${matched.path}`, "The path is read as the app reads it."),
       sources,
-      decides: false,
+      decisive: false,
     },
-    { ...said("rule", true, nameRule(policy, rule), sayRule(policy, rule)), sources, decides: isOpen },
+    { ...said("rule", true, nameRule(policy, rule), sayRule(policy, rule)), sources, decisive: isOpen },
   ];
   // Requests that require no key pass, whatever the age of the data.
-  if (!isOpen) steps.push({ ...explainStale(policy, gatesAgeMs), sources, decides: false });
+  if (!isOpen) steps.push({ ...explainStale(policy, gatesAgeMs), sources, decisive: false });
   return { steps, rule: isOpen ? undefined : rule, code: isOpen ? "ANONYMOUS" : undefined, index: rule.index };
 }
 

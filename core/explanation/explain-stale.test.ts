@@ -5,15 +5,15 @@ const serve = { onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_00
 const deny = { onStale: { ...serve.onStale, action: "Deny" } } as const;
 
 test.each([
-  { name: "no gate reports", policy: serve, ageMs: undefined, result: "passed", saw: "at most 30s" },
-  { name: "fresh", policy: serve, ageMs: 639.2, result: "passed", saw: "640ms, at most 30s" },
-  { name: "at the bound", policy: deny, ageMs: 30_000, result: "passed", saw: "30s, at most 30s" },
-  { name: "past it, served", policy: serve, ageMs: 30_001, result: "passed", saw: "31s, at most 30s" },
-  { name: "past it, denied", policy: deny, ageMs: 30_001, result: "refused", saw: "31s, at most 30s" },
-  { name: "past the last bound", policy: serve, ageMs: 900_001, result: "refused", saw: "15m1s, at most 30s" },
-  { name: "never heard", policy: serve, ageMs: Infinity, result: "refused", saw: "unknown, at most 30s" },
-])("explanation of stale data: $name", ({ policy, ageMs, result, saw }) => {
-  expect(explainStale(policy, ageMs)).toMatchObject({ step: "stale", result, saw });
+  { name: "no gate reports", policy: serve, ageMs: undefined, result: "passed", observed: "at most 30s" },
+  { name: "fresh", policy: serve, ageMs: 639.2, result: "passed", observed: "640ms, at most 30s" },
+  { name: "at the bound", policy: deny, ageMs: 30_000, result: "passed", observed: "30s, at most 30s" },
+  { name: "past it, served", policy: serve, ageMs: 30_001, result: "passed", observed: "31s, at most 30s" },
+  { name: "past it, denied", policy: deny, ageMs: 30_001, result: "refused", observed: "31s, at most 30s" },
+  { name: "past the last bound", policy: serve, ageMs: 900_001, result: "refused", observed: "15m1s, at most 30s" },
+  { name: "never heard", policy: serve, ageMs: Infinity, result: "refused", observed: "unknown, at most 30s" },
+])("explanation of stale data: $name", ({ policy, ageMs, result, observed }) => {
+  expect(explainStale(policy, ageMs)).toMatchObject({ step: "stale", result, observed });
 });
 
 test("explanation of stale data always states the policy and whether it applies", () => {

@@ -19,12 +19,12 @@ export function explainStale(
   if (gatesAgeMs === undefined) return said("stale", true, `at most ${after}`, `Without updates, ${does}.`);
   const age = Number.isFinite(gatesAgeMs) ? shortAge(gatesAgeMs) : "unknown";
   const freshness = checkFreshness(onStale, gatesAgeMs);
-  const saw = `${age}, at most ${after}`;
-  if (freshness === "Fresh") return said("stale", true, saw, `Without updates, ${does}.`);
+  const observed = `${age}, at most ${after}`;
+  if (freshness === "Fresh") return said("stale", true, observed, `Without updates, ${does}.`);
   const first = Number.isFinite(gatesAgeMs)
     ? `The data of a gate is ${age} old`
     : "The age of a gate's data is unknown";
-  return said("stale", freshness === "Stale", saw, `${first}: ${does}.`);
+  return said("stale", freshness === "Stale", observed, `${first}: ${does}.`);
 }
 
 /** Rounded to seconds from 1 s on, because an age is shown, not compared. */

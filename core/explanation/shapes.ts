@@ -55,9 +55,9 @@ export interface Step {
   readonly step: (typeof STEPS)[number];
   readonly result: "passed" | "refused" | "skipped";
   /** Whether this step decides the code. */
-  readonly decides: boolean;
+  readonly decisive: boolean;
   /** The observed value, as short as possible. */
-  readonly saw: string;
+  readonly observed: string;
   /** Explanation as a sentence. */
   readonly detail: string;
   readonly sources: Source[];

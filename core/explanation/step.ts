@@ -7,17 +7,17 @@ import type { Source, Step } from "./shapes.ts";
 export const UNANSWERED = "no answer";
 
 /** A step before it is determined whether it decides. */
-export type Undecided = Omit<Step, "decides">;
+export type Undecided = Omit<Step, "decisive">;
 
 export const said = (
   step: Step["step"],
   result: Step["result"] | boolean,
-  saw: string,
+  observed: string,
   detail: string,
 ): Omit<Undecided, "sources"> => ({
   step,
   result: result === true ? "passed" : result === false ? "refused" : result,
-  saw,
+  observed,
   detail,
 });
 

@@ -91,7 +91,7 @@ const NONE: UsageFilter = {};
 /** Outcomes over time of a key, an owner, an API, or the workspace. */
 export function useUsage({ apiId, ...given }: UsageOf = NONE, range: Range = "30d"): Usage {
   const state = useUsageState();
-  const api = useRead("admin.nameObjects", { kind: "api", ids: [apiId ?? ""] }, { enabled: apiId !== undefined });
+  const api = useRead("admin.resolveNames", { kind: "api", ids: [apiId ?? ""] }, { enabled: apiId !== undefined });
   const bucket = windowOf(range, 0).bucket;
   const [nowMs, again] = useNow(refreshMsOf(bucket));
   const window = useMemo(() => windowWithin(range, nowMs, state.data), [range, nowMs, state.data]);

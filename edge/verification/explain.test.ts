@@ -86,8 +86,8 @@ describe("where a value comes from", () => {
     expect(stepOf(explained, "permissions")).toEqual({
       step: "permissions",
       result: "passed",
-      decides: false,
-      saw: "invoices.write, audit.read, carts.read",
+      decisive: false,
+      observed: "invoices.write, audit.read, carts.read",
       detail:
         "The key holds what is needed: invoices.write by the role writer, audit.read as audit.* by the role auditor, carts.read itself.",
       sources: [
@@ -159,36 +159,36 @@ describe("where a value comes from", () => {
 });
 
 describe("the counters are unavailable", () => {
-  test.each<{ name: string; withoutStore: WithoutStore; code: string; decides: string[] }>([
+  test.each<{ name: string; withoutStore: WithoutStore; code: string; decisive: string[] }>([
     {
       name: "a policy that admits requests uncounted admits them",
       withoutStore: { onCounterFailure: "Allow", onCreditFailure: "Allow" },
       code: "VALID",
-      decides: [],
+      decisive: [],
     },
     {
       name: "one that denies them does not decide",
       withoutStore: { onCounterFailure: "Deny", onCreditFailure: "Deny" },
       code: "UNKNOWN",
-      decides: ["limits"],
+      decisive: ["limits"],
     },
     {
       name: "one that counts in each pod lets it through, as far as a pod has counted nothing",
       withoutStore: { onCounterFailure: "Local", onCreditFailure: "Deny" },
       code: "VALID",
-      decides: [],
+      decisive: [],
     },
     {
       name: "so does one that shares the limit among the pods",
       withoutStore: { onCounterFailure: "LocalShare", onCreditFailure: "Deny" },
       code: "VALID",
-      decides: [],
+      decisive: [],
     },
-  ])("explain without counters: $name", async ({ withoutStore, code, decides }) => {
+  ])("explain without counters: $name", async ({ withoutStore, code, decisive }) => {
     const explained = await explain(partsOf(away).parts, asking(limited(), { withoutStore: () => withoutStore }));
     expect(explained.code).toBe(code);
-    expect(explained.explained.steps.flatMap((step) => (step.decides ? [step.step] : []))).toEqual(decides);
-    expect(stepOf(explained, "limits")).toMatchObject({ result: "skipped", saw: "no answer" });
+    expect(explained.explained.steps.flatMap((step) => (step.decisive ? [step.step] : []))).toEqual(decisive);
+    expect(stepOf(explained, "limits")).toMatchObject({ result: "skipped", observed: "no answer" });
   });
 
   const gate = { policy: { id: "pol_1", name: "main/shop/orders", ageMs: 0 } };
@@ -222,7 +222,7 @@ describe("the counters are unavailable", () => {
     const plan = (view: KeyView): ChargePlan => ({ ...ownPlan(view), shared: [{ ...NAMESPACE, cost: 11 }] });
     const explained = await explain(partsOf(away).parts, asking(aKeyView(), { ...without("Local"), plan }), gate);
     expect(explained.code).toBe("RATE_LIMITED");
-    expect(stepOf(explained, "limits")).toMatchObject({ result: "refused", decides: true });
+    expect(stepOf(explained, "limits")).toMatchObject({ result: "refused", decisive: true });
     expect(stepOf(explained, "limits")?.detail).toContain("costs more than a whole limit");
   });
 
@@ -242,7 +242,7 @@ describe("the counters are unavailable", () => {
     for (const done of ["Local", "Allow"] as const) {
       const explained = await explain(partsOf(lost).parts, asking(view, without(done)), gate);
       expect(explained.code).toBe("UNKNOWN");
-      expect(explained.explained.steps.filter(({ decides }) => decides)).toMatchObject([
+      expect(explained.explained.steps.filter(({ decisive }) => decisive)).toMatchObject([
         { step: "credits", detail: expect.stringContaining("onCreditFailure is Deny") },
       ]);
     }
@@ -252,7 +252,7 @@ describe("the counters are unavailable", () => {
     const { parts } = partsOf({ overrides: { alice: { status: "unusable", reason: "nothing is projected" } } });
     const explained = await explain(parts, asking(aKeyView(), { ...without("Deny"), ...shared }), gate);
     expect(explained.code).toBe("UNKNOWN");
-    expect(stepOf(explained, "limits")).toMatchObject({ result: "skipped", saw: "no answer", decides: true });
+    expect(stepOf(explained, "limits")).toMatchObject({ result: "skipped", observed: "no answer", decisive: true });
   });
 
   test("explain calls the counters once, even for a key with a cached denial", async () => {
@@ -308,7 +308,7 @@ describe("what fails", () => {
     const explained = await explain(partsOf().parts, asking({ status: "unusable", reason: "nothing is projected" }));
     expect(explained.code).toBe("UNKNOWN");
     expect(explained.explained.steps).toMatchObject([
-      { step: "found", result: "skipped", decides: true, detail: "It cannot be looked up now: nothing is projected" },
+      { step: "found", result: "skipped", decisive: true, detail: "It cannot be looked up now: nothing is projected" },
     ]);
   });
 });

@@ -119,7 +119,7 @@ test.each(cases)(
     const decided = await verify(aGate(), verification);
     const { code, explained } = await explain(explaining, verification);
     expect(code).toBe(decided.kind === "decided" ? decided.code : "UNKNOWN");
-    const deciding = explained.steps.filter(({ decides }) => decides).map(({ step }) => step);
+    const deciding = explained.steps.filter(({ decisive }) => decisive).map(({ step }) => step);
     const expected = decided.kind === "uncountable" ? [decided.what] : code === "RATE_LIMITED" ? ["limits"] : [];
     expect(deciding).toEqual(expected);
   },

@@ -180,7 +180,7 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
         if (outcome !== undefined) expect(outcome).toBe(first.code);
         else expect(["ANONYMOUS", "MALFORMED", "NOT_FOUND"]).toContain(first.code);
 
-        const deciding = first.steps.filter(({ decides }) => decides);
+        const deciding = first.steps.filter(({ decisive }) => decisive);
         expect(deciding.map(({ result }) => result)).toEqual(
           first.code === "VALID" ? [] : [first.code === "ANONYMOUS" ? "passed" : "refused"],
         );

@@ -29,7 +29,7 @@ async function seed({ call, databaseUrl }: Dashboard): Promise<Seeded> {
   const apis: { apiId: string; keySpaceId: string }[] = [];
   for (const name of ["shop", HOSTILE]) {
     const { apiId } = await call("apis.createApi", { name });
-    const [named] = await call("admin.nameObjects", { kind: "api", ids: [apiId] });
+    const [named] = await call("admin.resolveNames", { kind: "api", ids: [apiId] });
     apis.push({ apiId, keySpaceId: named?.keySpaceId ?? "" });
   }
   const keys: { keyId: string; name: string; api: number }[] = [];

@@ -66,7 +66,7 @@ export const ANALYTICS_SETTINGS: readonly AnalyticsSetting[] = [
     of: "memoryBytesMax",
     unit: 1_000_000,
   }),
-  limit("answer-mib", "size of a query's answer, MiB", {
+  limit("max-response-mib", "size of a query's response, MiB", {
     column: "response_bytes_max",
     of: "answerBytesMax",
     unit: MIB,

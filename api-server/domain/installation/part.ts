@@ -18,7 +18,7 @@ export interface Part {
   readonly problem?: string;
   readonly help?: string;
   /** Time since which this process has seen it unavailable, Unix ms. */
-  readonly awaySince?: number;
+  readonly unavailableSince?: number;
   readonly facts: Details;
 }
 
@@ -45,9 +45,9 @@ export async function check(
     away.delete(part);
     return { part, state: seen.problem === undefined ? "ok" : "warn", ...seen };
   } catch {
-    const awaySince = away.get(part) ?? nowMs();
-    away.set(part, awaySince);
+    const unavailableSince = away.get(part) ?? nowMs();
+    away.set(part, unavailableSince);
     const problem = `It did not answer within ${PART_MS_MAX / 1000} s.`;
-    return { part, state: "away", problem, help, awaySince, facts: {} };
+    return { part, state: "away", problem, help, unavailableSince, facts: {} };
   }
 }

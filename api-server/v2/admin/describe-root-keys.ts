@@ -1,9 +1,9 @@
 import {
+  findingsOf,
   lastUseOf,
   type NoticedRootKey,
   narrowedPermissions,
-  noticesOf,
-} from "../../../core/permissions/root-key-notices.ts";
+} from "../../../core/permissions/root-key-findings.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";
 import { findUsageSince, listRootKeyUsage } from "../../db/root-key-usage.ts";
 import { type RootKeySummary, rootKeyState } from "../../db/root-keys.ts";
@@ -80,7 +80,7 @@ function toRootKeyOut(row: RootKeySummary, noticed: NoticedRootKey, nowMs: numbe
     ...(row.predecessor_id === null ? {} : { predecessorId: row.predecessor_id }),
     ...(row.successor_id === null ? {} : { successorId: row.successor_id }),
     revision: row.revision,
-    notices: noticesOf(noticed, nowMs).map(({ kind, permissions }) =>
+    findings: findingsOf(noticed, nowMs).map(({ kind, permissions }) =>
       permissions === undefined ? { kind } : { kind, permissions: [...permissions] },
     ),
   };

@@ -21,10 +21,10 @@ const explain = (body: object) => t.data("admin.explainVerification", body);
 interface StepOut {
   readonly step: string;
   readonly result: string;
-  readonly decides: boolean;
+  readonly decisive: boolean;
   readonly detail: string;
 }
-const deciding = ({ steps }: { steps: StepOut[] }) => steps.filter(({ decides }) => decides).map(({ step }) => step);
+const deciding = ({ steps }: { steps: StepOut[] }) => steps.filter(({ decisive }) => decisive).map(({ step }) => step);
 
 /** A key that passes everything, and how each case makes one step refuse it. */
 const CASES: readonly {
@@ -220,8 +220,8 @@ describe("unavailable counters", () => {
   test("admin explanation of an API call without Redis uses local counts", async () => {
     const { keyId } = await own.key({ ratelimits: [limit] });
     const explained = await away.data("admin.explainVerification", { keyId });
-    expect(explained).toMatchObject({ code: "VALID", passes: true, status: 200, limits: [] });
-    expect(shown(explained, "limits")).toMatchObject({ result: "skipped", decides: false });
+    expect(explained).toMatchObject({ code: "VALID", allowed: true, status: 200, limits: [] });
+    expect(shown(explained, "limits")).toMatchObject({ result: "skipped", decisive: false });
   });
 
   test.each([
@@ -236,7 +236,7 @@ describe("unavailable counters", () => {
       const policy = { ...(body as { policy: object }).policy, onCounterFailure };
       const { policyId } = await away.data("policies.setPolicy", { ...body, policy });
       const explained = await away.data("admin.explainVerification", { keyId, policyId, path: "/" });
-      expect(explained).toMatchObject({ code, status, passes: status === 200 });
+      expect(explained).toMatchObject({ code, status, allowed: status === 200 });
       expect(shown(explained, "limits")?.detail).toContain(`onCounterFailure is ${onCounterFailure}`);
     },
   );
@@ -244,8 +244,8 @@ describe("unavailable counters", () => {
   test("admin explanation distinguishes stored credits from those that gates spend", async () => {
     const { keyId } = await own.key({ credits: { remaining: 5 } });
     const explained = await away.data("admin.explainVerification", { keyId });
-    expect(explained).toMatchObject({ code: "UNKNOWN", status: 503, passes: false });
-    expect(shown(explained, "credits")).toMatchObject({ result: "skipped", decides: true });
+    expect(explained).toMatchObject({ code: "UNKNOWN", status: 503, allowed: false });
+    expect(shown(explained, "credits")).toMatchObject({ result: "skipped", decisive: true });
   });
 });
 

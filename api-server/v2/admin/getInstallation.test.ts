@@ -8,7 +8,7 @@ interface PartOut {
   readonly state: string;
   readonly problem?: string;
   readonly help?: string;
-  readonly awaySince?: number;
+  readonly unavailableSince?: number;
   readonly facts: Record<string, unknown>;
 }
 
@@ -79,7 +79,7 @@ test("admin.getInstallation reports a failing database since when, in bounded ti
   expect(first.get("redis")).toMatchObject({ state: "away", facts: {} });
   expect(first.get("projection")).toMatchObject({ state: "away", facts: {} });
   const again = await partsOf(hung);
-  expect(again.get("projection")?.awaySince).toBe(first.get("projection")?.awaySince);
+  expect(again.get("projection")?.unavailableSince).toBe(first.get("projection")?.unavailableSince);
   expect(JSON.stringify([...first.values()])).not.toMatch(/hunter22|10\.0\.0\.9/);
 });
 

@@ -26,7 +26,7 @@ const Part = z.strictObject({
     .optional()
     .describe("The document that helps.")
     .meta({ examples: ["docs/sizing.md"] }),
-  awaySince: unixMs("Since when this api-server has seen it away, Unix ms.").optional(),
+  unavailableSince: unixMs("Since when this api-server has seen it away, Unix ms.").optional(),
   facts: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
     .describe("What is known of it. The end of a name says the unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`.")

@@ -46,10 +46,10 @@ const Data = z.strictObject({
     .describe("For how long usage can be asked for."),
   limits: z
     .strictObject({
-      rowsMax: limit("Rows of an answer; further ones are cut off.", 10_000),
+      maxRows: limit("Rows of an answer; further ones are cut off.", 10_000),
       timeoutMs: limit("How long a query may run, ms.", 10_000),
-      memoryBytesMax: limit("Memory of a query, bytes.", 1_000_000_000),
-      answerBytesMax: limit("Size of an answer, bytes.", 4_194_304),
+      maxMemoryBytes: limit("Memory of a query, bytes.", 1_000_000_000),
+      maxResponseBytes: limit("Size of a response, bytes.", 4_194_304),
       queriesPerHour: limit("Queries in an hour.", 1_000),
       runMsPerHour: limit("How long all queries of an hour may run, ms.", 1_800_000),
     })
@@ -78,12 +78,18 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   call.require(required.readWorkspace);
   const { enabled, countedUntilMs, retention, limits } = await usageStateOf(deps, caller.workspaceId);
   const { verifications, ratelimits } = retention;
-  const { rowsMax, timeoutMs, memoryBytesMax, answerBytesMax: responseBytesMax, queriesPerHour, runMsPerHour } = limits;
   return {
     enabled,
     now: deps.nowMs(),
     ...(countedUntilMs === undefined ? {} : { countedUntil: Math.floor(countedUntilMs) }),
     retentionDays: { verifications, ratelimits: { ...ratelimits } },
-    limits: { rowsMax, timeoutMs, memoryBytesMax, answerBytesMax: responseBytesMax, queriesPerHour, runMsPerHour },
+    limits: {
+      maxRows: limits.rowsMax,
+      timeoutMs: limits.timeoutMs,
+      maxMemoryBytes: limits.memoryBytesMax,
+      maxResponseBytes: limits.answerBytesMax,
+      queriesPerHour: limits.queriesPerHour,
+      runMsPerHour: limits.runMsPerHour,
+    },
   };
 }

@@ -27,7 +27,7 @@ const ListedApi = z.strictObject({
         .int()
         .describe("Live keys, at most 10,000.")
         .meta({ examples: [42] }),
-      isMore: z.boolean().describe("Whether there are more than `count`."),
+      hasMore: z.boolean().describe("Whether there are more than `count`."),
     })
     .describe("How many keys it has."),
   deleteProtection: z.boolean().describe("Whether the API cannot be deleted."),
@@ -93,7 +93,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedApi
     (row): ListedApi => ({
       apiId: row.id,
       name: row.name,
-      keys: { count: Math.min(row.keys, COUNTED_KEYS_MAX), isMore: row.keys > COUNTED_KEYS_MAX },
+      keys: { count: Math.min(row.keys, COUNTED_KEYS_MAX), hasMore: row.keys > COUNTED_KEYS_MAX },
       deleteProtection: row.delete_protection,
       keyEncryption: row.key_encryption,
       ...(row.default_prefix === null ? {} : { defaultPrefix: row.default_prefix }),

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
-import { ROOT_KEY_NOTICES } from "../../../core/permissions/root-key-notices.ts";
+import { ROOT_KEY_FINDINGS } from "../../../core/permissions/root-key-findings.ts";
 import { ROOT_KEY_STATES } from "../../db/root-keys.ts";
 import {
   ROOT_KEY_ENVIRONMENT,
@@ -71,9 +71,9 @@ export const RootKeyStateField = z
 const Tuple = z.string().meta({ examples: ["api.*.create_key"] });
 const UtcDate = z.string().meta({ examples: ["2026-01-31"] });
 
-const Notice = z.strictObject({
+const Finding = z.strictObject({
   kind: z
-    .enum(ROOT_KEY_NOTICES)
+    .enum(ROOT_KEY_FINDINGS)
     .describe(
       "`old`: for more than 90 days. `never_used`: for a week. `expiring`: within 14 days. `unused_permissions`: not asked for in 30 days. `too_wide`: with `*`, and asked for one id alone.",
     ),
@@ -104,7 +104,7 @@ export const RootKeyOut = z.strictObject({
     .int()
     .describe("Grows with each update of the root key.")
     .meta({ examples: [1] }),
-  notices: z.array(Notice).describe("What an administrator should know of it."),
+  findings: z.array(Finding).describe("What an administrator should know of it."),
 });
 export type RootKeyOut = z.output<typeof RootKeyOut>;
 

@@ -235,11 +235,13 @@ describe("concurrent changes", () => {
 
 test("root key audit log shows the outcome with bounded detail", async () => {
   const { rootKeyId } = await make(["api.*.create_api"]);
-  const { predecessorEnds } = (await call("rotateRootKey", { rootKeyId, overlap: DAY_MS })).body.data;
+  const { predecessorExpiresAt } = (await call("rotateRootKey", { rootKeyId, overlap: DAY_MS })).body.data;
   const many = Array.from({ length: 1000 }, (_, i) => `api.${"a".repeat(240)}${i}.read_key`);
   expect((await call("updateRootKey", { rootKeyId, permissions: many })).status).toBe(200);
   const rows = (await call("listAudit", { targetId: rootKeyId, event: "rootKey.update" })).body.data;
-  const ofRotation = rows.find(({ after }: { after?: { expiresAt?: number } }) => after?.expiresAt === predecessorEnds);
+  const ofRotation = rows.find(
+    ({ after }: { after?: { expiresAt?: number } }) => after?.expiresAt === predecessorExpiresAt,
+  );
   expect(ofRotation?.before).toMatchObject({ expiresAt: null });
   for (const row of rows) expect(JSON.stringify(row).length).toBeLessThan(20_480);
 });

@@ -50,7 +50,7 @@ describe("createRootKey", () => {
       expires,
       createdAt: expect.any(Number),
       revision: 1,
-      notices: [],
+      findings: [],
     });
   });
 
@@ -213,7 +213,7 @@ describe("updateRootKey", () => {
       enabled: true,
       createdAt: expect.any(Number),
       revision: 3,
-      notices: [],
+      findings: [],
       uses: [],
       usesSince: expect.any(Number),
     });
@@ -320,7 +320,7 @@ describe("rotateRootKey", () => {
       start: data.start,
     });
     expect(after).not.toHaveProperty("expires");
-    expect(before).toMatchObject({ successorId: data.rootKeyId, expires: data.predecessorEnds, revision: 2 });
+    expect(before).toMatchObject({ successorId: data.rootKeyId, expires: data.predecessorExpiresAt, revision: 2 });
     expect([await works(old.rootKey), await works(data.rootKey)]).toEqual([200, 200]);
     api.advance(DAY_MS + 1000);
     expect([await works(old.rootKey), await works(data.rootKey)]).toEqual([401, 200]);
@@ -342,7 +342,7 @@ describe("rotateRootKey", () => {
     const expires = Date.now() + 10 * DAY_MS;
     const old = await made({ expires });
     const { data } = (await rotate({ rootKeyId: old.rootKeyId, overlap: 20 * DAY_MS })).body;
-    expect(data.predecessorEnds).toBe(expires);
+    expect(data.predecessorExpiresAt).toBe(expires);
     expect(data.expires - expires).toBeGreaterThanOrEqual(0);
     expect(data.expires - expires).toBeLessThan(60_000);
     const chosen = (await rotate({ rootKeyId: data.rootKeyId, expires: null })).body.data;

@@ -35,7 +35,7 @@ const Data = z.strictObject({
   rootKey: Secret,
   start: RootKeyStart,
   expires: unixMs("When the successor expires, Unix milliseconds. Left out when it never does.").optional(),
-  predecessorEnds: unixMs("When the old root key ends, Unix milliseconds."),
+  predecessorExpiresAt: unixMs("When the old root key ends, Unix milliseconds."),
 });
 type Data = z.input<typeof Data>;
 
@@ -73,6 +73,6 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
     rootKey,
     start,
     ...(expiresAt === null ? {} : { expires: expiresAt }),
-    predecessorEnds: endsAt,
+    predecessorExpiresAt: endsAt,
   };
 }

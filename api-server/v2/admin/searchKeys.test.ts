@@ -121,7 +121,7 @@ describe("a root key with ids", () => {
       {
         apiId,
         name: "Counted 支付",
-        keys: { count: 3, isMore: false },
+        keys: { count: 3, hasMore: false },
         deleteProtection: false,
         keyEncryption: false,
         createdAt: expect.any(Number),

@@ -45,7 +45,7 @@ describe("admin.getUsageState", () => {
     expect(await t.data("admin.getUsageState", {}, { rootKey })).toMatchObject({
       enabled: true,
       retentionDays: { verifications: 30, ratelimits: { raw: 30, minute: 7, hour: 30, day: 100, month: 1095 } },
-      limits: { rowsMax: 10_000, timeoutMs: 10_000, queriesPerHour: 1_000, runMsPerHour: 1_800_000 },
+      limits: { maxRows: 10_000, timeoutMs: 10_000, queriesPerHour: 1_000, runMsPerHour: 1_800_000 },
     });
     await t.deps.db.query(
       "insert into analytics_settings (workspace_id, enabled, verifications_days, queries_per_hour) values ($1, false, 7, 5)",
@@ -113,11 +113,11 @@ test("admin.getAnalyticsSchema lists every queryable table, column and function"
   expect(functions.map(({ name }: { name: string }) => name)).toEqual(PUBLISHED_FUNCTIONS);
 });
 
-describe("admin.nameObjects", () => {
+describe("admin.resolveNames", () => {
   const names = (kind: string, ids: readonly string[], rootKey = t.workspace.rootKey) =>
-    t.data("admin.nameObjects", { kind, ids }, { rootKey });
+    t.data("admin.resolveNames", { kind, ids }, { rootKey });
 
-  test("admin.nameObjects returns names of keys, APIs and namespaces, including deleted ones", async () => {
+  test("admin.resolveNames returns names of keys, APIs and namespaces, including deleted ones", async () => {
     const name = "<img src=x onerror=alert(1)> 名前";
     const { apiId } = await t.data("apis.createApi", { name });
     const { keyId, key } = await t.data("keys.createKey", { apiId, name, prefix: "shop" });
@@ -140,7 +140,7 @@ describe("admin.nameObjects", () => {
     expect(await names("namespace", [namespaceId])).toEqual([{ id: namespaceId, name: "sms", deleted: false }]);
   });
 
-  test("admin.nameObjects returns only readable names of its workspace", async () => {
+  test("admin.resolveNames returns only readable names of its workspace", async () => {
     const [one, two] = await Promise.all(["one", "two"].map((name) => t.data("apis.createApi", { name })));
     const rootKey = await t.rootKey([`api.${one.apiId}.read_api`, `api.${one.apiId}.read_key`]);
     expect((await names("api", [one.apiId, two.apiId], rootKey)).map(({ id }: { id: string }) => id)).toEqual([

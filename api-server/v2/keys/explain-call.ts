@@ -74,7 +74,7 @@ export async function explainCall(call: ExplainedCall): Promise<ExplainedOut> {
     return { stores, ...(await explainAtGate(call, { gate, policy, sayNotFound })) };
   }
   const explained = await explain(partsOf(call), new ExplainedCallVerification(call), { sayNotFound });
-  return { stores, ...(await toOut(call, explained)), passes: explained.code === "VALID" };
+  return { stores, ...(await toOut(call, explained)), allowed: explained.code === "VALID" };
 }
 
 interface AtGate {
@@ -95,14 +95,14 @@ async function explainAtGate(
   const base = { mode: policy.mode, ...(index === undefined ? {} : { rule: index }), ...gates };
   const passesAll = policy.mode === "Audit";
   if (rule === undefined) {
-    const passes = passesAll || code === "ANONYMOUS";
-    const ended = { code: code ?? "MALFORMED", passes, status: passes ? 200 : 400, steps, now: deps.nowMs() };
+    const allowed = passesAll || code === "ANONYMOUS";
+    const ended = { code: code ?? "MALFORMED", allowed, status: allowed ? 200 : 400, steps, now: deps.nowMs() };
     return { ...NOTHING, ...base, ...ended };
   }
   const explained = await explain(partsOf(call), atGate(call, policy, rule), { policy: source, sayNotFound });
   const out = await toOut(call, explained);
-  const passes = passesAll || out.code === "VALID";
-  return { ...out, ...base, passes, status: passes ? 200 : out.status, steps: [...steps, ...out.steps] };
+  const allowed = passesAll || out.code === "VALID";
+  return { ...out, ...base, allowed, status: allowed ? 200 : out.status, steps: [...steps, ...out.steps] };
 }
 
 /** Summarizes the reports of the policy's sidecars, without their names. */
@@ -195,7 +195,7 @@ const refillOf = ({ remaining, refill_amount: refillAmount, refill_day: refillDa
 async function toOut(
   { deps, workspaceId }: ExplainedCall,
   { code, view, explained, retryAfterS, nowMs }: Explained,
-): Promise<Omit<ExplainedOut, "stores" | "passes">> {
+): Promise<Omit<ExplainedOut, "stores" | "allowed">> {
   const { credits, ...rest } = explained;
   const base = {
     ...rest,

@@ -70,8 +70,8 @@ const SourceOut = z.strictObject({
 const StepOut = z.strictObject({
   step: z.enum(STEPS).describe("What is checked, in the order of a verification."),
   result: z.enum(["passed", "refused", "skipped"]).describe("`skipped`: there was nothing to check it on."),
-  decides: z.boolean().describe("Whether this is the step that decides the code."),
-  saw: text("The value that was looked at; empty for none.", "disabled"),
+  decisive: z.boolean().describe("Whether this is the step that decides the code."),
+  observed: text("The value that was looked at; empty for none.", "disabled"),
   detail: text("In words.", "The key is disabled."),
   sources: z.array(SourceOut).describe("Where the value comes from."),
 });
@@ -148,7 +148,7 @@ export const ExplainedOut = z.strictObject({
     .describe(
       "What the verification would end with. `UNKNOWN`: a store does not answer, and the verification is not decided without it. While the counters are away, `VALID` is what is decided without them, as the steps `limits` and `credits` say.",
     ),
-  passes: z
+  allowed: z
     .boolean()
     .describe("Whether the request would be let through: also what a policy in mode `Audit` only counts."),
   status: number("The status at a gate; 200 stands for what the app answers.", 403),

@@ -19,10 +19,10 @@ const explain = (body: object, options?: { rootKey: string }) => t.data("keys.ex
 interface StepOut {
   readonly step: string;
   readonly result: string;
-  readonly decides: boolean;
+  readonly decisive: boolean;
   readonly detail: string;
 }
-const deciding = ({ steps }: { steps: StepOut[] }) => steps.filter(({ decides }) => decides).map(({ step }) => step);
+const deciding = ({ steps }: { steps: StepOut[] }) => steps.filter(({ decisive }) => decisive).map(({ step }) => step);
 
 describe("the same as keys.verifyKey", () => {
   const aCase = fc.record({
@@ -148,7 +148,7 @@ describe("at a gate", () => {
     expect(explained.dataPlane).toEqual({ pods: 1, updated: 0, maxStalenessMs: 1_234 });
     expect(explained).toMatchObject({
       code: "VALID",
-      passes: true,
+      allowed: true,
       status: 200,
       rule: 1,
       limits: [{ name: "orders", source: "rule", limit: 1, used: 0 }],
@@ -167,22 +167,22 @@ describe("at a gate", () => {
       const policyId = await aGate(apiId, { onStale });
       const report = { workspaceId: t.workspace.id, policyId, podId: "shop/a", generation: 1, version: 0 };
       if (stalenessMs !== undefined) await t.edge.pods.report({ ...report, stalenessMs });
-      const { code, passes, steps } = await explain({ keyId, policyId, method: "POST", path: "/orders" });
-      const { result, saw, detail, decides } = steps.find(({ step }: StepOut) => step === "stale");
+      const { code, allowed, steps } = await explain({ keyId, policyId, method: "POST", path: "/orders" });
+      const { result, observed, detail, decisive } = steps.find(({ step }: StepOut) => step === "stale");
       // It is said, and the decision is that of fresh data.
-      expect({ code, passes, decides }).toEqual({ code: "VALID", passes: true, decides: false });
-      return { result, saw, detail };
+      expect({ code, allowed, decisive }).toEqual({ code: "VALID", allowed: true, decisive: false });
+      return { result, observed, detail };
     };
     const serve = { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 };
-    expect(await stale(serve, undefined)).toMatchObject({ result: "passed", saw: "at most 30s" });
-    expect(await stale(serve, 640)).toMatchObject({ result: "passed", saw: "640ms, at most 30s" });
+    expect(await stale(serve, undefined)).toMatchObject({ result: "passed", observed: "at most 30s" });
+    expect(await stale(serve, 640)).toMatchObject({ result: "passed", observed: "640ms, at most 30s" });
     const served = await stale(serve, 45_000);
-    expect(served).toMatchObject({ result: "passed", saw: "45s, at most 30s" });
+    expect(served).toMatchObject({ result: "passed", observed: "45s, at most 30s" });
     expect(served.detail).toMatch(/^The data of a gate is 45s old: .* returns 503 for others/);
     expect(await stale({ ...serve, action: "Deny" }, 45_000)).toMatchObject({ result: "refused" });
     expect(await stale(serve, Number.POSITIVE_INFINITY)).toMatchObject({
       result: "refused",
-      saw: "unknown, at most 30s",
+      observed: "unknown, at most 30s",
     });
     const open = await explain({ keyId, policyId: await aGate(apiId), path: "/healthz" });
     const hasStale = open.steps.some(({ step }: StepOut) => step === "stale");
@@ -202,7 +202,7 @@ describe("at a gate", () => {
   test("explainVerification in Audit mode admits the request and shows the counted code", async () => {
     const { keyId, apiId } = await resources.key({ enabled: false });
     const policyId = await aGate(apiId, { mode: "Audit" });
-    const audited = { mode: "Audit", passes: true, status: 200 };
+    const audited = { mode: "Audit", allowed: true, status: 200 };
     expect(await explain({ keyId, policyId })).toMatchObject({ ...audited, code: "DISABLED" });
     expect(await explain({ keyId, policyId, path: "/a//b" })).toMatchObject({ ...audited, code: "MALFORMED" });
   });

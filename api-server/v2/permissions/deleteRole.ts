@@ -8,7 +8,7 @@ import { Role } from "./schemas.ts";
 
 const Body = z.strictObject({
   role: Role,
-  unlessHeld: z.boolean().default(false).describe("Refuse it while a key has the role."),
+  onlyIfUnused: z.boolean().default(false).describe("Refuse it while a key has the role."),
 });
 type Body = z.output<typeof Body>;
 
@@ -19,7 +19,7 @@ export const deleteRole = defineProcedure({
   effect: "change",
   summary: "Delete a role",
   description:
-    "Every key that has it loses it, and its name is free again. This cannot be undone. With `unlessHeld` it is refused while a key has the role.",
+    "Every key that has it loses it, and its name is free again. This cannot be undone. With `onlyIfUnused` it is refused while a key has the role.",
   permissions: required,
   errors: ["role_not_found", "managed_by_manifest", "protected_resource"],
   body: Body,

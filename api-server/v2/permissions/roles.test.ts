@@ -253,7 +253,7 @@ test("deleteRole with onlyIfUnused is rejected with the number of live keys", as
   const keys = await Promise.all(
     [1, 2].map(async () => (await api.data("keys.createKey", { apiId, roles: ["Held"] })).keyId),
   );
-  const deleteIt = () => api.call("permissions.deleteRole", { role: "held", unlessHeld: true });
+  const deleteIt = () => api.call("permissions.deleteRole", { role: "held", onlyIfUnused: true });
   const refused = await deleteIt();
   expect(refused.status).toBe(412);
   expect(refused.body.error.detail).toBe(`2 keys have the role ${roleId}, and would lose it.`);

@@ -10,14 +10,14 @@ export const roleDelete = defineCommand({
   description: "Requires rbac.*.delete_role.",
   options: {
     role,
-    "unless-held": { type: "boolean", help: "delete it only if no key has it" },
+    "only-if-unused": { type: "boolean", help: "delete it only if no key has it" },
     ...connection,
     json,
   },
   response: objectShape(namedRoleFields),
   run: async (options, io) => {
     const row = { role: options.role };
-    const body = { ...row, ...(options["unless-held"] ? { unlessHeld: true } : {}) };
+    const body = { ...row, ...(options["only-if-unused"] ? { onlyIfUnused: true } : {}) };
     await withApi(options, io, (api) => api.call("permissions.deleteRole", body));
     printOne(io, options, { fields: namedRoleFields, row, sentence: `role ${row.role} is deleted` });
     return 0;

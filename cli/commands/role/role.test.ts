@@ -41,7 +41,7 @@ test("a role is made with permissions, shown, changed and deleted", async () => 
 test("one that a key has is deleted, unless it is asked not to", async () => {
   const { name } = await cli.resources.role();
   const { keyId } = await cli.resources.key({ roles: [name] });
-  expect((await cli.run(["role", "delete", "--role", name, "--unless-held"])).code).toBe(1);
+  expect((await cli.run(["role", "delete", "--role", name, "--only-if-unused"])).code).toBe(1);
   expect((await cli.t.data("keys.getKey", { keyId })).roles).toEqual([name]);
   expect((await cli.run(["role", "delete", "--role", name])).code).toBe(0);
 });

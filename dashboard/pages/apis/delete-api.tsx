@@ -12,7 +12,7 @@ export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): 
   const done = useDone(onClose);
   const remove = useChange("apis.deleteApi", { refreshes: ["admin.listApis", "admin.searchKeys"] });
   if (api.deleteProtection) return <Protected api={api} onClose={onClose} />;
-  const count = `${api.keys.count.toLocaleString("en")}${api.keys.isMore ? " or more" : ""}`;
+  const count = `${api.keys.count.toLocaleString("en")}${api.keys.hasMore ? " or more" : ""}`;
   return (
     <ConfirmDialog
       title={`Delete the API ${api.name}`}

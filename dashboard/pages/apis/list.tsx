@@ -96,7 +96,7 @@ const columnsOf = ({
     header: "Keys",
     width: "5.5rem",
     isNumber: true,
-    cell: ({ keys }) => `${keys.count.toLocaleString("en")}${keys.isMore ? "+" : ""}`,
+    cell: ({ keys }) => `${keys.count.toLocaleString("en")}${keys.hasMore ? "+" : ""}`,
   },
   {
     id: "state",

@@ -52,13 +52,13 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
         <p>The policy is in mode Audit: the request is let through, and only counted.</p>
       )}
       <ol className="steps" aria-label="Steps">
-        {steps.map(({ step, result, decides, detail, sources }) => (
-          <li key={step} className={decides ? "step step-decides" : "step"}>
+        {steps.map(({ step, result, decisive, detail, sources }) => (
+          <li key={step} className={decisive ? "step step-decisive" : "step"}>
             <Badge kind={result === "passed" ? "good" : result === "refused" ? "bad" : "warn"}>{result}</Badge>
             <span className="step-name">{STEP_TITLES[step]}</span>
             <span>
               {detail}
-              {decides && !isGood && <strong> This decides.</strong>}
+              {decisive && !isGood && <strong> This decides.</strong>}
               <span className="muted"> {sourcesText(sources)}</span>
             </span>
           </li>

@@ -63,7 +63,7 @@ function InstallationPage(): ReactNode {
   );
 }
 
-function PartCard({ part: { part, state, problem, help, awaySince, facts } }: { part: Part }): ReactNode {
+function PartCard({ part: { part, state, problem, help, unavailableSince, facts } }: { part: Part }): ReactNode {
   const entries = Object.entries(facts);
   return (
     <section className="part" aria-label={PART_TITLES[part] ?? part}>
@@ -73,10 +73,10 @@ function PartCard({ part: { part, state, problem, help, awaySince, facts } }: { 
       {problem !== undefined && (
         <p>
           {problem}
-          {awaySince !== undefined && (
+          {unavailableSince !== undefined && (
             <>
               {" "}
-              Away since <Ago atMs={awaySince} />.
+              Away since <Ago atMs={unavailableSince} />.
             </>
           )}
           {help !== undefined && (

@@ -13,7 +13,7 @@ const KEYS_MAX = 100_000;
 
 type Progress =
   | { readonly kind: "running"; readonly keys: number }
-  | { readonly kind: "done"; readonly keys: number; readonly isMore: boolean }
+  | { readonly kind: "done"; readonly keys: number; readonly hasMore: boolean }
   | { readonly kind: "cancelled" }
   | { readonly kind: "failed"; readonly error: unknown };
 
@@ -49,7 +49,7 @@ export function ExportKeys({
         setProgress({ kind: "running", keys });
       } while (cursor !== undefined && keys < KEYS_MAX);
       downloadCsv(`keys-${apiId}.csv`, parts.join(""));
-      setProgress({ kind: "done", keys, isMore: cursor !== undefined });
+      setProgress({ kind: "done", keys, hasMore: cursor !== undefined });
     } catch (error) {
       setProgress(signal.aborted ? { kind: "cancelled" } : { kind: "failed", error });
     }
@@ -77,7 +77,7 @@ export function ExportKeys({
       <p role="status">
         {progress?.kind === "running" && `${progress.keys.toLocaleString("en")} read …`}
         {progress?.kind === "done" &&
-          `${progress.keys.toLocaleString("en")} keys are in the file.${progress.isMore ? " There are more, which are not in it." : ""}`}
+          `${progress.keys.toLocaleString("en")} keys are in the file.${progress.hasMore ? " There are more, which are not in it." : ""}`}
         {progress?.kind === "cancelled" && "Stopped; no file was made."}
       </p>
       {progress?.kind === "failed" && (

@@ -33,7 +33,7 @@ function KeysPage(): ReactNode {
   const [opened, setOpened] = useState<"create" | "owner" | "import" | "export">();
   const pages = usePages("admin.searchKeys", searchBody(filters));
   const named = useRead(
-    "admin.nameObjects",
+    "admin.resolveNames",
     { kind: "api", ids: [filters.api ?? ""] },
     { enabled: filters.api !== undefined },
   );

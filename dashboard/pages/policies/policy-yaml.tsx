@@ -10,7 +10,11 @@ import { namespaceIdsOf } from "./words.ts";
 export function PolicyYaml({ policy: shown }: { policy: Data<"admin.getPolicy"> }): ReactNode {
   const { policy, apiId, apiName, manager } = shown;
   const ids = namespaceIdsOf(policy);
-  const { data = [] } = useRead("admin.nameObjects", { kind: "namespace", ids: [...ids] }, { enabled: ids.length > 0 });
+  const { data = [] } = useRead(
+    "admin.resolveNames",
+    { kind: "namespace", ids: [...ids] },
+    { enabled: ids.length > 0 },
+  );
   if (apiName === undefined || !isReadable(policy)) return null;
   return (
     <YamlButton

@@ -11,7 +11,7 @@ import { Select } from "../../components/select.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { CreateRootKey } from "./create-root-key.tsx";
-import { nameOf, noticeText, type RootKey } from "./root-key.ts";
+import { findingText, nameOf, type RootKey } from "./root-key.ts";
 import { RootKeyDrawer } from "./root-key-drawer.tsx";
 import { type RootKeySearch, readSearch } from "./search.ts";
 import { inWords } from "./tuples.ts";
@@ -54,11 +54,11 @@ const COLUMNS: readonly Column<RootKey>[] = [
     cell: ({ state }) => <Badge kind={STATE_KIND[state]}>{state}</Badge>,
   },
   {
-    id: "notices",
+    id: "findings",
     header: "Notices",
     width: "minmax(6rem, 1fr)",
     fromPx: 480,
-    cell: ({ notices }) => notices.map(noticeText).join(", "),
+    cell: ({ findings }) => findings.map(findingText).join(", "),
   },
 ];
 

@@ -9,7 +9,7 @@ import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { ChangeRootKey, EnableRootKey, NarrowRootKey, RevokeRootKey } from "./change-root-key.tsx";
-import { nameOf, noticeText, type RootKeyDetails } from "./root-key.ts";
+import { findingText, nameOf, type RootKeyDetails } from "./root-key.ts";
 import { RotateRootKey } from "./rotate-root-key.tsx";
 import { inWords } from "./tuples.ts";
 import "./root-keys.css";
@@ -51,7 +51,7 @@ function Details({
   const [opened, setOpened] = useState<Opened>();
   const close = (): void => setOpened(undefined);
   const update = needs("workspace.*.update_root_key");
-  const { predecessorId, successorId, narrowTo, notices, uses } = rootKey;
+  const { predecessorId, successorId, narrowTo, findings, uses } = rootKey;
   const usedOn = new Map(uses.map(({ permission, lastUsedOn }) => [permission, lastUsedOn]));
   return (
     <>
@@ -69,7 +69,7 @@ function Details({
           Revoke
         </Button>
       </div>
-      {notices.length > 0 && (
+      {findings.length > 0 && (
         <Notice
           kind="info"
           actions={
@@ -81,10 +81,10 @@ function Details({
           }
         >
           <ul>
-            {notices.map((notice) => (
-              <li key={notice.kind}>
-                {noticeText(notice)}
-                {notice.permissions !== undefined && `: ${notice.permissions.join(", ")}`}
+            {findings.map((finding) => (
+              <li key={finding.kind}>
+                {findingText(finding)}
+                {finding.permissions !== undefined && `: ${finding.permissions.join(", ")}`}
               </li>
             ))}
           </ul>

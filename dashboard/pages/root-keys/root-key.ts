@@ -8,7 +8,7 @@ export const SHOWN_BY: readonly Procedure[] = ["admin.listRootKeys", "admin.getR
 
 export const nameOf = ({ name, rootKeyId }: Pick<RootKey, "name" | "rootKeyId">): string => name ?? rootKeyId;
 
-const NOTICES: Readonly<Record<RootKey["notices"][number]["kind"], string>> = {
+const FINDINGS: Readonly<Record<RootKey["findings"][number]["kind"], string>> = {
   old: "older than 90 days",
   never_used: "never used",
   expired: "expired",
@@ -17,4 +17,4 @@ const NOTICES: Readonly<Record<RootKey["notices"][number]["kind"], string>> = {
   too_wide: "wider than used",
 };
 
-export const noticeText = ({ kind }: RootKey["notices"][number]): string => NOTICES[kind];
+export const findingText = ({ kind }: RootKey["findings"][number]): string => FINDINGS[kind];

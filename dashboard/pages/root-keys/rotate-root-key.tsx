@@ -24,7 +24,7 @@ export function RotateRootKey({ rootKey, onClose }: { rootKey: RootKeyDetails; o
     return (
       <NewRootKey secret={rotate.data.rootKey} onClose={onClose}>
         <p>
-          The old root key ends: <Ago atMs={rotate.data.predecessorEnds} />. Each shows the other in its details.
+          The old root key ends: <Ago atMs={rotate.data.predecessorExpiresAt} />. Each shows the other in its details.
         </p>
       </NewRootKey>
     );

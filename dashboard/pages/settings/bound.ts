@@ -16,7 +16,7 @@ const WORDS: Readonly<Record<string, Words>> = {
   queryRows: { label: "Rows of an answer", unit: "rows", about: "A longer answer is cut, as by a LIMIT." },
   querySeconds: { label: "Run time of a query", unit: "s", about: "A query that runs for longer ends with 422." },
   queryMemoryMb: { label: "Memory of a query", unit: "MB", about: "A query that needs more ends with 422." },
-  answerMib: { label: "Size of an answer", unit: "MiB", about: "A larger answer is refused with 422." },
+  maxResponseMib: { label: "Size of a response", unit: "MiB", about: "A larger response is refused with 422." },
   queriesPerHour: {
     label: "Queries per hour",
     unit: "queries",

@@ -34,7 +34,7 @@ function UsagePage(): ReactNode {
   const everyMs = refreshMsOf(windowOf(range, 0).bucket);
   const [nowMs, askNow] = useNow(everyMs, isPaused);
   const api = useRead(
-    "admin.nameObjects",
+    "admin.resolveNames",
     { kind: "api", ids: [search.api ?? ""] },
     { enabled: search.api !== undefined },
   );
@@ -270,7 +270,7 @@ function TopKeys({
   search: UsageSearch;
 }): ReactNode {
   const ids = rows.map(({ id }) => id);
-  const names = useRead("admin.nameObjects", { kind: "key", ids }, { enabled: ids.length > 0 });
+  const names = useRead("admin.resolveNames", { kind: "key", ids }, { enabled: ids.length > 0 });
   const byId = new Map(names.data?.map((named) => [named.id, named]));
   return (
     <TopTable
@@ -303,7 +303,7 @@ function TopLimits({
   rows: readonly { namespaceId: string; identifier: string; checks: number; refused: number }[];
 }): ReactNode {
   const ids = [...new Set(rows.map(({ namespaceId }) => namespaceId))];
-  const names = useRead("admin.nameObjects", { kind: "namespace", ids }, { enabled: ids.length > 0 });
+  const names = useRead("admin.resolveNames", { kind: "namespace", ids }, { enabled: ids.length > 0 });
   const byId = new Map(names.data?.map((named) => [named.id, named]));
   return (
     <TopTable

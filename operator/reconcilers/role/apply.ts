@@ -22,9 +22,9 @@ export async function applyRole(action: RoleAction, object: ManifestObject, ctx:
       return await api.call("permissions.setRolePermissions", body, managementOf(ctx, object));
     }
     case "delete": {
-      const { roleId, unlessHeld } = action;
+      const { roleId, onlyIfUnused } = action;
       // An older api-server does not support this member, so it is omitted unless set.
-      const body = { role: roleId, ...(unlessHeld ? { unlessHeld } : {}) };
+      const body = { role: roleId, ...(onlyIfUnused ? { onlyIfUnused } : {}) };
       return await api.call("permissions.deleteRole", body, managementOf(ctx, object));
     }
     case "release":

@@ -138,19 +138,19 @@ describe("the object is deleted", () => {
     planRole(observed({ object: aDeletedObject("Role", { ...spec, ...more }), stored }));
 
   test.each([
-    { name: "its role is deleted unless keys have it", more: {}, type: "delete", unlessHeld: true },
+    { name: "its role is deleted unless keys have it", more: {}, type: "delete", onlyIfUnused: true },
     {
       name: "its role is deleted when it says so",
       more: { deletionPolicy: "Delete" },
       type: "delete",
-      unlessHeld: false,
+      onlyIfUnused: false,
     },
     { name: "its role is released with Orphan", more: { deletionPolicy: "Orphan" }, type: "release" },
     {
       name: "its role is deleted also when the spec does not parse",
       more: { permissions: 7 },
       type: "delete",
-      unlessHeld: true,
+      onlyIfUnused: true,
     },
     {
       name: "and released when that is all that can be read",

@@ -22,7 +22,7 @@ export type RoleAction =
       readonly adopt: boolean;
     }
   | { readonly type: "setPermissions"; readonly roleId: string; readonly permissions: readonly string[] }
-  | { readonly type: "delete"; readonly roleId: string; readonly unlessHeld: boolean }
+  | { readonly type: "delete"; readonly roleId: string; readonly onlyIfUnused: boolean }
   | { readonly type: "release"; readonly roleId: string };
 
 /** Plans the actions that store the role of the manifest. */
@@ -36,7 +36,7 @@ export function planRole(observed: ObservedRole): Plan<RoleAction> {
       noun: "role",
       status,
       removal: (type, { roleId }): RoleAction =>
-        type === "release" ? { type, roleId } : { type, roleId, unlessHeld: !saysDelete(object) },
+        type === "release" ? { type, roleId } : { type, roleId, onlyIfUnused: !saysDelete(object) },
     });
   }
   const verdict = firstOf(observed, CHECKS);

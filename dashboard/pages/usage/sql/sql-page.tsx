@@ -104,7 +104,7 @@ function SqlPage(): ReactNode {
               Ctrl or Cmd and Enter runs it. {limitsText(state.data)}
             </span>
           </div>
-          <Outcome run={run} rowsMax={state.data?.limits.rowsMax} again={runIt} place={place} />
+          <Outcome run={run} rowsMax={state.data?.limits.maxRows} again={runIt} place={place} />
         </div>
         <aside className="sql-side" aria-label="Help with queries">
           <details open>
@@ -158,8 +158,8 @@ const shareAddress = (sql: string): string =>
 function limitsText(state: UsageState | undefined): string {
   if (state === undefined) return "";
   const { limits, retentionDays } = state;
-  const megabytes = Math.round(limits.answerBytesMax / 1024 / 1024);
-  return `An answer has at most ${limits.rowsMax.toLocaleString("en")} rows and ${megabytes} MB, and takes at most ${durationText(limits.timeoutMs)}. The workspace may run ${limits.queriesPerHour.toLocaleString("en")} queries in an hour. Verifications are kept for ${retentionDays.verifications} days.`;
+  const megabytes = Math.round(limits.maxResponseBytes / 1024 / 1024);
+  return `An answer has at most ${limits.maxRows.toLocaleString("en")} rows and ${megabytes} MB, and takes at most ${durationText(limits.timeoutMs)}. The workspace may run ${limits.queriesPerHour.toLocaleString("en")} queries in an hour. Verifications are kept for ${retentionDays.verifications} days.`;
 }
 
 function Outcome({

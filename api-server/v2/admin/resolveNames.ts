@@ -56,8 +56,8 @@ const required = {
   namespace: onNamespace("read_namespace", "for namespaces"),
 };
 
-export const nameObjects = defineProcedure({
-  path: "admin.nameObjects",
+export const resolveNames = defineProcedure({
+  path: "admin.resolveNames",
   effect: "read",
   summary: "Say what people call objects",
   description:

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DAY_MS, utcDate } from "../utc-date.ts";
-import { lastUseOf, type NoticedRootKey, narrowedPermissions, noticesOf } from "./root-key-notices.ts";
+import { findingsOf, lastUseOf, type NoticedRootKey, narrowedPermissions } from "./root-key-findings.ts";
 
 const NOW = Date.UTC(2026, 10, 22, 13, 0, 0);
 const ago = (days: number): number => NOW - days * DAY_MS;
@@ -22,7 +22,7 @@ const aKey = (of: Partial<NoticedRootKey> = {}): NoticedRootKey => ({
   usesSince: ago(400),
   ...of,
 });
-const kinds = (key: NoticedRootKey): string[] => noticesOf(key, NOW).map(({ kind }) => kind);
+const kinds = (key: NoticedRootKey): string[] => findingsOf(key, NOW).map(({ kind }) => kind);
 
 describe("findings", () => {
   test.each([
@@ -56,13 +56,13 @@ describe("findings", () => {
   ])("root key permission counts as unused: $name", ({ name: _name, unused, ...of }) => {
     const key = aKey({ permissions: twice, ...of });
     const expected = unused ? [{ kind: "unused_permissions", permissions: ["api.*.create_key"] }] : [];
-    expect(noticesOf(key, NOW)).toEqual(expected);
+    expect(findingsOf(key, NOW)).toEqual(expected);
     expect(narrowedPermissions(key, NOW)).toEqual(unused ? ["api.*.read_key"] : undefined);
   });
 
   test("root key wildcard used for a single id could be narrowed to that id", () => {
     const key = aKey({ uses: [use("api.*.read_key", 0, "api_1")] });
-    expect(noticesOf(key, NOW)).toEqual([{ kind: "too_wide", permissions: ["api.*.read_key"] }]);
+    expect(findingsOf(key, NOW)).toEqual([{ kind: "too_wide", permissions: ["api.*.read_key"] }]);
     expect(narrowedPermissions(key, NOW)).toEqual(["api.api_1.read_key"]);
   });
 

@@ -34,10 +34,17 @@ export interface NoticedRootKey {
   readonly usesSince: number;
 }
 
-export const ROOT_KEY_NOTICES = ["old", "never_used", "expired", "expiring", "unused_permissions", "too_wide"] as const;
+export const ROOT_KEY_FINDINGS = [
+  "old",
+  "never_used",
+  "expired",
+  "expiring",
+  "unused_permissions",
+  "too_wide",
+] as const;
 
-export interface RootKeyNotice {
-  readonly kind: (typeof ROOT_KEY_NOTICES)[number];
+export interface RootKeyFinding {
+  readonly kind: (typeof ROOT_KEY_FINDINGS)[number];
   /** The affected tuples, for `unused_permissions` and `too_wide`. */
   readonly permissions?: readonly string[];
 }
@@ -68,13 +75,13 @@ function excessOf(key: NoticedRootKey, nowMs: number): { unused: string[]; narro
   return { unused, narrower };
 }
 
-export function noticesOf(key: NoticedRootKey, nowMs: number): readonly RootKeyNotice[] {
+export function findingsOf(key: NoticedRootKey, nowMs: number): readonly RootKeyFinding[] {
   const { createdAt, expiresAt, uses, usesSince: usageSince } = key;
   const { unused, narrower } = excessOf(key, nowMs);
   const isOver = expiresAt !== null && nowMs > expiresAt;
   const isEnding = expiresAt !== null && !isOver && expiresAt - nowMs < EXPIRING_DAYS * DAY_MS;
   const isKnownUnused = uses.length === 0 && nowMs - Math.max(createdAt, usageSince) >= NEVER_USED_DAYS * DAY_MS;
-  const notices: (RootKeyNotice | false)[] = [
+  const findings: (RootKeyFinding | false)[] = [
     isOver && { kind: "expired" },
     isEnding && { kind: "expiring" },
     !isOver && !key.hasSuccessor && nowMs - createdAt > OLD_DAYS * DAY_MS && { kind: "old" },
@@ -82,7 +89,7 @@ export function noticesOf(key: NoticedRootKey, nowMs: number): readonly RootKeyN
     unused.length > 0 && { kind: "unused_permissions", permissions: unused },
     narrower.size > 0 && { kind: "too_wide", permissions: [...narrower.keys()] },
   ];
-  return notices.filter((notice) => notice !== false);
+  return findings.filter((finding) => finding !== false);
 }
 
 /**
