@@ -45,7 +45,7 @@ export const explain = defineCommand({
     ...connection,
     json,
   },
-  response: '{"code","passes","status","steps","permissions","limits","now", and members of the key}',
+  response: '{"code","allowed","status","steps","permissions","limits","now", and members of the key}',
   run: async (options, io) => {
     const named = ["key-id", "key-file", "request-id"].filter((name) => options[name as "key-id"] !== undefined);
     if (named.length !== 1) throw new UsageError("give one of --key-id, --key-file and --request-id");
@@ -130,7 +130,7 @@ const ask = async (api: Api, body: Body): Promise<Explained> => (await api.call(
 function show(io: Io, explained: Explained, asJson: boolean): number {
   if (asJson) io.out(printableJson(explained));
   else for (const line of [...formatExplanation(explained, io.columns), ...aboutKey(explained)]) io.out(line);
-  return exitCodeOf(explained.code, explained.passes);
+  return exitCodeOf(explained.code, explained.allowed);
 }
 
 function aboutKey({ keyId, keyName, externalId, apiId, stores, dataPlane }: Explained): string[] {
@@ -188,7 +188,7 @@ async function explainRequest(
   const explained = await ask(api, { keyId: first.keyId, ...circumstances, ...(policyId === "" ? {} : { policyId }) });
   if (asJson) {
     io.out(printableJson({ ...explained, request: data }));
-    return exitCodeOf(explained.code, explained.passes);
+    return exitCodeOf(explained.code, explained.allowed);
   }
   for (const line of then) io.out(line);
   // Permissions and cost belong to the explained call: a call that was rejected for its own permissions or cost can be VALID here.

@@ -30,7 +30,7 @@ function page(): string {
     " GROUP BY day ORDER BY day",
     "```",
     "",
-    "For a table of all APIs, `GROUP BY key_space_id`. `admin.nameObjects` with `kind: api` returns the names of key spaces.",
+    "For a table of all APIs, `GROUP BY key_space_id`. `admin.resolveNames` with `kind: api` returns the names of key spaces.",
     "",
     ...procedure("analytics.getRatelimits", "ratelimits"),
     "## Functions",

@@ -126,7 +126,11 @@ describe("what a policy left", () => {
     expect(readyOf(own)).toMatchObject({ status: "True" });
     expect(own.apiId).not.toBe(apiId);
     for (const adopt of [undefined, "Match", "Override"]) {
-      const taking = policy(`taking-${adopt ?? "not"}`, { api: { id: apiId }, ...(adopt ? { adopt } : {}) }, "dev");
+      const taking = policy(
+        `taking-${adopt?.toLowerCase() ?? "not"}`,
+        { api: { id: apiId }, ...(adopt ? { adopt } : {}) },
+        "dev",
+      );
       const status = await applied(taking);
       expect(readyOf(status)).toMatchObject({ status: "False", reason: "NotAllowed" });
       expect(readyOf(status)?.message).toContain("postern ownership release");

@@ -37,7 +37,7 @@ const COUNTED_MAX = 1000;
 
 /**
  * Deletes a permission or a role from every key and role that has it.
- * @param unlessHeld rejects the deletion while a live key has it. A concurrent assignment to a key waits for the lock, and then finds it
+ * @param onlyIfUnused rejects the deletion while a live key has it. A concurrent assignment to a key waits for the lock, and then finds it
  * deleted.
  * @throws PublicError the 404 of its kind, 409 `managed_by_manifest`, or 412 `protected_resource`.
  */
@@ -45,13 +45,13 @@ export async function deleteHeld<Row extends ManagedRow>(
   actor: Actor,
   resource: ManagedResource<Row, NamedObject, Row> & LockableResource<Row> & Removable<Row>,
   ref: NamedObject,
-  { unlessHeld = false }: { readonly unlessHeld?: boolean } = {},
+  { onlyIfUnused = false }: { readonly onlyIfUnused?: boolean } = {},
 ): Promise<void> {
-  if (!unlessHeld) await takeFromManyHolders(actor, resource, ref);
+  if (!onlyIfUnused) await takeFromManyHolders(actor, resource, ref);
   await inTransaction(actor.deps, async (tx) => {
     const row = await lockManaged(tx, resource, ref);
     guardManaged(actor, resource, row);
-    if (unlessHeld && isRemoval(actor))
+    if (onlyIfUnused && isRemoval(actor))
       await requireNoHolders(tx, resource, { workspaceId: ref.workspaceId, id: row.id });
     await deleteManaged(tx, actor, resource, row);
   });
