@@ -1,7 +1,7 @@
 import type { GateCredentials } from "../../api-server/gates/credentials.ts";
 import { start } from "../../api-server/start.ts";
 import { openRedisEdge } from "../../edge/open.ts";
-import { openCluster } from "../../operator/source/open-kubernetes.ts";
+import { openCluster } from "../../operator/source/cluster.ts";
 import { FILE, FOLLOWED_FILE, PORT, SWITCH, text, whole } from "../accepts.ts";
 import { analyticsAddress } from "../analytics-store.ts";
 import { followCertificateFiles } from "../certificate-files.ts";

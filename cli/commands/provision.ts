@@ -4,7 +4,7 @@ import { changeRootKey, issueRootKey, revokeRootKey } from "../../api-server/dom
 import { hashKey } from "../../core/keys/key-string.ts";
 import { OPERATOR_PERMISSIONS } from "../../core/permissions/operator.ts";
 import type { KubeClient } from "../../operator/runtime/kube-client.ts";
-import { openCluster } from "../../operator/source/open-kubernetes.ts";
+import { openCluster } from "../../operator/source/cluster.ts";
 import { withWorkspace } from "../administration.ts";
 import { defineCommand } from "../command.ts";
 import { readSecretValue, type SecretRef, writeSecretValue } from "../kube-secret.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { KINDS } from "../../core/manifests/index.ts";
 import type { KubeClient } from "../../operator/runtime/kube-client.ts";
-import { openCluster } from "../../operator/source/open-kubernetes.ts";
+import { openCluster } from "../../operator/source/cluster.ts";
 import { defineCommand, type Io } from "../command.ts";
 import { type Fields, listShape } from "../fields.ts";
 import { json, limit } from "../options.ts";

@@ -13,12 +13,11 @@ import { heldConditions } from "./api-key-policy/held.ts";
 import { planPolicy } from "./api-key-policy/plan.ts";
 import { claimantsOf, claimOf } from "./claims.ts";
 import type { OperatorContext } from "./context.ts";
-import type { ObjectLookup } from "./indexes.ts";
+import { type ObjectLookup, toObject } from "./indexes.ts";
 import { applyNamespace, describeNamespace } from "./ratelimit-namespace/apply.ts";
 import { gatherNamespace } from "./ratelimit-namespace/gather.ts";
 import { planNamespace } from "./ratelimit-namespace/plan.ts";
 import { applyOverride, describeOverride } from "./ratelimit-override/apply.ts";
-import { overridesConcernedBy } from "./ratelimit-override/concerned.ts";
 import { gatherOverride } from "./ratelimit-override/gather.ts";
 import { planOverride } from "./ratelimit-override/plan.ts";
 import { type KindSteps, reconcileObject } from "./reconcile-object.ts";
@@ -113,3 +112,10 @@ const text = ({ metadata }: ManifestObject): string => {
   const { uid, generation, deletionTimestamp, annotations } = metadata;
   return JSON.stringify([uid, generation, deletionTimestamp, annotations]);
 };
+
+/** Returns the overrides of a RatelimitNamespace that was created, deleted or changed. */
+function overridesConcernedBy(change: ManifestChange, source: ObjectLookup): readonly ManifestObject[] {
+  const object = change.after ?? change.before;
+  if (change.kind !== "RatelimitNamespace" || object === undefined) return [];
+  return source.having("RatelimitOverride", "reference", toObject("RatelimitNamespace", keyOf(object)));
+}

@@ -2,8 +2,7 @@ import { createInterface } from "node:readline";
 import { type Dispatcher, errors, request } from "undici";
 import type { ClusterAccess } from "./cluster-access.ts";
 import { createKubeConnections } from "./kube-connections.ts";
-import { readResourcePath } from "./resource-path.ts";
-import { createWatches, type Watches } from "./watches.ts";
+import { createWatches, readResourcePath, type Watches } from "./watches.ts";
 
 /*
  * Small HTTP client for the Kubernetes API: each request has a deadline and can be aborted, and a silent watch is detected.

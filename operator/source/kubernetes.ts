@@ -12,7 +12,6 @@ import {
   type ManifestObject,
   type ManifestSource,
 } from "./contract.ts";
-import { isOfClass, selectorOfClass } from "./controller-class.ts";
 import { createKubernetesSecrets } from "./kubernetes-secrets.ts";
 import { createUndeclaredFields } from "./undeclared-fields.ts";
 
@@ -226,3 +225,16 @@ function toEvent(kind: Kind, metadata: ManifestObject["metadata"], { type, reaso
     reportingInstance: hostname(),
   };
 }
+
+/** Label of manifests and guarded pods: class of the operator that is responsible. */
+export const CONTROLLER_CLASS_LABEL = "postern.dev/controller-class";
+
+/** @param controllerClass class of the operator; `undefined` for the operator without a class. An empty label matches no operator. */
+export const isOfClass = (
+  labels: Readonly<Record<string, string>> | undefined,
+  controllerClass: string | undefined,
+): boolean => labels?.[CONTROLLER_CLASS_LABEL] === controllerClass;
+
+/** Returns the label selector for lists and watches of a class, so that an operator never reads objects of others. */
+export const selectorOfClass = (controllerClass: string | undefined): string =>
+  controllerClass === undefined ? `!${CONTROLLER_CLASS_LABEL}` : `${CONTROLLER_CLASS_LABEL}=${controllerClass}`;

@@ -1,6 +1,6 @@
 import { GROUP, VERSION } from "../../core/manifests/fields.ts";
 import { GUARDED_LABEL } from "../injection/names.ts";
-import { CONTROLLER_CLASS_LABEL } from "../source/controller-class.ts";
+import { CONTROLLER_CLASS_LABEL } from "../source/kubernetes.ts";
 
 /* Webhook configurations, as objects to apply. The chart contains them without `caBundle`, which the operator writes. */
 

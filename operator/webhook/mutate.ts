@@ -5,7 +5,7 @@ import { patchOf } from "../injection/json-patch.ts";
 import { Pod } from "../injection/pod.ts";
 import { policyOfPod } from "../injection/policy-of-pod.ts";
 import type { ManifestObject } from "../source/contract.ts";
-import { CONTROLLER_CLASS_LABEL, isOfClass } from "../source/controller-class.ts";
+import { CONTROLLER_CLASS_LABEL, isOfClass } from "../source/kubernetes.ts";
 import type { Admission, AdmissionRequest } from "./review.ts";
 import type { WorkspaceIds } from "./workspace-ids.ts";
 

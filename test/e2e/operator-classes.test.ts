@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { KubeError, type KubeObject } from "../../operator/runtime/kube-client.ts";
-import { type OpenCluster, openCluster } from "../../operator/source/open-kubernetes.ts";
+import { type OpenCluster, openCluster } from "../../operator/source/cluster.ts";
 import type { Operator } from "../../operator/start.ts";
 import { aConfig } from "../../operator/test/pods.ts";
 import { webhookConfigurations } from "../../operator/webhook/configurations.ts";

@@ -304,7 +304,12 @@ describe.each([
     ...["Match", "Override"].map((adopt) => ({
       name: `a policy that adopts it (${adopt})`,
       make: () =>
-        own("ApiKeyPolicy", `by-id-${adopt.toLowerCase()}`, { api: { id: ids.apiId }, target, adopt, deletionPolicy: "Delete" }),
+        own("ApiKeyPolicy", `by-id-${adopt.toLowerCase()}`, {
+          api: { id: ids.apiId },
+          target,
+          adopt,
+          deletionPolicy: "Delete",
+        }),
       reason: refused,
     })),
     {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { pino } from "pino";
 import type { InjectionConfig } from "../../operator/injection/config.ts";
 import { KubeError, type KubeObject, type OpenKubeClient } from "../../operator/runtime/kube-client.ts";
-import { openCluster } from "../../operator/source/open-kubernetes.ts";
+import { openCluster } from "../../operator/source/cluster.ts";
 import { type Operator, type OperatorConfig, startOperator } from "../../operator/start.ts";
 import { aConfig } from "../../operator/test/pods.ts";
 import type { Lifetimes } from "../../operator/webhook/certificate-set.ts";

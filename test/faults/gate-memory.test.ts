@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { DEFAULT_RESOURCES } from "../../operator/injection/config.ts";
-import { nodeOptionsFor } from "../../operator/injection/node-options.ts";
+import { nodeOptionsFor } from "../../operator/injection/gate-container.ts";
 import { parseQuantity } from "../../operator/injection/quantity.ts";
 import { saturateGate } from "../load/gate-memory/saturate.ts";
 

@@ -4,7 +4,7 @@ import { checkManifest } from "../../core/manifests/check.ts";
 import { KINDS } from "../../core/manifests/index.ts";
 import { PathAllowance } from "../../core/policies/policy.ts";
 import { isKubeError, type KubeClient } from "../../operator/runtime/kube-client.ts";
-import { openCluster } from "../../operator/source/open-kubernetes.ts";
+import { openCluster } from "../../operator/source/cluster.ts";
 import { anyText } from "../builders/text.ts";
 import { applyCrds } from "../e2e/operator-world.ts";
 import { createTestNamespace, KUBERNETES_START_MS, startKubernetes } from "../harness/kubernetes.ts";

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { KINDS } from "../../core/manifests/index.ts";
 import type { KubeClient, KubeObject } from "../../operator/runtime/kube-client.ts";
-import { openCluster } from "../../operator/source/open-kubernetes.ts";
+import { openCluster } from "../../operator/source/cluster.ts";
 import { applyCrds } from "../e2e/operator-world.ts";
 import { createTestNamespace, KUBERNETES_START_MS, startKubernetes } from "../harness/kubernetes.ts";
 import { GOOD_MANIFESTS } from "./cases.ts";

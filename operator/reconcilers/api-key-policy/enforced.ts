@@ -2,10 +2,9 @@ import type { ApiKeyPolicyStatus } from "../../../core/manifests/api-key-policy.
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import { GUARDED_LABEL } from "../../pods/pod.ts";
 import type { FurtherCondition } from "../plan.ts";
-import type { DataPlane, ObservedPolicy } from "./observed.ts";
+import { type DataPlane, NEVER_HEARD_MS, type ObservedPolicy } from "./observed.ts";
 import type { Pace } from "./poll-pace.ts";
 import { targetPortOf } from "./selection.ts";
-import { NEVER_HEARD_MS } from "./stale.ts";
 
 const NAMES_MAX = 20;
 

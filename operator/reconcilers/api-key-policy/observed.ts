@@ -33,6 +33,9 @@ export interface DataPlane {
   readonly overAdmitted?: { readonly units: number; readonly percent: number; readonly lastAgoMs: number } | undefined;
 }
 
+/** Lag that the API returns for a sidecar before its first heartbeat, because JSON has no infinity. */
+export const NEVER_HEARD_MS = Number.MAX_SAFE_INTEGER;
+
 export interface StoredPolicy {
   readonly policyId: string;
   readonly workspaceId: string;

@@ -2,9 +2,9 @@ import type { Data } from "../../../core/api/procedures.ts";
 import { formatKey, type ObjectKey } from "../../runtime/object-key.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { toDataPlaneStatus } from "./enforced.ts";
-import { isOverAdmitted } from "./limits-exceeded.ts";
 import type { DataPlane, ObservedPolicy } from "./observed.ts";
 import type { Pace } from "./poll-pace.ts";
+import { isOverAdmitted } from "./sidecars.ts";
 
 /*
  * Cache of policies between two full reads. A full read gets everything about a policy from the database, in several calls. One

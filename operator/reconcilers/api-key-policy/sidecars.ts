@@ -1,9 +1,11 @@
+import type { Condition } from "../../../core/manifests/conditions.ts";
+import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { ownOf } from "../claims.ts";
 import type { FurtherCondition } from "../plan.ts";
 import { unsupported } from "./enforced.ts";
-import { limitsExceeded } from "./limits-exceeded.ts";
-import type { ObservedPolicy } from "./observed.ts";
-import { stale } from "./stale.ts";
+import { type DataPlane, NEVER_HEARD_MS, type ObservedPolicy } from "./observed.ts";
+
+/* Conditions that follow from the reports of the sidecars alone. Pure. */
 
 /** Uses the active policy, which may differ from the manifest. */
 export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
@@ -14,4 +16,65 @@ export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
     unsupported(stored?.dataPlane, observed),
     limitsExceeded(stored?.dataPlane, observed),
   ].filter((condition) => condition !== undefined);
+}
+
+/**
+ * Whether a sidecar serves data that is staler than the active policy allows (`onStale.after`). Returns `undefined` if this is unknown: the
+ * status then keeps the last known value, and no second Event is emitted.
+ */
+function stale(
+  dataPlane: DataPlane | undefined,
+  onStale: CompiledPolicy["onStale"],
+  { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
+): FurtherCondition | undefined {
+  if (dataPlane === undefined) return undefined;
+  const { pods, maxStalenessMs } = dataPlane;
+  const afterS = onStale.afterMs / 1000;
+  if (pods === 0) {
+    const message = "No sidecar has reported on this policy lately.";
+    return { type: "Stale", status: "False", reason: "NoPods", message, alerts: true };
+  }
+  if (maxStalenessMs <= onStale.afterMs) {
+    const message = `No sidecar is behind by more than the ${afterS} s of spec.onStale.after.`;
+    return { type: "Stale", status: "False", reason: "Succeeded", message, alerts: true };
+  }
+  const known = previous.find(({ type }) => type === "Stale");
+  const waitedMs = known?.status === "Unknown" ? nowMs - Date.parse(known.lastTransitionTime) : 0;
+  // Every sidecar starts without a heartbeat and receives the first within 1–2 s.
+  if (maxStalenessMs >= NEVER_HEARD_MS && known?.status !== "True" && waitedMs <= onStale.afterMs) {
+    const message = "A sidecar has not heard yet how current what it knows is.";
+    return { type: "Stale", status: "Unknown", reason: "Progressing", message, alerts: true };
+  }
+  const does =
+    onStale.action === "Deny"
+      ? "refuses every request"
+      : `goes on serving the keys that it knows, up to ${onStale.denyAfterMs / 1000} s`;
+  const message = `A sidecar has heard of no changes for longer than the ${afterS} s of spec.onStale.after, and ${does}. See status.dataPlane.maxStalenessMs, and whether the relay and Redis work.`;
+  return { type: "Stale", status: "True", reason: "DataStale", message, alerts: true };
+}
+
+/** The policy has this condition for one hour after the last exceeded limit. */
+const TOLD_FOR_MS = 3_600_000;
+
+/** Whether limits were exceeded recently, because the shared counters were unavailable and pods counted locally. Pure. */
+export const isOverAdmitted = ({ overAdmitted }: DataPlane): boolean =>
+  overAdmitted !== undefined && overAdmitted.lastAgoMs <= TOLD_FOR_MS;
+
+/**
+ * Reports how far limits were exceeded in the last hour. Returns `undefined` if this is unknown or has never happened, so that most
+ * policies never have this condition.
+ */
+export function limitsExceeded(
+  dataPlane: DataPlane | undefined,
+  { previous }: { previous: readonly Condition[] },
+): FurtherCondition | undefined {
+  if (dataPlane === undefined) return undefined;
+  if (dataPlane.overAdmitted !== undefined && isOverAdmitted(dataPlane)) {
+    const { units, percent } = dataPlane.overAdmitted;
+    const message = `Sidecars admitted ${units} ${units === 1 ? "unit" : "units"} beyond limits while the shared counters were away, up to ${percent} % of a limit. See whether Redis works; spec.onCounterFailure bounds it.`;
+    return { type: "LimitsExceeded", status: "True", reason: "CountersUnavailable", message, alerts: true };
+  }
+  if (!previous.some(({ type }) => type === "LimitsExceeded")) return undefined;
+  const message = "No limit was found to be exceeded in the last hour.";
+  return { type: "LimitsExceeded", status: "False", reason: "Succeeded", message, alerts: true };
 }

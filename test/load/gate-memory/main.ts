@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { DEFAULT_RESOURCES } from "../../../operator/injection/config.ts";
-import { nodeOptionsFor } from "../../../operator/injection/node-options.ts";
+import { nodeOptionsFor } from "../../../operator/injection/gate-container.ts";
 import { parseQuantity } from "../../../operator/injection/quantity.ts";
 import { stopOwnParts } from "../../harness/broker.ts";
 import { saturateGate } from "./saturate.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { DEFAULT_RESOURCES } from "./config.ts";
-import { nodeOptionsFor } from "./node-options.ts";
+import { nodeOptionsFor } from "./gate-container.ts";
 
 test.each([
   { limit: DEFAULT_RESOURCES.memoryLimit, heapMib: 80 },

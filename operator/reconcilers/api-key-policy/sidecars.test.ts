@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { toDataPlaneStatus } from "./enforced.ts";
-import { limitsExceeded } from "./limits-exceeded.ts";
+import { limitsExceeded } from "./sidecars.ts";
 
 const HOUR_MS = 3_600_000;
 const fine = { pods: 3, updated: 3, maxStalenessMs: 10 };

@@ -1,7 +1,33 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { backoffMs } from "../../core/backoff.ts";
-import { type KubeClient, KubeError, type KubeObject } from "../runtime/kube-client.ts";
+import type { Environment } from "../runtime/cluster-access.ts";
+import {
+  createKubeClient,
+  type KubeClient,
+  KubeError,
+  type KubeExchange,
+  type KubeObject,
+  type OpenKubeClient,
+} from "../runtime/kube-client.ts";
+import { readKubeconfig } from "../runtime/kubeconfig.ts";
+import { podAccess } from "../runtime/pod-access.ts";
+
+export interface OpenCluster {
+  readonly client: OpenKubeClient;
+  /** The namespace of the kubeconfig's context, or of the pod in which this runs. */
+  readonly namespace: string;
+}
+
+/** Signs in with a kubeconfig file. Default: as the pod in which this process runs. */
+export async function openCluster(
+  kubeconfig: string | undefined,
+  env: Environment,
+  observe?: (exchange: KubeExchange) => void,
+): Promise<OpenCluster> {
+  const { access, namespace } = await (kubeconfig === undefined ? podAccess(env) : readKubeconfig(kubeconfig, env));
+  return { client: createKubeClient(access, { observe }), namespace };
+}
 
 const RETRY = { firstMs: 500, maxMs: 10_000, random: Math.random };
 const PATH = "/api/v1/namespaces/kube-system";

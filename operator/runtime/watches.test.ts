@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readResourcePath } from "./resource-path.ts";
+import { readResourcePath } from "./watches.ts";
 
 test.each([
   ["/apis/postern.dev/v1alpha1/roles", "roles", undefined],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { KubeError } from "./kube-client.ts";
-import { WATCH_DEADLINE_MS, watchProblem } from "./watch-problem.ts";
-import type { WatchState } from "./watches.ts";
+import { WATCH_DEADLINE_MS, watchProblem } from "./admin.ts";
+import { KubeError } from "./runtime/kube-client.ts";
+import type { WatchState } from "./runtime/watches.ts";
 
 const watching: WatchState = { resource: "roles", namespace: undefined, ageMs: 30_000, failure: undefined };
 const forbidden = new KubeError(403, "Forbidden", "no rights");
