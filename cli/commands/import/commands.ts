@@ -9,13 +9,13 @@ import { importCommand, type System } from "./import-command.ts";
 const SYSTEMS = {
   kong: {
     title: "Kong",
-    file: "what `deck gateway dump` writes, or KongConsumers with their Secrets",
+    file: "the output of `deck gateway dump`, or KongConsumers with their Secrets",
     find: findKongKeys,
     hasTtl: true,
   },
   apisix: {
     title: "APISIX",
-    file: "apisix.yaml, a file of ADC, answers of its Admin API, or consumers of its ingress controller",
+    file: "apisix.yaml, a file of ADC, responses of its Admin API, or consumers of its ingress controller",
     find: findApisixKeys,
   },
   kuadrant: {
