@@ -47,7 +47,7 @@ const reference: readonly Part[] = [
   {
     step: 7,
     file: REFERENCE,
-    after: "`admin.disableKeysOfOwner`, `admin.startImport`",
+    after: "`admin.startImport`, `policies.listPolicies`",
     text: ", `apis.archiveApi`",
   },
   {
