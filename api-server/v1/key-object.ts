@@ -19,11 +19,11 @@ const text = (description: string, example: string) =>
 
 export const KeyObject = z.object({
   id: KeyId,
-  start: text("The first characters of the secret, to recognize the key.", "prod_3Ab9"),
+  start: text("First characters of the secret, to identify the key.", "prod_3Ab9"),
   workspaceId: WorkspaceId,
   apiId: ApiId.optional(),
   name: NameOut.optional(),
-  ownerId: text("The owner, as v1 was told it.", "user_123").optional(),
+  ownerId: text("Owner that was given to the v1 API.", "user_123").optional(),
   meta: Meta.optional(),
   createdAt: unixMs("When the key was created, Unix milliseconds."),
   updatedAt: unixMs("Unix milliseconds of the last update.").optional(),
@@ -31,26 +31,26 @@ export const KeyObject = z.object({
   remaining: z
     .int()
     .optional()
-    .describe("Credits left; left out when they are unlimited.")
+    .describe("Remaining credits; omitted if they are unlimited.")
     .meta({ examples: [1000] }),
-  refill: LegacyRefillOut.optional().describe("How credits come back."),
+  refill: LegacyRefillOut.optional().describe("Refill of the credits."),
   ratelimit: LegacyRatelimitOut.optional().describe("The limit `default` of the key."),
-  roles: z.array(text("Name.", "editor")).optional().describe("Names of the key's roles."),
+  roles: z.array(text("Name of a role.", "editor")).optional().describe("Names of the key's roles."),
   permissions: z
-    .array(text("Slug.", "documents.read"))
+    .array(text("Slug of a permission.", "documents.read"))
     .optional()
-    .describe("Slugs that the key holds directly and through roles."),
+    .describe("Slugs of all permissions of the key, direct or through roles."),
   enabled: z.boolean().optional().describe("Whether the key is enabled."),
-  plaintext: text("The secret of a recoverable key, when it was asked for.", "prod_5Kd3NBUAdUnhyzen").optional(),
+  plaintext: text("The secret of a recoverable key, if the request asks for it.", "prod_5Kd3NBUAdUnhyzen").optional(),
   identity: z
     .object({
       id: text("Id of the identity.", "id_7nPq0Rs3Tu6Vw9Xy"),
-      externalId: text("Your own id of it.", "user_123"),
+      externalId: text("External id of the identity in your system.", "user_123"),
       meta: Meta.optional(),
     })
     .optional()
-    .describe("The owner of the key."),
-  environment: text("As it was given when the key was created; in lists alone.", "production").optional(),
+    .describe("Identity that owns the key."),
+  environment: text("Environment that was given when the key was created; only in lists.", "production").optional(),
 });
 export type KeyObject = z.input<typeof KeyObject>;
 

@@ -17,7 +17,7 @@ const ResponseBody = z.object({
       ratelimit: service("What counts limits.", "sliding-window"),
       usagelimit: service("What counts credits.", "shared-counter"),
     })
-    .describe("Which implementation does what."),
+    .describe("Implementations in use."),
 });
 
 export const liveness = defineOpenV1Procedure({
@@ -26,7 +26,8 @@ export const liveness = defineOpenV1Procedure({
   successor: "liveness",
   effect: "read",
   summary: "Check that the server is alive",
-  description: "Needs no root key and uses no store. It does not say whether the server is ready for traffic.",
+  description:
+    "Requires no root key, and uses neither Postgres nor Redis. It does not report whether the server is ready for traffic.",
   permissions: "none",
   errors: [],
   input: z.object({}),

@@ -26,12 +26,12 @@ export const WorkspaceId = z
 export const Name = z
   .string()
   .max(255)
-  .describe("A name for people; need not be unique.")
+  .describe("Display name; need not be unique.")
   .meta({ examples: ["payments"] });
 
 export const NameOut = z
   .string()
-  .describe("A name for people.")
+  .describe("Display name.")
   .meta({ examples: ["payments"] });
 
 /** The answer of procedures without a result. */
@@ -46,7 +46,7 @@ export const unixMs = (description: string) =>
 
 export const Meta = z
   .record(z.string(), z.unknown())
-  .describe("Your own data: a JSON object of at most 1 MiB; keep it under 10 KB.")
+  .describe("Metadata: a JSON object of at most 1 MiB; less than 10 KB is recommended.")
   .meta({ examples: [{ plan: "pro" }] });
 
 export const PageLimit = z
@@ -60,12 +60,12 @@ export const PageLimit = z
 export const Cursor = z
   .string()
   .max(1024)
-  .describe("Where the next page begins; an answer has it only when there is one.")
+  .describe("Cursor of the next page; omitted on the last page.")
   .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
 
 export const Total = z
   .int()
-  .describe("How many there are on all pages together.")
+  .describe("Total number of items on all pages.")
   .meta({ examples: [250] });
 
 /** A query is at most 16 KiB long, so no list in it is longer. */

@@ -80,7 +80,7 @@ export const NewKey = z.strictObject({
   keyId: KeyId,
   key: z
     .string()
-    .describe("The secret. It is shown only once, unless the key is recoverable.")
+    .describe("The secret of the key. It is returned only once, unless the key is recoverable.")
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
 });
 export type NewKey = z.input<typeof NewKey>;

@@ -82,19 +82,21 @@ export const ExternalId = z
   .min(1)
   .max(255)
   .regex(/^[a-zA-Z0-9_.-]+$/)
-  .describe("Your own id of the owner of the key; case-sensitive.")
+  .describe("The owner's external id in your system; case-sensitive.")
   .meta({ examples: ["user_123"] });
 
 export const Meta = z
   .record(z.string(), z.unknown())
-  .describe("Your own data: a JSON object of at most 100 members, 10,000 values in all and 1 MiB; keep it under 10 KB.")
+  .describe(
+    "Metadata: a JSON object with at most 100 members, 10,000 values in total and 1 MiB; less than 10 KB is recommended.",
+  )
   .meta({ maxProperties: META_MEMBERS_MAX, examples: [{ plan: "pro" }] });
 
 export const Expires = z
   .int()
   .min(0)
   .max(EXPIRES_MAX_MS)
-  .describe("When the key expires, Unix milliseconds. A past time makes it expired at once.")
+  .describe("Expiry of the key, Unix ms. A past time expires it immediately.")
   .meta({ examples: [1_893_456_000_000] });
 
 /** Ignores unknown members. */
@@ -113,9 +115,9 @@ export const RatelimitIn = z.object({
   duration: z
     .int()
     .min(1000)
-    .describe("Length of the window, ms.")
+    .describe("Window length in ms.")
     .meta({ examples: [60_000] }),
-  autoApply: z.boolean().default(false).describe("Whether every verification is charged without naming the limit."),
+  autoApply: z.boolean().default(false).describe("Whether every verification charges this limit without naming it."),
 });
 export type RatelimitIn = z.output<typeof RatelimitIn>;
 
@@ -123,7 +125,7 @@ export const RatelimitsIn = z.array(RatelimitIn).max(RATELIMITS_MAX);
 
 export const Refill = z
   .strictObject({
-    interval: z.enum(["daily", "monthly"]).describe("How often credits are added, at midnight UTC."),
+    interval: z.enum(["daily", "monthly"]).describe("Interval at which credits are added, at midnight UTC."),
     amount: z
       .int()
       .min(1)
@@ -134,7 +136,7 @@ export const Refill = z
       .min(1)
       .max(31)
       .optional()
-      .describe("Day of the month, with `monthly` alone; in a shorter month its last day.")
+      .describe("Day of the month, only with `monthly`; in a shorter month its last day.")
       .meta({ examples: [1] }),
   })
   .meta({ examples: [{ interval: "monthly", amount: 1000, refillDay: 1 }] });
@@ -145,9 +147,9 @@ export const Credits = z.strictObject({
     .int()
     .min(0)
     .nullable()
-    .describe("Credits left; null is unlimited.")
+    .describe("Remaining credits; null is unlimited.")
     .meta({ examples: [1000] }),
-  refill: Refill.optional().describe("How credits come back. Not with unlimited ones."),
+  refill: Refill.optional().describe("Refill of the credits. Not allowed with unlimited credits."),
 });
 
 /** Response data of procedures without a result. */
@@ -166,16 +168,16 @@ export const LimitOut = z
   .meta({ examples: [100] });
 export const DurationOut = z
   .int()
-  .describe("Length of the window, ms.")
+  .describe("Window length in ms.")
   .meta({ examples: [60_000] });
-export const AutoApplyOut = z.boolean().describe("Whether every verification is charged without naming the limit.");
+export const AutoApplyOut = z.boolean().describe("Whether every verification charges this limit without naming it.");
 const SlugOut = z.string().meta({ examples: ["documents.read"] });
 const RoleNameOut = z.string().meta({ examples: ["editor"] });
-export const SlugsOut = z.array(SlugOut).describe("Slugs that the key holds directly and through roles.");
+export const SlugsOut = z.array(SlugOut).describe("Slugs of all permissions of the key, direct or through roles.");
 export const RoleNamesOut = z.array(RoleNameOut).describe("Names of the key's roles.");
 export const KeyNameOut = z
   .string()
-  .describe("A name for people.")
+  .describe("Display name.")
   .meta({ examples: ["Billing"] });
 
 export const RatelimitOut = z.strictObject({
@@ -200,28 +202,28 @@ export const IdentityOut = z.strictObject({
     .meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] }),
   externalId: z
     .string()
-    .describe("Your own id of it.")
+    .describe("External id of the identity in your system.")
     .meta({ examples: ["user_123"] }),
   meta: Meta.optional(),
-  ratelimits: z.array(RatelimitOut).optional().describe("Limits that all of its keys share."),
+  ratelimits: z.array(RatelimitOut).optional().describe("Limits that all keys of the identity share."),
 });
 export type IdentityOut = z.output<typeof IdentityOut>;
 
 export const CreditsOut = z.strictObject({
   remaining: z
     .int()
-    .describe("Credits left.")
+    .describe("Remaining credits.")
     .meta({ examples: [1000] }),
-  refill: Refill.optional().describe("How credits come back, if they do."),
+  refill: Refill.optional().describe("Refill of the credits, if the key has one."),
 });
 
 export const KeyOut = z.strictObject({
   keyId: KeyId,
   start: z
     .string()
-    .describe("The first characters of the secret, to recognize the key.")
+    .describe("First characters of the secret, to identify the key.")
     .meta({ examples: ["prod_3Ab9"] }),
-  enabled: z.boolean().describe("A disabled key verifies as DISABLED."),
+  enabled: z.boolean().describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
   createdAt: unixMs("When the key was created, Unix milliseconds."),
   name: KeyNameOut.optional(),
   meta: Meta.optional(),
@@ -230,14 +232,14 @@ export const KeyOut = z.strictObject({
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
   permissions: SlugsOut.optional(),
   roles: RoleNamesOut.optional(),
-  credits: CreditsOut.optional().describe("Only for limited keys."),
-  identity: IdentityOut.optional().describe("The owner of the key."),
+  credits: CreditsOut.optional().describe("Credits of the key; only for limited keys."),
+  identity: IdentityOut.optional().describe("Identity that owns the key."),
   plaintext: z
     .string()
     .optional()
-    .describe("The secret of a recoverable key, when asked for.")
+    .describe("The secret of a recoverable key, if the request asks for it.")
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
-  ratelimits: z.array(RatelimitOut).optional().describe("The key's own limits."),
+  ratelimits: z.array(RatelimitOut).optional().describe("Limits of the key itself."),
 });
 export type KeyOut = z.output<typeof KeyOut>;
 
@@ -263,7 +265,7 @@ export const Cluster = z
   .meta({ examples: ["main"] });
 export const Cursor = z
   .string()
-  .describe("`pagination.cursor` of the page before.")
+  .describe("`pagination.cursor` of the previous page.")
   .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
 
 /** See domain/lists/search.ts for trimming; the empty string means no search. */
@@ -277,5 +279,5 @@ export const IdentityName = z
   .string()
   .min(1)
   .max(255)
-  .describe("Id or externalId; when both match an identity, the id wins.")
+  .describe("Id or externalId of the identity; an id takes precedence over an equal externalId.")
   .meta({ examples: ["user_123"] });

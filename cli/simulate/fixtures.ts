@@ -36,7 +36,7 @@ export const Fixtures = z.strictObject({
   identities: z
     .array(
       z.strictObject({
-        externalId: z.string().min(1).max(255).describe("Your own id of the owner."),
+        externalId: z.string().min(1).max(255).describe("The owner's external id in your system."),
         ratelimits: z.array(Ratelimit).max(50).default([]).describe("Limits that its keys share."),
       }),
     )

@@ -81,7 +81,7 @@ export interface paths {
       };
     };
   };
-  /** Say which limit an identifier gets, and why. */
+  /** Explain which limit applies to an identifier. */
   "/v2/admin.explainOverride": {
     post: {
       requestBody: { content: { "application/json": {
@@ -116,7 +116,7 @@ export interface paths {
       };
     };
   };
-  /** Say what is stored of a request. */
+  /** Read the events and changes of a request. */
   "/v2/admin.explainRequest": {
     post: {
       requestBody: { content: { "application/json": {
@@ -314,7 +314,7 @@ export interface paths {
       };
     };
   };
-  /** List what queries about usage may name. */
+  /** List the tables and functions of usage queries. */
   "/v2/admin.getAnalyticsSchema": {
     post: {
       requestBody: { content: { "application/json": Record<string, never> } };
@@ -344,7 +344,7 @@ export interface paths {
       };
     };
   };
-  /** Read an identity with what is used of its limits. */
+  /** Read an identity with the current use of its limits. */
   "/v2/admin.getIdentityDetails": {
     post: {
       requestBody: { content: { "application/json": {
@@ -404,7 +404,7 @@ export interface paths {
       };
     };
   };
-  /** Read a key with its state and the sources of its rights. */
+  /** Read a key with its state and the sources of its permissions. */
   "/v2/admin.getKeyDetails": {
     post: {
       requestBody: { content: { "application/json": {
@@ -472,7 +472,7 @@ export interface paths {
       };
     };
   };
-  /** Say how long verifications took. */
+  /** Read how long verifications took. */
   "/v2/admin.getLatencies": {
     post: {
       requestBody: { content: { "application/json": {
@@ -498,7 +498,7 @@ export interface paths {
       };
     };
   };
-  /** Show a policy with its sidecars. */
+  /** Read a policy with its gates. */
   "/v2/admin.getPolicy": {
     post: {
       requestBody: { content: { "application/json": {
@@ -575,7 +575,7 @@ export interface paths {
       };
     };
   };
-  /** Say what is set for the workspace. */
+  /** Read the settings of the workspace. */
   "/v2/admin.getSettings": {
     post: {
       requestBody: { content: { "application/json": Record<string, never> } };
@@ -602,7 +602,7 @@ export interface paths {
       };
     };
   };
-  /** Say how far usage is counted, and what may be asked. */
+  /** Read how current usage data is, and the limits of queries. */
   "/v2/admin.getUsageState": {
     post: {
       requestBody: { content: { "application/json": Record<string, never> } };
@@ -766,7 +766,7 @@ export interface paths {
       };
     };
   };
-  /** List the permissions with where they are used. */
+  /** List the permissions with their roles and keys. */
   "/v2/admin.listPermissions": {
     post: {
       requestBody: { content: { "application/json": {
@@ -794,7 +794,7 @@ export interface paths {
       };
     };
   };
-  /** List the policies and how their sidecars stand. */
+  /** List the policies with the state of their gates. */
   "/v2/admin.listPolicies": {
     post: {
       requestBody: { content: { "application/json": {
@@ -835,7 +835,7 @@ export interface paths {
       };
     };
   };
-  /** List the roles with where they are used. */
+  /** List the roles with their permissions and keys. */
   "/v2/admin.listRoles": {
     post: {
       requestBody: { content: { "application/json": {
@@ -898,7 +898,7 @@ export interface paths {
       };
     };
   };
-  /** Say what people call objects. */
+  /** Read the names of objects. */
   "/v2/admin.resolveNames": {
     post: {
       requestBody: { content: { "application/json": {
@@ -921,7 +921,7 @@ export interface paths {
       };
     };
   };
-  /** Replace a root key by a new one. */
+  /** Replace a root key with a new one. */
   "/v2/admin.rotateRootKey": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1003,7 +1003,7 @@ export interface paths {
       };
     };
   };
-  /** Set what bounds a workspace's queries of usage. */
+  /** Set the limits of a workspace's usage queries. */
   "/v2/admin.updateBounds": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1064,7 +1064,7 @@ export interface paths {
       };
     };
   };
-  /** Switch a workspace's queries of usage on or off. */
+  /** Enable or disable a workspace's usage queries. */
   "/v2/admin.updateSettings": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1093,7 +1093,7 @@ export interface paths {
       };
     };
   };
-  /** Enable or disable a workspace, name it, or set its quota. */
+  /** Rename a workspace, enable or disable it, or set its quota. */
   "/v2/admin.updateWorkspace": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1111,7 +1111,7 @@ export interface paths {
       };
     };
   };
-  /** Query the decisions of rate limits. */
+  /** Query rate-limit decisions. */
   "/v2/analytics.getRatelimits": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1126,7 +1126,7 @@ export interface paths {
       };
     };
   };
-  /** Query the verifications of keys. */
+  /** Query key verifications. */
   "/v2/analytics.getVerifications": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1607,7 +1607,7 @@ export interface paths {
       };
     };
   };
-  /** Replace a key by one with the same settings. */
+  /** Replace a key with a new one that has the same settings. */
   "/v2/keys.rerollKey": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1658,7 +1658,7 @@ export interface paths {
       };
     };
   };
-  /** Set, add or take credits. */
+  /** Set, add or subtract credits. */
   "/v2/keys.updateCredits": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1705,7 +1705,7 @@ export interface paths {
       };
     };
   };
-  /** Decide whether a key may be used. */
+  /** Verify a key. */
   "/v2/keys.verifyKey": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1754,7 +1754,7 @@ export interface paths {
       };
     };
   };
-  /** Read the key behind a secret. */
+  /** Read the key that has a secret. */
   "/v2/keys.whoami": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1769,7 +1769,7 @@ export interface paths {
       };
     };
   };
-  /** Find what a manifest manages. */
+  /** Find the object that a manifest manages. */
   "/v2/managed.findObject": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1793,7 +1793,7 @@ export interface paths {
       };
     };
   };
-  /** Say who manages an object. */
+  /** Read the manager of an object. */
   "/v2/managed.getObject": {
     post: {
       requestBody: { content: { "application/json": {
@@ -1815,7 +1815,7 @@ export interface paths {
       };
     };
   };
-  /** Say which managed objects changed. */
+  /** List digests of managed objects, to find changes. */
   "/v2/managed.listDigests": {
     post: {
       requestBody: { content: { "application/json": {
@@ -2120,7 +2120,7 @@ export interface paths {
       };
     };
   };
-  /** Say how all policies stand. */
+  /** Read the state of all policies. */
   "/v2/policies.listStatus": {
     post: {
       requestBody: { content: { "application/json": {
@@ -2237,7 +2237,7 @@ export interface paths {
       };
     };
   };
-  /** Read the override in force for an identifier. */
+  /** Read the override that applies to an identifier. */
   "/v2/ratelimit.getOverride": {
     post: {
       requestBody: { content: { "application/json": {
@@ -2365,7 +2365,7 @@ export interface paths {
       };
     };
   };
-  /** Say whose root key this is. */
+  /** Read the workspace of the root key. */
   "/v2/workspaces.getWorkspace": {
     post: {
       requestBody: { content: { "application/json": Record<string, never> } };

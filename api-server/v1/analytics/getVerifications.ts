@@ -34,13 +34,13 @@ const Query = z.object({
     .min(1)
     .max(255)
     .optional()
-    .describe("Only verifications of this identity's keys.")
+    .describe("Only verifications of keys of this identity.")
     .meta({ examples: ["user_123"] }),
   keyId: z
     .array(z.string().max(25_600))
     .max(LIST_MAX)
     .optional()
-    .describe("Only these keys: repeated, or separated by commas. Their counts are added up.")
+    .describe("Only verifications of these keys, repeated or separated by commas. Their counts are summed.")
     .meta({ examples: [["key_4fGh7Jk2LmN8pQrS"]] }),
   tag: z
     .array(z.string().max(512))
@@ -49,7 +49,7 @@ const Query = z.object({
     .describe("Only verifications that carry all of these tags.")
     .meta({ examples: [["path=/orders"]] }),
   start: Instant.nullish().describe("Unix ms; the whole hour counts. 24 hours before `end` when left out."),
-  end: Instant.nullish().describe("Unix ms; the whole hour counts. Now when left out."),
+  end: Instant.nullish().describe("End of the period, Unix ms, rounded to the hour. Default: now."),
   groupBy: z
     .array(z.string().max(255))
     .max(LIST_MAX)
@@ -62,9 +62,9 @@ const Query = z.object({
     .int()
     .min(1)
     .optional()
-    .describe("The most datapoints.")
+    .describe("Maximum number of datapoints.")
     .meta({ examples: [100] }),
-  orderBy: z.enum(ORDER_BY).optional().describe("What the datapoints are ordered by."),
+  orderBy: z.enum(ORDER_BY).optional().describe("Sort order of the datapoints."),
   order: z.enum(["asc", "desc"]).default("asc").describe("The direction of `orderBy`."),
 });
 type Query = z.output<typeof Query>;
@@ -76,16 +76,16 @@ const count = (description: string) =>
     .meta({ examples: [12] });
 
 const Datapoint = z.object({
-  valid: count("Keys that were valid."),
-  notFound: count("Always 0: such a verification belongs to no key."),
-  forbidden: count("Refused for the address of the caller."),
-  usageExceeded: count("Refused for want of credits."),
-  rateLimited: count("Refused by a limit."),
-  unauthorized: count("Always 0: such a verification belongs to no key."),
-  disabled: count("The key was disabled."),
-  insufficientPermissions: count("The key lacked a permission."),
-  expired: count("The key had expired."),
-  total: count("All verifications."),
+  valid: count("Verifications of valid keys."),
+  notFound: count("Always 0, because such a verification belongs to no key."),
+  forbidden: count("Verifications rejected because of the client address."),
+  usageExceeded: count("Verifications rejected because the key had too few credits."),
+  rateLimited: count("Verifications rejected by a rate limit."),
+  unauthorized: count("Always 0, because such a verification belongs to no key."),
+  disabled: count("Verifications of disabled keys."),
+  insufficientPermissions: count("Verifications of keys that lacked a permission."),
+  expired: count("Verifications of expired keys."),
+  total: count("Number of all verifications."),
   time: unixMs("Start of the slice, with a unit of time.").optional(),
   keyId: z
     .string()
@@ -100,7 +100,7 @@ const Datapoint = z.object({
         .meta({ examples: ["id_7nPq0Rs3Tu6Vw9Xy"] }),
       externalId: z
         .string()
-        .describe("Your own id of it.")
+        .describe("External id of the identity in your system.")
         .meta({ examples: ["user_123"] }),
     })
     .optional()
@@ -127,7 +127,7 @@ export const getVerifications = defineV1Procedure({
   effect: "read",
   summary: "Count the verifications of an API's keys",
   description:
-    "As a whole, or by units of time, key, identity or tags. With a unit of time and nothing else there is a datapoint for each unit, with verifications or without.",
+    "Counts all verifications, or groups them by time, key, identity or tags. If grouped by time only, the result also has datapoints without verifications.",
   permissions: required,
   errors: ["api_not_found", "identity_not_found", ...COUNT_ERRORS],
   input: Query,

@@ -18,7 +18,7 @@ export const createApi = defineV1Procedure({
   successor: "apis.createApi",
   effect: "change",
   summary: "Create an API",
-  description: "Keys belong to an API.",
+  description: "Creates an API, to which keys belong.",
   permissions: required,
   errors: [],
   input: Body,

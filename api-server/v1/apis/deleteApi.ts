@@ -16,7 +16,8 @@ export const deleteApi = defineV1Procedure({
   successor: "apis.deleteApi",
   effect: "change",
   summary: "Delete an API",
-  description: "Its keys then verify as NOT_FOUND, and can no longer be read or changed. This cannot be undone.",
+  description:
+    "Keys of a deleted API verify as NOT_FOUND, and can no longer be read or changed. The deletion cannot be undone.",
   permissions: required,
   errors: ["api_not_found", "protected_resource", "managed_by_manifest"],
   input: Body,

@@ -13,7 +13,7 @@ const Body = z.object({
     .boolean()
     .default(false)
     .describe(
-      "false: the keys are marked deleted. true: they are removed with everything that belongs to them, and so are those that were only marked before.",
+      "Whether to remove the keys and their data permanently, including keys that were deleted earlier. Default: the keys are marked as deleted.",
     ),
 });
 type Body = z.output<typeof Body>;
@@ -21,7 +21,7 @@ type Body = z.output<typeof Body>;
 const ResponseBody = z.object({
   deletedKeys: z
     .int()
-    .describe("How many keys were deleted.")
+    .describe("Number of deleted keys.")
     .meta({ examples: [3] }),
 });
 
@@ -34,7 +34,7 @@ export const deleteKeys = defineV1Procedure({
   effect: "change",
   summary: "Delete all keys of an API",
   description:
-    "They then verify as NOT_FOUND. The API stays; its delete protection does not matter. Many keys take several transactions: if the call is interrupted, call it again.",
+    "Deleted keys verify as NOT_FOUND. The API stays, and its delete protection has no effect. Many keys take several transactions: call it again after an interruption.",
   permissions: required,
   errors: ["api_not_found", "managed_by_manifest"],
   input: Body,

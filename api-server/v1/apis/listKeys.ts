@@ -19,7 +19,7 @@ const Query = z.object({
   cursor: Cursor.optional(),
   externalId: owner
     .optional()
-    .describe("Only the keys of this identity.")
+    .describe("Only keys of this identity.")
     .meta({ examples: ["user_123"] }),
   ownerId: owner
     .optional()
@@ -31,9 +31,9 @@ const Query = z.object({
 type Query = z.output<typeof Query>;
 
 const ResponseBody = z.object({
-  keys: z.array(KeyObject).describe("The keys of the page."),
+  keys: z.array(KeyObject).describe("Keys of the page."),
   cursor: Cursor.optional(),
-  total: Total.describe("How many live keys the API has, of all owners."),
+  total: Total.describe("Number of live keys of the API, of all owners."),
 });
 
 const required = {
@@ -48,8 +48,7 @@ export const listKeys = defineV1Procedure({
   successor: "apis.listKeys",
   effect: "read",
   summary: "List the keys of an API",
-  description:
-    "In the order of their ids. Deleted keys are left out, disabled and expired ones are not. A page ends early when its keys are larger than 4 MiB together.",
+  description: "Lists keys in the order of their ids, including disabled and expired ones. A page ends early at 4 MiB.",
   permissions: required,
   errors: ["api_not_found"],
   input: Query,

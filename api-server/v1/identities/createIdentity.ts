@@ -9,7 +9,9 @@ import { checkRepeatedNames, ExternalId, IdentityId, RatelimitItems } from "./sc
 const Body = z.object({
   externalId: ExternalId,
   meta: Meta.optional(),
-  ratelimits: RatelimitItems.optional().describe("Limits that all keys of the identity share; names are distinct."),
+  ratelimits: RatelimitItems.optional().describe(
+    "Limits that all keys of the identity share. Each name may occur once.",
+  ),
 });
 type Body = z.output<typeof Body>;
 
@@ -23,7 +25,7 @@ export const createIdentity = defineV1Procedure({
   successor: "identities.createIdentity",
   effect: "change",
   summary: "Create an identity",
-  description: "An identity is the owner of keys: a user, an organisation or a machine. Its keys share its limits.",
+  description: "An identity owns keys: a user, an organization or a machine. Keys of an identity share its limits.",
   permissions: required,
   errors: ["identity_already_exists", "ratelimit_name_repeated"],
   input: Body,

@@ -16,7 +16,7 @@ const Query = z.object({
 type Query = z.output<typeof Query>;
 
 const ResponseBody = z.object({
-  identities: z.array(IdentityResponse.omit({ meta: true })).describe("One page of them."),
+  identities: z.array(IdentityResponse.omit({ meta: true })).describe("Identities of the page."),
   cursor: Cursor.optional(),
   total: Total,
 });
@@ -30,7 +30,7 @@ export const listIdentities = defineV1Procedure({
   successor: "identities.listIdentities",
   effect: "read",
   summary: "List the identities",
-  description: "In the order of their ids, without their meta.",
+  description: "Lists identities in the order of their ids, without their metadata.",
   permissions: required,
   errors: [],
   input: Query,

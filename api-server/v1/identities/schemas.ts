@@ -17,7 +17,7 @@ export const ExternalId = z
   .string()
   .min(1)
   .max(255)
-  .describe("Your own id of the owner of keys; case-sensitive.")
+  .describe("The owner's external id in your system; case-sensitive.")
   .meta({ examples: ["user_123"] });
 
 export const Environment = z
@@ -43,7 +43,7 @@ export const RatelimitItem = z.object({
   duration: z
     .int()
     .min(1000)
-    .describe("Length of the window, ms.")
+    .describe("Window length in ms.")
     .meta({ examples: [60_000] }),
 });
 
@@ -53,7 +53,7 @@ export const IdentityResponse = z.object({
   id: IdentityId,
   externalId: ExternalId,
   meta: Meta,
-  ratelimits: z.array(RatelimitItem).describe("Limits that all of its keys share."),
+  ratelimits: z.array(RatelimitItem).describe("Limits that all keys of the identity share."),
 });
 export type IdentityResponse = z.output<typeof IdentityResponse>;
 

@@ -18,8 +18,10 @@ import { checkIdentitySelector, selectIdentity } from "./select-identity.ts";
 const Body = z.object({
   identityId: IdentityId.optional(),
   externalId: ExternalId.optional(),
-  environment: Environment.describe("Without effect."),
-  meta: Meta.optional().describe("Replaces all of it; `{}` removes it; omitted: it stays."),
+  environment: Environment.describe("Accepted without effect."),
+  meta: Meta.optional().describe(
+    "New metadata, which replaces the old. `{}` removes it. If omitted, it does not change.",
+  ),
   ratelimits: RatelimitItems.optional().describe(
     "Replaces all of them; a limit whose name stays keeps its id; `[]` removes all; omitted: they stay.",
   ),

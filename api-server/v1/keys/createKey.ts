@@ -16,7 +16,7 @@ export const Body = z.object({
     .max(16)
     .regex(/^[a-zA-Z0-9_]*$/)
     .optional()
-    .describe("The beginning of the key, before an underscore. The API's when it is left out.")
+    .describe("Prefix of the key, followed by an underscore. Default: the prefix of the API.")
     .meta({ examples: ["prod"] }),
   name: KeyName.optional(),
   byteLength: z
@@ -24,19 +24,22 @@ export const Body = z.object({
     .min(16)
     .max(255)
     .optional()
-    .describe("Random bytes in the key. The API's when it is left out.")
+    .describe("Number of random bytes in the key. Default: the number of the API.")
     .meta({ examples: [16] }),
   externalId: ExternalId.optional(),
   ownerId: OwnerId.optional(),
   meta: Meta.optional(),
-  roles: z.array(RoleName).max(100).optional().describe("Names; roles that do not exist yet are created."),
-  permissions: z.array(Slug).max(1000).optional().describe("Slugs; permissions that do not exist yet are created."),
+  roles: z.array(RoleName).max(100).optional().describe("Names of roles; missing roles are created."),
+  permissions: z.array(Slug).max(1000).optional().describe("Slugs of permissions; missing permissions are created."),
   expires: Expires.optional(),
-  remaining: Remaining.min(1).optional().describe("Credits; unlimited when it is left out."),
+  remaining: Remaining.min(1).optional().describe("Credits of the key. Default: unlimited."),
   refill: LegacyRefill.optional(),
   ratelimit: LegacyRatelimit.optional(),
-  enabled: z.boolean().default(true).describe("A disabled key verifies as DISABLED."),
-  recoverable: z.boolean().default(false).describe("Whether an encrypted copy of the secret is kept."),
+  enabled: z.boolean().default(true).describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+  recoverable: z
+    .boolean()
+    .default(false)
+    .describe("Whether to store an encrypted copy of the secret, so that it can be read later."),
   environment: Environment.optional(),
 });
 type Body = z.output<typeof Body>;
@@ -45,7 +48,7 @@ export const ResponseBody = z.object({
   keyId: KeyId,
   key: z
     .string()
-    .describe("The secret. It is shown only once, unless the key is recoverable.")
+    .describe("The secret of the key. It is returned only once, unless the key is recoverable.")
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
 });
 
@@ -63,7 +66,7 @@ export const createKey = defineV1Procedure({
   effect: "change",
   summary: "Create a key",
   description:
-    "Creates a key in an API. Only this answer has the secret: the server stores its hash, and an encrypted copy if the key is recoverable. All or nothing.",
+    "Creates a key in an API. Only this response contains the secret: the server stores its hash, and an encrypted copy if the key is recoverable.",
   permissions: required,
   errors: ["api_not_found", "precondition_failed"],
   input: Body,

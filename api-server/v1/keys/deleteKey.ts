@@ -11,7 +11,7 @@ const Body = z.object({
     .boolean()
     .default(false)
     .describe(
-      "false: the key is marked deleted, and its secret cannot be imported again. true: it is removed with everything that belongs to it.",
+      "Whether to remove the key and its data permanently. Default: the key is marked as deleted, and its secret cannot be imported again.",
     ),
 });
 type Body = z.output<typeof Body>;
@@ -24,7 +24,7 @@ export const deleteKey = defineV1Procedure({
   successor: "keys.deleteKey",
   effect: "change",
   summary: "Delete a key",
-  description: "The key then verifies as NOT_FOUND. This cannot be undone.",
+  description: "A deleted key verifies as NOT_FOUND. The deletion cannot be undone.",
   permissions: required,
   errors: ["key_not_found", "managed_by_manifest"],
   input: Body,

@@ -9,7 +9,7 @@ import { KeyId } from "../schemas.ts";
 
 const Query = z.object({
   keyId: KeyId,
-  decrypt: z.boolean().default(false).describe("Whether to return the secret, if the key is recoverable."),
+  decrypt: z.boolean().default(false).describe("Whether to return the secret of a recoverable key."),
 });
 type Query = z.output<typeof Query>;
 
@@ -25,7 +25,7 @@ export const getKey = defineV1Procedure({
   effect: "read",
   summary: "Read a key",
   description:
-    "Returns everything that v1 knows of a key; also its secret, if you ask for it and the key is recoverable. Shows every change that was answered before.",
+    "Returns the key, and on request the secret of a recoverable key. The response includes all earlier successful changes.",
   permissions: required,
   errors: ["key_not_found"],
   input: Query,

@@ -20,9 +20,9 @@ const Query = z.object({
     .optional()
     .describe("All keys of this owner, unless `keyId` is given.")
     .meta({ examples: ["user_123"] }),
-  start: Instant.optional().describe("Unix ms; the whole hour counts. 24 hours ago when left out."),
-  end: Instant.optional().describe("Unix ms; the whole hour counts. Now when left out."),
-  granularity: z.enum(["day"]).default("day").describe("Days of UTC."),
+  start: Instant.optional().describe("Start of the period, Unix ms, rounded to the hour. Default: 24 hours ago."),
+  end: Instant.optional().describe("End of the period, Unix ms, rounded to the hour. Default: now."),
+  granularity: z.enum(["day"]).default("day").describe("Length of the time steps: days in UTC."),
 });
 type Query = z.output<typeof Query>;
 
@@ -37,12 +37,12 @@ const ResponseBody = z.object({
     .array(
       z.object({
         time: unixMs("Start of the day."),
-        success: count("Keys that were valid."),
-        rateLimited: count("Refused by a limit."),
-        usageExceeded: count("Refused for want of credits."),
+        success: count("Verifications of valid keys."),
+        rateLimited: count("Verifications rejected by a rate limit."),
+        usageExceeded: count("Verifications rejected because the key had too few credits."),
       }),
     )
-    .describe("Days without any of these outcomes are left out."),
+    .describe("Counts per day; days without any of these outcomes are omitted."),
 });
 type ResponseBody = z.output<typeof ResponseBody>;
 
@@ -55,7 +55,7 @@ export const getVerifications = defineV1Procedure({
   effect: "read",
   summary: "Count the verifications of keys by day",
   description:
-    "Of one key, or of all keys of an owner together. The root key must be allowed to read the keys of each of their APIs.",
+    "Counts the verifications of one key, or of all keys of an owner. The root key must be allowed to read keys of each API.",
   permissions: required,
   errors: ["key_not_found", "precondition_failed", ...COUNT_ERRORS],
   input: Query,

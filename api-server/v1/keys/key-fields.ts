@@ -9,19 +9,19 @@ export const Expires = z
   .int()
   .min(0)
   .max(EXPIRES_MAX_MS)
-  .describe("When the key expires, Unix milliseconds. A past time makes it expired at once.")
+  .describe("Expiry of the key, Unix ms. A past time expires it immediately.")
   .meta({ examples: [1_893_456_000_000] });
 
 /** The empty text is no name. */
 export const KeyName = z
   .string()
   .max(255)
-  .describe("A name for people.")
+  .describe("Display name of the key.")
   .meta({ examples: ["Billing"] });
 
 export const Remaining = z
   .int()
-  .describe("Credits left.")
+  .describe("Remaining credits.")
   .meta({ examples: [1000] });
 
 export const RoleName = z

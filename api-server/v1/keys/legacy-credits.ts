@@ -10,7 +10,7 @@ import { unixMs } from "../schemas.ts";
 
 const Interval = z
   .enum(["daily", "monthly"])
-  .describe("How often credits are added, at midnight UTC.")
+  .describe("Interval at which credits are added, at midnight UTC.")
   .meta({ examples: ["monthly"] });
 
 const Amount = z
@@ -33,7 +33,7 @@ export const LegacyRefill = z
       "Day of the month, with `monthly` alone; 1 when it is left out. In a shorter month its last day.",
     ),
   })
-  .describe("How credits come back. Not with unlimited ones.")
+  .describe("Refill of the credits. Not allowed with unlimited credits.")
   .meta({ examples: [{ interval: "monthly", amount: 1000, refillDay: 1 }] });
 export type LegacyRefill = z.output<typeof LegacyRefill>;
 
@@ -62,7 +62,7 @@ export function toCredits(
 export const LegacyRefillOut = z.object({
   interval: Interval,
   amount: Amount,
-  refillDay: RefillDay.nullable().describe("null for a daily refill."),
+  refillDay: RefillDay.nullable().describe("Day of the month of a monthly refill; null for a daily one."),
   lastRefillAt: unixMs(
     "When credits were last added, or the refill was set; left out while that is not known.",
   ).optional(),

@@ -26,15 +26,15 @@ export const LegacyRatelimit = z
     type: z
       .enum(["fast", "consistent"])
       .optional()
-      .describe("Has no effect.")
+      .describe("Accepted without effect.")
       .meta({ examples: ["fast"] }),
-    async: z.boolean().optional().describe("Has no effect."),
+    async: z.boolean().optional().describe("Accepted without effect."),
     limit: atLeastOne("Units per window.", 100),
-    refillRate: atLeastOne("Has no effect.", 100).optional(),
+    refillRate: atLeastOne("Accepted without effect.", 100).optional(),
     refillInterval: atLeastOne("The duration, when that is left out.", 60_000).optional(),
     duration: atLeastOne("Length of the window, ms; at least 1000.", 60_000).optional(),
   })
-  .describe("The rate limit of each verification.");
+  .describe("Rate limit that each verification charges.");
 export type LegacyRatelimit = z.output<typeof LegacyRatelimit>;
 
 /** Throws PublicError 400 at `field` when the window has no length, or one that is too short. */
@@ -78,9 +78,9 @@ export function withLegacyRatelimit(
 }
 
 export const LegacyRatelimitOut = z.object({
-  async: z.boolean().describe("Always false."),
+  async: z.boolean().describe("Accepted for compatibility; always false."),
   limit: atLeastOne("Units per window.", 100),
-  duration: atLeastOne("Length of the window, ms.", 60_000),
+  duration: atLeastOne("Window length in ms.", 60_000),
   refillRate: atLeastOne("As `limit`.", 100),
   refillInterval: atLeastOne("As `duration`.", 60_000),
 });

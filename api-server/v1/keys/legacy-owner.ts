@@ -8,7 +8,7 @@ import * as z from "zod";
 export const ExternalId = z
   .string()
   .max(255)
-  .describe("Your own id of the owner; an identity with it is created if there is none.")
+  .describe("The owner's external id in your system; creates the identity if it does not exist.")
   .meta({ examples: ["user_123"] });
 
 export const OwnerId = ExternalId.describe("Deprecated: `externalId`, which wins over it.").meta({ deprecated: true });

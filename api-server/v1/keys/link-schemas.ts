@@ -15,7 +15,7 @@ const id = (noun: string, example: string) =>
     .min(3)
     .max(255)
     .optional()
-    .describe(`Id of the ${noun}; it wins over the other fields.`)
+    .describe(`Id of the ${noun}; takes precedence over the other fields.`)
     .meta({ examples: [example] });
 
 const text = (description: string, example: string) =>
@@ -27,7 +27,7 @@ const text = (description: string, example: string) =>
     .describe(description)
     .meta({ examples: [example] });
 
-const create = z.boolean().default(false).describe("Creates it when there is none with this name.");
+const create = z.boolean().default(false).describe("Whether to create the permission if none has this name.");
 
 const permissionId = id("permission", "perm_4jKm6Np8Qr1St3Uv");
 const slugAsName = text("Slug of the permission; case-insensitive.", "documents.read");
@@ -41,12 +41,15 @@ export const RoleItem = z.object({
   create,
 });
 
-export const PermissionItems = z.array(PermissionItem).max(PERMISSIONS_MAX).describe("Each by its id or its name.");
+export const PermissionItems = z
+  .array(PermissionItem)
+  .max(PERMISSIONS_MAX)
+  .describe("Roles, each by its id or its name.");
 export const PermissionItemsWithSlug = z
   .array(PermissionItemWithSlug)
   .max(PERMISSIONS_MAX)
-  .describe("Each by its id, its slug or its name.");
-export const RoleItems = z.array(RoleItem).max(ROLES_MAX).describe("Each by its id or its name.");
+  .describe("Permissions, each by its id, its slug or its name.");
+export const RoleItems = z.array(RoleItem).max(ROLES_MAX).describe("Roles, each by its id or its name.");
 
 export interface Item {
   readonly id?: string | undefined;

@@ -119,7 +119,7 @@ const createPermissionOrUnauthorized = refusedAsUnauthorized(createPermission);
 export const addPermissions = define(PERMISSIONS, {
   path: "keys.addPermissions",
   summary: "Add permissions to a key",
-  description: "Permissions that the key has already stay. Returns all direct permissions of the key after the call.",
+  description: "Adds permissions and keeps existing ones. Returns all direct permissions of the key.",
   permissions: { addPermissionToKey, createPermission: createPermissionOrUnauthorized },
   errors: ["key_not_found", "permission_not_found", "managed_by_manifest"],
   items: PermissionItems.min(1),
@@ -134,7 +134,7 @@ export const addPermissions = define(PERMISSIONS, {
 export const setPermissions = define(PERMISSIONS, {
   path: "keys.setPermissions",
   summary: "Replace the permissions of a key",
-  description: "The key then has exactly these direct permissions; those of its roles stay. Returns them.",
+  description: "Replaces all direct permissions of the key and returns them. Permissions of its roles stay.",
   permissions: { addPermissionToKey, createPermission },
   errors: ["key_not_found", "permission_not_found", "managed_by_manifest"],
   items: PermissionItemsWithSlug.min(1),
@@ -149,7 +149,8 @@ export const setPermissions = define(PERMISSIONS, {
 export const removePermissions = define(PERMISSIONS, {
   path: "keys.removePermissions",
   summary: "Remove permissions from a key",
-  description: "What does not exist, or is not connected to the key, is ignored. The permissions of its roles stay.",
+  description:
+    "Removes direct permissions of the key. Unknown permissions and those that the key lacks are ignored. Permissions of its roles stay.",
   permissions: { removePermissionFromKey },
   errors: ["key_not_found", "managed_by_manifest"],
   items: PermissionItemsWithSlug.min(1),
@@ -168,7 +169,7 @@ const rolesToAdd = {
 export const addRoles = define(ROLES, {
   path: "keys.addRoles",
   summary: "Add roles to a key",
-  description: "Roles that the key has already stay. Returns all roles of the key after the call.",
+  description: "Adds roles and keeps existing ones. Returns all roles of the key.",
   permissions: rolesToAdd,
   errors: ["key_not_found", "role_not_found", "managed_by_manifest"],
   items: RoleItems.min(1),
@@ -184,7 +185,7 @@ export const addRoles = define(ROLES, {
 export const setRoles = define(ROLES, {
   path: "keys.setRoles",
   summary: "Replace the roles of a key",
-  description: "The key then has exactly these roles; its direct permissions stay. Returns them.",
+  description: "Replaces all roles of the key and returns them. Direct permissions of the key stay.",
   permissions: { addRoleToKey, createRole },
   errors: ["key_not_found", "role_not_found", "managed_by_manifest"],
   items: RoleItems.min(1),
@@ -199,7 +200,7 @@ export const setRoles = define(ROLES, {
 export const removeRoles = define(ROLES, {
   path: "keys.removeRoles",
   summary: "Remove roles from a key",
-  description: "What does not exist, or is not connected to the key, is ignored.",
+  description: "Removes roles from the key. Unknown roles and those that the key lacks are ignored.",
   permissions: { removeRoleFromKey },
   errors: ["key_not_found", "managed_by_manifest"],
   items: RoleItems.min(1),

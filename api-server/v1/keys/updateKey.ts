@@ -17,17 +17,24 @@ import { checkPermissionItems, checkRoleItems, PermissionItems, RoleItems, toLin
 
 const Body = z.object({
   keyId: KeyId,
-  name: KeyName.nullable().optional().describe("null removes it."),
-  externalId: ExternalId.nullable().optional().describe("null detaches the key from its identity."),
+  name: KeyName.nullable().optional().describe("New display name; null removes it."),
+  externalId: ExternalId.nullable()
+    .optional()
+    .describe("External id of the new owner; null detaches the key from its identity."),
   ownerId: OwnerId.nullable().optional(),
-  meta: Meta.nullable().optional().describe("Replaces all of it; null removes it."),
-  expires: Expires.nullable().optional().describe("null: never."),
-  remaining: Remaining.min(0).nullable().optional().describe("Credits left; null is unlimited, and clears the refill."),
-  refill: LegacyRefill.nullable().optional().describe("null clears the refill. Not with unlimited credits."),
+  meta: Meta.nullable().optional().describe("New metadata, which replaces the old; null removes it."),
+  expires: Expires.nullable().optional().describe("New expiry, Unix ms; null means that the key never expires."),
+  remaining: Remaining.min(0)
+    .nullable()
+    .optional()
+    .describe("Remaining credits; null makes the key unlimited and removes its refill."),
+  refill: LegacyRefill.nullable()
+    .optional()
+    .describe("Refill of the credits; null removes it. Not allowed with unlimited credits."),
   ratelimit: LegacyRatelimit.nullable()
     .optional()
     .describe("The limit `default` of the key; null removes it. Other limits stay."),
-  enabled: z.boolean().optional().describe("A disabled key verifies as DISABLED."),
+  enabled: z.boolean().optional().describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
   roles: RoleItems.optional(),
   permissions: PermissionItems.optional(),
 });

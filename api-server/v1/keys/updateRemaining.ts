@@ -27,7 +27,7 @@ const ResponseBody = z.object({
   remaining: z
     .int()
     .nullable()
-    .describe("Credits left after the change; null is unlimited.")
+    .describe("Remaining credits after the change; null is unlimited.")
     .meta({ examples: [1500] }),
 });
 
@@ -38,9 +38,9 @@ export const updateRemaining = defineV1Procedure({
   method: "POST",
   successor: "keys.updateCredits",
   effect: "change",
-  summary: "Set, add or take credits",
+  summary: "Set, add or subtract credits",
   description:
-    "Changes the number that is left at that moment, so no credits are lost that are spent at the same time. A decrement by more than is left results in 0.",
+    "Changes the remaining credits atomically, so that concurrent spending is not lost. A decrement below 0 results in 0.",
   permissions: required,
   errors: ["key_not_found"],
   input: Body,

@@ -19,18 +19,18 @@ const RequestedRatelimit = z.object({
     .max(255)
     .describe("Name of a stored limit, or of a limit that this entry defines.")
     .meta({ examples: ["requests"] }),
-  cost: Cost.default(1).describe("Units to consume; 0 only checks."),
+  cost: Cost.default(1).describe("Units to consume; 0 checks the limit without consuming."),
   limit: z
     .int()
     .min(0)
     .optional()
-    .describe("Units per window, instead of the stored limit's.")
+    .describe("Units per window; overrides the stored limit.")
     .meta({ examples: [100] }),
   duration: z
     .int()
     .min(0)
     .optional()
-    .describe("Length of the window, ms, instead of the stored limit's; at least 1000.")
+    .describe("Window length in ms, at least 1000; overrides the stored limit.")
     .meta({ examples: [60_000] }),
 });
 
@@ -38,19 +38,19 @@ export const Body = z.object({
   key: z
     .string()
     .min(1)
-    .describe("The secret.")
+    .describe("The secret of the key to verify.")
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
   apiId: z
     .string()
     .max(255)
     .optional()
-    .describe("The API that the key must be of.")
+    .describe("Id of the API to which the key must belong.")
     .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
   tags: z
     .array(z.string().min(1).max(128))
     .max(10)
     .optional()
-    .describe("Only for analytics; do not put secrets here.")
+    .describe("Tags for analytics. They must not contain secrets.")
     .meta({ examples: [["path=/v1/orders"]] }),
   authorization: z
     .object({
@@ -63,11 +63,11 @@ export const Body = z.object({
         .meta({ examples: [{ and: ["documents.read", { or: ["users.view", "users.admin"] }] }] }),
     })
     .optional()
-    .describe("What the key must be allowed to do."),
+    .describe("Permissions that the key must have."),
   remaining: z
-    .object({ cost: Cost.default(1).describe("Credits to spend; 0 only checks.") })
+    .object({ cost: Cost.default(1).describe("Credits to spend; 0 checks them without spending.") })
     .optional()
-    .describe("Omitted: a cost of 1."),
+    .describe("Credits that this verification spends. Default: 1."),
   ratelimit: z
     .object({ cost: Cost.default(1).describe("Units to consume of the limit `default`.") })
     .optional()
@@ -76,7 +76,9 @@ export const Body = z.object({
     .array(RequestedRatelimit)
     .max(50)
     .optional()
-    .describe("Limits to charge besides those with `autoApply`; of entries with the same name the last one counts."),
+    .describe(
+      "Limits to charge in addition to those with `autoApply`. The last of several entries with one name applies.",
+    ),
 });
 export type Body = z.output<typeof Body>;
 
@@ -91,19 +93,19 @@ const Text = (description: string, example: string) =>
 
 const Meta = z
   .record(z.string(), z.unknown())
-  .describe("Your own data.")
+  .describe("Metadata of the key.")
   .meta({ examples: [{ plan: "pro" }] });
 
 export const ResponseBody = z.object({
-  valid: z.boolean().describe("True only for the code VALID."),
-  code: V1Code.describe("The result, or the first reason for a refusal."),
+  valid: z.boolean().describe("Whether the key may be used: true only for the code VALID."),
+  code: V1Code.describe("Result of the verification, or the first reason for a rejection."),
   requestId: Text("Id of the request, as in the header and in the event.", "req_1aBc2DeF3gHi4JkL"),
   keyId: KeyId.optional(),
   enabled: z.boolean().optional().describe("Whether the key is enabled."),
   permissions: z
     .array(Text("Slug.", "documents.read"))
     .optional()
-    .describe("Slugs that the key holds directly and through roles."),
+    .describe("Slugs of all permissions of the key, direct or through roles."),
   roles: z.array(Text("Name.", "editor")).optional().describe("Names of the key's roles."),
   name: NameOut.optional(),
   ownerId: Text("The owner: the externalId of the identity, else what was stored with the key.", "user_123").optional(),
@@ -113,15 +115,15 @@ export const ResponseBody = z.object({
   identity: z
     .object({
       id: Text("Id of the identity.", "id_7nPq0Rs3Tu6Vw9Xy"),
-      externalId: Text("Your own id of it.", "user_123"),
+      externalId: Text("External id of the identity in your system.", "user_123"),
       meta: Meta,
     })
     .optional()
-    .describe("The owner of the key."),
+    .describe("Identity that owns the key."),
   remaining: z
     .int()
     .optional()
-    .describe("Credits left after the call, when they were reached; only for limited keys.")
+    .describe("Remaining credits after the verification, if it checked them; only for limited keys.")
     .meta({ examples: [999] }),
   ratelimit: z
     .object({
@@ -131,7 +133,7 @@ export const ResponseBody = z.object({
         .meta({ examples: [100] }),
       remaining: z
         .int()
-        .describe("Units left in the window.")
+        .describe("Remaining units of the window.")
         .meta({ examples: [99] }),
       reset: unixMs("End of the window, Unix milliseconds."),
     })

@@ -7,9 +7,9 @@ export const verifyKey = defineOpenV1Procedure({
   method: "POST",
   successor: "keys.verifyKey",
   effect: "read",
-  summary: "Decide whether a key may be used",
+  summary: "Verify a key",
   description:
-    "Needs no root key. Answers 200 with a code: a key that may not be used is an outcome and not an error. Charges rate limits (all or none of them) and, last, credits.",
+    "Requires no root key. The status is 200 with a code, also for an invalid key. Charges all rate limits or none, and finally credits.",
   permissions: "none",
   errors: ["forbidden", "workspace_rate_limited"],
   input: Body,

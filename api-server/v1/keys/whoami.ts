@@ -12,7 +12,7 @@ const Body = z.object({
   key: z
     .string()
     .min(1)
-    .describe("The secret.")
+    .describe("The secret of a key.")
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
 });
 type Body = z.output<typeof Body>;
@@ -29,19 +29,19 @@ const ResponseBody = z.object({
   remaining: z
     .int()
     .optional()
-    .describe("Credits left; left out when they are unlimited.")
+    .describe("Remaining credits; omitted if they are unlimited.")
     .meta({ examples: [1000] }),
   identity: z
     .object({
       id: text("Id of the identity.", "id_7nPq0Rs3Tu6Vw9Xy"),
-      externalId: text("Your own id of it.", "user_123"),
+      externalId: text("External id of the identity in your system.", "user_123"),
     })
     .optional()
-    .describe("The owner of the key."),
+    .describe("Identity that owns the key."),
   meta: Meta.optional(),
   createdAt: unixMs("When the key was created, Unix milliseconds."),
   enabled: z.boolean().describe("Whether the key is enabled."),
-  environment: text("As it was given when the key was created.", "production").optional(),
+  environment: text("Environment that was given when the key was created.", "production").optional(),
 });
 
 const required = { readKey: onApi("read_key") };
@@ -51,9 +51,9 @@ export const whoami = defineV1Procedure({
   method: "POST",
   successor: "keys.whoami",
   effect: "read",
-  summary: "Read the key behind a secret",
+  summary: "Read the key that has a secret",
   description:
-    "Also when it is disabled or expired. This is no verification: no limit is charged, no credit is spent, no use is recorded.",
+    "Reads the key, also if it is disabled or expired. This is not a verification: it charges no limit, spends no credit and records no use.",
   permissions: required,
   errors: ["key_not_found"],
   input: Body,

@@ -18,7 +18,7 @@ const Item = z.object({
   ratelimit: LegacyRatelimit.required({ refillRate: true, refillInterval: true })
     .omit({ duration: true })
     .optional()
-    .describe("The rate limit of each verification."),
+    .describe("Rate limit that each verification charges."),
 });
 
 type Item = z.output<typeof Item>;
@@ -37,7 +37,7 @@ export const createKeys = defineV1Procedure({
   effect: "change",
   summary: "Import keys that were issued elsewhere",
   description:
-    "Stores keys by their secrets or by hashes of these, so that their holders can go on using them. All or nothing.",
+    "Imports keys by their secrets or hashes, so that their holders can continue to use them. Imports all keys or none.",
   permissions: required,
   errors: ["api_not_found", "precondition_failed", "key_already_exists"],
   input: Body,

@@ -11,7 +11,9 @@ import { checkItem, itemFields, toForeignKey } from "./item.ts";
 
 const Item = z.object({
   ...itemFields,
-  ratelimit: LegacyRatelimit.required({ duration: true }).optional().describe("The rate limit of each verification."),
+  ratelimit: LegacyRatelimit.required({ duration: true })
+    .optional()
+    .describe("Rate limit that each verification charges."),
 });
 
 type Item = z.output<typeof Item>;
@@ -21,10 +23,10 @@ const Body = z.object({
     .string()
     .min(1)
     .max(255)
-    .describe("Your name of the migration. The log of the server has it where a key could not be created.")
+    .describe("Name of the migration, which the server logs for keys that it cannot create.")
     .meta({ examples: ["migration_2026_05"] }),
   apiId: ApiId,
-  keys: z.array(Item).max(100).describe("At most 100; each is created by itself."),
+  keys: z.array(Item).max(100).describe("Keys to import, at most 100; each is created in its own transaction."),
 });
 type Body = z.output<typeof Body>;
 
@@ -39,9 +41,9 @@ export const enqueueKeys = defineV1Procedure({
   successor: "keys.migrateKeys",
   effect: "change",
   status: 202,
-  summary: "Import keys that were issued elsewhere, later",
+  summary: "Import keys in the background",
   description:
-    "Accepts keys by their secrets or by hashes of these, and creates them in the background, each by itself. A key that names a role or a permission that does not exist, or whose hash a key has, is tried again for half an hour, and then left out: only the log of the server tells of that.",
+    "Accepts keys by their secrets or hashes, and creates each in the background. A key with a missing role or permission, or with an existing hash, is retried for 30 minutes and then dropped, which only the server log reports.",
   permissions: required,
   errors: ["api_not_found", "key_queue_full"],
   input: Body,

@@ -31,11 +31,11 @@ export const itemFields = {
         .string()
         .min(1)
         .max(255)
-        .describe("SHA-256 of the whole secret, in base64.")
+        .describe("SHA-256 of the complete secret in base64.")
         .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] }),
       variant: z
         .enum(["sha256_base64"])
-        .describe("How it was made.")
+        .describe("Hash algorithm.")
         .meta({ examples: ["sha256_base64"] }),
     })
     .optional()
@@ -44,23 +44,25 @@ export const itemFields = {
     .string()
     .max(255)
     .optional()
-    .describe("The part of the secret that may be shown. Of a plaintext its first four characters, else empty.")
+    .describe(
+      "Part of the secret that may be shown. Default: the first four characters of a plaintext key, otherwise empty.",
+    )
     .meta({ examples: ["prod_5Kd3"] }),
   prefix: z
     .string()
     .max(8)
     .optional()
-    .describe("Has no effect.")
+    .describe("Accepted without effect.")
     .meta({ examples: ["prod"] }),
   name: KeyName.optional(),
   ownerId: OwnerId.optional(),
   meta: Meta.optional(),
-  roles: z.array(RoleName).max(100).optional().describe("Names of roles that exist."),
-  permissions: z.array(Slug).max(1000).optional().describe("Slugs of permissions that exist."),
+  roles: z.array(RoleName).max(100).optional().describe("Names of existing roles."),
+  permissions: z.array(Slug).max(1000).optional().describe("Slugs of existing permissions."),
   expires: Expires.optional(),
-  remaining: Remaining.min(1).optional().describe("Credits; unlimited when it is left out."),
+  remaining: Remaining.min(1).optional().describe("Credits of the key. Default: unlimited."),
   refill: LegacyRefill.optional(),
-  enabled: z.boolean().default(true).describe("A disabled key verifies as DISABLED."),
+  enabled: z.boolean().default(true).describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
   environment: Environment.optional(),
 };
 

@@ -8,7 +8,7 @@ import { Description, PermissionId, PermissionIdentifier, PermissionSlug } from 
 
 const Body = z.object({
   name: PermissionIdentifier.describe("A name for people; need not be unique."),
-  slug: PermissionSlug.optional().describe("What keys are asked for; the name when left out."),
+  slug: PermissionSlug.optional().describe("Slug that permission queries name. Default: the name."),
   description: Description.optional(),
 });
 type Body = z.output<typeof Body>;
@@ -23,7 +23,8 @@ export const createPermission = defineV1Procedure({
   successor: "permissions.createPermission",
   effect: "change",
   summary: "Create a permission",
-  description: "The slug is the name that queries ask for; it is unique in the workspace, case-insensitive.",
+  description:
+    "Creates a permission. Permission queries name its slug, which is unique in the workspace, case-insensitive.",
   permissions: required,
   errors: ["permission_already_exists"],
   input: Body,

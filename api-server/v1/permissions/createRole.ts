@@ -18,7 +18,7 @@ export const createRole = defineV1Procedure({
   successor: "permissions.createRole",
   effect: "change",
   summary: "Create a role",
-  description: "A role without permissions; v1 has no procedure that adds them.",
+  description: "Creates a role without permissions; v1 has no procedure that adds them.",
   permissions: required,
   errors: ["role_already_exists"],
   input: Body,

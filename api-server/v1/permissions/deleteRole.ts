@@ -20,7 +20,7 @@ export const deleteRole = defineV1Procedure({
   successor: "permissions.deleteRole",
   effect: "change",
   summary: "Delete a role",
-  description: "Every key that has it loses it, and its name is free again. This cannot be undone.",
+  description: "Removes the role from all keys. Its name can be reused. The deletion cannot be undone.",
   permissions: required,
   errors: ["role_not_found", "managed_by_manifest"],
   input: Body,

@@ -17,7 +17,7 @@ export const getPermission = defineV1Procedure({
   successor: "permissions.getPermission",
   effect: "read",
   summary: "Read a permission",
-  description: "By its id.",
+  description: "Reads a permission by its id.",
   permissions: required,
   errors: ["permission_not_found"],
   input: Query,

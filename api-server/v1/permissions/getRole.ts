@@ -17,7 +17,7 @@ export const getRole = defineV1Procedure({
   successor: "permissions.getRole",
   effect: "read",
   summary: "Read a role",
-  description: "By its id.",
+  description: "Reads a role by its id.",
   permissions: required,
   errors: ["role_not_found"],
   input: Query,

@@ -13,7 +13,8 @@ export const listPermissions = defineV1Procedure({
   successor: "permissions.listPermissions",
   effect: "read",
   summary: "List the permissions",
-  description: "All of them, in the order of their ids. A workspace with more than 10,000 is refused: v2 has pages.",
+  description:
+    "Lists all permissions in the order of their ids. Fails with more than 10,000 permissions; v2 has pages.",
   permissions: required,
   errors: ["precondition_failed"],
   input: z.object({}),

@@ -13,7 +13,7 @@ export const listRoles = defineV1Procedure({
   successor: "permissions.listRoles",
   effect: "read",
   summary: "List the roles",
-  description: "All of them, in the order of their ids. A workspace with more than 10,000 is refused: v2 has pages.",
+  description: "Lists all roles in the order of their ids. Fails with more than 10,000 roles; v2 has pages.",
   permissions: required,
   errors: ["precondition_failed"],
   input: z.object({}),

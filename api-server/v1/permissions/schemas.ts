@@ -16,26 +16,26 @@ export const PermissionIdentifier = z
 const SLUG_MAX = 128;
 
 export const PermissionSlug = PermissionIdentifier.max(SLUG_MAX).describe(
-  "What keys are asked for; unique in the workspace, case-insensitive.",
+  "Slug that permission queries name; unique in the workspace, case-insensitive.",
 );
 
 export const RoleName = z
   .string()
   .min(3)
   .max(128)
-  .describe("Unique in the workspace, case-insensitive.")
+  .describe("Name of the role; unique in the workspace, case-insensitive.")
   .meta({ examples: ["editor"] });
 
 export const Description = z
   .string()
   .max(256)
   .regex(/^(?:[\s\S]{3,})?$/)
-  .describe("What it is for: no text, or at least three characters.")
+  .describe("Purpose, as a text for people: empty, or at least three characters.")
   .meta({ examples: ["May read every document."] });
 
 const DescriptionResponse = z
   .string()
-  .describe("What it is for, in words.")
+  .describe("Purpose, as a text for people.")
   .meta({ examples: ["May read every document."] });
 
 export const PermissionId = z
@@ -60,7 +60,7 @@ export const PermissionResponse = z.object({
     .meta({ examples: ["documents.read"] }),
   slug: z
     .string()
-    .describe("What keys are asked for.")
+    .describe("Slug that permission queries name.")
     .meta({ examples: ["documents.read"] }),
   description: DescriptionResponse.optional(),
 });

@@ -18,7 +18,7 @@ export const deleteOverride = defineV1Procedure({
   successor: "ratelimit.deleteOverride",
   effect: "change",
   summary: "Delete an override",
-  description: "Deletes the override with exactly this identifier: to delete a pattern, name the pattern.",
+  description: "Deletes the override with exactly this identifier. To delete a pattern, name the pattern.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found", "managed_by_manifest"],
   input: Body,

@@ -18,7 +18,7 @@ export const getOverride = defineV1Procedure({
   successor: "ratelimit.getOverride",
   effect: "read",
   summary: "Read an override",
-  description: "The override with exactly this identifier: a pattern is found by the pattern, and finds nothing else.",
+  description: "Reads the override with exactly this identifier. To read a pattern, name the pattern.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found", "ratelimit_override_not_found"],
   input: Query,

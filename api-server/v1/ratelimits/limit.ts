@@ -19,21 +19,21 @@ const Resource = z.object({
     .string()
     .min(1)
     .max(256)
-    .describe("Kind of thing.")
+    .describe("Kind of the resource.")
     .meta({ examples: ["project"] }),
   id: z
     .string()
     .min(1)
     .max(256)
-    .describe("Id of the thing.")
+    .describe("Id of the resource.")
     .meta({ examples: ["p_123"] }),
   name: z
     .string()
     .max(256)
     .optional()
-    .describe("Its name.")
+    .describe("Name of the resource.")
     .meta({ examples: ["dub"] }),
-  meta: Details.optional().describe("More about it."),
+  meta: Details.optional().describe("Metadata of the resource."),
 });
 
 const Body = z.object({
@@ -42,46 +42,46 @@ const Body = z.object({
     .string()
     .min(1)
     .max(512)
-    .describe("Who or what is limited: a user id, an address, or another text that tells callers apart.")
+    .describe("Identifier of the limited caller: a user id, an address, or another text that distinguishes callers.")
     .meta({ examples: ["user_123"] }),
   limit: z
     .int()
     .min(1)
-    .describe("Units per window, unless an override says otherwise.")
+    .describe("Units per window, unless an override applies.")
     .meta({ examples: [10] }),
   duration: Duration.max(THIRTY_DAYS_MS),
   cost: z
     .int()
     .min(0)
     .default(1)
-    .describe("Units to consume; 0 only checks.")
+    .describe("Units to consume; 0 checks the limit without consuming.")
     .meta({ examples: [1] }),
   async: z
     .boolean()
     .default(false)
-    .describe("Counted in this process and synced in the background: faster, and less exact."),
-  meta: Details.optional().describe("Accepted, and not stored."),
+    .describe("Whether this process counts on its own and syncs in the background, which is faster and less exact."),
+  meta: Details.optional().describe("Accepted but not stored."),
   resources: z
     .array(Resource)
     .max(RESOURCES_MAX)
     .optional()
-    .describe("What the call is about: written to the audit log with the decision."),
+    .describe("Resources of the call, which the audit log contains with the decision."),
 });
 type Body = z.output<typeof Body>;
 
 const ResponseBody = z.object({
-  success: z.boolean().describe("false: over the limit. The status is 200 also then."),
+  success: z.boolean().describe("Whether the request is within the limit. The status is 200 in either case."),
   limit: z
     .int()
-    .describe("The limit that was applied.")
+    .describe("Limit that was applied, in units per window.")
     .meta({ examples: [10] }),
   remaining: z
     .int()
-    .describe("Units left in this window.")
+    .describe("Remaining units of this window.")
     .meta({ examples: [9] }),
   reset: z
     .int()
-    .describe("When the window ends, Unix milliseconds.")
+    .describe("End of the window, Unix ms.")
     .meta({ examples: [1_767_225_600_000] }),
 });
 
@@ -97,7 +97,7 @@ export const limit = defineV1Procedure({
   effect: "read",
   summary: "Check and consume a rate limit",
   description:
-    "Counts the identifier within the namespace, in a sliding window that is aligned to the clock. A refused call consumes nothing. A namespace is created when it is first used.",
+    "Counts requests of the identifier in the namespace, in a sliding window that is aligned to the clock. A rejected call consumes nothing. The first use creates the namespace.",
   permissions: required,
   errors: ["ratelimit_namespace_not_found", "ratelimit_namespace_gone"],
   input: Body,

@@ -21,7 +21,7 @@ export const OverrideIdentifier = z
   .string()
   .min(1)
   .max(NAME_MAX)
-  .describe("The identifier that it applies to. Each `*` matches any run of characters.")
+  .describe("Identifier to which the override applies. Each `*` matches any number of characters.")
   .meta({ examples: ["premium_*"] });
 
 /** The namespace and the identifier of an override. */
@@ -39,18 +39,18 @@ export const OverrideId = z
 export const OverrideLimit = z
   .int()
   .min(0)
-  .describe("Units per window instead of those of the call; 0 always denies.")
+  .describe("Units per window, which replace those of the call; 0 rejects every request.")
   .meta({ examples: [1000] });
 
 export const Duration = z
   .int()
   .min(1000)
-  .describe("Length of the window, ms.")
+  .describe("Window length in ms.")
   .meta({ examples: [60_000] });
 
 export const OverrideAsync = z
   .boolean()
-  .describe("Counted in each process and synced in the background: faster, and less exact.");
+  .describe("Whether each process counts on its own and syncs in the background, which is faster and less exact.");
 
 export const OverrideResponse = z.object({
   id: OverrideId,

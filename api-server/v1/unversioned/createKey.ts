@@ -24,15 +24,15 @@ const Body = WholeBody.pick({
     .unwrap()
     .max(PREFIX_MAX)
     .optional()
-    .describe("The beginning of the key, before an underscore. The API's when it is left out.")
+    .describe("Prefix of the key, followed by an underscore. Default: the prefix of the API.")
     .meta({ examples: ["prod"] }),
   ratelimit: LegacyRatelimit.pick({ type: true, limit: true })
     .extend({
       refillRate: refillRate.unwrap(),
-      refillInterval: refillInterval.unwrap().min(INTERVAL_MS_MIN).describe("Length of the window, ms."),
+      refillInterval: refillInterval.unwrap().min(INTERVAL_MS_MIN).describe("Window length in ms."),
     })
     .optional()
-    .describe("The rate limit of each verification."),
+    .describe("Rate limit that each verification charges."),
 });
 type Body = z.output<typeof Body>;
 

@@ -21,13 +21,13 @@ const Query = z.object({
     .min(0)
     .max(OFFSET_MAX)
     .default(0)
-    .describe("How many keys to skip.")
+    .describe("Number of keys to skip.")
     .meta({ examples: [100] }),
   ownerId: z
     .string()
     .min(1)
     .optional()
-    .describe("Only the keys of this owner.")
+    .describe("Only keys of this owner.")
     .meta({ examples: ["user_123"] }),
 });
 type Query = z.output<typeof Query>;
@@ -37,8 +37,8 @@ const ResponseBody = z.object({
     .array(
       KeyObject.omit({ roles: true, permissions: true, refill: true, identity: true, enabled: true, plaintext: true }),
     )
-    .describe("The keys of the page."),
-  total: Total.describe("How many live keys the API has, of all owners."),
+    .describe("Keys of the page."),
+  total: Total.describe("Number of live keys of the API, of all owners."),
 });
 
 const required = { readKey: onApi("read_key"), readApi: onApi("read_api") };

@@ -9,7 +9,7 @@ type Body = z.output<typeof Body>;
 
 const ResponseBody = WholeAnswer.pick({ valid: true, keyId: true, ownerId: true, meta: true, expires: true })
   .extend(WholeAnswer.pick({ remaining: true, ratelimit: true }).shape)
-  .extend({ code: WholeAnswer.shape.code.optional().describe("The reason for a refusal; left out for a valid key.") });
+  .extend({ code: WholeAnswer.shape.code.optional().describe("Reason for a rejection; omitted for a valid key.") });
 type ResponseBody = z.input<typeof ResponseBody>;
 
 /** These outcomes come with 404, all others with 200. */
@@ -20,7 +20,7 @@ export const verifyKey = defineOpenV1Procedure({
   method: "POST",
   successor: "keys.verifyKey",
   effect: "read",
-  summary: "Decide whether a key may be used",
+  summary: "Verify a key",
   description:
     "A leftover of the time before procedures had names: `keys.verifyKey` with fewer fields. A key that is unknown or has expired is 404.",
   permissions: "none",

@@ -11,11 +11,11 @@ const Body = z.strictObject({
     .string()
     .min(1)
     .max(255)
-    .describe("Your own id of the owner; case-sensitive.")
+    .describe("The owner's external id in your system; case-sensitive.")
     .meta({ examples: ["user_123"] }),
-  apiId: ShortApiId.optional().describe("Only keys of this API; left out: of all APIs."),
-  enabled: z.boolean().default(false).describe("true enables the keys again."),
-  dryRun: z.boolean().default(false).describe("Whether only to count: nothing is changed."),
+  apiId: ShortApiId.optional().describe("Only keys of this API. Default: keys of all APIs."),
+  enabled: z.boolean().default(false).describe("Whether to enable the keys instead of disabling them."),
+  dryRun: z.boolean().default(false).describe("Whether to count the keys without changing any."),
 });
 type Body = z.output<typeof Body>;
 
@@ -36,11 +36,11 @@ const Data = z.strictObject({
         keyId: KeyId,
         manager: z
           .string()
-          .describe("`<cluster>/<kind>/<namespace>/<name>` of its manifest.")
+          .describe("Manager of the key: `<cluster>/<kind>/<namespace>/<name>` of its manifest.")
           .meta({ examples: ["main/ApiKey/shop/billing"] }),
       }),
     )
-    .describe("The first 20 of them."),
+    .describe("The first 20 managed keys, which were not changed."),
 });
 type Data = z.input<typeof Data>;
 

@@ -20,13 +20,13 @@ const Body = z.strictObject({
     .int()
     .min(1)
     .optional()
-    .describe("What calls ask for, to read the count also where no override applies.")
+    .describe("Limit that calls request. With it, the count is read even if no override applies.")
     .meta({ examples: [10] }),
   duration: z
     .int()
     .min(1000)
     .optional()
-    .describe("The same: the length of their window, ms.")
+    .describe("Window length that calls request, in ms. With it, the count is read even if no override applies.")
     .meta({ examples: [60_000] }),
 });
 type Body = z.output<typeof Body>;
@@ -36,10 +36,10 @@ const Data = z.strictObject({
   matches: z
     .array(
       OverrideOut.extend({
-        async: z.boolean().describe("Counted in each process and synced in the background."),
+        async: z.boolean().describe("Whether each process counts on its own and syncs in the background."),
         literals: z
           .int()
-          .describe("How many of its characters are no `*`.")
+          .describe("Number of characters of the pattern other than `*`.")
           .meta({ examples: [8] }),
         overriddenBy: z
           .enum(["exactOne", "moreLiterals", "smallerId"])
@@ -54,7 +54,7 @@ const Data = z.strictObject({
     ),
   matchCount: z
     .int()
-    .describe("How many match.")
+    .describe("Number of overrides whose pattern matches the identifier.")
     .meta({ examples: [2] }),
   count: CountOut.optional().describe(
     "What is used of the limit that applies. Left out while the shared counters are unreachable, and where the limit is not known.",
@@ -67,7 +67,7 @@ const required = { readOverride: onNamespace("read_override") };
 export const explainOverride = defineProcedure({
   path: "admin.explainOverride",
   effect: "read",
-  summary: "Say which limit an identifier gets, and why",
+  summary: "Explain which limit applies to an identifier",
   description:
     "The override that `ratelimit.limit` and gates apply to this identifier, with every other one that matches. Nothing is counted.",
   permissions: required,

@@ -25,7 +25,7 @@ const Body = z.strictObject({
   requestId: z
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,128}$/)
-    .describe("Of the answer's `meta`, or of the header `X-Request-Id` of a response at a gate.")
+    .describe("Request id from `meta` of an API response, or from the header `X-Request-Id` of a gate's response.")
     .meta({ examples: ["req_9Tz5Bv2Nm7Qw4Xy1"] }),
   since: Instant.optional().describe(
     "When the request was at the earliest, Unix ms; a day before `until` when left out.",
@@ -44,24 +44,24 @@ const text = (description: string, example: string) =>
 
 const Verification = z.strictObject({
   time: unixMs("When it was decided, Unix ms."),
-  keyId: text("The key.", "key_4fGh7Jk2LmN8pQrS"),
-  externalId: text("Its owner; empty for none.", "user_123"),
-  outcome: text("The code.", "RATE_LIMITED"),
-  source: text("`api`, or `sidecar` for a gate.", "sidecar"),
-  policyId: text("The policy of the gate; empty for the API.", "pol_6e5bd26a08226eff56e6d06e59fb97d8"),
-  region: text("Where it was decided; empty when that was not said.", "eu-1"),
-  tags: z.array(text("A tag of the call.", "path=/v1/orders")).describe("The tags of the call."),
+  keyId: text("Id of the verified key.", "key_4fGh7Jk2LmN8pQrS"),
+  externalId: text("External id of the key's owner; empty if the key has no owner.", "user_123"),
+  outcome: text("Code of the verification.", "RATE_LIMITED"),
+  source: text("Component that verified the key: `api`, or `sidecar` for a gate.", "sidecar"),
+  policyId: text("Policy of the gate; empty for a verification by the API.", "pol_6e5bd26a08226eff56e6d06e59fb97d8"),
+  region: text("Region of the verification; empty if unknown.", "eu-1"),
+  tags: z.array(text("Tag of the verification.", "path=/v1/orders")).describe("Tags of the verification."),
   spentCredits: z
     .int()
-    .describe("Credits that were spent.")
+    .describe("Credits that the verification spent.")
     .meta({ examples: [1] }),
 });
 
 const RatelimitCheck = z.strictObject({
   time: unixMs("When it was decided, Unix ms."),
-  namespaceId: text("The namespace.", "rlns_3aBc5De7Fg9Hj1Kl"),
-  identifier: text("Who was counted.", "user_123"),
-  passed: z.boolean().describe("Whether it was within the limit."),
+  namespaceId: text("Id of the rate-limit namespace.", "rlns_3aBc5De7Fg9Hj1Kl"),
+  identifier: text("Identifier whose requests were counted.", "user_123"),
+  passed: z.boolean().describe("Whether the request was within the limit."),
   limit: z
     .int()
     .describe("Units per window.")
@@ -77,11 +77,11 @@ const Data = z.strictObject({
   until: unixMs("Until when it was looked for, Unix ms."),
   verifications: z.array(Verification).describe("Verifications of this request, oldest first."),
   ratelimits: z.array(RatelimitCheck).describe("Checks of rate limits of this request, oldest first."),
-  changes: z.array(AuditRowOut).describe("What this request changed, newest first."),
+  changes: z.array(AuditRowOut).describe("Changes that this request made, newest first."),
   problem: z
     .string()
     .optional()
-    .describe("Why its events could not be looked up.")
+    .describe("Reason why the events of the request could not be read.")
     .meta({ examples: ["The store of usage analytics does not answer."] }),
 });
 type Data = z.input<typeof Data>;
@@ -91,7 +91,7 @@ const required = { explain: onWorkspace("explain") };
 export const explainRequest = defineProcedure({
   path: "admin.explainRequest",
   effect: "read",
-  summary: "Say what is stored of a request",
+  summary: "Read the events and changes of a request",
   description:
     "Its verifications and checks of rate limits, and what it changed. Events arrive some seconds after the request. They are looked for within a bounded time, and count against the quota of analytics queries.",
   permissions: required,

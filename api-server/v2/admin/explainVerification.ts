@@ -14,14 +14,14 @@ const Body = z.strictObject({
     .string()
     .regex(KEY_HASH)
     .optional()
-    .describe("Base64 SHA-256 of the secret, instead of `keyId`. The secret itself is never asked for.")
+    .describe("SHA-256 of the secret in base64, instead of `keyId`. This procedure never accepts the secret itself.")
     .meta({ examples: ["n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg="] }),
   ...ASKED,
-  clientIp: ASKED.clientIp.describe("The client's address; without it the allow-list of the API is not checked."),
+  clientIp: ASKED.clientIp.describe("Client address. Without it, the allow-list of the API is not checked."),
 });
 type Body = z.output<typeof Body>;
 
-const Data = ExplainedOut.extend({ stores: StoresOut.describe("The key's record in each store.") });
+const Data = ExplainedOut.extend({ stores: StoresOut.describe("The record of the key in Postgres and in Redis.") });
 type Data = z.input<typeof Data>;
 
 const required = { explain: onWorkspace("explain") };
@@ -53,7 +53,7 @@ async function readHash({ body, caller, deps }: Call<Body>): Promise<string> {
   const { keyId, keyHash } = body;
   if ((keyId === undefined) === (keyHash === undefined)) {
     throw new PublicError("invalid_input", "Either `keyId` or `keyHash` is needed.", {
-      errors: [{ location: "body.keyId", message: "expected this or body.keyHash" }],
+      errors: [{ location: "body.keyId", message: "expected either this member or body.keyHash" }],
     });
   }
   if (keyHash !== undefined) return keyHash;

@@ -19,7 +19,7 @@ const Data = z.strictObject({
         name: named("Its name in a query.", "key_verifications_per_day_v1"),
         of: z
           .enum(["verifications", "ratelimits"])
-          .describe("The procedure that reads it: getVerifications or getRatelimits."),
+          .describe("Procedure that reads the table: getVerifications or getRatelimits."),
         meaning: named("What a row is.", "One row for each verification of a key."),
         columns: z
           .array(
@@ -29,22 +29,22 @@ const Data = z.strictObject({
               meaning: named("What it holds.", "VALID, or why the key was refused."),
             }),
           )
-          .describe("Those that a query may name."),
+          .describe("Columns that a query may name."),
       }),
     )
-    .describe("What queries may read."),
+    .describe("Tables that a query may read."),
   functions: z
     .array(
       z.strictObject({
         name: named("Its name; letters of any case are taken.", "sumIf"),
         kind: z
           .enum(["aggregate", "window", "time", "text", "number", "condition", "array"])
-          .describe("What it is about."),
+          .describe("Group of the function in the reference."),
         call: named("How it is called.", "sumIf(x, condition)"),
         meaning: named("What it returns.", "The sum over the rows that meet the condition."),
       }),
     )
-    .describe("What queries may call."),
+    .describe("Functions that a query may call."),
 });
 type Data = z.input<typeof Data>;
 
@@ -53,7 +53,7 @@ const required = { readWorkspace: onWorkspace("read_workspace") };
 export const getAnalyticsSchema = defineProcedure({
   path: "admin.getAnalyticsSchema",
   effect: "read",
-  summary: "List what queries about usage may name",
+  summary: "List the tables and functions of usage queries",
   description:
     "The tables, columns and functions of `analytics.getVerifications` and `analytics.getRatelimits`, with their meanings: what an editor of queries completes and explains.",
   permissions: required,

@@ -15,17 +15,17 @@ type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
   now: unixMs("The server's time, Unix milliseconds."),
-  identity: IdentityOut.omit({ ratelimits: true }).describe("The identity with its data."),
+  identity: IdentityOut.omit({ ratelimits: true }).describe("The identity with its metadata."),
   createdAt: unixMs("When it was created, Unix milliseconds."),
   updatedAt: unixMs("When it was last changed, Unix milliseconds.").optional(),
   keyCount: usesOut("How many live keys it has"),
   limits: z
     .array(
       RatelimitOut.extend({
-        current: CountOut.optional().describe("Left out while the shared counters are unreachable."),
+        current: CountOut.optional().describe("Current use of the limit; omitted while Redis is unreachable."),
       }),
     )
-    .describe("The limits that its keys share, by name."),
+    .describe("Limits that all keys of the identity share, sorted by name."),
 });
 type Data = z.input<typeof Data>;
 
@@ -34,7 +34,7 @@ const required = { readIdentity: onIdentity("read_identity") };
 export const getIdentityDetails = defineProcedure({
   path: "admin.getIdentityDetails",
   effect: "read",
-  summary: "Read an identity with what is used of its limits",
+  summary: "Read an identity with the current use of its limits",
   description:
     "For a person who looks at it. Nothing is counted. A key with a limit of its own of the same name counts there instead.",
   permissions: required,

@@ -15,27 +15,29 @@ const Part = z.strictObject({
       "`postgres`, `redis`, `relay`, `projection`, `events`, `usage`, `api-servers`, `sidecars`, `encryption`, `certificate` or `retention`.",
     )
     .meta({ examples: ["postgres"] }),
-  state: z.enum(["ok", "warn", "away", "off"]).describe("`away`: it did not answer in time. `off`: not used here."),
+  state: z
+    .enum(["ok", "warn", "away", "off"])
+    .describe("State of the component. `away`: it did not respond in time. `off`: this installation does not use it."),
   problem: z
     .string()
     .optional()
-    .describe("What is wrong.")
+    .describe("Description of the problem.")
     .meta({ examples: ["Nearly all connections are taken."] }),
   help: z
     .string()
     .optional()
-    .describe("The document that helps.")
+    .describe("Documentation page about the problem.")
     .meta({ examples: ["docs/sizing.md"] }),
   unavailableSince: unixMs("Since when this api-server has seen it away, Unix ms.").optional(),
   facts: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
-    .describe("What is known of it. The end of a name says the unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`.")
+    .describe("Details of the component. The suffix of a name is its unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`.")
     .meta({ examples: [{ version: "18.4", sizeBytes: 104_857_600 }] }),
 });
 
 const Data = z.strictObject({
   now: unixMs("When this was read, Unix ms."),
-  parts: z.array(Part).describe("Each part of the installation, in the order in which a change goes through them."),
+  parts: z.array(Part).describe("Components of the installation, in the order in which a change passes through them."),
 });
 type Data = z.input<typeof Data>;
 

@@ -17,37 +17,41 @@ const Body = z.strictObject({ keyId: KeyId });
 type Body = z.output<typeof Body>;
 
 const Limit = RatelimitOut.extend({
-  of: z.enum(["key", "identity"]).describe("Whose limit it is. Those of an identity are shared by all of its keys."),
-  isReplaced: z.boolean().describe("Whether a limit of the key with the same name counts in its place."),
-  current: CountOut.optional().describe("Left out while the shared counters are unreachable."),
+  of: z
+    .enum(["key", "identity"])
+    .describe("Owner of the limit. All keys of an identity share the limits of the identity."),
+  isReplaced: z.boolean().describe("Whether a limit of the key with the same name replaces this one."),
+  current: CountOut.optional().describe("Current use of the limit; omitted while Redis is unreachable."),
 });
 
 const Data = z.strictObject({
   now: unixMs("The server's time, Unix milliseconds."),
-  key: KeyOut.omit({ plaintext: true }).describe("The key, as `keys.getKey` has it."),
+  key: KeyOut.omit({ plaintext: true }).describe("The key in the form that `keys.getKey` returns."),
   apiId: ApiIdOut,
   apiName: z
     .string()
-    .describe("Name of its API.")
+    .describe("Name of the API of the key.")
     .meta({ examples: ["payments"] }),
   ownerId: z
     .string()
     .optional()
-    .describe("The owner as v1 was told it.")
+    .describe("Owner that was given to the v1 API.")
     .meta({ examples: ["user_123"] }),
   manager: z
     .string()
     .optional()
-    .describe("`<cluster>/<kind>/<namespace>/<name>` of its manifest.")
+    .describe("Manager of the key: `<cluster>/<kind>/<namespace>/<name>` of its manifest.")
     .meta({ examples: ["main/ApiKey/shop/billing"] }),
   state: z
     .strictObject({
       code: Code.describe(
         "What a verification now would say that asks for no permissions, comes from an allowed address and costs one credit.",
       ),
-      reasons: z.array(z.enum(REASONS)).describe("Everything that stands against the key; the first one decides."),
+      reasons: z
+        .array(z.enum(REASONS))
+        .describe("All reasons why the key is invalid; the first one determines the code."),
     })
-    .describe("Whether the key is valid now, and why not."),
+    .describe("Whether the key is currently valid, and the reasons if it is not."),
   deletedAt: unixMs("When the key was deleted, Unix milliseconds.").optional(),
   apiDeletedAt: unixMs("When its API was deleted, Unix milliseconds.").optional(),
   identityDeletedAt: unixMs(
@@ -56,8 +60,8 @@ const Data = z.strictObject({
   ipAllowList: z
     .array(z.string().meta({ examples: ["10.0.0.0/8"] }))
     .optional()
-    .describe("The only addresses from which the key is valid, by its API."),
-  limits: z.array(Limit).describe("The key's own first, then those of its identity; each by name."),
+    .describe("Allow-list of the API: the key is valid only from these addresses."),
+  limits: z.array(Limit).describe("Limits of the key, then limits of its identity; each sorted by name."),
   roles: z
     .array(
       z.strictObject({
@@ -71,7 +75,7 @@ const Data = z.strictObject({
           .meta({ examples: ["editor"] }),
       }),
     )
-    .describe("By name."),
+    .describe("Roles of the key, sorted by name."),
   permissions: z
     .array(
       z.strictObject({
@@ -79,13 +83,13 @@ const Data = z.strictObject({
           .string()
           .describe("Slug of the permission.")
           .meta({ examples: ["documents.read"] }),
-        isDirect: z.boolean().describe("Whether the key holds it itself."),
+        isDirect: z.boolean().describe("Whether the key holds the permission directly."),
         roles: z
           .array(z.string().meta({ examples: ["editor"] }))
-          .describe("Names of the roles through which it holds it."),
+          .describe("Names of the roles that grant the permission to the key."),
       }),
     )
-    .describe("By slug, each with where it comes from."),
+    .describe("Permissions of the key with their sources, sorted by slug."),
 });
 type Data = z.input<typeof Data>;
 
@@ -94,7 +98,7 @@ const required = { readKey: onApi("read_key") };
 export const getKeyDetails = defineProcedure({
   path: "admin.getKeyDetails",
   effect: "read",
-  summary: "Read a key with its state and the sources of its rights",
+  summary: "Read a key with its state and the sources of its permissions",
   description:
     "Everything about a key for a person who looks at it: what a verification now would say and why, its limits with their counters, and where each permission comes from. Also of a deleted key, as long as it is kept. Nothing is counted.",
   permissions: required,

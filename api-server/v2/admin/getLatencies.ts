@@ -25,7 +25,9 @@ const id = (what: string, example: string) =>
 const Body = z.strictObject({
   from: instant("Unix ms; what is older than the retention is left out.", 1_767_222_000_000),
   to: instant("Unix ms, exclusive.", 1_767_225_600_000),
-  step: z.enum(["minute", "hour", "day"]).describe("A row for each of these, in UTC."),
+  step: z
+    .enum(["minute", "hour", "day"])
+    .describe("Length of the time steps, in UTC; each step is a row of the result."),
   keySpaceId: id("Only verifications of the keys of one API.", "ks_2bCd4Ef6Gh8Jk1Mn"),
   keyId: id("Only those of one key.", "key_4fGh7Jk2LmN8pQrS"),
   externalId: id("Only those of one owner.", "user_123"),
@@ -43,18 +45,18 @@ const Data = z
     z.strictObject({
       time: z
         .int()
-        .describe("The start of the step, Unix ms.")
+        .describe("Start of the time step, Unix ms.")
         .meta({ examples: [1_767_222_000_000] }),
       count: z
         .int()
-        .describe("How many verifications.")
+        .describe("Number of verifications in the time step.")
         .meta({ examples: [214] }),
       p50: ms("What half of them took at most", 0.4),
       p95: ms("What 95 of 100 took at most", 1.2),
       p99: ms("What 99 of 100 took at most", 3.5),
     }),
   )
-  .describe("By time; steps without verifications are left out.");
+  .describe("Time steps with verifications, oldest first.");
 type Data = z.input<typeof Data>;
 
 const required = { readAnalytics: onApi("read_analytics") };
@@ -62,7 +64,7 @@ const required = { readAnalytics: onApi("read_analytics") };
 export const getLatencies = defineProcedure({
   path: "admin.getLatencies",
   effect: "read",
-  summary: "Say how long verifications took",
+  summary: "Read how long verifications took",
   description:
     "Quantiles of the time that a gate or the API took to decide, per minute, hour or day: `analytics.getVerifications` does not have it. It reads single events, and counts against the quota of queries.",
   permissions: required,

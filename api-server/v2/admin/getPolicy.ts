@@ -21,32 +21,34 @@ type Body = z.output<typeof Body>;
 const PodOut = z.strictObject({
   podId: z
     .string()
-    .describe("Its name, as it reports it.")
+    .describe("Name of the pod, as the gate reports it.")
     .meta({ examples: ["shop/orders-7c9d8f6b5-x2k4q"] }),
   state: z
     .enum(["updated", "behind", "unsupported"])
-    .describe("Whether it enforces this version, another one, or cannot enforce this one."),
+    .describe("Whether the gate enforces this version or another one, or cannot enforce this one."),
   reason: z
     .string()
     .optional()
-    .describe("Why it cannot enforce this version.")
+    .describe("Reason why the gate cannot enforce this version.")
     .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
   generation: count("Generation of the policy that it enforces; 0 for none.", 4),
   version: count("Version of the policy that it enforces; 0 for none.", 12),
   stalenessMs: count("How old its data may be, ms.", 850),
   freshness: z
     .enum(["Fresh", "Stale", "Expired"])
-    .describe("By the policy's `onStale`: within the bound, served past it, or too old to serve anything."),
+    .describe(
+      "Age of the gate's data by `onStale` of the policy: within the bound, past it but served, or too old to serve.",
+    ),
   lastSeenAt: unixMs("When it reported last, Unix ms, by the clock of the shared store."),
   release: z
     .string()
     .optional()
-    .describe("Its release; omitted when it does not say.")
+    .describe("Release of the gate; omitted if the gate does not report it.")
     .meta({ examples: ["0.1.0"] }),
   region: z
     .string()
     .optional()
-    .describe("Its region; omitted when it does not say.")
+    .describe("Region of the gate; omitted if the gate does not report it.")
     .meta({ examples: ["eu-1"] }),
   refused: count("Requests that it refused, or would have in mode Audit, since its policy came into force.", 12),
 });
@@ -54,9 +56,9 @@ const PodOut = z.strictObject({
 const Data = PolicyOverview.extend({
   policy: z
     .unknown()
-    .describe("As it is stored, for `policies.getPolicy`.")
+    .describe("The stored policy, as `policies.getPolicy` returns it.")
     .meta({ examples: [{ mode: "Enforce", rules: [] }] }),
-  podList: z.array(PodOut).describe("The sidecars in the order of their names, at most 1,000."),
+  podList: z.array(PodOut).describe("Gates of the policy, sorted by name, at most 1,000."),
   refusals: z
     .strictObject({
       since: unixMs("When the first of these sidecars began to count, Unix ms.").optional(),
@@ -65,19 +67,21 @@ const Data = PolicyOverview.extend({
           z.strictObject({
             rule: z
               .int()
-              .describe("Index in the policy, −1 for the implicit rule, −2 when the path itself was refused.")
+              .describe(
+                "Index of the rule in the policy; −1 for the implicit rule, −2 if the path itself was rejected.",
+              )
               .meta({ examples: [0] }),
             code: z
               .string()
-              .describe("The code of the verification, or `MISSING_KEY`, `MALFORMED` or `UNAVAILABLE`.")
+              .describe("Code of the verification, or `MISSING_KEY`, `MALFORMED` or `UNAVAILABLE`.")
               .meta({ examples: ["INSUFFICIENT_PERMISSIONS"] }),
             count: count("Requests that were refused, or would have been.", 214),
           }),
         )
-        .describe("The largest first."),
+        .describe("Counts per rule and code, largest first."),
       others: count("Requests in counts that sidecars did not name.", 0),
     })
-    .describe("By rule and code, added up over the sidecars that enforce this version."),
+    .describe("Requests per rule and code, summed over the gates that enforce this version."),
   now: unixMs("When this was read, Unix ms."),
 });
 type Data = z.input<typeof Data>;
@@ -87,7 +91,7 @@ const required = { readPods: onWorkspace("read_pods") };
 export const getPolicy = defineProcedure({
   path: "admin.getPolicy",
   effect: "read",
-  summary: "Show a policy with its sidecars",
+  summary: "Read a policy with its gates",
   description:
     "What is stored, what each sidecar reports, and what each rule has refused, or would have in mode Audit.",
   permissions: required,

@@ -11,7 +11,7 @@ const required = { readWorkspace: onWorkspace("read_workspace") };
 export const getSettings = defineProcedure({
   path: "admin.getSettings",
   effect: "read",
-  summary: "Say what is set for the workspace",
+  summary: "Read the settings of the workspace",
   description: "Its quota, whether its usage can be queried, and what bounds those queries, each with its default.",
   permissions: required,
   errors: [],

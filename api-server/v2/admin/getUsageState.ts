@@ -9,7 +9,7 @@ type Body = z.output<typeof Body>;
 const days = (what: string, example: number) =>
   z
     .int()
-    .describe(`Days for which ${what} can be asked for.`)
+    .describe(`Retention of ${what}, in days.`)
     .meta({ examples: [example] });
 const limit = (what: string, example: number) =>
   z
@@ -18,10 +18,10 @@ const limit = (what: string, example: number) =>
     .meta({ examples: [example] });
 
 const Data = z.strictObject({
-  enabled: z.boolean().describe("Whether queries are answered; events are counted all the same."),
+  enabled: z.boolean().describe("Whether usage queries are enabled; events are counted in either case."),
   now: z
     .int()
-    .describe("The server's clock, Unix ms.")
+    .describe("Current time of the server, Unix ms.")
     .meta({ examples: [1_767_225_600_000] }),
   countedUntil: z
     .int()
@@ -41,9 +41,9 @@ const Data = z.strictObject({
           day: days("their counts per day", 100),
           month: days("their counts per month", 1095),
         })
-        .describe("Of decisions about limits."),
+        .describe("Retention of rate-limit decisions."),
     })
-    .describe("For how long usage can be asked for."),
+    .describe("Retention of usage data."),
   limits: z
     .strictObject({
       maxRows: limit("Rows of an answer; further ones are cut off.", 10_000),
@@ -53,7 +53,7 @@ const Data = z.strictObject({
       queriesPerHour: limit("Queries in an hour.", 1_000),
       runMsPerHour: limit("How long all queries of an hour may run, ms.", 1_800_000),
     })
-    .describe("Of the queries of the workspace (api-v2.md section 18.3)."),
+    .describe("Limits of the usage queries of the workspace (api-v2.md section 18.3)."),
 });
 type Data = z.input<typeof Data>;
 
@@ -62,7 +62,7 @@ const required = { readWorkspace: onWorkspace("read_workspace") };
 export const getUsageState = defineProcedure({
   path: "admin.getUsageState",
   effect: "read",
-  summary: "Say how far usage is counted, and what may be asked",
+  summary: "Read how current usage data is, and the limits of queries",
   description:
     "The retention and the limits of the workspace's queries about usage, and the time until which its events are in the tables of counts. A query of usage counts against a quota, this does not.",
   permissions: required,

@@ -11,7 +11,7 @@ const COUNTED_KEYS_MAX = 10_000;
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.optional(),
-  search: Search.describe("Part of the name or id; case-insensitive.").optional(),
+  search: Search.describe("Text that the name or id contains; case-insensitive.").optional(),
 });
 type Body = z.output<typeof Body>;
 
@@ -19,37 +19,37 @@ const ListedApi = z.strictObject({
   apiId: ApiIdOut,
   name: z
     .string()
-    .describe("A name for people.")
+    .describe("Display name of the API.")
     .meta({ examples: ["payments"] }),
   keys: z
     .strictObject({
       count: z
         .int()
-        .describe("Live keys, at most 10,000.")
+        .describe("Number of live keys, up to 10,000.")
         .meta({ examples: [42] }),
-      hasMore: z.boolean().describe("Whether there are more than `count`."),
+      hasMore: z.boolean().describe("Whether the API has more than `count` keys."),
     })
-    .describe("How many keys it has."),
+    .describe("Number of keys of the API."),
   deleteProtection: z.boolean().describe("Whether the API cannot be deleted."),
-  keyEncryption: z.boolean().describe("Whether its keys can be recoverable."),
+  keyEncryption: z.boolean().describe("Whether keys of the API can be recoverable."),
   defaultPrefix: z
     .string()
     .optional()
-    .describe("The prefix of new keys for which none is given.")
+    .describe("Default prefix of new keys.")
     .meta({ examples: ["prod"] }),
   defaultByteLength: z
     .int()
     .optional()
-    .describe("The length of new keys for which none is given.")
+    .describe("Default length of new keys, in bytes.")
     .meta({ examples: [24] }),
   ipAllowList: z
     .array(z.string().meta({ examples: ["10.0.0.0/8"] }))
     .optional()
-    .describe("The only addresses from which its keys are valid."),
+    .describe("Allow-list: keys of the API are valid only from these addresses."),
   manager: z
     .string()
     .optional()
-    .describe("`<cluster>/<kind>/<namespace>/<name>` of its manifest.")
+    .describe("Manager of the API: `<cluster>/<kind>/<namespace>/<name>` of its manifest.")
     .meta({ examples: ["main/Api/shop/payments"] }),
   createdAt: unixMs("When the API was created, Unix milliseconds."),
 });

@@ -19,16 +19,16 @@ const Body = z.strictObject({
     .min(1)
     .max(100)
     .optional()
-    .describe("Only this event.")
+    .describe("Only changes with this event.")
     .meta({ examples: ["key.update"] }),
   actorId: AnyId.optional()
-    .describe("Only changes that this root key or person made.")
+    .describe("Only changes by this root key or person.")
     .meta({ examples: ["rk_2yDf4Gh6Jk8Lm0Np"] }),
   targetId: AnyId.optional()
     .describe("Only changes of this object.")
     .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
   requestId: AnyId.optional()
-    .describe("Only changes that this request made.")
+    .describe("Only changes by this request.")
     .meta({ examples: ["req_9Tz5Bv2Nm7Qw4Xy1"] }),
   limit: PageLimit,
   cursor: Cursor.max(300).optional(),
@@ -43,22 +43,22 @@ const Changed = z
 export const AuditRowOut = z.strictObject({
   id: z
     .string()
-    .describe("Id of the row.")
+    .describe("Id of the audit row.")
     .meta({ examples: ["log_5Hj7Kl9Mn1Pq3Rs5"] }),
   time: unixMs("When the change was made, Unix ms."),
   event: z
     .string()
-    .describe("What was done.")
+    .describe("Event of the change.")
     .meta({ examples: ["key.update"] }),
   description: z
     .string()
-    .describe("The same in words.")
+    .describe("Description of the change.")
     .meta({ examples: ["Updated key key_4fGh7Jk2LmN8pQrS"] }),
   actor: z
     .strictObject({
       type: z
         .string()
-        .describe("`rootkey`, `user`, `cli` or `system`.")
+        .describe("Kind of the actor: `rootkey`, `user`, `cli` or `system`.")
         .meta({ examples: ["rootkey"] }),
       id: z
         .string()
@@ -66,57 +66,57 @@ export const AuditRowOut = z.strictObject({
         .meta({ examples: ["rk_2yDf4Gh6Jk8Lm0Np"] }),
       name: z
         .string()
-        .describe("Its name at the time.")
+        .describe("Name at the time of the change.")
         .meta({ examples: ["ci"] }),
       manager: z
         .string()
         .optional()
-        .describe("The manifest for which the change was made.")
+        .describe("Manifest for which the operator made the change.")
         .meta({ examples: ["main/ApiKey/shop/orders"] }),
     })
-    .describe("Who made the change."),
+    .describe("Actor that made the change."),
   targets: z
     .array(
       z.strictObject({
         type: z
           .string()
-          .describe("The kind of object.")
+          .describe("Kind of the changed object.")
           .meta({ examples: ["key"] }),
         id: z
           .string()
-          .describe("Its id.")
+          .describe("Id of the changed object.")
           .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
         name: z
           .string()
           .optional()
-          .describe("Its name at the time.")
+          .describe("Name at the time of the change.")
           .meta({ examples: ["Billing"] }),
       }),
     )
-    .describe("The objects that were changed."),
+    .describe("Objects that were changed."),
   before: Changed.describe(
     "The fields that were changed, as they were; long values are cut, and of `meta` only the size is kept.",
   ),
-  after: Changed.describe("The same fields, as they became."),
+  after: Changed.describe("Changed fields with their new values."),
   remoteIp: z
     .string()
     .optional()
-    .describe("The client's address.")
+    .describe("Client address.")
     .meta({ examples: ["10.0.0.1"] }),
   userAgent: z
     .string()
     .optional()
-    .describe("The client's `User-Agent`.")
+    .describe("`User-Agent` header of the client.")
     .meta({ examples: ["curl/8.5.0"] }),
   requestId: z
     .string()
     .optional()
-    .describe("The request that made the change.")
+    .describe("Id of the request that made the change.")
     .meta({ examples: ["req_9Tz5Bv2Nm7Qw4Xy1"] }),
   correlationId: z
     .string()
     .optional()
-    .describe("The same in all rows of one call; omitted when there is only one.")
+    .describe("Id shared by all audit rows of one call; omitted for a single row.")
     .meta({ examples: ["cor_1Ab3Cd5Ef7Gh9Jk1"] }),
 });
 export type AuditRowOut = z.input<typeof AuditRowOut>;

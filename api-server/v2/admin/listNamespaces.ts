@@ -8,7 +8,7 @@ import { LongLimit } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";
 
 const Body = z.strictObject({
-  search: ListSearch.describe("Part of the id or name; case-insensitive."),
+  search: ListSearch.describe("Text that the id or name contains; case-insensitive."),
   limit: LongLimit,
   cursor: NameCursor.optional(),
 });

@@ -21,8 +21,8 @@ const Body = z.strictObject({
     )
     .max(ROLES_MAX)
     .default([])
-    .describe("Ids of the roles whose grants are wanted."),
-  search: ListSearch.describe("Part of the id, name, slug or description; case-insensitive."),
+    .describe("Ids of roles; the response contains which permissions they grant."),
+  search: ListSearch.describe("Text that the id, name, slug or description contains; case-insensitive."),
   limit: LongLimit,
   cursor: NameCursor.optional(),
 });
@@ -32,10 +32,12 @@ const ListedPermission = PermissionOut.extend({
   manager: ManagerOut,
   roleCount: z
     .int()
-    .describe("How many roles grant it.")
+    .describe("Number of roles that grant the permission.")
     .meta({ examples: [3] }),
   keyCount: usesOut("How many live keys hold it directly"),
-  granted: z.array(z.int().meta({ examples: [0] })).describe("Places in `roleIds` of those that grant it, from 0 on."),
+  granted: z
+    .array(z.int().meta({ examples: [0] }))
+    .describe("Indexes in `roleIds` of the roles that grant the permission."),
 });
 type ListedPermission = z.input<typeof ListedPermission>;
 
@@ -44,7 +46,7 @@ const required = { readPermission: onRbac("read_permission"), readRole: onRbac("
 export const listPermissions = defineListProcedure({
   path: "admin.listPermissions",
   effect: "read",
-  summary: "List the permissions with where they are used",
+  summary: "List the permissions with their roles and keys",
   description: "In the order of their slugs, each with those of the given roles that grant it: the rows of a matrix.",
   permissions: required,
   errors: ["request_timeout"],

@@ -8,7 +8,7 @@ import { Cursor, PageLimit, Search } from "../schemas.ts";
 import { PolicyOverview, toOverview } from "./policy-schemas.ts";
 
 const Body = z.strictObject({
-  search: Search.optional().describe("Part of the name; case-insensitive."),
+  search: Search.optional().describe("Text that the name contains; case-insensitive."),
   limit: PageLimit,
   cursor: Cursor.optional(),
 });
@@ -19,7 +19,7 @@ const required = { readPods: onWorkspace("read_pods") };
 export const listPolicies = defineListProcedure({
   path: "admin.listPolicies",
   effect: "read",
-  summary: "List the policies and how their sidecars stand",
+  summary: "List the policies with the state of their gates",
   description: "In the order of their ids, each with what its sidecars report together, without the policy itself.",
   permissions: required,
   errors: ["request_timeout"],

@@ -8,7 +8,7 @@ import { LongLimit } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";
 
 const Body = z.strictObject({
-  search: ListSearch.describe("Part of the id, name or description; case-insensitive."),
+  search: ListSearch.describe("Text that the id, name or description contains; case-insensitive."),
   limit: LongLimit,
   cursor: NameCursor.optional(),
 });
@@ -18,7 +18,7 @@ const ListedRole = RoleOut.omit({ permissions: true }).extend({
   manager: ManagerOut,
   permissionCount: z
     .int()
-    .describe("How many permissions it grants.")
+    .describe("Number of permissions that the role grants.")
     .meta({ examples: [4] }),
   keyCount: usesOut("How many live keys have it"),
 });
@@ -29,7 +29,7 @@ const required = { readRole: onRbac("read_role") };
 export const listRoles = defineListProcedure({
   path: "admin.listRoles",
   effect: "read",
-  summary: "List the roles with where they are used",
+  summary: "List the roles with their permissions and keys",
   description: "In the order of their names. `permissions.getRole` has the permissions of one.",
   permissions: required,
   errors: ["request_timeout"],

@@ -10,11 +10,11 @@ import { Environment, RootKeyOut, RootKeyStateField } from "./root-key-schemas.t
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.max(1024).optional(),
-  search: Search.describe("Part of the id, name or start; case-insensitive.")
+  search: Search.describe("Text that the id, name or start contains; case-insensitive.")
     .meta({ examples: ["billing"] })
     .optional(),
-  environment: Environment.describe("Only those with this label.").optional(),
-  state: RootKeyStateField.describe("Only those in this state now.").optional(),
+  environment: Environment.describe("Only root keys with this environment label.").optional(),
+  state: RootKeyStateField.describe("Only root keys in this state.").optional(),
 });
 type Body = z.output<typeof Body>;
 

@@ -8,7 +8,7 @@ import { toWorkspaceOut, WorkspaceOut } from "./workspace-schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.max(1024).optional(),
-  search: Search.describe("Part of the id or name; case-insensitive.")
+  search: Search.describe("Text that the id or name contains; case-insensitive.")
     .meta({ examples: ["shop"] })
     .optional(),
 });

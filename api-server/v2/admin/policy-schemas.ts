@@ -14,18 +14,18 @@ export const count = (description: string, example = 3) =>
     .meta({ examples: [example] });
 
 export const DataPlaneOut = z.strictObject({
-  pods: count("Sidecars that reported about the policy in the last 15 seconds."),
-  updated: count("How many of them enforce this version."),
+  pods: count("Number of gates that reported on the policy in the last 15 seconds."),
+  updated: count("Number of gates that enforce this version."),
   behind: count("How many enforce another version.", 0),
   unsupported: count("How many cannot enforce this version, because they are of an older release.", 0),
   reason: z
     .string()
     .optional()
-    .describe("Why one of these cannot.")
+    .describe("Reason why one of these gates cannot enforce the policy.")
     .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
   stale: count("How many serve on data that is older than `onStale.after`.", 0),
   expired: count("How many serve nothing, because their data is too old.", 0),
-  maxStalenessMs: count("The staleness of the sidecar that lags most, ms.", 850),
+  maxStalenessMs: count("Largest staleness of a gate, in ms.", 850),
   refused: count("Requests that were refused, by what the sidecars of this version report.", 12),
   wouldRefuse: count("Requests that mode Audit let through and Enforce would have refused.", 214),
 });
@@ -38,17 +38,17 @@ export const PolicyOverview = z.strictObject({
   apiName: z
     .string()
     .optional()
-    .describe("Its name; omitted when it was deleted.")
+    .describe("Name of the API; omitted if it was deleted.")
     .meta({ examples: ["orders"] }),
   mode: z
     .string()
-    .describe("`Enforce` or `Audit`.")
+    .describe("Mode of the policy: `Enforce` or `Audit`.")
     .meta({ examples: ["Audit"] }),
   rules: count("How many rules it has."),
-  generation: count("The manifest's generation.", 4),
-  version: count("Increases with every change of the stored policy.", 12),
+  generation: count("Generation of the manifest.", 4),
+  version: count("Version, which increases with every change of the stored policy.", 12),
   changedAt: unixMs("When it was stored last, Unix ms."),
-  dataPlane: DataPlaneOut.optional().describe("Omitted while the store that sidecars report to is away."),
+  dataPlane: DataPlaneOut.optional().describe("State of the gates; omitted while Redis is unavailable."),
 });
 export type PolicyOverview = z.input<typeof PolicyOverview>;
 

@@ -6,12 +6,12 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 const NAMED_IDS_MAX = 200;
 
 const Body = z.strictObject({
-  kind: z.enum(["key", "api", "namespace"]).describe("What the ids are of."),
+  kind: z.enum(["key", "api", "namespace"]).describe("Kind of the objects."),
   ids: z
     .array(z.string().min(1).max(255))
     .min(1)
     .max(NAMED_IDS_MAX)
-    .describe("Ids of objects; of an API that of its key space does as well.")
+    .describe("Ids of objects. For an API, the id of its key space is also accepted.")
     .meta({ examples: [["key_4fGh7Jk2LmN8pQrS"]] }),
 });
 type Body = z.output<typeof Body>;
@@ -24,30 +24,30 @@ const ObjectName = z.strictObject({
   name: z
     .string()
     .optional()
-    .describe("Its name; omitted for a key without one.")
+    .describe("Name of the object; omitted for a key without a name.")
     .meta({ examples: ["billing"] }),
   start: z
     .string()
     .optional()
-    .describe("Of a key: its first characters.")
+    .describe("First characters of the secret; only for keys.")
     .meta({ examples: ["prod_4fG"] }),
   apiId: z
     .string()
     .optional()
-    .describe("Of a key: the id of its API.")
+    .describe("Id of the key's API; only for keys.")
     .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
   keySpaceId: z
     .string()
     .optional()
-    .describe("Of an API: the id of its key space, by which usage is counted.")
+    .describe("Id of the API's key space, by which usage is counted; only for APIs.")
     .meta({ examples: ["ks_2bCd4Ef6Gh8Jk1Mn"] }),
-  deleted: z.boolean().describe("Whether it was deleted; names of deleted objects are known for 30 days."),
+  deleted: z.boolean().describe("Whether the object was deleted. Names of deleted objects are kept for 30 days."),
 });
 type ObjectName = z.input<typeof ObjectName>;
 
 const Data = z
   .array(ObjectName)
-  .describe("In the order of their ids; those that do not exist, or that the caller may not read, are left out.");
+  .describe("Objects sorted by id, without those that do not exist or that the caller may not read.");
 type Data = z.input<typeof Data>;
 
 const required = {
@@ -59,7 +59,7 @@ const required = {
 export const resolveNames = defineProcedure({
   path: "admin.resolveNames",
   effect: "read",
-  summary: "Say what people call objects",
+  summary: "Read the names of objects",
   description:
     "The names of many objects in one call, for lists and pictures that know their ids alone. Needs the permission to read objects of the kind, and names those for which it is held.",
   permissions: required,

@@ -29,13 +29,13 @@ export const RootKeyName = z
   .min(3)
   .max(ROOT_KEY_NAME_LENGTH_MAX)
   .regex(/\S.*\S/)
-  .describe("What the root key is for; lists and audit rows show it. Need not be unique.")
+  .describe("Purpose of the root key, shown in lists and audit rows. Need not be unique.")
   .meta({ examples: ["billing: creates keys of customers"] });
 
 export const Environment = z
   .string()
   .regex(ROOT_KEY_ENVIRONMENT)
-  .describe("A label of the place that uses the root key. It restricts nothing.")
+  .describe("Label of the environment that uses the root key. It does not restrict the root key.")
   .meta({ examples: ["production"] });
 
 export const RootKeyTuples = z
@@ -47,7 +47,7 @@ export const RootKeyTuples = z
   )
   .min(1)
   .max(ROOT_KEY_PERMISSIONS_MAX)
-  .describe("Tuples `<type>.<id or *>.<action>` that the caller holds, too. One that comes twice counts once.")
+  .describe("Permission tuples `<type>.<id or *>.<action>`, which the caller must also hold. Duplicates count once.")
   .meta({ examples: [["api.*.create_key", "api.api_9xKp3Rt6VwY1zAbC.verify_key"]] });
 
 export const RootKeyExpires = Expires.describe(
@@ -56,17 +56,17 @@ export const RootKeyExpires = Expires.describe(
 
 export const Secret = z
   .string()
-  .describe("The secret. It is in this answer alone.")
+  .describe("The secret of the root key. Only this response contains it.")
   .meta({ examples: ["postern_3Ab9CdEfGhJkLmNpQrStUvWxYz123456"] });
 
 export const RootKeyStart = z
   .string()
-  .describe("The first characters of the secret, to recognize the root key.")
+  .describe("First characters of the secret, to identify the root key.")
   .meta({ examples: ["postern_3Ab9"] });
 
 export const RootKeyStateField = z
   .enum(ROOT_KEY_STATES)
-  .describe("`active`: it can be used. A disabled one is `disabled`, whenever it expires.");
+  .describe("State of the root key. A disabled root key is `disabled` even after it has expired.");
 
 const Tuple = z.string().meta({ examples: ["api.*.create_key"] });
 const UtcDate = z.string().meta({ examples: ["2026-01-31"] });
@@ -77,7 +77,10 @@ const Finding = z.strictObject({
     .describe(
       "`old`: for more than 90 days. `never_used`: for a week. `expiring`: within 14 days. `unused_permissions`: not asked for in 30 days. `too_wide`: with `*`, and asked for one id alone.",
     ),
-  permissions: z.array(Tuple).optional().describe("Those that the last two kinds are about."),
+  permissions: z
+    .array(Tuple)
+    .optional()
+    .describe("Permissions that the finding refers to; only for the last two kinds."),
 });
 
 export const RootKeyOut = z.strictObject({
@@ -85,26 +88,26 @@ export const RootKeyOut = z.strictObject({
   name: z
     .string()
     .optional()
-    .describe("What it is for. Root keys of the command line may have none.")
+    .describe("Purpose of the root key; may be missing for root keys that the command line created.")
     .meta({ examples: ["billing: creates keys of customers"] }),
   start: RootKeyStart,
   environment: Environment.optional(),
   permissions: z
     .array(z.string().meta({ examples: ["api.*.create_key"] }))
-    .describe("The tuples that it holds, sorted."),
+    .describe("Permission tuples of the root key, sorted."),
   state: RootKeyStateField,
-  enabled: z.boolean().describe("A request with a disabled root key is 401."),
+  enabled: z.boolean().describe("Whether the root key is enabled; requests with a disabled root key get 401."),
   expires: unixMs("When it expires, Unix milliseconds. Left out when it never does.").optional(),
   createdAt: unixMs("When it was created, Unix milliseconds."),
-  lastUsedOn: UtcDate.describe("The last UTC date on which it was used, when one is known.").optional(),
-  v1UsedOn: UtcDate.describe("The last UTC date on which it called v1 of the API.").optional(),
-  predecessorId: RootKeyId.describe("The root key that it replaces.").optional(),
-  successorId: RootKeyId.describe("The root key that replaces it.").optional(),
+  lastUsedOn: UtcDate.describe("Last UTC date on which the root key was used, if known.").optional(),
+  v1UsedOn: UtcDate.describe("Last UTC date on which the root key called the v1 API.").optional(),
+  predecessorId: RootKeyId.describe("Id of the root key that this one replaces.").optional(),
+  successorId: RootKeyId.describe("Id of the root key that replaces this one.").optional(),
   revision: z
     .int()
-    .describe("Grows with each update of the root key.")
+    .describe("Revision, which increases with each update of the root key.")
     .meta({ examples: [1] }),
-  findings: z.array(Finding).describe("What an administrator should know of it."),
+  findings: z.array(Finding).describe("Findings about the root key that an administrator should review."),
 });
 export type RootKeyOut = z.output<typeof RootKeyOut>;
 
@@ -114,21 +117,21 @@ export const RootKeyDetails = z.strictObject({
   uses: z
     .array(
       z.strictObject({
-        permission: Tuple.describe("What it was asked for."),
-        lastUsedOn: UtcDate.describe("The last UTC date on which it was asked for."),
+        permission: Tuple.describe("Permission that requests of the root key required."),
+        lastUsedOn: UtcDate.describe("Last UTC date on which a request required the permission."),
         onlyId: z
           .string()
           .optional()
-          .describe("The id for which a permission with `*` was asked, when that was always the same one.")
+          .describe("For a permission with `*`: the requested id, if all requests had the same one.")
           .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
       }),
     )
-    .describe("The permissions that it held and was asked for. A use may be missing for a minute."),
+    .describe("Permissions that the root key held and used. The latest minute may be missing."),
   usesSince: unixMs("Since when uses are noted, Unix milliseconds.").optional(),
   narrowTo: z
     .array(Tuple)
     .optional()
-    .describe("The permissions that would have been enough for the last 30 days, when those are known, and fewer."),
+    .describe("Smaller set of permissions that would have sufficed for the last 30 days, if known."),
 });
 export type RootKeyDetails = z.output<typeof RootKeyDetails>;
 

@@ -20,7 +20,7 @@ const Body = z.strictObject({
     .int()
     .min(0)
     .max(ROTATION_OVERLAP_MAX_MS)
-    .describe("For how long both work, ms: at most 90 days. 0 ends the old one at once.")
+    .describe("Time for which both root keys are valid, in ms: at most 90 days. 0 expires the old one immediately.")
     .meta({ examples: [86_400_000] }),
   expires: RootKeyExpires.describe(
     "When the successor expires, Unix milliseconds; null: never. Left out: it lives for as long as the old one was made to live.",
@@ -44,7 +44,7 @@ const required = { createRootKey: onWorkspace("create_root_key"), updateRootKey:
 export const rotateRootKey = defineProcedure({
   path: "admin.rotateRootKey",
   effect: "change",
-  summary: "Replace a root key by a new one",
+  summary: "Replace a root key with a new one",
   description:
     "The successor has the name, environment and permissions of the old root key, all of which the caller must hold. Each names the other one. A root key may replace itself.",
   permissions: required,

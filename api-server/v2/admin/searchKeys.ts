@@ -17,52 +17,52 @@ import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { ApiIdOut, KeyId, KeyNameOut, PageLimit, ShortApiId, unixMs } from "../schemas.ts";
 
 const Body = z.strictObject({
-  apiId: ShortApiId.optional().describe("Only keys of this API; left out: of all that the caller may read."),
+  apiId: ShortApiId.optional().describe("Only keys of this API. Default: keys of all APIs that the caller may read."),
   keyId: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("The whole id.")
+    .describe("Complete id of the key.")
     .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
   hash: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("SHA-256 of the whole secret, in base64, so that the secret itself need not be sent.")
+    .describe("SHA-256 of the complete secret in base64, so that the secret itself is not sent.")
     .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] }),
   name: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("With `apiId` a part of the name, without it the beginning; case-insensitive.")
+    .describe("Text that the name contains, or without `apiId` begins with; case-insensitive.")
     .meta({ examples: ["Billing"] }),
   start: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("What the secret starts with: the first of the characters that are shown; case-sensitive.")
+    .describe("Beginning of the shown first characters of the secret; case-sensitive.")
     .meta({ examples: ["prod_3Ab9"] }),
   externalId: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("The whole external id of the owner; case-sensitive.")
+    .describe("Complete external id of the owner; case-sensitive.")
     .meta({ examples: ["user_123"] }),
   enabled: z.boolean().optional().describe("Only enabled keys, or only disabled ones."),
-  expired: z.boolean().optional().describe("Only expired keys, or only others."),
+  expired: z.boolean().optional().describe("Only expired keys, or only keys that have not expired."),
   limited: z.boolean().optional().describe("Only keys with credits, or only unlimited ones."),
-  managed: z.boolean().optional().describe("Only keys of manifests, or only others."),
+  managed: z.boolean().optional().describe("Only keys that a manifest manages, or only unmanaged keys."),
   role: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("Only keys with this role: its id or name.")
+    .describe("Only keys with the role that has this id or name.")
     .meta({ examples: ["editor"] }),
   permission: z
     .string()
@@ -78,7 +78,7 @@ const Body = z.strictObject({
     .string()
     .max(300)
     .optional()
-    .describe("`pagination.cursor` of the page before.")
+    .describe("`pagination.cursor` of the previous page.")
     .meta({ examples: ["1767225600000.key_4fGh7Jk2LmN8pQrS"] }),
 });
 type Body = z.output<typeof Body>;
@@ -88,27 +88,27 @@ const FoundKey = z.strictObject({
   apiId: ApiIdOut,
   start: z
     .string()
-    .describe("The first characters of the secret, to recognize the key.")
+    .describe("First characters of the secret, to identify the key.")
     .meta({ examples: ["prod_3Ab9"] }),
   name: KeyNameOut.optional(),
   externalId: z
     .string()
     .optional()
-    .describe("Your own id of the owner.")
+    .describe("The owner's external id in your system.")
     .meta({ examples: ["user_123"] }),
-  enabled: z.boolean().describe("A disabled key verifies as DISABLED."),
+  enabled: z.boolean().describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
   remaining: z
     .int()
     .optional()
-    .describe("Credits left as stored, only for limited keys; what was spent in the last second may be missing.")
+    .describe("Stored remaining credits, only for limited keys. Spending of the last second may be missing.")
     .meta({ examples: [1000] }),
   createdAt: unixMs("When the key was created, Unix milliseconds."),
   lastUsedAt: unixMs("Unix milliseconds of the last verification, to the minute; may lag 5 minutes.").optional(),
   manager: z
     .string()
     .optional()
-    .describe("`<cluster>/<kind>/<namespace>/<name>` of its manifest.")
+    .describe("Manager of the key: `<cluster>/<kind>/<namespace>/<name>` of its manifest.")
     .meta({ examples: ["main/ApiKey/shop/billing"] }),
 });
 type FoundKey = z.input<typeof FoundKey>;

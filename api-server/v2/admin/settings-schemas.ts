@@ -11,21 +11,21 @@ import { WorkspaceOut } from "./workspace-schemas.ts";
  */
 
 export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({
-  analytics: z.boolean().describe("Whether its usage can be queried; it is counted in either case."),
+  analytics: z.boolean().describe("Whether usage of the workspace can be queried; it is counted in either case."),
   bounds: z
     .array(
       z.strictObject({
         name: z
           .string()
-          .describe("The member of `admin.updateBounds`.")
+          .describe("Name of the member of `admin.updateBounds`.")
           .meta({ examples: ["queriesPerHour"] }),
         about: z
           .string()
-          .describe("What it bounds.")
+          .describe("Description of the limit.")
           .meta({ examples: ["queries in an hour, 0 refuses every one"] }),
         value: z
           .number()
-          .describe("What is in force.")
+          .describe("Active value.")
           .meta({ examples: [1000] }),
         byDefault: z
           .number()
@@ -33,15 +33,15 @@ export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({
           .meta({ examples: [1000] }),
         min: z
           .int()
-          .describe("The least that can be set.")
+          .describe("Minimum value.")
           .meta({ examples: [0] }),
         max: z
           .int()
-          .describe("The most that can be set.")
+          .describe("Maximum value.")
           .meta({ examples: [1_000_000] }),
       }),
     )
-    .describe("The bounds of its queries, and how long its usage can be asked for."),
+    .describe("Limits of usage queries, and the retention of usage data."),
 });
 export type Settings = z.output<typeof Settings>;
 

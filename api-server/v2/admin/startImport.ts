@@ -8,12 +8,12 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { ShortApiId } from "../schemas.ts";
 
 const Body = z.strictObject({
-  apiId: ShortApiId.describe("The API that the keys are for."),
+  apiId: ShortApiId.describe("API of the imported keys."),
   name: z
     .string()
     .min(1)
     .max(255)
-    .describe("What the audit log calls the import.")
+    .describe("Name of the import in the audit log.")
     .meta({ examples: ["keys of billing, November"] }),
 });
 type Body = z.output<typeof Body>;
@@ -21,7 +21,7 @@ type Body = z.output<typeof Body>;
 const Data = z.strictObject({
   migrationId: z
     .string()
-    .describe("For `keys.migrateKeys`.")
+    .describe("Id of the migration, for `keys.migrateKeys`.")
     .meta({ examples: ["mig_6fGh8Jk3LmN9pQrS"] }),
 });
 

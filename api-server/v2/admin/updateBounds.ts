@@ -25,7 +25,7 @@ const required = { updateWorkspace: onInstallation("update_workspace") };
 export const updateBounds = defineProcedure({
   path: "admin.updateBounds",
   effect: "change",
-  summary: "Set what bounds a workspace's queries of usage",
+  summary: "Set the limits of a workspace's usage queries",
   description:
     "Of the caller's workspace: also for how long its usage can be asked for. Members that are left out keep their value. Usage that was dropped does not come back with a longer retention.",
   permissions: required,

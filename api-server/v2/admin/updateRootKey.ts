@@ -27,12 +27,15 @@ const Body = z.strictObject({
   environment: Environment.nullable().optional(),
   permissions: RootKeyTuples.optional(),
   expires: RootKeyExpires.nullable().optional(),
-  enabled: z.boolean().describe("false: requests with it are 401 until it is enabled again.").optional(),
+  enabled: z
+    .boolean()
+    .describe("Whether the root key is enabled; requests with a disabled root key get 401.")
+    .optional(),
   revision: z
     .int()
     .min(1)
     .optional()
-    .describe("That which was read: when the root key has another one, nothing is changed. Left out: whatever it has.")
+    .describe("Expected revision. If the root key has another one, it is not changed. Default: any revision.")
     .meta({ examples: [1] }),
 });
 type Body = z.output<typeof Body>;

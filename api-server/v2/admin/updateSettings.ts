@@ -8,7 +8,7 @@ import { activeSettings, Settings } from "./settings-schemas.ts";
 const Body = z.strictObject({
   analytics: z
     .boolean()
-    .describe("Whether its usage can be queried; it is counted in either case.")
+    .describe("Whether usage of the workspace can be queried; it is counted in either case.")
     .meta({ examples: [true] }),
 });
 type Body = z.output<typeof Body>;
@@ -18,7 +18,7 @@ const required = { updateWorkspace: onWorkspace("update_workspace") };
 export const updateSettings = defineProcedure({
   path: "admin.updateSettings",
   effect: "change",
-  summary: "Switch a workspace's queries of usage on or off",
+  summary: "Enable or disable a workspace's usage queries",
   description: "A change is in force for the next query. What bounds them is set by `admin.updateBounds`.",
   permissions: required,
   errors: [],

@@ -20,7 +20,12 @@ import {
 const Body = z.strictObject({
   workspaceId: WorkspaceId,
   name: WorkspaceName.optional(),
-  enabled: z.boolean().describe("false: its root keys get 403, and its keys verify as FORBIDDEN.").optional(),
+  enabled: z
+    .boolean()
+    .describe(
+      "Whether the workspace is enabled. Root keys of a disabled workspace get 403, and its keys verify as FORBIDDEN.",
+    )
+    .optional(),
   quotaPerMinute: QuotaPerMinute.optional(),
 });
 type Body = z.output<typeof Body>;
@@ -30,7 +35,7 @@ const required = { updateWorkspace: onInstallation("update_workspace") };
 export const updateWorkspace = defineProcedure({
   path: "admin.updateWorkspace",
   effect: "change",
-  summary: "Enable or disable a workspace, name it, or set its quota",
+  summary: "Rename a workspace, enable or disable it, or set its quota",
   description:
     "Members that are left out stay as they are. What calls a workspace by its former name no longer finds it: files of roles, and options of commands. Who disables the workspace of the own root key is refused from the next call on; another caller, or the command line, enables it again. The last workspace that answers is neither disabled nor given the quota 0.",
   permissions: required,

@@ -28,16 +28,20 @@ export const QuotaPerMinute = z
   .min(0)
   .max(QUOTA_MAX)
   .nullable()
-  .describe("Requests to the API in a minute, over all root keys; null is unlimited, and 0 refuses every one.")
+  .describe("Maximum API requests per minute over all root keys; null is unlimited, 0 rejects all requests.")
   .meta({ examples: [6000] });
 
 export const WorkspaceOut = z.strictObject({
   workspaceId: WorkspaceId,
   name: z
     .string()
-    .describe("Its name.")
+    .describe("Name of the workspace.")
     .meta({ examples: ["team-shop"] }),
-  enabled: z.boolean().describe("Root keys of a disabled one get 403, and its keys verify as FORBIDDEN."),
+  enabled: z
+    .boolean()
+    .describe(
+      "Whether the workspace is enabled. Root keys of a disabled workspace get 403, and its keys verify as FORBIDDEN.",
+    ),
   quotaPerMinute: QuotaPerMinute,
   createdAt: unixMs("When it was created, Unix milliseconds."),
 });

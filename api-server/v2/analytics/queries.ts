@@ -65,7 +65,7 @@ function defineQuery<Required extends RequiredPermission>({
 
 export const getVerifications = defineQuery({
   path: "analytics.getVerifications",
-  summary: "Query the verifications of keys",
+  summary: "Query key verifications",
   description:
     "Runs one read-only SQL query over the verifications of the workspace, or of the APIs that the root key may read. Queries have limits in rows, time and memory, and the workspace a quota of them per hour.",
   of: "verifications",
@@ -75,7 +75,7 @@ export const getVerifications = defineQuery({
 
 export const getRatelimits = defineQuery({
   path: "analytics.getRatelimits",
-  summary: "Query the decisions of rate limits",
+  summary: "Query rate-limit decisions",
   description:
     "Runs one read-only SQL query over the decisions of `ratelimit.limit` and `ratelimit.multiLimit` in the workspace, or in the namespaces that the root key may read. Queries have limits in rows, time and memory, and the workspace a quota of them per hour.",
   of: "ratelimits",

@@ -8,7 +8,7 @@ const Body = z.strictObject({
     .string()
     .min(3)
     .max(256)
-    .describe("A name for people; need not be unique.")
+    .describe("Display name of the API; need not be unique.")
     .meta({ examples: ["payments"] }),
 });
 type Body = z.output<typeof Body>;

@@ -15,7 +15,7 @@ const Data = z.strictObject({
     .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
   name: z
     .string()
-    .describe("Its name.")
+    .describe("Name of the API.")
     .meta({ examples: ["orders"] }),
 });
 

@@ -17,7 +17,7 @@ const Body = z.strictObject({
     .min(3)
     .max(256)
     .optional()
-    .describe("A new name; omitted: the name stays.")
+    .describe("New name. If omitted, the name does not change.")
     .meta({ examples: ["orders"] }),
 });
 type Body = z.output<typeof Body>;

@@ -10,7 +10,7 @@ import { Cursor, IdentityOut, PageLimit, Search } from "../schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.optional(),
-  search: Search.describe("Part of the id or externalId; case-insensitive.").optional(),
+  search: Search.describe("Text that the id or externalId contains; case-insensitive.").optional(),
 });
 type Body = z.output<typeof Body>;
 

@@ -7,7 +7,9 @@ import { IdentityName, IdentityOut, Meta, RatelimitsIn } from "../schemas.ts";
 
 const Body = z.strictObject({
   identity: IdentityName,
-  meta: Meta.optional().describe("Replaces all of it; `{}` removes it; omitted: it stays."),
+  meta: Meta.optional().describe(
+    "New metadata, which replaces the old. `{}` removes it. If omitted, it does not change.",
+  ),
   ratelimits: RatelimitsIn.optional().describe(
     "Replaces all of them; a limit whose name stays keeps its id; `[]` removes all; omitted: they stay.",
   ),

@@ -13,31 +13,34 @@ const Body = z.strictObject({
     .max(16)
     .regex(/^[a-zA-Z0-9_]+$/)
     .optional()
-    .describe("The beginning of the key, before an underscore.")
+    .describe("Prefix of the key, followed by an underscore.")
     .meta({ examples: ["prod"] }),
   name: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("A name for people.")
+    .describe("Display name of the key.")
     .meta({ examples: ["Billing"] }),
   byteLength: z
     .int()
     .min(16)
     .max(255)
     .optional()
-    .describe("Random bytes in the key.")
+    .describe("Number of random bytes in the key.")
     .meta({ examples: [16] }),
   externalId: ExternalId.optional(),
   meta: Meta.optional(),
-  roles: z.array(RoleName).max(100).optional().describe("Names of roles that exist."),
-  permissions: z.array(Slug).max(1000).optional().describe("Slugs; permissions that do not exist yet are created."),
+  roles: z.array(RoleName).max(100).optional().describe("Names of existing roles."),
+  permissions: z.array(Slug).max(1000).optional().describe("Slugs of permissions; missing permissions are created."),
   expires: Expires.optional(),
-  credits: Credits.optional().describe("Omitted: unlimited."),
+  credits: Credits.optional().describe("Credits of the key. Default: unlimited."),
   ratelimits: RatelimitsIn.optional().describe("Of entries with the same name the last one counts."),
-  enabled: z.boolean().default(true).describe("A disabled key verifies as DISABLED."),
-  recoverable: z.boolean().default(false).describe("Whether an encrypted copy of the secret is kept."),
+  enabled: z.boolean().default(true).describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+  recoverable: z
+    .boolean()
+    .default(false)
+    .describe("Whether to store an encrypted copy of the secret, so that it can be read later."),
 });
 type Body = z.output<typeof Body>;
 

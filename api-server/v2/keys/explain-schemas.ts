@@ -28,14 +28,14 @@ export const ASKED = {
     .string()
     .regex(/^[A-Z]{1,20}$/)
     .default("GET")
-    .describe("Of the request at the gate.")
+    .describe("Method of the request at the gate.")
     .meta({ examples: ["POST"] }),
   path: z
     .string()
     .min(1)
     .max(4_096)
     .default("/")
-    .describe("Of the request at the gate; a query is ignored.")
+    .describe("Path of the request at the gate; a query string is ignored.")
     .meta({ examples: ["/orders"] }),
   clientIp: z
     .string()
@@ -53,48 +53,55 @@ export type Asked = z.output<typeof Asked>;
 const Seen = z.strictObject({
   state: z
     .enum(["found", "gone", "missing", "unreadable", "away"])
-    .describe("`missing`: not known, so that a gate answers 503 until it is."),
+    .describe("State of the record. `missing`: the store does not have it, so that a gate responds with 503."),
   version: number("Of the projected record.", 812).optional(),
-  problem: text("Why it cannot be read.", "nothing is projected").optional(),
+  problem: text("Reason why the record cannot be read.", "nothing is projected").optional(),
 });
 
 const AGE = "How old what is known of it may be, ms; −1 when that is not known.";
 
 const SourceOut = z.strictObject({
-  kind: z.enum(SOURCE_KINDS).describe("What it is."),
+  kind: z.enum(SOURCE_KINDS).describe("Kind of the record."),
   id: text("Its id; empty where it has none.", "role_6dEf8Gh0Jk2Lm4Np"),
-  name: text("Its name; of an override the identifier or pattern, of an identity your id of it.", "editor").optional(),
+  name: text(
+    "Name of the record; for an override its identifier or pattern, for an identity its external id.",
+    "editor",
+  ).optional(),
   ageMs: number(AGE, 850),
 });
 
 const StepOut = z.strictObject({
-  step: z.enum(STEPS).describe("What is checked, in the order of a verification."),
-  result: z.enum(["passed", "refused", "skipped"]).describe("`skipped`: there was nothing to check it on."),
-  decisive: z.boolean().describe("Whether this is the step that decides the code."),
-  observed: text("The value that was looked at; empty for none.", "disabled"),
-  detail: text("In words.", "The key is disabled."),
-  sources: z.array(SourceOut).describe("Where the value comes from."),
+  step: z.enum(STEPS).describe("Check of this step; steps are in the order of a verification."),
+  result: z
+    .enum(["passed", "refused", "skipped"])
+    .describe("Result of the step. `skipped`: the request has no value for this check."),
+  decisive: z.boolean().describe("Whether this step determines the code."),
+  observed: text("Checked value; empty if the step has none.", "disabled"),
+  detail: text("Description of the result.", "The key is disabled."),
+  sources: z.array(SourceOut).describe("Source of the value."),
 });
 
 const LimitOut = z.strictObject({
-  name: text("Name of the limit, or id of its namespace.", "requests"),
-  namespace: text("Name of its namespace, where that is known.", "public-api").optional(),
-  source: z.enum(["key", "identity", "request", "rule", "namespace"]).describe("Whose limit it is."),
+  name: text("Name of the limit, or id of its rate-limit namespace.", "requests"),
+  namespace: text("Name of the rate-limit namespace, if known.", "public-api").optional(),
+  source: z.enum(["key", "identity", "request", "rule", "namespace"]).describe("Owner of the limit."),
   identifier: text("Who is counted.", "key_4fGh7Jk2LmN8pQrS"),
   limit: number("Units per window.", 100),
-  duration: number("Length of the window, ms.", 60_000),
+  duration: number("Window length in ms.", 60_000),
   cost: number("Units that the request would consume.", 1),
   used: number("Units used in the window, at most `limit`.", 58),
   remaining: number("Units left now.", 42),
-  passed: z.boolean().describe("Whether this limit would let the request through."),
+  passed: z.boolean().describe("Whether this limit would admit the request."),
   reset: unixMs("When the window ends, Unix ms."),
   retryAt: unixMs("When a refused request could pass, Unix ms, if nothing else consumes until then.").optional(),
-  async: z.boolean().describe("Counted in each process and synced in the background, so each may know it differently."),
+  async: z
+    .boolean()
+    .describe("Whether each process counts on its own and syncs in the background, so that processes may differ."),
   overridden: z.boolean().describe("Whether an override of the namespace sets the limit."),
   override: z
     .strictObject({
       id: text("Id of the override.", "rlor_3mNp5Qr7St9Uv2Wx"),
-      identifier: text("Its identifier, or the pattern that matches.", "partner_*"),
+      identifier: text("Identifier of the override, or its matching pattern.", "partner_*"),
       limitBefore: number("The limit that it replaces.", 100),
       durationBefore: number("The length of the window that it replaces, ms.", 60_000),
     })
@@ -104,9 +111,9 @@ const LimitOut = z.strictObject({
 
 /** The key's record in each store. */
 export const StoresOut = z.strictObject({
-  postgres: Seen.describe("The record in the source of truth."),
-  gates: Seen.describe("The record in the store that gates read."),
-  isSame: z.boolean().describe("Whether gates have what Postgres has."),
+  postgres: Seen.describe("The record in Postgres, the source of truth."),
+  gates: Seen.describe("The record in Redis, which gates read."),
+  isSame: z.boolean().describe("Whether the record in Redis equals the one in Postgres."),
   stalenessMs: number("How old the data of this api-server may be, ms; −1 when unknown.", 850),
 });
 
@@ -115,7 +122,7 @@ const PermissionsOut = z.strictObject({
     .array(
       z.strictObject({
         slug: text("A permission that the query names.", "orders.write"),
-        isHeld: z.boolean().describe("Whether the key satisfies it."),
+        isHeld: z.boolean().describe("Whether the key satisfies the permission."),
         by: z
           .array(
             z.strictObject({
@@ -126,19 +133,21 @@ const PermissionsOut = z.strictObject({
               ).optional(),
             }),
           )
-          .describe("Through what, at most 10."),
+          .describe("Permissions of the key that satisfy the queried one, at most 10."),
       }),
     )
-    .describe("Those that the query names."),
+    .describe("Permissions that the query names."),
   held: z
     .array(
       z.strictObject({
         slug: text("A permission that the key holds.", "orders.read"),
-        isDirect: z.boolean().describe("Whether it holds it itself."),
-        roles: z.array(z.string().meta({ examples: ["editor"] })).describe("The roles through which it holds it."),
+        isDirect: z.boolean().describe("Whether the key holds the permission directly."),
+        roles: z
+          .array(z.string().meta({ examples: ["editor"] }))
+          .describe("Roles that grant the permission to the key."),
       }),
     )
-    .describe("At most 200."),
+    .describe("Permissions of the key, at most 200."),
   heldCount: number("How many it holds.", 3),
 });
 
@@ -150,37 +159,42 @@ export const ExplainedOut = z.strictObject({
     ),
   allowed: z
     .boolean()
-    .describe("Whether the request would be let through: also what a policy in mode `Audit` only counts."),
+    .describe("Whether the request would be admitted. A policy in mode `Audit` only records a rejection."),
   status: number("The status at a gate; 200 stands for what the app answers.", 403),
   retryAfter: number("Whole seconds until a refused request may pass.", 12).optional(),
   keyId: KeyId.optional(),
   keyName: text("Name of the key.", "Billing").optional(),
-  externalId: text("Your own id of its owner.", "user_123").optional(),
-  apiId: text("Its API.", "api_9xKp3Rt6VwY1zAbC").optional(),
+  externalId: text("The owner's external id in your system.", "user_123").optional(),
+  apiId: text("Id of the key's API.", "api_9xKp3Rt6VwY1zAbC").optional(),
   rule: number("At a gate: the rule that matched, from 0, −1 for the implicit one.", 0).optional(),
   dataPlane: DataPlane.omit({ podIds: true })
     .optional()
-    .describe("At a gate: what its sidecars report; left out while the store that they report to is away."),
-  mode: text("At a gate: `Audit` lets the request through whatever the code is.", "Enforce").optional(),
-  steps: z.array(StepOut).describe("Each step, also those after the one that decides."),
-  permissions: PermissionsOut.describe("What is asked for, and what the key holds."),
-  limits: z.array(LimitOut).describe("Each limit that would be charged."),
+    .describe(
+      "Reports of the gates of the policy; only for an explanation at a gate, and omitted while Redis is unavailable.",
+    ),
+  mode: text(
+    "Mode of the policy; only for an explanation at a gate. `Audit` admits the request whatever the code is.",
+    "Enforce",
+  ).optional(),
+  steps: z.array(StepOut).describe("All steps, including those after the deciding one."),
+  permissions: PermissionsOut.describe("Required permissions, and the permissions of the key."),
+  limits: z.array(LimitOut).describe("Limits that would be charged."),
   credits: z
     .strictObject({
       remaining: number("Credits left now.", 1_000),
       cost: number("Credits that the request would spend.", 1),
-      passed: z.boolean().describe("Whether they are enough."),
+      passed: z.boolean().describe("Whether the remaining credits suffice."),
       refill: z
         .strictObject({
-          interval: z.enum(["daily", "monthly"]).describe("How often credits are added."),
-          amount: number("How many.", 1_000),
+          interval: z.enum(["daily", "monthly"]).describe("Interval of the refill."),
+          amount: number("Number of gates with this reason.", 1_000),
           refillDay: number("The day of the month, for monthly refills.", 1).optional(),
         })
         .optional()
-        .describe("How credits come back; left out when they do not."),
+        .describe("Refill of the credits; omitted without a refill."),
     })
     .optional()
-    .describe("Only for limited keys."),
+    .describe("Credits of the key; only for limited keys."),
   now: unixMs("When this was decided, Unix ms."),
 });
 export type ExplainedOut = z.input<typeof ExplainedOut> & { readonly stores: z.input<typeof StoresOut> };

@@ -13,7 +13,9 @@ import { Body as VerifyBody } from "./verify-schemas.ts";
 const Body = z.strictObject({
   key: VerifyBody.shape.key
     .optional()
-    .describe("The secret; or give `keyId`. It is hashed at once, and is neither kept nor answered."),
+    .describe(
+      "The secret of the key; alternative: `keyId`. It is hashed immediately, and neither stored nor returned.",
+    ),
   keyId: KeyId.optional(),
   ...ASKED,
   clientIp: ASKED.clientIp.describe(
@@ -23,7 +25,9 @@ const Body = z.strictObject({
 type Body = z.output<typeof Body>;
 
 const Data = ExplainedOut.extend({
-  stores: StoresOut.optional().describe("The key's record in each store; left out for a key that is not found."),
+  stores: StoresOut.optional().describe(
+    "The record of the key in Postgres and in Redis; omitted if the key is not found.",
+  ),
 });
 type Data = z.input<typeof Data>;
 

@@ -9,7 +9,7 @@ import { KeyId, KeyOut } from "../schemas.ts";
 
 const Body = z.strictObject({
   keyId: KeyId,
-  decrypt: z.boolean().default(false).describe("Whether to return the secret, if the key is recoverable."),
+  decrypt: z.boolean().default(false).describe("Whether to return the secret of a recoverable key."),
 });
 type Body = z.output<typeof Body>;
 

@@ -108,7 +108,7 @@ export const addPermissions = definePermissions({
   description:
     "Permissions that the key has already stay. Returns all direct permissions of the key after the call, in the order of their slugs, without those of its roles.",
   permissions: { updateKey, addPermissionToKey, createPermission },
-  names: z.array(Slug).min(1).max(1000).describe("Slugs; permissions that do not exist yet are created."),
+  names: z.array(Slug).min(1).max(1000).describe("Slugs of permissions; missing permissions are created."),
   needed: [updateKey, addPermissionToKey],
   relink: async (tx, actor, slugs) => {
     const { permissions, events } = await ensure(tx, actor, slugs);
@@ -125,7 +125,7 @@ export const setPermissions = definePermissions({
   names: z
     .array(Slug)
     .max(1000)
-    .describe("All slugs that the key will have; permissions that do not exist yet are created. `[]` removes all."),
+    .describe("Slugs of all permissions of the key; missing permissions are created. `[]` removes all."),
   needed: [updateKey, addPermissionToKey, removePermissionFromKey],
   relink: async (tx, actor, slugs) => {
     const { permissions, events } = await ensure(tx, actor, slugs);
@@ -141,12 +141,10 @@ export const removePermissions = definePermissions({
   permissions: { updateKey, removePermissionFromKey },
   errors: ["permission_not_found"],
   names: z
-    .array(
-      Slug.describe("Slug or id of a permission; when a text is the id of one and the slug of another, the id wins."),
-    )
+    .array(Slug.describe("Slug or id of a permission; an id takes precedence over an equal slug."))
     .min(1)
     .max(1000)
-    .describe("All of them must exist; the key need not have them."),
+    .describe("Permissions to remove. All must exist; the key need not have them."),
   needed: [updateKey, removePermissionFromKey],
   relink: async (tx, { caller: { workspaceId } }, permissions) => {
     const found = await listPermissionsByIdOrSlug(tx, { workspaceId, permissions });
@@ -165,7 +163,7 @@ export const addRoles = defineRoles({
   description:
     "Roles that the key has already stay. When one of the roles does not exist, none is added. Returns all roles of the key after the call, with their permissions, in the order of their names.",
   permissions: { updateKey, addRoleToKey },
-  names: z.array(RoleName).min(1).max(100).describe("Names of roles that exist; case-insensitive."),
+  names: z.array(RoleName).min(1).max(100).describe("Names of existing roles; case-insensitive."),
   needed: [updateKey, addRoleToKey],
   relink: async (tx, actor, names) => adding(await findRoles(tx, actor, names)),
 });
@@ -176,10 +174,7 @@ export const setRoles = defineRoles({
   description:
     "The key then has exactly these roles; its direct permissions stay. When one of the roles does not exist, nothing changes. Returns the roles, with their permissions, in the order of their names.",
   permissions: { updateKey },
-  names: z
-    .array(RoleName)
-    .max(100)
-    .describe("Names of all roles that the key will have; they must exist. `[]` removes all."),
+  names: z.array(RoleName).max(100).describe("Names of all roles of the key, which must exist. `[]` removes all."),
   needed: [updateKey],
   relink: async (tx, actor, names) => replacing(await findRoles(tx, actor, names)),
 });
@@ -190,7 +185,7 @@ export const removeRoles = defineRoles({
   description:
     "The key loses the permissions of these roles, unless another role or a direct permission grants them too. When one of the roles does not exist, none is removed. Returns the roles that are left, with their permissions, in the order of their names.",
   permissions: { updateKey },
-  names: z.array(RoleName).min(1).max(100).describe("Names of roles that exist; the key need not have them."),
+  names: z.array(RoleName).min(1).max(100).describe("Names of existing roles to remove; the key need not have them."),
   needed: [updateKey],
   relink: async (tx, actor, names) => removing((await findRoles(tx, actor, names)).map(({ id }) => id)),
 });

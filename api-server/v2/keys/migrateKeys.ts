@@ -34,22 +34,22 @@ export const ImportedKey = z.strictObject({
     .min(1)
     .max(255)
     .optional()
-    .describe("A name for people.")
+    .describe("Display name of the key.")
     .meta({ examples: ["Billing"] }),
   externalId: z
     .string()
     .min(1)
     .max(255)
     .optional()
-    .describe("Your own id of the owner of the key; case-sensitive.")
+    .describe("The owner's external id in your system; case-sensitive.")
     .meta({ examples: ["user_123"] }),
   meta: Meta.optional(),
-  roles: z.array(RoleName).max(100).optional().describe("Names; roles that do not exist yet are created."),
-  permissions: z.array(Slug).max(1000).optional().describe("Slugs; permissions that do not exist yet are created."),
+  roles: z.array(RoleName).max(100).optional().describe("Names of roles; missing roles are created."),
+  permissions: z.array(Slug).max(1000).optional().describe("Slugs of permissions; missing permissions are created."),
   expires: Expires.optional(),
-  credits: Credits.optional().describe("Omitted: unlimited."),
+  credits: Credits.optional().describe("Credits of the key. Default: unlimited."),
   ratelimits: RatelimitsIn.optional().describe("Of entries with the same name the last one counts."),
-  enabled: z.boolean().default(true).describe("A disabled key verifies as DISABLED."),
+  enabled: z.boolean().default(true).describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
 });
 
 const Body = z.strictObject({
@@ -57,7 +57,7 @@ const Body = z.strictObject({
     .string()
     .min(3)
     .max(255)
-    .describe("The migration, which says how the hashes were made.")
+    .describe("Id of the migration, which defines the hash algorithm.")
     .meta({ examples: ["mig_6fGh8Jk3LmN9pQrS"] }),
   apiId: z
     .string()
@@ -69,7 +69,9 @@ const Body = z.strictObject({
     .array(ImportedKey)
     .min(1)
     .max(IMPORTED_KEYS_MAX)
-    .describe("At most 10,000; a thousand is a good number. Of entries with the same hash the last one counts."),
+    .describe(
+      "Keys to import, at most 10,000; about 1,000 per call is efficient. The last of several entries with one hash applies.",
+    ),
 });
 type Body = z.output<typeof Body>;
 
@@ -79,15 +81,15 @@ const Data = z.strictObject({
       z.strictObject({
         hash: z
           .string()
-          .describe("As in the request.")
+          .describe("Hash of the key, as in the request.")
           .meta({ examples: ["LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="] }),
         keyId: KeyId,
       }),
     )
-    .describe("The keys that were created."),
+    .describe("Keys that were created."),
   failed: z
     .array(z.string())
-    .describe("Hashes of keys that exist already; nothing was changed for them.")
+    .describe("Hashes of existing keys, which were not changed.")
     .meta({ examples: [[]] }),
 });
 type Data = z.input<typeof Data>;

@@ -43,7 +43,7 @@ const required = {
 export const rerollKey = defineProcedure({
   path: "keys.rerollKey",
   effect: "change",
-  summary: "Replace a key by one with the same settings",
+  summary: "Replace a key with a new one that has the same settings",
   description:
     "Creates a successor with a new secret, a new id and all settings of the old key. The old key goes on working for the time that you give, but not longer than it would have without this call. The credits that are left are copied, not moved: with each reroll of the old key there are as many more. The counters of rate limits begin at zero.",
   permissions: required,

@@ -17,7 +17,7 @@ const Body = z.strictObject({
     .min(0)
     .nullable()
     .optional()
-    .describe("With `set`, null or no value makes the key unlimited and clears its refill.")
+    .describe("Number of credits. With `set`, null or a missing value makes the key unlimited and removes its refill.")
     .meta({ examples: [1000] }),
 });
 type Body = z.output<typeof Body>;
@@ -26,9 +26,9 @@ const Data = z.strictObject({
   remaining: z
     .int()
     .nullable()
-    .describe("Credits left after the change; null is unlimited.")
+    .describe("Remaining credits after the change; null is unlimited.")
     .meta({ examples: [1500] }),
-  refill: Refill.optional().describe("How credits come back, if they do."),
+  refill: Refill.optional().describe("Refill of the credits, if the key has one."),
 });
 type Data = z.input<typeof Data>;
 
@@ -37,7 +37,7 @@ const required = { updateKey: onApi("update_key") };
 export const updateCredits = defineProcedure({
   path: "keys.updateCredits",
   effect: "change",
-  summary: "Set, add or take credits",
+  summary: "Set, add or subtract credits",
   description:
     "Changes the number that is left at that moment, so no credits are lost that are spent at the same time. A decrement by more than is left results in 0. The refill stays, unless the key becomes unlimited.",
   permissions: required,

@@ -24,9 +24,11 @@ const CreditsUpdate = z.strictObject({
     .min(0)
     .nullable()
     .optional()
-    .describe("Credits left; null is unlimited, and clears the refill.")
+    .describe("Remaining credits; null makes the key unlimited and removes its refill.")
     .meta({ examples: [1000] }),
-  refill: Refill.nullable().optional().describe("null clears the refill. Not with unlimited credits."),
+  refill: Refill.nullable()
+    .optional()
+    .describe("Refill of the credits; null removes it. Not allowed with unlimited credits."),
 });
 
 const Body = z.strictObject({
@@ -37,20 +39,30 @@ const Body = z.strictObject({
     .max(255)
     .nullable()
     .optional()
-    .describe("null removes it.")
+    .describe("New display name; null removes it.")
     .meta({ examples: ["Billing"] }),
-  externalId: ExternalId.nullable().optional().describe("null detaches the key from its identity."),
-  meta: Meta.nullable().optional().describe("Replaces all of it; null removes it."),
-  expires: Expires.nullable().optional().describe("null: never."),
+  externalId: ExternalId.nullable()
+    .optional()
+    .describe("External id of the new owner; null detaches the key from its identity."),
+  meta: Meta.nullable().optional().describe("New metadata, which replaces the old; null removes it."),
+  expires: Expires.nullable().optional().describe("New expiry, Unix ms; null means that the key never expires."),
   credits: CreditsUpdate.nullable().optional().describe("null: unlimited, without a refill."),
-  ratelimits: RatelimitsIn.nullable().optional().describe("Replaces all of them; null or `[]` removes all."),
-  enabled: z.boolean().optional().describe("A disabled key verifies as DISABLED."),
-  roles: z.array(UpdateRoleName).max(100).optional().describe("Replaces all of them; `[]` removes all."),
+  ratelimits: RatelimitsIn.nullable()
+    .optional()
+    .describe("New limits, which replace all limits of the key; null or `[]` removes all."),
+  enabled: z.boolean().optional().describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
+  roles: z
+    .array(UpdateRoleName)
+    .max(100)
+    .optional()
+    .describe("Names of roles, which replace all roles of the key; `[]` removes all."),
   permissions: z
     .array(UpdateSlug)
     .max(1000)
     .optional()
-    .describe("Replaces all direct ones; `[]` removes all. Permissions that do not exist yet are created."),
+    .describe(
+      "Slugs that replace all direct permissions of the key; `[]` removes all. Missing permissions are created.",
+    ),
 });
 type Body = z.output<typeof Body>;
 

@@ -28,19 +28,19 @@ const RequestedRatelimit = z.object({
     .int()
     .min(0)
     .default(1)
-    .describe("Units to consume; 0 only checks.")
+    .describe("Units to consume; 0 checks the limit without consuming.")
     .meta({ examples: [1] }),
   limit: z
     .int()
     .min(0)
     .optional()
-    .describe("Units per window, instead of the stored limit's.")
+    .describe("Units per window; overrides the stored limit.")
     .meta({ examples: [100] }),
   duration: z
     .int()
     .min(0)
     .optional()
-    .describe("Length of the window, ms, instead of the stored limit's; at least 1000.")
+    .describe("Window length in ms, at least 1000; overrides the stored limit.")
     .meta({ examples: [60_000] }),
 });
 
@@ -49,20 +49,20 @@ export const Body = z.strictObject({
     .string()
     .min(1)
     .max(KEY_LENGTH_MAX)
-    .describe("The secret.")
+    .describe("The secret of the key to verify.")
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
   tags: z
     .array(z.string().min(1).max(512))
     .max(20)
     .optional()
-    .describe("Only for analytics; do not put secrets here.")
+    .describe("Tags for analytics. They must not contain secrets.")
     .meta({ examples: [["path=/v1/orders"]] }),
   permissions: z
     .string()
     .min(1)
     .max(1000)
     .optional()
-    .describe("The permissions that the key must have: slugs with AND, OR and parentheses.")
+    .describe("Permission query that the key must satisfy: slugs with AND, OR and parentheses.")
     .meta({ examples: ["documents.read AND (users.view OR users.admin)"] }),
   credits: z
     .strictObject({
@@ -70,21 +70,23 @@ export const Body = z.strictObject({
         .int()
         .min(0)
         .max(1_000_000_000_000)
-        .describe("Credits to spend; 0 only checks.")
+        .describe("Credits to spend; 0 checks them without spending.")
         .meta({ examples: [1] }),
     })
     .optional()
-    .describe("Omitted: a cost of 1."),
+    .describe("Credits that this verification spends. Default: 1."),
   ratelimits: z
     .array(RequestedRatelimit)
     .max(50)
     .optional()
-    .describe("Limits to charge besides those with `autoApply`; of entries with the same name the last one counts."),
+    .describe(
+      "Limits to charge in addition to those with `autoApply`. The last of several entries with one name applies.",
+    ),
   migrationId: z
     .string()
     .max(256)
     .optional()
-    .describe("The migration that imported the key.")
+    .describe("Id of the migration that imported the key.")
     .meta({ examples: ["migration_2024"] }),
 });
 export type Body = z.output<typeof Body>;
@@ -103,14 +105,14 @@ const CheckedRatelimit = z.strictObject({
   exceeded: z.boolean().describe("Whether this limit was exceeded."),
   remaining: z
     .int()
-    .describe("Units left in the window.")
+    .describe("Remaining units of the window.")
     .meta({ examples: [99] }),
   reset: unixMs("End of the window, Unix milliseconds."),
   autoApply: AutoApplyOut,
 });
 
 export const Data = z.strictObject({
-  valid: z.boolean().describe("True only for the code VALID."),
+  valid: z.boolean().describe("Whether the key may be used: true only for the code VALID."),
   code: Code.describe(
     "The result, or the first reason for a refusal. `FORBIDDEN`: the workspace is disabled, or the caller's address is not on the IP allow-list of the API, which has addresses and CIDR ranges.",
   ),
@@ -121,12 +123,12 @@ export const Data = z.strictObject({
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
   permissions: SlugsOut.optional(),
   roles: RoleNamesOut.optional(),
-  identity: IdentityOut.optional().describe("The owner of the key."),
+  identity: IdentityOut.optional().describe("Identity that owns the key."),
   credits: z
     .int()
     .optional()
-    .describe("Credits left after the call; only for limited keys.")
+    .describe("Remaining credits after the verification; only for limited keys.")
     .meta({ examples: [999] }),
-  ratelimits: z.array(CheckedRatelimit).optional().describe("The limits that were checked, by name."),
+  ratelimits: z.array(CheckedRatelimit).optional().describe("Limits that were checked, sorted by name."),
 });
 export type Data = z.input<typeof Data>;

@@ -15,7 +15,7 @@ export const verifyKey = defineProcedure({
   path: "keys.verifyKey",
   effect: "read",
   isHot: true,
-  summary: "Decide whether a key may be used",
+  summary: "Verify a key",
   description:
     "Always answers 200 with a code: a key that may not be used is an outcome and not an error. Charges rate limits (all or none of them) and, last, credits.",
   permissions: required,

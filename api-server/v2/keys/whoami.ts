@@ -13,7 +13,7 @@ const Body = z.strictObject({
     .string()
     .min(1)
     .max(KEY_LENGTH_MAX)
-    .describe("The secret.")
+    .describe("The secret of a key.")
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
 });
 type Body = z.output<typeof Body>;
@@ -23,7 +23,7 @@ const required = { readKey: onApi("read_key") };
 export const whoami = defineProcedure({
   path: "keys.whoami",
   effect: "read",
-  summary: "Read the key behind a secret",
+  summary: "Read the key that has a secret",
   description:
     "Returns everything about the key except its secret, also when it is disabled or expired. This is no verification: no limit is charged, no credit is spent, no use is recorded.",
   permissions: required,

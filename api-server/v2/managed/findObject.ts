@@ -15,36 +15,36 @@ import {
 } from "./managed-kinds.ts";
 
 const Body = z.strictObject({
-  kind: ClaimedKind.describe("The kind of the object.").meta({ examples: ["role"] }),
+  kind: ClaimedKind.describe("Kind of the object.").meta({ examples: ["role"] }),
   manager: Manager,
   left: z
     .boolean()
     .default(false)
-    .describe("Find what the manager left in the store, unmanaged, instead of what it manages."),
+    .describe("Whether to find objects that the manager released instead of objects that it manages."),
 });
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
-  kind: ClaimedKind.describe("As in the request.").meta({ examples: ["role"] }),
+  kind: ClaimedKind.describe("Kind of the object, as in the request.").meta({ examples: ["role"] }),
   id: z
     .string()
     .describe("Id of the object.")
     .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
-  manager: Manager.describe("As in the request: the manager, or the last one."),
-  async: z.boolean().optional().describe("Of an override: whether it is counted in each process."),
+  manager: Manager.describe("Manager, or last manager, as in the request."),
+  async: z.boolean().optional().describe("Whether each process counts on its own; only for overrides."),
   namespaceId: z
     .string()
     .optional()
-    .describe("Of an override: the id of its namespace.")
+    .describe("Id of the rate-limit namespace; only for overrides.")
     .meta({ examples: ["rlns_3hJk8Lm2Np5Qr9St"] }),
-  digest: Digest.optional().describe("Of a role, a namespace or an override: as in `managed.listDigests`."),
+  digest: Digest.optional().describe("Digest as in `managed.listDigests`; only for roles, namespaces and overrides."),
 });
 type Data = z.input<typeof Data>;
 
 export const findObject = defineProcedure({
   path: "managed.findObject",
   effect: "read",
-  summary: "Find what a manifest manages",
+  summary: "Find the object that a manifest manages",
   description:
     "A manager has at most one object of a kind. Keys cannot be found this way, because a manager may have several. With `left`, the object that it released last and that nothing manages since. The answer comes from the store, so a client does not have to rely on what a manifest says about itself.",
   permissions: CLAIM_REQUIRED,

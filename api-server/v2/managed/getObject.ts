@@ -12,33 +12,33 @@ import {
 } from "./managed-kinds.ts";
 
 const Body = z.strictObject({
-  kind: ManagedKind.describe("The kind of the object.").meta({ examples: ["role"] }),
+  kind: ManagedKind.describe("Kind of the object.").meta({ examples: ["role"] }),
   id: z
     .string()
     .min(1)
     .max(255)
-    .describe("Its id; names are not accepted.")
+    .describe("Id of the object; names are not accepted.")
     .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
 });
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
-  kind: ManagedKind.describe("As in the request.").meta({ examples: ["role"] }),
+  kind: ManagedKind.describe("Kind of the object, as in the request.").meta({ examples: ["role"] }),
   id: z
     .string()
-    .describe("Its id.")
+    .describe("Id of the object.")
     .meta({ examples: ["role_5kLn7Pq9Rs2Tu4Vw"] }),
   manager: z
     .string()
     .optional()
-    .describe("`<cluster>/<kind>/<namespace>/<name>` of the manifest that it comes from; omitted: unmanaged.")
+    .describe("Manager: `<cluster>/<kind>/<namespace>/<name>` of the manifest. Omitted for an unmanaged object.")
     .meta({ examples: ["main/Role/shop/editor"] }),
   lastManager: z
     .string()
     .optional()
-    .describe("Of an unmanaged object: the manager that left it in the store.")
+    .describe("Last manager of an unmanaged object.")
     .meta({ examples: ["main/ApiKeyPolicy/shop/orders"] }),
-  async: z.boolean().optional().describe("Of an override: whether it is counted in each process."),
+  async: z.boolean().optional().describe("Whether each process counts on its own; only for overrides."),
 });
 type Data = z.input<typeof Data>;
 
@@ -47,7 +47,7 @@ const required = { ...CLAIM_REQUIRED, ...KEY_REQUIRED };
 export const getObject = defineProcedure({
   path: "managed.getObject",
   effect: "read",
-  summary: "Say who manages an object",
+  summary: "Read the manager of an object",
   description: "A managed object comes from a manifest and is changed there. This says from which manifest.",
   permissions: required,
   errors: [...CLAIMED_ERRORS, "key_not_found"],

@@ -7,9 +7,9 @@ import { CLAIM_REQUIRED, Digest, Manager, TO_LEARN_OF } from "./managed-kinds.ts
 const Body = z.strictObject({
   kind: z
     .enum(DIGESTED_KINDS)
-    .describe("The kind of the objects.")
+    .describe("Kind of the objects.")
     .meta({ examples: ["role"] }),
-  cluster: Cluster.describe("Only what manifests of this cluster manage: the first part of the manager's name."),
+  cluster: Cluster.describe("Only objects whose manager name begins with this cluster."),
   limit: LongLimit,
   cursor: Cursor.optional(),
 });
@@ -31,7 +31,7 @@ const required = { readRole, readNamespace, readOverride };
 export const listDigests = defineListProcedure({
   path: "managed.listDigests",
   effect: "read",
-  summary: "Say which managed objects changed",
+  summary: "List digests of managed objects, to find changes",
   description:
     "For clients that keep many objects as their manifests say: one digest per object, which changes with anything that a manifest determines. In the order of their ids. The root key must be allowed to read each.",
   permissions: required,

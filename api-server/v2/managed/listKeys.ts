@@ -13,17 +13,17 @@ type Body = z.output<typeof Body>;
 const ManagedKey = KeyOut.omit({ plaintext: true }).extend({
   apiId: z
     .string()
-    .describe("Id of its API.")
+    .describe("Id of the key's API.")
     .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] }),
   directPermissions: z
     .array(z.string().meta({ examples: ["documents.read"] }))
     .optional()
-    .describe("Slugs that the key holds directly, and not only through roles."),
+    .describe("Slugs of the permissions that the key holds directly."),
 });
 
 const Data = z.strictObject({
   now: unixMs("The server's time, Unix milliseconds: ages of keys do not depend on the client's clock."),
-  keys: z.array(ManagedKey).describe("The newest first."),
+  keys: z.array(ManagedKey).describe("Keys of the manifest, newest first."),
 });
 type Data = z.input<typeof Data>;
 

@@ -19,7 +19,7 @@ export const Manager = z
   .string()
   .max(1015)
   .regex(MANAGER)
-  .describe("`<cluster>/<kind>/<namespace>/<name>` of a manifest.")
+  .describe("Manager: `<cluster>/<kind>/<namespace>/<name>` of a manifest.")
   .meta({ examples: ["main/Role/shop/editor"] });
 
 export const Digest = z

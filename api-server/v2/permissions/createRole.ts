@@ -12,7 +12,7 @@ const Body = z.strictObject({
     .array(Slug)
     .max(SLUGS_MAX)
     .optional()
-    .describe("Slugs; permissions that do not exist yet are created."),
+    .describe("Slugs of permissions; missing permissions are created."),
 });
 type Body = z.output<typeof Body>;
 

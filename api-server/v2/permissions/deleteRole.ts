@@ -8,7 +8,7 @@ import { Role } from "./schemas.ts";
 
 const Body = z.strictObject({
   role: Role,
-  onlyIfUnused: z.boolean().default(false).describe("Refuse it while a key has the role."),
+  onlyIfUnused: z.boolean().default(false).describe("Whether to reject the deletion while a key has the role."),
 });
 type Body = z.output<typeof Body>;
 

@@ -9,7 +9,7 @@ import { PermissionOut, ShortCursor, toPermissionOut } from "./schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: ShortCursor.optional(),
-  search: Search.describe("Part of the id, name, slug or description; case-insensitive.").optional(),
+  search: Search.describe("Text that the id, name, slug or description contains; case-insensitive.").optional(),
 });
 type Body = z.output<typeof Body>;
 

@@ -9,26 +9,26 @@ import { Cursor, Slug } from "../schemas.ts";
 export const Description = z
   .string()
   .max(512)
-  .describe("What it is for. An empty text means no description.")
+  .describe("Purpose, as a text for people. An empty text means no description.")
   .meta({ examples: ["May read every document."] });
 
 const DescriptionOut = z
   .string()
-  .describe("What it is for, in words.")
+  .describe("Purpose, as a text for people.")
   .meta({ examples: ["May read every document."] });
 
 export const NewRoleName = z
   .string()
   .min(1)
   .max(128)
-  .describe("Unique in the workspace, case-insensitive.")
+  .describe("Name of the role; unique in the workspace, case-insensitive.")
   .meta({ examples: ["editor"] });
 
 export const PermissionName = z
   .string()
   .min(1)
   .max(512)
-  .describe("A name for people; need not be unique.")
+  .describe("Display name; need not be unique.")
   .meta({ examples: ["Read documents"] });
 
 /** Ids use the same characters as slugs, so one pattern is enough. */
@@ -46,7 +46,7 @@ export const Role = z
   .string()
   .min(1)
   .max(128)
-  .describe("Id or name of the role. When a text is the id of one and the name of another, the id wins.")
+  .describe("Id or name of the role; an id takes precedence over an equal name.")
   .meta({ examples: ["editor"] });
 
 export const PermissionOut = z.strictObject({
@@ -60,7 +60,7 @@ export const PermissionOut = z.strictObject({
     .meta({ examples: ["Read documents"] }),
   slug: z
     .string()
-    .describe("What keys are asked for.")
+    .describe("Slug that permission queries name.")
     .meta({ examples: ["documents.read"] }),
   description: DescriptionOut.optional(),
 });
@@ -76,7 +76,7 @@ export const RoleOut = z.strictObject({
     .describe("Its name.")
     .meta({ examples: ["editor"] }),
   description: DescriptionOut.optional(),
-  permissions: z.array(PermissionOut).optional().describe("Its permissions, in the order of their slugs."),
+  permissions: z.array(PermissionOut).optional().describe("Permissions of the role, sorted by slug."),
 });
 export type RoleOut = z.output<typeof RoleOut>;
 

@@ -26,7 +26,7 @@ const Body = z.strictObject({
   permissions: z
     .array(Slug)
     .max(SLUGS_MAX)
-    .describe("All slugs that the role will grant; permissions that do not exist yet are created."),
+    .describe("Slugs of all permissions of the role; missing permissions are created."),
   expected: z
     .array(Slug)
     .max(SLUGS_MAX)

@@ -16,8 +16,10 @@ import { Description, NewRoleName, Role } from "./schemas.ts";
 
 const Body = z.strictObject({
   role: Role,
-  name: NewRoleName.optional().describe("A new name; omitted: the name stays."),
-  description: Description.nullable().optional().describe("null removes it; omitted: it stays."),
+  name: NewRoleName.optional().describe("New name. If omitted, the name does not change."),
+  description: Description.nullable()
+    .optional()
+    .describe("New description; null removes it. If omitted, it does not change."),
 });
 type Body = z.output<typeof Body>;
 

@@ -9,7 +9,7 @@ import { describePolicy, PolicyHead, PolicyId, PolicyName } from "./schemas.ts";
 
 const Body = z
   .strictObject({
-    policyId: PolicyId.optional().describe("Id of the policy; or give `apiId` and `name`."),
+    policyId: PolicyId.optional().describe("Id of the policy; alternative: `apiId` and `name`."),
     apiId: ApiId.optional(),
     name: PolicyName.optional(),
   })

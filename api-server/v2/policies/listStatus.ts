@@ -6,7 +6,7 @@ import { Cluster, Cursor, LongLimit } from "../schemas.ts";
 import { describePolicies, ManagerOut, PolicyHead } from "./schemas.ts";
 
 const Body = z.strictObject({
-  cluster: Cluster.optional().describe("Only the policies of this cluster: the first part of their names."),
+  cluster: Cluster.optional().describe("Only policies whose name begins with this cluster."),
   limit: LongLimit,
   cursor: Cursor.optional(),
 });
@@ -17,12 +17,12 @@ const PolicyStatus = PolicyHead.extend({
     .strictObject({
       name: z
         .string()
-        .describe("Its name.")
+        .describe("Name of the policy.")
         .meta({ examples: ["orders"] }),
       manager: ManagerOut,
     })
     .optional()
-    .describe("The API; omitted when it was deleted."),
+    .describe("Id of the API; omitted if it was deleted."),
 });
 type PolicyStatus = z.input<typeof PolicyStatus>;
 
@@ -31,7 +31,7 @@ const required = { readApi: onApi("read_api", "for every policy of the page") };
 export const listStatus = defineListProcedure({
   path: "policies.listStatus",
   effect: "read",
-  summary: "Say how all policies stand",
+  summary: "Read the state of all policies",
   description:
     "For clients that watch many policies: what is stored of each and what its sidecars report, without the policy itself. In the order of their ids. The root key must be allowed to read the API of each.",
   permissions: required,

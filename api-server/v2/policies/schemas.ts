@@ -25,26 +25,26 @@ export const PolicyName = z
 export const DataPlane = z.strictObject({
   pods: z
     .int()
-    .describe("Sidecars that reported about the policy in the last 15 seconds.")
+    .describe("Number of gates that reported on the policy in the last 15 seconds.")
     .meta({ examples: [3] }),
   updated: z
     .int()
-    .describe("How many of them enforce this version.")
+    .describe("Number of gates that enforce this version.")
     .meta({ examples: [3] }),
   podIds: z
     .array(z.string())
     .optional()
-    .describe("Their names, as they report them; omitted for none, and for more than 1,000 of them.")
+    .describe("Names of the gates, as they report them; omitted if there are none or more than 1,000.")
     .meta({ examples: [["shop/orders-7c9d8f6b5-x2k4q"]] }),
   maxStalenessMs: z
     .int()
-    .describe("The staleness of the sidecar that lags most, ms.")
+    .describe("Largest staleness of a gate, in ms.")
     .meta({ examples: [850] }),
   unsupported: z
     .strictObject({
       pods: z
         .int()
-        .describe("How many.")
+        .describe("Number of gates with this reason.")
         .meta({ examples: [1] }),
       reason: z
         .string()
@@ -52,17 +52,17 @@ export const DataPlane = z.strictObject({
         .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
     })
     .optional()
-    .describe("Sidecars that cannot enforce this version, because they are of an older release; omitted when none is."),
+    .describe("Gates of an older release that cannot enforce this version; omitted if there are none."),
   upstreamPorts: z
     .array(
       z.strictObject({
         port: z
           .int()
-          .describe("A port in their own pods.")
+          .describe("Port of the app in the pod.")
           .meta({ examples: [8080] }),
         pods: z
           .int()
-          .describe("How many of them.")
+          .describe("Number of gates that forward to this port.")
           .meta({ examples: [3] }),
       }),
     )
@@ -74,15 +74,15 @@ export const DataPlane = z.strictObject({
     .strictObject({
       units: z
         .int()
-        .describe("Units that they admitted beyond limits.")
+        .describe("Units that gates admitted beyond limits.")
         .meta({ examples: [40] }),
       percent: z
         .int()
-        .describe("By how much a limit was exceeded at most, in percent of it.")
+        .describe("Largest excess over a limit, in percent of the limit.")
         .meta({ examples: [34] }),
       lastAgoMs: z
         .int()
-        .describe("How long ago the last of these was found out, ms.")
+        .describe("Time since the latest excess was detected, in ms.")
         .meta({ examples: [93_000] }),
     })
     .optional()
@@ -95,31 +95,31 @@ export type DataPlane = z.output<typeof DataPlane>;
 export const ManagerOut = z
   .string()
   .optional()
-  .describe("`<cluster>/<kind>/<namespace>/<name>` of the manifest that it comes from; omitted: unmanaged.")
+  .describe("Manager: `<cluster>/<kind>/<namespace>/<name>` of the manifest. Omitted for an unmanaged policy.")
   .meta({ examples: ["main/ApiKeyPolicy/shop/orders"] });
 
 export const PolicyHead = z.strictObject({
   policyId: PolicyId,
   workspaceId: z
     .string()
-    .describe("Id of the workspace, which a sidecar is started with.")
+    .describe("Id of the workspace, with which a gate is started.")
     .meta({ examples: ["ws_7vHb3Nc5Mx9Lq2Tz"] }),
   apiId: ApiId.describe("Id of the API whose keys are accepted."),
   name: PolicyName,
   manager: ManagerOut,
   uid: z
     .string()
-    .describe("The manifest's uid.")
+    .describe("Uid of the manifest.")
     .meta({ examples: ["6f1d4b0e-52c1-4c55-9f0e-0a8c3c1b7a11"] }),
   generation: z
     .int()
-    .describe("The manifest's generation.")
+    .describe("Generation of the manifest.")
     .meta({ examples: [4] }),
   version: z
     .int()
-    .describe("Increases with every change of the stored policy.")
+    .describe("Version, which increases with every change of the stored policy.")
     .meta({ examples: [12] }),
-  dataPlane: DataPlane.optional().describe("Omitted while the store that sidecars report to is away."),
+  dataPlane: DataPlane.optional().describe("State of the gates; omitted while Redis is unavailable."),
 });
 export type PolicyHead = z.output<typeof PolicyHead>;
 

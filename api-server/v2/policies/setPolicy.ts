@@ -48,7 +48,7 @@ const Body = z.strictObject({
   generation: z
     .int()
     .min(1)
-    .describe("The manifest's generation.")
+    .describe("Generation of the manifest.")
     .meta({ examples: [3] }),
   policy: PolicyInput.describe("The compiled policy, at most 256 KiB of JSON."),
 });
@@ -58,7 +58,7 @@ const Data = z.strictObject({
   policyId: PolicyId,
   version: z
     .int()
-    .describe("Increases with every change of the stored policy.")
+    .describe("Version, which increases with every change of the stored policy.")
     .meta({ examples: [12] }),
 });
 type Data = z.output<typeof Data>;

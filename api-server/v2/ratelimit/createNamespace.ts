@@ -17,7 +17,7 @@ const Body = z.strictObject({
     .string()
     .min(1)
     .max(512)
-    .describe("Case-sensitive; no other live namespace of the workspace has it.")
+    .describe("Name of the namespace; case-sensitive, unique among the live namespaces of the workspace.")
     .meta({ examples: ["email.outbound"] }),
 });
 type Body = z.output<typeof Body>;

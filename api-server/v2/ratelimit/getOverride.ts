@@ -16,7 +16,7 @@ const required = { readOverride: onNamespace("read_override") };
 export const getOverride = defineProcedure({
   path: "ratelimit.getOverride",
   effect: "read",
-  summary: "Read the override in force for an identifier",
+  summary: "Read the override that applies to an identifier",
   description:
     "Returns the override with exactly this identifier, else the matching pattern with the most literal characters: the same that `ratelimit.limit` applies.",
   permissions: required,

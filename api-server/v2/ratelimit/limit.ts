@@ -8,7 +8,7 @@ const Body = z.strictObject(LimitFields);
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
-  success: z.boolean().describe("false: over the limit. The status is 200 also then."),
+  success: z.boolean().describe("Whether the request is within the limit. The status is 200 in either case."),
   limit: AppliedLimitOut,
   remaining: RemainingOut,
   reset: WindowEndOut,

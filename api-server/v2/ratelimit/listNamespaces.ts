@@ -9,7 +9,7 @@ import { NamespaceOut, toNamespaceOut } from "./schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.optional(),
-  search: Search.describe("Part of the id or name; case-insensitive.")
+  search: Search.describe("Text that the id or name contains; case-insensitive.")
     .meta({ examples: ["email"] })
     .optional(),
 });

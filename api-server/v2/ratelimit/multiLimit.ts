@@ -19,17 +19,19 @@ const Body = z
   .array(z.strictObject(LimitFields))
   .min(1)
   .max(100)
-  .describe("The limits to check together. Entries on the same counter see each other's cost.");
+  .describe("Limits to check together. Entries on the same counter include each other's cost.");
 type Body = z.output<typeof Body>;
 
 const Data = z.strictObject({
   passed: z
     .boolean()
-    .describe("Whether all limits passed and were consumed. false: none was consumed. The status is 200 also then."),
+    .describe(
+      "Whether all limits passed and were consumed; otherwise no limit was consumed. The status is 200 in either case.",
+    ),
   limits: z
     .array(
       z.strictObject({
-        namespace: Namespace.describe("As it was sent."),
+        namespace: Namespace.describe("Namespace, as in the request."),
         identifier: Identifier,
         passed: z.boolean().describe("Whether this limit alone allows the call."),
         limit: AppliedLimitOut,
@@ -38,7 +40,7 @@ const Data = z.strictObject({
         overrideId: AppliedOverrideOut.optional(),
       }),
     )
-    .describe("In the order of the request."),
+    .describe("Results in the order of the request."),
 });
 type Data = z.input<typeof Data>;
 

@@ -8,14 +8,14 @@ export const Namespace = z
   .string()
   .min(1)
   .max(512)
-  .describe("Id or name of the namespace. When a text is the id of one and the name of another, the id wins.")
+  .describe("Id or name of the namespace; an id takes precedence over an equal name.")
   .meta({ examples: ["email.outbound"] });
 
 export const Identifier = z
   .string()
   .min(1)
   .max(512)
-  .describe("Who or what is limited: a user id, an address, or another text that tells callers apart.")
+  .describe("Identifier of the limited caller: a user id, an address, or another text that distinguishes callers.")
   .meta({ examples: ["user_123"] });
 
 const THIRTY_DAYS_MS = 2_592_000_000;
@@ -27,41 +27,41 @@ export const LimitFields = {
   limit: z
     .int()
     .min(1)
-    .describe("Units per window, unless an override says otherwise.")
+    .describe("Units per window, unless an override applies.")
     .meta({ examples: [10] }),
   duration: z
     .int()
     .min(1000)
     .max(THIRTY_DAYS_MS)
-    .describe("Length of the window, ms.")
+    .describe("Window length in ms.")
     .meta({ examples: [60_000] }),
   cost: z
     .int()
     .min(0)
     .default(1)
-    .describe("Units to consume; 0 only checks.")
+    .describe("Units to consume; 0 checks the limit without consuming.")
     .meta({ examples: [1] }),
 };
 
 export const AppliedLimitOut = z
   .int()
-  .describe("The limit that was applied.")
+  .describe("Limit that was applied, in units per window.")
   .meta({ examples: [10] });
 export const RemainingOut = z
   .int()
-  .describe("Units left in this window.")
+  .describe("Remaining units of this window.")
   .meta({ examples: [9] });
 export const WindowEndOut = unixMs("When the window ends, Unix milliseconds.");
 export const AppliedOverrideOut = z
   .string()
-  .describe("The override that was applied, if any.")
+  .describe("Id of the override that was applied, if any.")
   .meta({ examples: ["rlor_3mNp5Qr7St9Uv2Wx"] });
 
 export const OverrideIdentifier = z
   .string()
   .min(1)
   .max(512)
-  .describe("The identifier that it applies to. Each `*` matches any run of characters.")
+  .describe("Identifier to which the override applies. Each `*` matches any number of characters.")
   .meta({ examples: ["premium_*"] });
 
 export const OverrideOut = z.strictObject({
@@ -71,11 +71,11 @@ export const OverrideOut = z.strictObject({
     .meta({ examples: ["rlor_3mNp5Qr7St9Uv2Wx"] }),
   identifier: z
     .string()
-    .describe("The identifier that it applies to, as it was set.")
+    .describe("Identifier to which the override applies, as it was set.")
     .meta({ examples: ["premium_*"] }),
   limit: z
     .int()
-    .describe("Units per window; 0 always denies.")
+    .describe("Units per window; 0 rejects every request.")
     .meta({ examples: [1000] }),
   duration: DurationOut,
 });
@@ -95,7 +95,7 @@ export const NamespaceOut = z.strictObject({
     .meta({ examples: ["rlns_6yZa8Bc1De3Fg5Hj"] }),
   name: z
     .string()
-    .describe("Its name.")
+    .describe("Name of the namespace.")
     .meta({ examples: ["email.outbound"] }),
   createdAt: unixMs("When it was created, Unix milliseconds."),
 });

@@ -10,17 +10,17 @@ const Body = z.strictObject({
   limit: z
     .int()
     .min(0)
-    .describe("Units per window instead of those of the call; 0 always denies.")
+    .describe("Units per window, which replace those of the call; 0 rejects every request.")
     .meta({ examples: [1000] }),
   duration: z
     .int()
     .min(1000)
-    .describe("Length of the window, ms.")
+    .describe("Window length in ms.")
     .meta({ examples: [60_000] }),
   async: z
     .boolean()
     .default(false)
-    .describe("Counted in each process and synced in the background: faster, and less exact.")
+    .describe("Whether each process counts on its own and syncs in the background, which is faster and less exact.")
     .meta({ "x-postern-addition": true }),
 });
 type Body = z.output<typeof Body>;

@@ -12,7 +12,7 @@ const Data = z.strictObject({
     .meta({ examples: ["ws_4mNp6Qr8St1Uv3Wx"] }),
   name: z
     .string()
-    .describe("Its name.")
+    .describe("Name of the workspace.")
     .meta({ examples: ["team-shop"] }),
 });
 type Data = z.input<typeof Data>;
@@ -20,7 +20,7 @@ type Data = z.input<typeof Data>;
 export const getWorkspace = defineProcedure({
   path: "workspaces.getWorkspace",
   effect: "read",
-  summary: "Say whose root key this is",
+  summary: "Read the workspace of the root key",
   description:
     "The workspace in which every call with this root key acts. A client that holds root keys of several workspaces tells its sidecars by it where they belong.",
   permissions: {},
