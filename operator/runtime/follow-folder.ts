@@ -45,7 +45,7 @@ export async function followFolder(
       return undefined;
     } catch (error) {
       const text = String(error);
-      if (text !== failure) log.error({ dir, err: error }, "not taken over; what was read before holds");
+      if (text !== failure) log.error({ dir, err: error }, "file rejected; its previous contents stay active");
       return text;
     }
   }

@@ -78,13 +78,13 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     if (isOver()) return follow();
     if (leading) return;
     leading = true;
-    log.info({ lease: name }, "this replica is the leader now");
+    log.info({ lease: name }, "leadership acquired");
     options.onStarted();
   };
   const follow = () => {
     if (!leading) return;
     leading = false;
-    log.warn({ lease: name }, "this replica is not the leader any more");
+    log.warn({ lease: name }, "leadership lost; this replica stops writing");
     options.onStopped();
   };
 
@@ -151,7 +151,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       } catch (error) {
         if (stop.signal.aborted) return;
         failing = { error, since: failing?.since ?? monotonicMs() };
-        log.warn({ lease: name, err: error }, "the lease could not be renewed");
+        log.warn({ lease: name, err: error }, "lease cannot be renewed; retrying");
         if (isOver()) follow();
       }
       await sleep(jitterMs(timing.renewMs, 0.2, Math.random), undefined, { signal: stop.signal }).catch(
@@ -184,7 +184,9 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       await campaigning;
       follow();
       // A follower also releases the Lease: its last attempt may have succeeded although the response was lost.
-      await release().catch((error: unknown) => log.warn({ lease: name, err: error }, "the lease was not released"));
+      await release().catch((error: unknown) =>
+        log.warn({ lease: name, err: error }, "lease cannot be released; the next leader waits until it expires"),
+      );
     },
   };
 

@@ -141,7 +141,7 @@ export function startListWatch({
         failures = performance.now() - startedAt > RETRY.maxMs ? 1 : failures + 1;
         if (!isSilence(error)) {
           report.failed(error);
-          log.warn({ path, err: error, failures }, "the watch broke; retrying");
+          log.warn({ path, err: error, failures }, "watch failed; retrying");
         }
       }
       // Waits even after a watch that ended normally, because a server may close each watch immediately.

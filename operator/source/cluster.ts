@@ -52,7 +52,7 @@ export async function findClusterName({
           cause: error,
         });
       }
-      log.warn({ err: error, failures }, "the name of the cluster cannot be read; retrying");
+      log.warn({ err: error, failures }, "cluster name cannot be read; retrying");
       await sleep(backoffMs(failures, RETRY));
     }
   }

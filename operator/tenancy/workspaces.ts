@@ -179,7 +179,7 @@ async function followSettings(
     settings = parseSettings(read);
     text = read;
     if (isFirst) return;
-    log.info({ file }, "the settings of workspaces and names were taken over");
+    log.info({ file }, "tenancy settings loaded");
     onChange();
   });
   return { current: () => settings, close: following.close };

@@ -69,7 +69,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
       const isNewAuthority = inUse !== undefined && splitPem(set.bundle)[0] !== splitPem(inUse.bundle)[0];
       if (isNewAuthority) await sleep(Math.min(SETTLE_MS, everyMs), undefined, { signal: stop.signal });
       await options.use(set);
-      log.info({ hosts: options.hosts, isNewAuthority }, "the webhook serves another certificate");
+      log.info({ hosts: options.hosts, isNewAuthority }, "webhook certificate replaced");
     }
     inUse = set;
   }
@@ -84,7 +84,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
         if (stop.signal.aborted) return;
         failures += 1;
         lastFailure = error instanceof Error ? error.message : String(error);
-        if (failures === 1) log.error({ err: error }, "the certificate of the webhook cannot be kept; retrying");
+        if (failures === 1) log.error({ err: error }, "webhook certificate cannot be stored; retrying");
       }
       const waitMs = failures === 0 ? everyMs : Math.min(everyMs, backoffMs(failures, RETRY));
       const signal = AbortSignal.any([stop.signal, wake.signal]);

@@ -121,6 +121,6 @@ async function recordEvent(
   try {
     await client.send({ method: "POST", path: "/apis/events.k8s.io/v1/namespaces/default/events", body });
   } catch (error) {
-    log.debug({ err: error }, "an Event about a webhook configuration was not recorded");
+    log.debug({ err: error }, "Event about a webhook configuration cannot be recorded");
   }
 }

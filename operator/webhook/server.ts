@@ -68,7 +68,7 @@ export async function startWebhookServer(
     (request, response) => {
       respond(request, options)
         .catch((error: unknown) => {
-          log.debug({ err: error }, "a call of the webhook was not answered");
+          log.debug({ err: error }, "webhook request cannot be read; it is rejected");
           return { status: 400, body: "the request could not be read\n" };
         })
         .then((reply) => send(response, reply, isEnding));
@@ -77,7 +77,7 @@ export async function startWebhookServer(
   server.maxConnections = CONNECTIONS_MAX;
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   // The caller handles failed handshakes: an API server that does not know the authority yet retries.
-  server.on("tlsClientError", (error) => log.debug({ err: error }, "a TLS handshake with the webhook failed"));
+  server.on("tlsClientError", (error) => log.debug({ err: error }, "webhook TLS handshake failed"));
   server.listen(options.port, options.host);
   await once(server, "listening");
   return {

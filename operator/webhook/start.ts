@@ -126,12 +126,12 @@ function followFiles(dir: string, use: (pair: { cert: string; key: string }) => 
     if (cert === undefined || key === undefined || cert + key === served) return;
     await use({ cert, key });
     served = cert + key;
-    log.info({ dir }, "the webhook serves another certificate");
+    log.info({ dir }, "webhook certificate replaced");
   };
   const following = followFolder({ dir, log }, () =>
     read().catch((error: unknown) => {
       if (served !== undefined) throw error;
-      log.warn({ dir, err: error }, "the webhook waits for its certificate");
+      log.warn({ dir, err: error }, "webhook waits for its certificate");
     }),
   );
   return {

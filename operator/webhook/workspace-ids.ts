@@ -33,7 +33,7 @@ export function createWorkspaceIds(
     ids.set(workspace, asked);
     asked.catch((error: unknown) => {
       ids.delete(workspace);
-      log.warn({ workspace: workspace.name, err: error }, "the id of a workspace is not known");
+      log.warn({ workspace: workspace.name, err: error }, "workspace id cannot be read; the pod is rejected");
     });
     return asked;
   }

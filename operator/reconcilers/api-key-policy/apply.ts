@@ -67,7 +67,7 @@ async function applyToNetwork(
   } catch (error) {
     // 422: for example, an admission policy of the cluster rejected the name.
     if (!isKubeError(error, 403) && !isKubeError(error, 422)) throw error;
-    log.warn({ object: labelOf(object), err: error }, "the cluster refuses a change of a NetworkPolicy");
+    log.warn({ object: labelOf(object), err: error }, "NetworkPolicy cannot be changed; the policy is Stalled");
     return { verdict: stalled("Forbidden", `The NetworkPolicy cannot be changed: ${error.message}`) };
   }
 }

@@ -71,7 +71,8 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
       observe?.({ result: "error", durationMs: performance.now() - startedAt });
       if (stop.signal.aborted) return;
       const since = failedAtMs.get(api);
-      if (since === undefined) log.warn({ err: error }, "the statuses of policies cannot be listed");
+      if (since === undefined)
+        log.warn({ err: error }, "policy statuses cannot be listed; policies are read one by one");
       if (since !== undefined && atMs - since < FAILED_MS) return;
       failedAtMs.set(api, atMs);
       for (const { object } of members) readAll(object.metadata);

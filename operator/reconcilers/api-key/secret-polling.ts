@@ -46,7 +46,7 @@ export function startSecretPolling(options: SecretPollingOptions): LeaderWork {
       if (isUnexpected(found, seen.get(uid))) add(key);
       if (found.state === "ours") seen.set(uid, found.keyId);
     } catch (error) {
-      if (!failing) log.warn({ object: formatKey(key), err: error }, "a Secret cannot be looked at; trying again");
+      if (!failing) log.warn({ object: formatKey(key), err: error }, "Secret cannot be read; retrying");
       failing = true;
     }
   }

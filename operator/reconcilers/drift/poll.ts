@@ -50,7 +50,7 @@ export function startDigestPoll({ ctx, add, log }: DigestPollOptions): LeaderWor
       failing.delete(api);
     } catch (error) {
       if (stop.signal.aborted) return;
-      if (!failing.has(api)) log.warn({ err: error }, "digests cannot be listed: objects are compared one by one");
+      if (!failing.has(api)) log.warn({ err: error }, "digests cannot be listed; objects are compared one by one");
       failing.add(api);
     }
   }
