@@ -156,7 +156,7 @@ export async function disableKeysOfApi(
     {
       what: "the reference",
       leaveOut: async (copy) => {
-        for (const part of reference) await copy.replace(part.file, part.text, "");
+        for (const { file, after = "", text } of reference) await copy.replace(file, after + text, after);
       },
       noticedBy: { file: "test/docs/api-v2.test.ts", says: /apis\.archiveApi/ },
     },
