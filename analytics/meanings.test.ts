@@ -1,6 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { functionMeaning, functionsWithMeaning } from "./dialect/function-meanings.ts";
-import { PUBLISHED_FUNCTIONS } from "./dialect/functions.ts";
 import { columnMeaning, tableMeaning } from "./meanings.ts";
 import { PUBLIC_TABLES } from "./tables.ts";
 
@@ -10,9 +8,4 @@ describe.each(PUBLIC_TABLES)("$name", (table) => {
     for (const column of Object.keys(table.columns)) expect(columnMeaning(table, column), column).toMatch(/\.$/);
     expect(columnMeaning(table, "constructor")).toBeUndefined();
   });
-});
-
-test("analytics function descriptions match the available functions exactly", () => {
-  expect([...functionsWithMeaning].toSorted()).toEqual([...PUBLISHED_FUNCTIONS].toSorted());
-  for (const name of PUBLISHED_FUNCTIONS) expect(functionMeaning(name)?.meaning).toMatch(/\.$/);
 });

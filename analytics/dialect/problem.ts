@@ -28,6 +28,10 @@ export class QueryProblem extends Error {
   }
 }
 
+/** Problem of a query that has no meaning, or for which a database cannot return the result that ClickHouse defines. */
+export const invalidQuery = (detail: string, span: Span): QueryProblem =>
+  new QueryProblem("invalid_analytics_query", detail, span);
+
 /** Returns the message for the caller: position and detail, such as "Line 2, column 7: …". `text` is the query text. */
 export function explainProblem(problem: QueryProblem, text: string): string {
   const { line, column } = positionOf(text, problem.span.start);

@@ -7,6 +7,16 @@ export const analyticsReference: Target = {
   files: async () => new Map([["docs/reference/analytics.md", page()]]),
 };
 
+const KINDS = [
+  ["aggregate", "Aggregate functions"],
+  ["window", "Window functions"],
+  ["time", "Dates and times"],
+  ["text", "Texts"],
+  ["number", "Numbers"],
+  ["condition", "Conditions"],
+  ["array", "Arrays"],
+] as const;
+
 type Table = (typeof ANALYTICS_SCHEMA.tables)[number];
 
 function page(): string {
@@ -37,10 +47,14 @@ function page(): string {
     "",
     "Function names ignore case. Operators, `CASE`, `CAST` and `INTERVAL` work as in ClickHouse.",
     "",
-    "| call | returns |",
-    "| --- | --- |",
-    ...merged(functions).map(({ call, meaning }) => `| ${call} | ${meaning} |`),
-    "",
+    ...KINDS.flatMap(([kind, title]) => [
+      `### ${title}`,
+      "",
+      "| call | returns |",
+      "| --- | --- |",
+      ...merged(functions.filter((one) => one.kind === kind)).map(({ call, meaning }) => `| ${call} | ${meaning} |`),
+      "",
+    ]),
   ].join("\n");
 
   function procedure(name: string, of: Table["of"]): string[] {

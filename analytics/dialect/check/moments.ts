@@ -1,4 +1,4 @@
-import { publishedFunction } from "../functions.ts";
+import { publishedFunction } from "../functions/registry.ts";
 import type { Call, Expression, IntervalUnit } from "../tree.ts";
 import { type BucketUnit, plusUnits, startOf } from "./calendar.ts";
 

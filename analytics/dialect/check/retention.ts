@@ -1,6 +1,6 @@
 import type { VisibleFrom } from "../../contract.ts";
 import { PUBLIC_TABLES, type PublicTable } from "../../tables.ts";
-import { publishedFunction } from "../functions.ts";
+import { publishedFunction } from "../functions/registry.ts";
 import { QueryProblem } from "../problem.ts";
 import type { Expression, From, Query, Select } from "../tree.ts";
 import { walk } from "../walk.ts";

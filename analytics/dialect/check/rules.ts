@@ -1,4 +1,4 @@
-import { publishedFunction } from "../functions.ts";
+import { publishedFunction } from "../functions/registry.ts";
 import { QueryProblem, quote } from "../problem.ts";
 import type { Expression, Query } from "../tree.ts";
 import { countNodes, walk } from "../walk.ts";

@@ -1,5 +1,6 @@
 import type { StoreQuery } from "../../contract.ts";
-import { QueryProblem } from "../problem.ts";
+import { scalarFunction } from "../functions/registry.ts";
+import { invalidQuery } from "../problem.ts";
 import type {
   Aggregate,
   FunctionCall,
@@ -17,8 +18,9 @@ import type {
   WindowCall,
 } from "../resolve/resolved.ts";
 import { resultType } from "../resolve/result-type.ts";
-import { type Type, typeText } from "../resolve/types.ts";
+import type { Type } from "../resolve/types.ts";
 import { sourceSql } from "./sources.ts";
+import { clickhouseCast, typeSql } from "./types.ts";
 
 export interface EmitOptions {
   /** Value of `now()`, in Unix ms. */
@@ -62,18 +64,15 @@ const OPERATORS = {
   "except distinct": "except distinct",
 } as const;
 
-/** ClickHouse names of functions that the dialect names differently or that ClickHouse parses with special syntax. */
-const SPELT: ReadonlyMap<FunctionCall["name"], string> = new Map([["trim", "trimBoth"]]);
-
 /** Column names of a FROM clause by source. */
 type Columns = ReadonlyMap<number, (index: number) => string>;
 
 class Writer {
   readonly values: unknown[] = [];
-  readonly #nowMs: number;
+  readonly nowMs: number;
 
   constructor(nowMs: number) {
-    this.#nowMs = nowMs;
+    this.nowMs = nowMs;
   }
 
   body(body: ResolvedBody): string {
@@ -113,8 +112,7 @@ class Writer {
 
   #join({ type, left, right, on }: JoinSource, columns: Columns): string {
     // ClickHouse parses joins left to right, so the right side must be a single table.
-    if (right.kind === "join")
-      throw new QueryProblem("invalid_analytics_query", "a join in parentheses is not supported", NOWHERE);
+    if (right.kind === "join") throw invalidQuery("a join in parentheses is not supported", NOWHERE);
     const condition = on === undefined ? "" : ` on ${new Expressions(this, columns, []).write(on)}`;
     return `${this.#from(left, columns)} ${type} join ${this.#from(right, columns)}${condition}`;
   }
@@ -137,12 +135,6 @@ class Writer {
     }
   }
 
-  now(name: "now" | "now64" | "today", type: Type): string {
-    const at = `fromUnixTimestamp64Milli(toInt64(${this.#nowMs}), 'UTC')`;
-    if (name === "today") return `toDate(${at})`;
-    return castSql(at, type);
-  }
-
   #parameter(value: string, type: string): string {
     this.values.push(value);
     return `{p${this.values.length - 1}:${type}}`;
@@ -150,14 +142,6 @@ class Writer {
 }
 
 const NOWHERE = { start: 0, end: 0 };
-
-/** Returns the name of a type, including its time zone because the server default is unknown. */
-const typeSql = (type: Type): string =>
-  typeText(type)
-    .replace(/\bDateTime\b/g, "DateTime('UTC')")
-    .replace(/\bDateTime64\((\d)\)/g, "DateTime64($1, 'UTC')");
-
-const castSql = (value: string, type: Type): string => `CAST(${value}, '${typeSql(type).replaceAll("'", "\\'")}')`;
 
 function floatSql(value: number): string {
   if (Number.isNaN(value)) return "nan";
@@ -206,7 +190,7 @@ class Expressions {
       case "window":
         return this.#window(expression);
       case "cast":
-        return castSql(this.write(expression.operand), expression.type);
+        return clickhouseCast(this.write(expression.operand), expression.type);
       case "in":
         return this.#membership(expression);
       case "subquery":
@@ -245,15 +229,8 @@ class Expressions {
   }
 
   #call(call: FunctionCall): string {
-    const { name, type } = call;
-    if (name === "now" || name === "now64" || name === "today") return this.#writer.now(name, type);
-    if (name === "toInterval" && type.name === "Interval") {
-      return `toInterval${type.unit[0]?.toUpperCase()}${type.unit.slice(1)}(${this.#list(call.arguments)})`;
-    }
-    if (name === "toDateTime64" && type.name === "DateTime64") {
-      return `toDateTime64(${this.#list(call.arguments.slice(0, 1))}, ${type.scale})`;
-    }
-    return `${SPELT.get(name) ?? name}(${this.#list(call.arguments)})`;
+    const args = call.arguments.map((one) => this.write(one));
+    return scalarFunction(call.name).clickhouse?.(call, args, this.#writer.nowMs) ?? `${call.name}(${args.join(", ")})`;
   }
 
   #aggregate({ name, parameters, arguments: args, distinct, filter }: Aggregate): string {

@@ -1,26 +1,18 @@
-import type { Aggregate, AggregateName, FunctionName, ResolvedExpression, WindowCall } from "../resolve/resolved.ts";
+import { invalidQuery } from "../problem.ts";
+import type { Aggregate, ResolvedExpression } from "../resolve/resolved.ts";
+import { isConstant } from "../resolve/subexpressions.ts";
 import { FLOAT64, INT64, isDate, type Type } from "../resolve/types.ts";
-import { isConstant } from "../resolve/walk.ts";
 import { mayBeNaN } from "./nan.ts";
 import { orDefault } from "./type-names.ts";
-import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
 /** Aggregate function over rows or over the frame of a window. */
 export interface Aggregated extends Pick<Aggregate, "parameters" | "arguments" | "filter" | "type" | "span"> {
-  readonly name: AggregateName;
+  readonly name: string;
   readonly distinct: boolean;
   /** `over (…)`, or an empty string. */
   readonly over: string;
 }
-
-export const ofRows = (call: Aggregate): Aggregated => ({ ...call, over: "" });
-
-export const ofWindow = (call: WindowCall & { readonly name: AggregateName }, over: string): Aggregated => ({
-  ...call,
-  distinct: false,
-  over,
-});
 
 type Write = (call: Aggregated, writer: Writer) => string;
 
@@ -58,13 +50,13 @@ function emptyExtreme(operand: ResolvedExpression): ResolvedExpression {
 /** Whether the operand is a sum, difference, product or quotient, and therefore a number or a time. */
 const isCalculated = (operand: ResolvedExpression): boolean => operand.kind === "call" && ARITHMETIC.has(operand.name);
 
-const ARITHMETIC: ReadonlySet<FunctionName> = new Set(["plus", "minus", "multiply", "divide"]);
+const ARITHMETIC: ReadonlySet<string> = new Set(["plus", "minus", "multiply", "divide"]);
 
-const count: Write = (call, writer) => {
+export const countSql: Write = (call, writer) => {
   const operands = call.arguments;
   if (operands.length === 0) return applied("count", "*", { ...call, distinct: false }, writer);
   if (operands.length > 1 && operands.some(({ type }) => type.nullable)) {
-    throw unsupported("distinct counts of several values are supported when none can be null", call.span);
+    throw invalidQuery("distinct counts of several values are supported when none can be null", call.span);
   }
   // Postgres reports an error for a parameter that is declared and not used.
   if (!call.distinct && operands.every(({ type }) => !type.nullable)) return applied("count", "*", call, writer);
@@ -74,7 +66,7 @@ const count: Write = (call, writer) => {
 };
 
 function refuseOverWindow({ over, name, span }: Aggregated, refused = true): void {
-  if (refused && over !== "") throw unsupported(`${name} is not supported over a window`, span);
+  if (refused && over !== "") throw invalidQuery(`${name} is not supported over a window`, span);
 }
 
 /** The sum of a comparison is the number of rows for which the comparison is true. */
@@ -82,7 +74,7 @@ function isCondition({ kind, type }: ResolvedExpression): boolean {
   return kind !== "literal" && !type.nullable && type.name === "Bool";
 }
 
-const sum: Write = (call, writer) => {
+export const sumSql: Write = (call, writer) => {
   const operand = only(call);
   if (operand.type.name === "Nothing") return "null::text";
   if (isCondition(operand) && !call.distinct) {
@@ -95,7 +87,7 @@ const sum: Write = (call, writer) => {
   return filled(float ? total : `analytics.wrapped(${total})`, call, writer);
 };
 
-const avg: Write = (call, writer) => {
+export const averageSql: Write = (call, writer) => {
   const operand = only(call);
   if (operand.type.name === "Nothing") return "null::text";
   const float = operand.type.name === "Float64";
@@ -106,7 +98,7 @@ const avg: Write = (call, writer) => {
   return call.type.nullable ? `(${mean})` : `coalesce(${mean}, 'NaN')`;
 };
 
-const extreme =
+export const extremeSql =
   (name: "min" | "max", mayRewrite = true): Write =>
   (call, writer) => {
     const operand = only(call);
@@ -128,15 +120,12 @@ const extreme =
     return filled(found, call, writer);
   };
 
-/** Any value is valid; the minimum is deterministic. As with DISTINCT, ClickHouse leaves arithmetic inside the aggregate. */
-const any: Write = (call, writer) => extreme("min", false)({ ...call, distinct: false }, writer);
-
-const groupArray =
+export const groupArraySql =
   (distinct: boolean): Write =>
   (call, writer) => {
     const operand = only(call);
     if (operand.type.name === "Nothing") return "null::text";
-    if (operand.type.name === "Array") throw unsupported("arrays of arrays are not supported", call.span);
+    if (operand.type.name === "Array") throw invalidQuery("arrays of arrays are not supported", call.span);
     refuseOverWindow(call, distinct || call.distinct);
     const value = writer.value(operand);
     const unless = operand.type.nullable ? `${value} is null` : undefined;
@@ -144,16 +133,16 @@ const groupArray =
     return unless ? orDefault(arrays, call.type) : filled(arrays, call, writer);
   };
 
-const uniq: Write = (call, writer) => {
+export const distinctSql: Write = (call, writer) => {
   refuseOverWindow(call);
-  return count({ ...call, distinct: true }, writer);
+  return countSql({ ...call, distinct: true }, writer);
 };
 
 /** Interpolates between two neighbors exactly as ClickHouse does; `percentile_cont` differs in the last digits. */
-const quantile: Write = (call, writer) => {
+export const quantileSql: Write = (call, writer) => {
   const operand = only(call);
   if (operand.type.name === "Nothing") return "null::text";
-  if (isDate(operand.type)) throw unsupported("a quantile of dates is not supported", call.span);
+  if (isDate(operand.type)) throw invalidQuery("a quantile of dates is not supported", call.span);
   refuseOverWindow(call);
   const value = writer.as(operand, FLOAT64);
   const conditions = [
@@ -164,21 +153,3 @@ const quantile: Write = (call, writer) => {
   const found = `analytics.quantile(${sorted}, ${writer.parameters.float(call.parameters[0] ?? 0.5)})`;
   return call.type.nullable ? found : `coalesce(${found}, 'NaN')`;
 };
-
-const AGGREGATES: Readonly<Record<AggregateName, Write>> = {
-  count,
-  sum,
-  avg,
-  min: extreme("min"),
-  max: extreme("max"),
-  any,
-  groupArray: groupArray(false),
-  groupUniqArray: groupArray(true),
-  uniq,
-  uniqExact: uniq,
-  quantile,
-};
-
-export const aggregateSql = (call: Aggregated, writer: Writer): string => AGGREGATES[call.name](call, writer);
-
-export const isAggregateName = (name: string): name is AggregateName => Object.hasOwn(AGGREGATES, name);

@@ -1,8 +1,8 @@
+import { invalidQuery } from "../problem.ts";
 import { commonType } from "../resolve/common-type.ts";
 import type { ArrayFilter, FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
 import { arrayOf, INT64, STRING, type Type } from "../resolve/types.ts";
 import { defaultOf, orDefault, typeName } from "./type-names.ts";
-import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
 type Write = (call: FunctionCall, writer: Writer) => string;
@@ -11,15 +11,15 @@ const both = ({ arguments: args }: FunctionCall) => args as readonly [ResolvedEx
 
 const elementOf = (type: Type): Type => (type.name === "Array" ? type.of : type);
 
-export const array: Write = (call, writer) => {
+export const arraySql: Write = (call, writer) => {
   const { type } = call;
   if (type.name !== "Array") throw new TypeError("an array literal is of an array type");
-  if (type.of.name === "Array") throw unsupported("arrays of arrays are not supported", call.span);
+  if (type.of.name === "Array") throw invalidQuery("arrays of arrays are not supported", call.span);
   return `array[${call.arguments.map((element) => writer.as(element, type.of)).join(", ")}]::${typeName(type)}`;
 };
 
 /** Indexes start at 1, or at the end if negative. Returns the type's default for an index out of range. */
-export const arrayElement: Write = (call, writer) => {
+export const arrayElementSql: Write = (call, writer) => {
   const [of, index] = both(call);
   const value = writer.value(of);
   if (index.kind === "literal" && typeof index.value === "bigint" && index.value > 0n) {
@@ -30,34 +30,23 @@ export const arrayElement: Write = (call, writer) => {
 };
 
 /** Converts the arrays, or the array and the element, to a common element type. */
-function aligned(
-  [left, right]: readonly [ResolvedExpression, ResolvedExpression],
-  writer: Writer,
-): readonly [string, string] {
+export function alignedArrays(call: FunctionCall, writer: Writer): readonly [string, string] {
+  const [left, right] = both(call);
   // The element type of an empty array is undefined.
   const types = [left, right].map(({ type }) => elementOf(type));
   const element = commonType(types.filter(({ name }) => name !== "Nothing")) ?? STRING;
   if (element.nullable || right.type.name === "Nothing")
-    throw unsupported("arrays with null are not supported here", left.span);
+    throw invalidQuery("arrays with null are not supported here", left.span);
   return [
     writer.as(left, arrayOf(element)),
     writer.as(right, right.type.name === "Array" ? arrayOf(element) : element),
   ];
 }
 
-export const has: Write = (call, writer) => {
-  const [array, element] = aligned(both(call), writer);
-  return `(${element} = any (${array}))`;
-};
-
-export const hasAny: Write = (call, writer) => `(${aligned(both(call), writer).join(" && ")})`;
-
-export const hasAll: Write = (call, writer) => `(${aligned(both(call), writer).join(" @> ")})`;
-
 /** Keeps the order of the array. */
 export function arrayFilterSql({ array, variable, condition, type }: ArrayFilter, writer: Writer): string {
   if (type.name !== "Array" || type.of.name === "Array")
-    throw unsupported("arrays of arrays are not supported", array.span);
+    throw invalidQuery("arrays of arrays are not supported", array.span);
   const name = variableName(variable);
   return `array(select ${name}.v from unnest(${writer.value(array)}) with ordinality as ${name}(v, place) where ${writer.truth(condition)} order by ${name}.place)`;
 }

@@ -13,24 +13,24 @@ const OPERATORS = {
   greaterOrEquals: ">=",
 } as const;
 
-export type ComparisonName = keyof typeof OPERATORS;
-
-export const isComparison = (name: string): name is ComparisonName => Object.hasOwn(OPERATORS, name);
+type ComparisonName = keyof typeof OPERATORS;
 
 /**
  * Emits a comparison as `boolean`. In Postgres NaN equals itself and is above all numbers; in ClickHouse every comparison with NaN is
  * false.
  */
-export function comparisonSql(name: ComparisonName, { arguments: args }: FunctionCall, writer: Writer): string {
-  const operands = args as readonly [ResolvedExpression, ResolvedExpression];
-  const ofDate = dateSql(name, operands, writer);
-  if (ofDate !== undefined) return ofDate;
-  const [a, b] = alignedSql(operands, writer);
-  if (isEquality(name) && operands.every(({ type }) => type.name === "String")) {
-    return `(${indexedText(a)} ${OPERATORS[name]} ${indexedText(b)})`;
-  }
-  return operands.some(mayBeNaN) ? `analytics.${SNAKE[name]}(${a}, ${b})` : `(${a} ${OPERATORS[name]} ${b})`;
-}
+export const comparisonSql =
+  (name: ComparisonName) =>
+  ({ arguments: args }: FunctionCall, writer: Writer): string => {
+    const operands = args as readonly [ResolvedExpression, ResolvedExpression];
+    const ofDate = dateSql(name, operands, writer);
+    if (ofDate !== undefined) return ofDate;
+    const [a, b] = alignedSql(operands, writer);
+    if (isEquality(name) && operands.every(({ type }) => type.name === "String")) {
+      return `(${indexedText(a)} ${OPERATORS[name]} ${indexedText(b)})`;
+    }
+    return operands.some(mayBeNaN) ? `analytics.${SNAKE[name]}(${a}, ${b})` : `(${a} ${OPERATORS[name]} ${b})`;
+  };
 
 const isEquality = (name: ComparisonName): boolean => name === "equals" || name === "notEquals";
 

@@ -1,9 +1,9 @@
+import { invalidQuery } from "../problem.ts";
 import type { ResolvedExpression } from "../resolve/resolved.ts";
 import { isDate, isInteger, isNumeric, type Type, typeText, widthOf } from "../resolve/types.ts";
 import { secondsSql } from "./dates.ts";
 import { typeName } from "./type-names.ts";
-import { unsupported } from "./unsupported.ts";
-import type { Writer } from "./writer.ts";
+import { timestampSql, type Writer } from "./writer.ts";
 
 /** Converts a value to a wider type or to a common type chosen by the resolver. */
 export function widened(expression: ResolvedExpression, type: Type, writer: Writer): string {
@@ -25,7 +25,7 @@ export function integerSql(expression: ResolvedExpression, type: Type, writer: W
   if (bits === 64 || fits) return whole;
   if (bits === 32 && signed) return `analytics.to_int32(${whole})`;
   if (bits === 8 && !signed) return `(${whole} & 255)`;
-  throw unsupported(`a conversion to ${typeText(type)} is not supported`, expression.span);
+  throw invalidQuery(`a conversion to ${typeText(type)} is not supported`, expression.span);
 }
 
 function wholeSql(expression: ResolvedExpression, writer: Writer): string {
@@ -35,7 +35,7 @@ function wholeSql(expression: ResolvedExpression, writer: Writer): string {
   if (type.name === "Bool") return `${value}::int::bigint`;
   if (type.name === "String") return `analytics.whole_of(${value})`;
   if (type.name === "Date") return `(${value} - date '1970-01-01')::bigint`;
-  if (isDate(type)) return secondsSql(expression, writer);
+  if (isDate(type)) return secondsSql(timestampSql(expression, writer));
   return type.name === "Nothing" ? "null::bigint" : value;
 }
 
@@ -50,5 +50,25 @@ export function floatSql(expression: ResolvedExpression, writer: Writer): string
 export function castSql(expression: ResolvedExpression, type: Type, writer: Writer): string {
   if (isInteger(type)) return integerSql(expression, type, writer);
   if (type.name === "Bool") return writer.truth(expression);
-  throw unsupported(`a CAST to ${typeText(type)} is not supported`, expression.span);
+  throw invalidQuery(`a CAST to ${typeText(type)} is not supported`, expression.span);
+}
+
+/** Emits the equivalent of `toString`. */
+export function textSql(expression: ResolvedExpression, writer: Writer): string {
+  const value = writer.value(expression);
+  const { type } = expression;
+  if (type.name === "String" || type.name === "Nothing") return value;
+  if (type.name === "Float64") return `analytics.float_text(${value})`;
+  if (isInteger(type) || type.name === "Bool") return `(${value}::text collate "C")`;
+  const template = templateOf(type);
+  if (!template) throw invalidQuery("toString of an Array is not supported", expression.span);
+  return `(to_char(${value}${type.name === "Date" ? "::timestamp" : ""}, '${template}') collate "C")`;
+}
+
+function templateOf(type: Type): string | undefined {
+  const seconds = "YYYY-MM-DD HH24:MI:SS";
+  if (type.name === "Date") return "YYYY-MM-DD";
+  if (type.name === "DateTime") return seconds;
+  if (type.name !== "DateTime64") return undefined;
+  return type.scale === 0 ? seconds : type.scale <= 6 ? `${seconds}.FF${type.scale}` : undefined;
 }

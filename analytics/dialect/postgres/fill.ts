@@ -1,10 +1,10 @@
+import { invalidQuery } from "../problem.ts";
 import { Identities } from "../resolve/identity.ts";
 import type { ResolvedFill, ResolvedOrder, ResolvedSelect } from "../resolve/resolved.ts";
 import type { Type } from "../resolve/types.ts";
 import { isDate, isInteger, typeText } from "../resolve/types.ts";
 import { mayBeNaN } from "./nan.ts";
 import { defaultOf, typeName } from "./type-names.ts";
-import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
 /*
@@ -32,9 +32,9 @@ export function filledSql({ select, types, rows }: Filled, writer: Writer): stri
   const at = orderBy.findIndex(({ fill }) => fill !== undefined);
   const order = orderBy[at];
   if (!order?.fill) throw new TypeError("nothing is filled");
-  if (orderBy.filter(({ fill }) => fill).length > 1) throw unsupported("one WITH FILL is supported", order.fill.span);
+  if (orderBy.filter(({ fill }) => fill).length > 1) throw invalidQuery("one WITH FILL is supported", order.fill.span);
   const wrong = orderBy.find(({ expression }) => mayBeNaN(expression));
-  if (wrong) throw unsupported("WITH FILL beside floats that can be NaN is not supported", wrong.expression.span);
+  if (wrong) throw invalidQuery("WITH FILL beside floats that can be NaN is not supported", wrong.expression.span);
   const steps = stepsOf(order, order.fill, writer);
   const outputs = columns.map((_, index) => `c${index + 1}`);
   const keys = orderBy.map((_, index) => keyName(index));
@@ -77,7 +77,7 @@ function stepsOf({ expression, descending }: ResolvedOrder, fill: ResolvedFill, 
     const step = fill.step ? writer.value(fill.step) : writer.parameters.bigint(descending ? -1n : 1n);
     return { series: `generate_series(${from}, ${to}, ${step})`, value: "s.k", before: `s.k ${sign} ${to}` };
   }
-  if (!isDate(type)) throw unsupported(`WITH FILL of ${typeText(type)} is not supported`, expression.span);
+  if (!isDate(type)) throw invalidQuery(`WITH FILL of ${typeText(type)} is not supported`, expression.span);
   const unit = `interval '1 ${type.name === "Date" ? "day" : "second"}'`;
   const step =
     fill.step?.type.name === "Interval"

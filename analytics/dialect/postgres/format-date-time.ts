@@ -1,5 +1,5 @@
+import { invalidQuery } from "../problem.ts";
 import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
-import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
 /** Maps MySQL format letters after `%` to `to_char` templates of Postgres. Without TM, names of months and days are English. */
@@ -50,7 +50,7 @@ export function formatDateTime(call: FunctionCall, writer: Writer): string {
   const [date, format] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const timestamp = date.type.name === "Date" ? `${writer.value(date)}::timestamp` : writer.value(date);
   const letters = formatText(format).split("%").length;
-  if (letters * timestamp.length > TEXT_LENGTH_MAX) throw unsupported("this formatDateTime is too long", call.span);
+  if (letters * timestamp.length > TEXT_LENGTH_MAX) throw invalidQuery("this formatDateTime is too long", call.span);
   const parts = Array.from(formatText(format).matchAll(/%([\s\S]?)|([^%]+)/g), ([, letter, plain]) =>
     plain === undefined ? partSql(letter ?? "", timestamp, format, writer) : writer.parameters.text(plain),
   );
@@ -65,6 +65,6 @@ function partSql(letter: string, timestamp: string, format: ResolvedExpression, 
   if (plain !== undefined) return parameters.text(plain);
   if (letter === "w") return `(extract(dow from ${timestamp})::text collate "C")`;
   const template = Object.hasOwn(TEMPLATES, letter) ? TEMPLATES[letter] : undefined;
-  if (template === undefined) throw unsupported(`%${letter} of formatDateTime is not supported`, format.span);
+  if (template === undefined) throw invalidQuery(`%${letter} of formatDateTime is not supported`, format.span);
   return `(to_char(${timestamp}, '${template}') collate "C")`;
 }

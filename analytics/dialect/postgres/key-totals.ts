@@ -1,5 +1,5 @@
 import type { ResolvedExpression, ResolvedSelect } from "../resolve/resolved.ts";
-import { childrenOf } from "../resolve/walk.ts";
+import { childrenOf } from "../resolve/subexpressions.ts";
 
 /*
  * Daily counts are stored twice: by all public columns, and by key alone in fewer and narrower rows. A SELECT may read the latter if its

@@ -1,6 +1,6 @@
+import { invalidQuery } from "../problem.ts";
 import type { Membership, ResolvedBody, ResolvedExpression } from "../resolve/resolved.ts";
 import { alignedSql, alignedType, indexedText } from "./comparisons.ts";
-import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
 /** Emits `IN` as `boolean`. Null never matches. */
@@ -26,7 +26,7 @@ function amongSql(operand: ResolvedExpression, list: readonly ResolvedExpression
     wholes.length === elements.length
   ) {
     if (wholes.some((value) => value >= 2n ** 63n))
-      throw unsupported("whole numbers from 2^63 on are not supported", operand.span);
+      throw invalidQuery("whole numbers from 2^63 on are not supported", operand.span);
     return `(${writer.value(operand)} = any (${writer.parameters.bigintArray(wholes)}))`;
   }
   // IN matches NaN, unlike a comparison.

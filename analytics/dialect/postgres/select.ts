@@ -1,3 +1,4 @@
+import { invalidQuery } from "../problem.ts";
 import { Identities } from "../resolve/identity.ts";
 import type { ResolvedBody, ResolvedExpression, ResolvedSelect } from "../resolve/resolved.ts";
 import { sameType, type Type } from "../resolve/types.ts";
@@ -10,7 +11,6 @@ import { KEY_TOTALS, readsKeyTotals } from "./key-totals.ts";
 import { mayBeNaN } from "./nan.ts";
 import { orderSql } from "./order.ts";
 import type { Parameters } from "./parameters.ts";
-import { unsupported } from "./unsupported.ts";
 import type { Writer } from "./writer.ts";
 
 /** State common to all SELECTs of a statement. */
@@ -164,7 +164,7 @@ function writerOf(
       const output = outputs?.(expression);
       if (output !== undefined) return output;
       if (outputs && OF_ROWS.includes(expression.kind)) {
-        throw unsupported("DISTINCT rows are ordered by their columns alone", expression.span);
+        throw invalidQuery("DISTINCT rows are ordered by their columns alone", expression.span);
       }
       return valueSql(expression, writer, names);
     },

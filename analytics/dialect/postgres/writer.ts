@@ -20,3 +20,7 @@ export interface Writer {
   /** Whether an aggregate may have no input rows and therefore needs a default. */
   readonly groupsCanBeEmpty: boolean;
 }
+
+/** Emits a date as a timestamp, because `date_trunc` of a Postgres `date` would return a value in the time zone of the session. */
+export const timestampSql = (date: ResolvedExpression, writer: Writer): string =>
+  date.type.name === "Date" || date.type.name === "Nothing" ? `${writer.value(date)}::timestamp` : writer.value(date);

@@ -1,5 +1,5 @@
+import { invalidQuery } from "../problem.ts";
 import type { Expression, Order, Select, Span, Window } from "../tree.ts";
-import { refusal } from "./refusal.ts";
 import type { Alias } from "./scope.ts";
 
 /** Returns the aliases that a SELECT defines in its columns, its WITH, or nested in its other clauses. */
@@ -8,7 +8,7 @@ export function aliasesOf(select: Select): ReadonlyMap<string, Alias> {
   const add = (name: string, expression: Expression, span: Span) => {
     const known = aliases.get(name);
     if (known && saying(known.expression) !== saying(expression)) {
-      throw refusal(`the alias ${name} is defined twice, differently`, span);
+      throw invalidQuery(`the alias ${name} is defined twice, differently`, span);
     }
     aliases.set(name, { expression, span });
   };

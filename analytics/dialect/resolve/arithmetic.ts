@@ -1,13 +1,14 @@
-import type { Span } from "../tree.ts";
-import { call } from "./calls.ts";
-import { refusal } from "./refusal.ts";
-import type { ResolvedExpression } from "./resolved.ts";
+import { invalidQuery } from "../problem.ts";
+import type { IntervalUnit, Span } from "../tree.ts";
+import { isStringLiteral, readAs } from "./literals.ts";
+import { call, type ResolvedExpression } from "./resolved.ts";
 import {
   DATE,
   DATE_TIME,
   dateTime64,
   FLOAT64,
   INT32,
+  INT64,
   type IntervalType,
   integer,
   isDate,
@@ -42,7 +43,7 @@ export function arithmetic(
 ): ResolvedExpression {
   const type = resultType(name, left.type, right.type);
   if (type === undefined) {
-    throw refusal(`${SIGNS[name]} is not defined for ${typeText(left.type)} and ${typeText(right.type)}`, span);
+    throw invalidQuery(`${SIGNS[name]} is not defined for ${typeText(left.type)} and ${typeText(right.type)}`, span);
   }
   return call(name, [left, right], type, span);
 }
@@ -50,7 +51,7 @@ export function arithmetic(
 export function negation(operand: ResolvedExpression, span: Span): ResolvedExpression {
   const { type } = operand;
   if (type.name === "Nothing") return operand;
-  if (!isNumeric(type)) throw refusal(`- is not defined for ${typeText(type)}`, span);
+  if (!isNumeric(type)) throw invalidQuery(`- is not defined for ${typeText(type)}`, span);
   const { bits, signed } = widthOf(type);
   return call("negate", [operand], isFloat(type) ? type : integer(signed ? bits : bits * 2, true), span);
 }
@@ -93,4 +94,12 @@ function dateAndInterval(date: Type, { unit }: IntervalType): Type | undefined {
   }
   if (date.name !== "Date") return date;
   return unit === "second" || unit === "minute" || unit === "hour" ? DATE_TIME : DATE;
+}
+
+/** Resolves `INTERVAL amount UNIT`. */
+export function interval(amount: ResolvedExpression, unit: IntervalUnit, span: Span): ResolvedExpression {
+  const number = isStringLiteral(amount) ? readAs(INT64, amount.value, amount.span) : amount;
+  if (!isInteger(number.type))
+    throw invalidQuery(`an interval is a whole number of units, not ${typeText(number.type)}`, amount.span);
+  return call("toInterval", [number], { name: "Interval", unit, nullable: false }, span);
 }

@@ -1,3 +1,6 @@
+import { invalidQuery } from "../problem.ts";
+import type { Span } from "../tree.ts";
+import type { ResolvedExpression } from "./resolved.ts";
 import {
   arrayOf,
   DATE,
@@ -9,6 +12,7 @@ import {
   isInteger,
   isNumeric,
   type Type,
+  typeText,
   widthOf,
   withNull,
 } from "./types.ts";
@@ -21,6 +25,14 @@ import {
 /** Returns `undefined` if there is no common type. */
 export function commonType(types: readonly Type[]): Type | undefined {
   return types.reduce<Type | undefined>((common, type) => common && commonOfTwo(common, type), types[0]);
+}
+
+/** @throws QueryProblem if the values have no common type. */
+export function sharedType(values: readonly ResolvedExpression[], span: Span): Type {
+  const type = commonType(values.map((value) => value.type));
+  if (type) return type;
+  const types = new Set(values.map((value) => typeText(value.type)));
+  throw invalidQuery(`no type holds ${[...types].join(" and ")}`, span);
 }
 
 function commonOfTwo(one: Type, other: Type): Type | undefined {

@@ -1,9 +1,8 @@
+import { invalidQuery } from "../problem.ts";
 import type { Span } from "../tree.ts";
-import { call } from "./calls.ts";
 import { commonType } from "./common-type.ts";
 import { isDateText, isStringLiteral, readAs, secondsText, valueLiteral } from "./literals.ts";
-import { refusal } from "./refusal.ts";
-import type { ResolvedExpression } from "./resolved.ts";
+import { call, type ResolvedExpression } from "./resolved.ts";
 import {
   DATE_TIME,
   dateTime64,
@@ -42,7 +41,7 @@ export function comparable(
   const a = beside(right, left, isRawTime);
   const b = beside(left, right, isRawTime);
   if (!areComparable(a.type, b.type)) {
-    throw refusal(`${typeText(left.type)} and ${typeText(right.type)} cannot be compared`, span);
+    throw invalidQuery(`${typeText(left.type)} and ${typeText(right.type)} cannot be compared`, span);
   }
   return [a, b];
 }
@@ -73,7 +72,7 @@ function secondsAsDateTime(operand: ResolvedExpression): ResolvedExpression {
   if (operand.kind !== "literal" || typeof operand.value !== "bigint") return operand;
   const { value, span } = operand;
   if (value < 0n || value >= 2n ** 32n)
-    throw refusal(`${value} is not a number of seconds that a DateTime can have`, span);
+    throw invalidQuery(`${value} is not a number of seconds that a DateTime can have`, span);
   return valueLiteral(secondsText(Number(value)), DATE_TIME, span);
 }
 

@@ -1,8 +1,7 @@
+import { invalidQuery } from "../problem.ts";
 import type { Span } from "../tree.ts";
-import { call } from "./calls.ts";
 import { isStringLiteral, readAs } from "./literals.ts";
-import { refusal } from "./refusal.ts";
-import type { FunctionName, ResolvedExpression } from "./resolved.ts";
+import { call, type ResolvedExpression } from "./resolved.ts";
 import {
   arrayOf,
   BOOL,
@@ -37,21 +36,21 @@ const TYPES: Readonly<Record<string, Type>> = {
 export function conversion(operand: ResolvedExpression, written: string, span: Span): ResolvedExpression {
   const bare = /^Nullable\((.*)\)$/.exec(written)?.[1];
   const known = Object.hasOwn(TYPES, bare ?? written) ? TYPES[bare ?? written] : undefined;
-  if (!known) throw refusal(`there is no CAST to ${written} here: only to ${Object.keys(TYPES).join(", ")}`, span);
+  if (!known) throw invalidQuery(`there is no CAST to ${written} here: only to ${Object.keys(TYPES).join(", ")}`, span);
   // The target type determines nullability: a CAST of null to a type that is not nullable is an error.
   const type = withNull(known, bare !== undefined);
   if (operand.type.nullable && !type.nullable)
-    throw refusal(`${typeText(operand.type)} may be null: CAST to Nullable(${written})`, span);
+    throw invalidQuery(`${typeText(operand.type)} may be null: CAST to Nullable(${written})`, span);
   if (isStringLiteral(operand) && known.name !== "String") return readAs(known, operand.value, span);
   if (!isConvertible(operand.type, known))
-    throw refusal(`${typeText(operand.type)} cannot be CAST to ${written}`, span);
+    throw invalidQuery(`${typeText(operand.type)} cannot be CAST to ${written}`, span);
   if (sameType(operand.type, type)) return operand;
   const name = FUNCTIONS[known.name];
   return name ? call(name, [operand], type, span) : { kind: "cast", operand, type, span };
 }
 
 /** Functions that are equivalent to a CAST to the type. */
-const FUNCTIONS: Readonly<Record<string, FunctionName>> = {
+const FUNCTIONS: Readonly<Record<string, string>> = {
   String: "toString",
   Int32: "toInt32",
   Int64: "toInt64",
@@ -66,4 +65,14 @@ function isConvertible(from: Type, to: Type): boolean {
   if (to.name === "String" || from.name === "Nothing") return true;
   if (from.name === "Array" || to.name === "Array") return sameType(from, to);
   return from.name !== "String";
+}
+
+/** Resolves `||` and `concat`; other types are converted to String. */
+export function concatenation(operands: readonly ResolvedExpression[], span: Span): ResolvedExpression {
+  return call("concat", operands.map(asText), STRING, span);
+}
+
+export function asText(operand: ResolvedExpression): ResolvedExpression {
+  if (operand.type.name === "String" || operand.type.name === "Nothing") return operand;
+  return call("toString", [operand], STRING, operand.span);
 }

@@ -1,27 +1,18 @@
+import { resolveFunction } from "../functions/entry.ts";
+import { aggregateFunction, publishedFunction, scalarFunction, windowFunction } from "../functions/registry.ts";
+import { invalidQuery } from "../problem.ts";
 import type { BinaryOperator, Call, Case, Cast, Expression, In, Lambda, Order, Query, Span, Window } from "../tree.ts";
-import { type AggregateCall, aggregate, aggregateNamed } from "./aggregates.ts";
-import { type ArithmeticName, arithmetic, negation } from "./arithmetic.ts";
-import { call } from "./calls.ts";
+import { type AggregateCall, aggregate } from "./aggregates.ts";
+import { type ArithmeticName, arithmetic, interval, negation } from "./arithmetic.ts";
+import { sharedType } from "./common-type.ts";
 import { type ComparisonName, comparable, comparison } from "./comparison.ts";
-import { conversion } from "./conversion.ts";
-import { choice, concatenation, functionNamed, interval, sharedType } from "./functions.ts";
+import { checkCondition, checkTruth, choice } from "./conditions.ts";
+import { concatenation, conversion } from "./conversion.ts";
 import { nullLiteral, numberLiteral, stringLiteral, valueLiteral } from "./literals.ts";
-import { refusal } from "./refusal.ts";
-import type { ResolvedBody, ResolvedExpression, ResolvedOrder, Variable } from "./resolved.ts";
+import { call, type ResolvedBody, type ResolvedExpression, type ResolvedOrder, type Variable } from "./resolved.ts";
 import type { Scope } from "./scope.ts";
-import {
-  arrayOf,
-  BOOL,
-  FLOAT64,
-  isInteger,
-  isNumeric,
-  NOTHING,
-  type Type,
-  typeText,
-  UINT8,
-  withNull,
-} from "./types.ts";
-import { type WindowCalled, windowCall, windowNamed } from "./windows.ts";
+import { arrayOf, BOOL, FLOAT64, isInteger, NOTHING, type Type, typeText, UINT8, withNull } from "./types.ts";
+import { type WindowCalled, windowCall } from "./windows.ts";
 
 /** Scope in which an expression is resolved. */
 export interface ExpressionContext {
@@ -52,7 +43,7 @@ export function resolveExpression(expression: Expression, place: ExpressionConte
       return place.scope.find(expression, (alias) => resolveExpression(alias, { ...place, lambdas: [] }));
     }
     case "star":
-      throw refusal("* cannot stand here", span);
+      throw invalidQuery("* cannot stand here", span);
     case "call":
       return resolveCall(expression, place);
     case "unary":
@@ -98,7 +89,7 @@ export function resolveExpression(expression: Expression, place: ExpressionConte
     case "element":
       return element(within(expression.array), within(expression.index), span);
     case "lambda":
-      throw refusal("a lambda can only be the first argument of arrayFilter", span);
+      throw invalidQuery("a lambda can only be the first argument of arrayFilter", span);
     case "aliased":
       return place.scope.define(expression.alias.text, () => within(expression.expression));
   }
@@ -158,11 +149,6 @@ function negated(operand: ResolvedExpression, span: Span): ResolvedExpression {
   return call("not", [operand], operand.type.name === "Bool" ? BOOL : UINT8, span);
 }
 
-/** @throws QueryProblem if the expression is not a condition. */
-export function checkTruth({ type, span }: ResolvedExpression): void {
-  if (!isNumeric(type) && type.name !== "Nothing") throw refusal(`a condition cannot be ${typeText(type)}`, span);
-}
-
 function membership(expression: In, place: ExpressionContext): ResolvedExpression {
   const operand = resolveExpression(expression.operand, place);
   const { negated: isNegated, span, of } = expression;
@@ -170,7 +156,7 @@ function membership(expression: In, place: ExpressionContext): ResolvedExpressio
   if (!isList(of)) {
     const body = place.subquery(of);
     const [column, ...more] = body.types;
-    if (!column || more.length > 0) throw refusal("the subquery of IN has one column", of.span);
+    if (!column || more.length > 0) throw invalidQuery("the subquery of IN has one column", of.span);
     comparable([operand, { kind: "variable", number: -1, type: column, span: of.span }], {
       span,
       isRawTime: () => false,
@@ -192,7 +178,7 @@ function like(expression: Extract<Expression, { kind: "like" }>, within: (one: E
   const { caseless, negated: isNegated, span } = expression;
   const operands = [within(expression.operand), within(expression.pattern)];
   const wrong = operands.find(({ type }) => type.name !== "String" && type.name !== "Nothing");
-  if (wrong) throw refusal(`LIKE takes Strings, not ${typeText(wrong.type)}`, wrong.span);
+  if (wrong) throw invalidQuery(`LIKE takes Strings, not ${typeText(wrong.type)}`, wrong.span);
   const name = caseless ? (isNegated ? "notILike" : "ilike") : isNegated ? "notLike" : "like";
   return call(name, operands, UINT8, span);
 }
@@ -222,8 +208,8 @@ function resolveCast(
 function subquery(body: ResolvedBody, exists: boolean, span: Span): ResolvedExpression {
   const [column, ...more] = body.types;
   if (exists) return { kind: "subquery", exists, body, type: UINT8, span };
-  if (!column || more.length > 0) throw refusal("a subquery that is a value has one column", span);
-  if (column.name === "Array") throw refusal("a subquery that is a value cannot be an Array", span);
+  if (!column || more.length > 0) throw invalidQuery("a subquery that is a value has one column", span);
+  if (column.name === "Array") throw invalidQuery("a subquery that is a value cannot be an Array", span);
   return { kind: "subquery", exists, body, type: withNull(column, true), span };
 }
 
@@ -233,43 +219,44 @@ function array(elements: readonly ResolvedExpression[], span: Span): ResolvedExp
 }
 
 function element(of: ResolvedExpression, index: ResolvedExpression, span: Span): ResolvedExpression {
-  if (of.type.name !== "Array") throw refusal(`${typeText(of.type)} has no elements`, of.span);
+  if (of.type.name !== "Array") throw invalidQuery(`${typeText(of.type)} has no elements`, of.span);
   if (!isInteger(index.type))
-    throw refusal(`an element's place is a whole number, not ${typeText(index.type)}`, index.span);
+    throw invalidQuery(`an element's place is a whole number, not ${typeText(index.type)}`, index.span);
   if (index.kind === "literal" && index.value === 0n)
-    throw refusal("the elements of an array are counted from 1", index.span);
+    throw invalidQuery("the elements of an array are counted from 1", index.span);
   return call("arrayElement", [of, index], of.type.of, span, index.type.nullable || of.type.of.nullable);
 }
 
 function resolveCall(written: Call, place: ExpressionContext): ResolvedExpression {
-  const lowerName = written.name.text.toLowerCase();
   const { span } = written;
-  const described = aggregateNamed(lowerName);
-  if (written.over || windowNamed(lowerName)) return resolveWindow(written, lowerName, place);
-  if (described) return aggregate(aggregateCalled(written, described, place));
+  const name = publishedFunction(written.name.text);
+  if (name === undefined) throw invalidQuery(`there is no function ${written.name.text} here`, span);
+  const entry = aggregateFunction(name);
+  if (written.over || windowFunction(name)) return resolveWindow(written, name, place);
+  if (entry) return aggregate(aggregateCall(written, name, entry, place));
   if (written.distinct || written.filter || written.parameters) {
-    throw refusal(`${written.name.text} is not an aggregate function`, span);
+    throw invalidQuery(`${written.name.text} is not an aggregate function`, span);
   }
-  if (lowerName === "arrayjoin") return arrayJoin(written, place);
-  if (lowerName === "arrayfilter") return arrayFilter(written, place);
-  const resolve = functionNamed(lowerName);
-  if (!resolve) throw refusal(`there is no function ${written.name.text} here`, span);
+  if (name === "arrayJoin") return arrayJoin(written, place);
+  if (name === "arrayFilter") return arrayFilter(written, place);
   const args = written.arguments.map((argument) => resolveExpression(argument, place));
-  return resolve({ name: written.name.text, args, span });
+  return resolveFunction(name, scalarFunction(name), { name: written.name.text, args, span });
 }
 
-function aggregateCalled(
+function aggregateCall(
   written: Call,
-  described: AggregateCall["described"],
+  name: string,
+  entry: AggregateCall["entry"],
   place: ExpressionContext,
 ): AggregateCall {
   const within = (one: Expression) => resolveExpression(one, place);
   // `count(*)` counts rows.
   const [only, ...more] = written.arguments;
-  const isStar = described.name === "count" && !described.conditional && only?.kind === "star" && more.length === 0;
+  const isStar = name === "count" && only?.kind === "star" && more.length === 0;
   return {
     written: written.name.text,
-    described,
+    name,
+    entry,
     parameters: written.parameters?.map(within),
     args: isStar && !written.distinct ? [] : written.arguments.map(within),
     distinct: written.distinct,
@@ -278,20 +265,20 @@ function aggregateCalled(
   };
 }
 
-function resolveWindow(written: Call, lowerName: string, place: ExpressionContext): ResolvedExpression {
+function resolveWindow(written: Call, name: string, place: ExpressionContext): ResolvedExpression {
   const { over, span } = written;
-  if (!over) throw refusal(`${written.name.text} needs OVER (…)`, span);
+  if (!over) throw invalidQuery(`${written.name.text} needs OVER (…)`, span);
   const window = "text" in over ? place.scope.window(over) : over;
-  const described = aggregateNamed(lowerName);
+  const entry = aggregateFunction(name);
   const called: WindowCalled = {
     written: written.name.text,
-    name: windowNamed(lowerName),
-    aggregate: described && aggregate(aggregateCalled(written, described, place)),
-    args: described ? [] : written.arguments.map((argument) => resolveExpression(argument, place)),
+    name,
+    aggregate: entry && aggregate(aggregateCall(written, name, entry, place)),
+    args: entry ? [] : written.arguments.map((argument) => resolveExpression(argument, place)),
     span,
   };
-  if (!described && (written.distinct || written.filter || written.parameters)) {
-    throw refusal(`${written.name.text} takes only arguments`, span);
+  if (!entry && (written.distinct || written.filter || written.parameters)) {
+    throw invalidQuery(`${written.name.text} takes only arguments`, span);
   }
   return windowCall(called, resolvedWindow(window, place));
 }
@@ -311,45 +298,44 @@ function bound(written: NonNullable<Window["frame"]>["start"], place: Expression
   if (!("by" in written)) return written;
   const by = resolveExpression(written.by, place);
   if (by.kind !== "literal" || typeof by.value !== "bigint" || by.value < 0n) {
-    throw refusal("a frame's bound is a whole number", written.by.span);
+    throw invalidQuery("a frame's bound is a whole number", written.by.span);
   }
   return { kind: written.kind, by: by.value };
 }
 
 /** Resolves an ORDER BY item; the caller handles WITH FILL. */
 export function resolveOrder(written: Order, expression: ResolvedExpression): ResolvedOrder {
-  if (expression.type.name === "Interval") throw refusal("an interval has no order", written.span);
+  if (expression.type.name === "Interval") throw invalidQuery("an interval has no order", written.span);
   return { expression, descending: written.descending, nullsFirst: written.nulls === "first", fill: undefined };
 }
 
 function arrayJoin({ arguments: args, span }: Call, place: ExpressionContext): ResolvedExpression {
   const [operand, ...more] = args;
-  if (!operand || more.length > 0) throw refusal("arrayJoin takes 1 argument", span);
-  if (place.lambdas.length > 0) throw refusal("arrayJoin cannot stand within a lambda", span);
+  if (!operand || more.length > 0) throw invalidQuery("arrayJoin takes 1 argument", span);
+  if (place.lambdas.length > 0) throw invalidQuery("arrayJoin cannot stand within a lambda", span);
   const resolved = resolveExpression(operand, place);
-  if (resolved.type.name !== "Array") throw refusal(`arrayJoin takes an Array, not ${typeText(resolved.type)}`, span);
-  if (resolved.type.of.name === "Nothing") throw refusal("arrayJoin takes an array of something, not []", span);
+  if (resolved.type.name !== "Array")
+    throw invalidQuery(`arrayJoin takes an Array, not ${typeText(resolved.type)}`, span);
+  if (resolved.type.of.name === "Nothing") throw invalidQuery("arrayJoin takes an array of something, not []", span);
   return place.scope.arrayJoin(resolved, resolved.type.of, span);
 }
 
 function arrayFilter({ arguments: args, span }: Call, place: ExpressionContext): ResolvedExpression {
   const [lambda, operand, ...more] = args;
   if (lambda?.kind !== "lambda" || !operand || more.length > 0) {
-    throw refusal("arrayFilter takes a lambda and one array", span);
+    throw invalidQuery("arrayFilter takes a lambda and one array", span);
   }
   const array = resolveExpression(operand, place);
   if (array.type.name !== "Array")
-    throw refusal(`arrayFilter takes an Array, not ${typeText(array.type)}`, operand.span);
+    throw invalidQuery(`arrayFilter takes an Array, not ${typeText(array.type)}`, operand.span);
   const { variable, condition } = resolveLambda(lambda, array.type.of, place);
-  if (!["UInt8", "Bool", "Nothing"].includes(condition.type.name)) {
-    throw refusal(`a condition is a comparison or a Bool, not ${typeText(condition.type)}`, condition.span);
-  }
+  checkCondition(condition);
   return { kind: "arrayFilter", array, variable: variable.number, condition, type: array.type, span };
 }
 
 function resolveLambda({ parameters, body, span }: Lambda, element: Type, place: ExpressionContext) {
   const [parameter, ...more] = parameters;
-  if (!parameter || more.length > 0) throw refusal("the lambda of arrayFilter has one parameter", span);
+  if (!parameter || more.length > 0) throw invalidQuery("the lambda of arrayFilter has one parameter", span);
   const variable: Variable = { kind: "variable", number: place.lambdas.length, type: element, span: parameter.span };
   const inside = { ...place, lambdas: [...place.lambdas, { name: parameter.text, variable }] };
   return { variable, condition: resolveExpression(body, inside) };

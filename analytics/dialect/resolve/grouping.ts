@@ -1,7 +1,7 @@
+import { invalidQuery } from "../problem.ts";
 import type { Identities } from "./identity.ts";
-import { refusal } from "./refusal.ts";
 import type { ResolvedExpression, ResolvedOrder } from "./resolved.ts";
-import { childrenOf, contains } from "./walk.ts";
+import { childrenOf, contains } from "./subexpressions.ts";
 
 /** Parts of a SELECT to which aggregation rules apply. */
 export interface Grouped {
@@ -34,7 +34,7 @@ function refuse(within: ResolvedExpression, kind: "aggregate" | "window", detail
     if (one.kind === kind) found ??= one;
     return found !== undefined;
   });
-  if (found) throw refusal(detail, found.span);
+  if (found) throw invalidQuery(detail, found.span);
 }
 
 interface Levels {
@@ -57,7 +57,7 @@ function checkLevels(expression: ResolvedExpression, levels: Levels): void {
   }
   if (levels.aggregated && levels.keys.has(levels.identities.of(expression))) return;
   if (levels.aggregated && (expression.kind === "column" || expression.kind === "arrayJoin")) {
-    throw refusal("this is neither aggregated nor in GROUP BY", expression.span);
+    throw invalidQuery("this is neither aggregated nor in GROUP BY", expression.span);
   }
   for (const child of childrenOf(expression)) {
     if (expression.kind === "window") refuse(child, "window", "a window function cannot be used within another");

@@ -1,6 +1,6 @@
 import type { ResolvedExpression } from "./resolved.ts";
+import { childrenOf } from "./subexpressions.ts";
 import { typeText } from "./types.ts";
-import { childrenOf } from "./walk.ts";
 
 /** Assigns numbers to expressions. Structurally equal expressions have the same number, independent of their position in the text. */
 export class Identities {

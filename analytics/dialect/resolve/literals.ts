@@ -1,5 +1,5 @@
+import { invalidQuery } from "../problem.ts";
 import type { Span } from "../tree.ts";
-import { refusal } from "./refusal.ts";
 import type { Literal, ResolvedExpression } from "./resolved.ts";
 import {
   FLOAT64,
@@ -27,7 +27,7 @@ export function numberLiteral(text: string, span: Span): Literal {
   if (/^-?\d+$/.test(digits)) return integerLiteral(BigInt(digits), span);
   if (/^0x[0-9a-f]+$/i.test(digits)) return integerLiteral(BigInt(digits), span);
   const value = Number(digits);
-  if (Number.isNaN(value)) throw refusal(`${text} is not a number that can be used here`, span);
+  if (Number.isNaN(value)) throw invalidQuery(`${text} is not a number that can be used here`, span);
   return literal(value, FLOAT64, span);
 }
 
@@ -49,18 +49,18 @@ export function readAs(type: Type, text: string, span: Span): Literal {
   if (isNumeric(type) && type.name !== "Bool") return floatNumber(text, span);
   if (type.name === "Bool" && /^(true|false)$/i.test(text))
     return literal(text.toLowerCase() === "true", { ...type, nullable: false }, span);
-  throw refusal(`'${text}' cannot be read as ${typeText(type)}`, span);
+  throw invalidQuery(`'${text}' cannot be read as ${typeText(type)}`, span);
 }
 
 function wholeNumber(text: string, span: Span): Literal {
-  if (!/^[+-]?\d+$/.test(text)) throw refusal(`'${text}' is not a whole number`, span);
+  if (!/^[+-]?\d+$/.test(text)) throw invalidQuery(`'${text}' is not a whole number`, span);
   const value = BigInt(text);
   return literal(BigInt.asIntN(64, value), value >= 2n ** 63n ? UINT64 : INT64, span);
 }
 
 function floatNumber(text: string, span: Span): Literal {
   const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : NAMED_FLOATS[text.toLowerCase()];
-  if (value === undefined) throw refusal(`'${text}' is not a number`, span);
+  if (value === undefined) throw invalidQuery(`'${text}' is not a number`, span);
   return literal(value, FLOAT64, span);
 }
 
@@ -85,7 +85,7 @@ function dateLiteral(type: Type, text: string, span: Span): Literal {
   const day = found && new Date(`${found[1]}-${found[2]}-${found[3]}T00:00:00Z`);
   const [hour, minute, second] = [4, 5, 6].map((group) => Number(found?.[group] ?? 0)) as [number, number, number];
   if (!day || day.getUTCDate() !== Number(found[3]) || hour > 23 || minute > 59 || second > 59) {
-    throw refusal(`'${text}' is not a date as 2024-01-31 or a time as 2024-01-31 23:59:59`, span);
+    throw invalidQuery(`'${text}' is not a date as 2024-01-31 or a time as 2024-01-31 23:59:59`, span);
   }
   const ms = day.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 - zoneMs(found[8]);
   return literal(timestampText(type, ms, found[7] ?? ""), { ...type, nullable: false } as Type, span);

@@ -1,9 +1,9 @@
+import { invalidQuery } from "../problem.ts";
 import type { CommonTable, Expression, Query, Select } from "../tree.ts";
 import { aliasesOf } from "./aliases.ts";
 import { commonType } from "./common-type.ts";
 import { type ExpressionContext, resolveExpression } from "./expressions.ts";
 import { RawTimes } from "./raw-times.ts";
-import { refusal } from "./refusal.ts";
 import type { ResolvedBody, ResolvedExpression, ResolvedQuery } from "./resolved.ts";
 import { Scope } from "./scope.ts";
 import { resolveSelect } from "./select.ts";
@@ -52,11 +52,11 @@ class Resolver {
     const left = this.query(query.left, inside);
     const right = this.query(query.right, inside);
     if (left.body.types.length !== right.body.types.length) {
-      throw refusal("both sides of a UNION or EXCEPT have the same number of columns", query.span);
+      throw invalidQuery("both sides of a UNION or EXCEPT have the same number of columns", query.span);
     }
     const types = left.body.types.map((type, index) => {
       const common = commonType([type, right.body.types[index] ?? type]);
-      if (!common) throw refusal(`no type holds column ${index + 1} of both sides`, query.span);
+      if (!common) throw invalidQuery(`no type holds column ${index + 1} of both sides`, query.span);
       return common;
     });
     const { operator, span } = query;
@@ -86,7 +86,7 @@ class Resolver {
     const { constants } = around;
     const scope = new Scope({ ...visible, aliases: new Map(), constants, windows: new Map() });
     const condition = resolveExpression(on, this.#place(scope, around));
-    if (scope.arrayJoins.length > 0) throw refusal("arrayJoin cannot be used in the condition of a join", on.span);
+    if (scope.arrayJoins.length > 0) throw invalidQuery("arrayJoin cannot be used in the condition of a join", on.span);
     return condition;
   }
 

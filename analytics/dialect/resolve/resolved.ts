@@ -1,6 +1,6 @@
 import type { PublicTable } from "../../tables.ts";
 import type { Span } from "../tree.ts";
-import type { Type } from "./types.ts";
+import { type Type, withNull } from "./types.ts";
 
 /*
  * Query after name resolution, from which both stores emit SQL. Apart from result column names, it contains no names from the caller.
@@ -137,97 +137,29 @@ export interface ColumnReference extends Node {
   readonly index: number;
 }
 
-/** Arithmetic operator or scalar function, by its ClickHouse name. */
+/** Operator or scalar function. */
 export interface FunctionCall extends Node {
   readonly kind: "call";
-  readonly name: FunctionName;
+  /** ClickHouse spelling, by which `functions/registry.ts` has an entry. `if` and CASE are `multiIf`. */
+  readonly name: string;
   readonly arguments: readonly ResolvedExpression[];
 }
 
-export type FunctionName =
-  | "plus"
-  | "minus"
-  | "multiply"
-  | "divide"
-  | "modulo"
-  | "negate"
-  | "equals"
-  | "notEquals"
-  | "less"
-  | "lessOrEquals"
-  | "greater"
-  | "greaterOrEquals"
-  | "and"
-  | "or"
-  | "not"
-  | "isNull"
-  | "isNotNull"
-  | "like"
-  | "notLike"
-  | "ilike"
-  | "notILike"
-  /** Alternating conditions and values, then a default value. Represents `if`, and CASE with and without an operand. */
-  | "multiIf"
-  | "coalesce"
-  | "now"
-  | "now64"
-  | "today"
-  | "toDate"
-  | "toDateTime"
-  | "toDateTime64"
-  | "toStartOfMinute"
-  | "toStartOfHour"
-  | "toStartOfDay"
-  | "toStartOfWeek"
-  | "toStartOfMonth"
-  | "toStartOfQuarter"
-  | "toStartOfYear"
-  | "formatDateTime"
-  | "fromUnixTimestamp64Milli"
-  | "toUnixTimestamp64Milli"
-  | "toUnixTimestamp"
-  /** Has one argument, the amount; the type contains the unit. */
-  | "toInterval"
-  | "lower"
-  | "upper"
-  | "substring"
-  | "concat"
-  | "length"
-  | "trim"
-  | "startsWith"
-  | "endsWith"
-  | "JSONExtractString"
-  | "round"
-  | "floor"
-  | "ceil"
-  | "abs"
-  | "toString"
-  | "toInt32"
-  | "toInt64"
-  | "toFloat64"
-  | "has"
-  | "hasAny"
-  | "hasAll"
-  | "array"
-  | "arrayElement";
-
-export type AggregateName =
-  | "count"
-  | "sum"
-  | "avg"
-  | "min"
-  | "max"
-  | "any"
-  | "groupArray"
-  | "groupUniqArray"
-  | "uniq"
-  | "uniqExact"
-  | "quantile";
+/** Creates a call of the function. The result is nullable if an argument is, unless `nullable` overrides this. */
+export function call(
+  name: string,
+  args: readonly ResolvedExpression[],
+  type: Type,
+  span: Span,
+  nullable = args.some((argument) => argument.type.nullable),
+): FunctionCall {
+  return { kind: "call", name, arguments: args, type: withNull(type, nullable), span };
+}
 
 /** `countIf`, `sumIf` and FILTER are represented by `filter`. `count` of all rows has no argument. */
 export interface Aggregate extends Node {
   readonly kind: "aggregate";
-  readonly name: AggregateName;
+  readonly name: string;
   /** Level of a quantile. */
   readonly parameters: readonly number[];
   readonly arguments: readonly ResolvedExpression[];
@@ -237,7 +169,7 @@ export interface Aggregate extends Node {
 
 export interface WindowCall extends Node {
   readonly kind: "window";
-  readonly name: AggregateName | "row_number" | "rank" | "dense_rank" | "lag" | "lead" | "first_value" | "last_value";
+  readonly name: string;
   readonly parameters: readonly number[];
   readonly arguments: readonly ResolvedExpression[];
   readonly filter: ResolvedExpression | undefined;

@@ -1,6 +1,5 @@
 import type { ResultType } from "../../contract.ts";
-import { QueryProblem } from "../problem.ts";
-import type { Span } from "../tree.ts";
+import { invalidQuery } from "../problem.ts";
 import type { ResolvedBody } from "./resolved.ts";
 import { isInteger, type Type, typeText } from "./types.ts";
 
@@ -9,7 +8,7 @@ export function resultType(type: Type, { span }: ResolvedBody): ResultType {
   const name = isInteger(type) && type.name !== "UInt8" && type.name !== "Int32" ? "Int64" : type.name;
   switch (name) {
     case "Interval":
-      throw unsupported("an interval cannot be a column", span);
+      throw invalidQuery("an interval cannot be a column", span);
     case "DateTime64":
       return timestampType(type, span);
     case "Array":
@@ -28,7 +27,7 @@ export function resultType(type: Type, { span }: ResolvedBody): ResultType {
 function timestampType(type: Type, span: ResolvedBody["span"]): ResultType {
   if (type.name === "DateTime64" && type.scale === 3) return "DateTime64(3)";
   if (type.name === "DateTime64" && type.scale === 0) return "DateTime";
-  throw unsupported(`a column of ${typeText(type)} is not supported: use toString`, span);
+  throw invalidQuery(`a column of ${typeText(type)} is not supported: use toString`, span);
 }
 
 function arrayType(type: Type, span: ResolvedBody["span"]): ResultType {
@@ -44,9 +43,6 @@ function arrayType(type: Type, span: ResolvedBody["span"]): ResultType {
     case "DateTime":
       return `Array(${element.name})`;
     default:
-      throw unsupported(`a column of ${typeText(type)} is not supported`, span);
+      throw invalidQuery(`a column of ${typeText(type)} is not supported`, span);
   }
 }
-
-const unsupported = (detail: string, span: Span): QueryProblem =>
-  new QueryProblem("invalid_analytics_query", detail, span);

@@ -1,7 +1,7 @@
 import type { PublicTable } from "../../tables.ts";
+import { invalidQuery } from "../problem.ts";
 import type { Expression, Identifier, Name, Span, Star, Window } from "../tree.ts";
 import { Identities } from "./identity.ts";
-import { refusal } from "./refusal.ts";
 import type { ArrayJoinReference, ColumnReference, ResolvedExpression } from "./resolved.ts";
 import type { Type } from "./types.ts";
 
@@ -72,7 +72,7 @@ export class Scope {
     const [first, ...more] = name.parts;
     if (first && more.length === 0) {
       if (this.#open.slice(0, -1).includes(first.text)) {
-        throw refusal(`the alias ${first.text} leads back to itself`, name.span);
+        throw invalidQuery(`the alias ${first.text} leads back to itself`, name.span);
       }
       const aliased = this.#alias(first.text, resolve);
       if (aliased) return aliased;
@@ -81,7 +81,7 @@ export class Scope {
     if (column) return column;
     const constant = more.length === 0 ? this.#constants.get(shown(name)) : undefined;
     if (constant) return constant();
-    throw refusal(`there is no column ${shown(name)} here`, name.span);
+    throw invalidQuery(`there is no column ${shown(name)} here`, name.span);
   }
 
   /** Resolves an expression with an inline alias. */
@@ -120,7 +120,7 @@ export class Scope {
   /** Returns the names and columns of `*` or `t.*`. */
   star({ of, span }: Star): readonly { readonly name: string; readonly expression: ResolvedExpression }[] {
     const from = of ? this.#sources.filter(({ names }) => names.includes(of.text)) : this.#sources;
-    if (from.length === 0) throw refusal(`there is no table ${of?.text} here`, span);
+    if (from.length === 0) throw invalidQuery(`there is no table ${of?.text} here`, span);
     const merged = of ? [] : this.#merged;
     const isMerged = (source: VisibleSource, index: number) =>
       merged.some((column) => column.of.some((one) => one.source === source.id && one.index === index));
@@ -149,7 +149,7 @@ export class Scope {
 
   window({ text, span }: Identifier): Window {
     const window = this.#windows.get(text);
-    if (!window) throw refusal(`there is no window ${text}`, span);
+    if (!window) throw invalidQuery(`there is no window ${text}`, span);
     return window;
   }
 

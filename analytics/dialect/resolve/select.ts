@@ -1,10 +1,11 @@
+import { invalidQuery } from "../problem.ts";
 import type { Expression, Name, Order, Select, Span } from "../tree.ts";
-import { checkTruth, type ExpressionContext, resolveExpression, resolveOrder } from "./expressions.ts";
+import { checkTruth } from "./conditions.ts";
+import { type ExpressionContext, resolveExpression, resolveOrder } from "./expressions.ts";
 import { checkGrouping } from "./grouping.ts";
-import { refusal } from "./refusal.ts";
 import type { ResolvedExpression, ResolvedFill, ResolvedOrder, ResolvedSelect, Source } from "./resolved.ts";
+import { contains } from "./subexpressions.ts";
 import { isDate, isNumeric, typeText } from "./types.ts";
-import { contains } from "./walk.ts";
 import { type Naming, writtenName } from "./written.ts";
 
 export interface NamedSelect {
@@ -59,7 +60,7 @@ export function resolveSelect(select: Select, { from, place, text }: QueryScope)
 function resolveColumn(column: Expression, place: ExpressionContext, naming: Naming): readonly NamedColumn[] {
   if (column.kind === "star") return place.scope.star(column);
   const expression = resolveExpression(column, place);
-  if (expression.type.name === "Interval") throw refusal("an interval cannot be a column", column.span);
+  if (expression.type.name === "Interval") throw invalidQuery("an interval cannot be a column", column.span);
   return [{ name: writtenName(column, naming), expression }];
 }
 
@@ -73,7 +74,7 @@ function atPosition(written: Expression, columns: readonly ResolvedExpression[])
   const position = positionOf(written);
   if (position === undefined) return undefined;
   const column = columns[position - 1];
-  if (!column) throw refusal(`there is no column ${position}`, written.span);
+  if (!column) throw invalidQuery(`there is no column ${position}`, written.span);
   return column;
 }
 
@@ -113,12 +114,12 @@ function fill(
   place: ExpressionContext,
 ): ResolvedFill | undefined {
   if (!written) return undefined;
-  if (!isDate(of.type) && !isNumeric(of.type)) throw refusal(`WITH FILL cannot fill ${typeText(of.type)}`, span);
-  if (of.type.nullable) throw refusal("WITH FILL cannot fill what may be null", span);
+  if (!isDate(of.type) && !isNumeric(of.type)) throw invalidQuery(`WITH FILL cannot fill ${typeText(of.type)}`, span);
+  if (of.type.nullable) throw invalidQuery("WITH FILL cannot fill what may be null", span);
   const bound = (one: Expression | undefined) => one && fillBound(resolveExpression(one, place), of);
   const [from, to] = [bound(written.from), bound(written.to)];
   if (isAfter(descending ? to : from, descending ? from : to)) {
-    throw refusal("FROM of WITH FILL lies behind TO", written.span);
+    throw invalidQuery("FROM of WITH FILL lies behind TO", written.span);
   }
   const step = written.step && resolveExpression(written.step, place);
   if (step) checkStep(step, { of, descending });
@@ -128,9 +129,10 @@ function fill(
 /** Bounds must have the type of the filled expression. */
 function fillBound(bound: ResolvedExpression, of: ResolvedExpression): ResolvedExpression {
   const fits = isDate(of.type) ? bound.type.name === of.type.name : isNumeric(bound.type);
-  if (!fits) throw refusal(`WITH FILL of ${typeText(of.type)} has no bound of ${typeText(bound.type)}`, bound.span);
+  if (!fits)
+    throw invalidQuery(`WITH FILL of ${typeText(of.type)} has no bound of ${typeText(bound.type)}`, bound.span);
   if (contains(bound, ({ kind }) => NOT_CONSTANT.includes(kind)))
-    throw refusal("a bound of WITH FILL is constant", bound.span);
+    throw invalidQuery("a bound of WITH FILL is constant", bound.span);
   return bound;
 }
 
@@ -145,14 +147,14 @@ function checkStep(
 ): void {
   const amount = step.kind === "call" && step.name === "toInterval" ? step.arguments[0] : step;
   const value = amount?.kind === "literal" ? Number(amount.value) : Number.NaN;
-  if (Number.isNaN(value)) throw refusal("a step of WITH FILL is a literal", step.span);
+  if (Number.isNaN(value)) throw invalidQuery("a step of WITH FILL is a literal", step.span);
   if (value === 0 || value < 0 !== descending) {
-    throw refusal(`a step of WITH FILL is ${descending ? "negative" : "positive"} here`, step.span);
+    throw invalidQuery(`a step of WITH FILL is ${descending ? "negative" : "positive"} here`, step.span);
   }
   if (step.type.name !== "Interval") return;
-  if (!isDate(of.type)) throw refusal("a step of numbers is a number", step.span);
+  if (!isDate(of.type)) throw invalidQuery("a step of numbers is a number", step.span);
   if (of.type.name === "Date" && !["day", "week", "month", "quarter", "year"].includes(step.type.unit)) {
-    throw refusal("a step of a Date is at least a day", step.span);
+    throw invalidQuery("a step of a Date is at least a day", step.span);
   }
 }
 
@@ -165,4 +167,4 @@ function rows(written: Expression | undefined, clause: string): bigint | undefin
   return count;
 }
 
-const wholeRows = (clause: string, span: Span) => refusal(`${clause} takes a whole number of rows`, span);
+const wholeRows = (clause: string, span: Span) => invalidQuery(`${clause} takes a whole number of rows`, span);

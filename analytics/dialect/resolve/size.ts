@@ -1,6 +1,6 @@
-import { refusal } from "./refusal.ts";
+import { invalidQuery } from "../problem.ts";
 import type { ResolvedBody, ResolvedExpression } from "./resolved.ts";
-import { childrenOf } from "./walk.ts";
+import { childrenOf } from "./subexpressions.ts";
 
 /** Maximum expressions after alias expansion. Nested aliases can double the size at each level. */
 const EXPRESSIONS_MAX = 10_000;
@@ -15,7 +15,7 @@ export function checkSize(body: ResolvedBody): void {
   for (const expression of all) {
     if (expression) total += sizeOf(expression, sizes);
     if (total > EXPRESSIONS_MAX) {
-      throw refusal(`with aliases replaced the query has more than ${EXPRESSIONS_MAX} expressions`, body.span);
+      throw invalidQuery(`with aliases replaced the query has more than ${EXPRESSIONS_MAX} expressions`, body.span);
     }
   }
 }

@@ -1,9 +1,9 @@
 import { type ColumnType, PUBLIC_TABLES, type PublicTable } from "../../tables.ts";
+import { invalidQuery } from "../problem.ts";
 import type { Expression, From, Identifier, Join, Query, TableReference } from "../tree.ts";
 import { comparison } from "./comparison.ts";
-import { choice } from "./functions.ts";
+import { choice } from "./conditions.ts";
 import { valueLiteral } from "./literals.ts";
-import { refusal } from "./refusal.ts";
 import type { JoinSource, ResolvedBody, ResolvedExpression, Source } from "./resolved.ts";
 import { columnOf, type MergedColumn, type VisibleSource } from "./scope.ts";
 import { arrayOf, STRING, type Type } from "./types.ts";
@@ -67,7 +67,7 @@ function tableSource({ name, alias, span }: TableReference, around: QueryScope):
     return { source: { kind: "common", id: visible.id, index: common.index }, sources: [visible], merged: [] };
   }
   const table = PUBLIC_TABLES.find((one) => one.name === name.text);
-  if (!table) throw refusal(`there is no table ${name.text}`, span);
+  if (!table) throw invalidQuery(`there is no table ${name.text}`, span);
   const visible = around.add({ names, columns: columnsOf(table), table }, undefined);
   return { source: { kind: "table", id: visible.id, table }, sources: [visible], merged: [] };
 }
@@ -77,11 +77,11 @@ function joinSource(join: Join, around: QueryScope): ResolvedFrom {
   const right = resolveFrom(join.right, around);
   const both = { sources: [...left.sources, ...right.sources], merged: [...left.merged, ...right.merged] };
   const name = twice(both.sources.map(({ names }) => names[0]));
-  if (name !== undefined) throw refusal(`two tables of the join are called ${name}: give them aliases`, join.span);
+  if (name !== undefined) throw invalidQuery(`two tables of the join are called ${name}: give them aliases`, join.span);
   const source = { kind: "join", type: join.type, left: left.source, right: right.source } as const;
   if (join.using.length > 0) return joinUsing(join, { left, right, source, around });
   if (join.on === undefined) {
-    if (join.type !== "cross") throw refusal("a join needs ON or USING", join.span);
+    if (join.type !== "cross") throw invalidQuery("a join needs ON or USING", join.span);
     return { ...both, source: { ...source, on: undefined } };
   }
   return { ...both, source: { ...source, on: around.condition(join.on, both) } };
@@ -131,7 +131,7 @@ function usingColumn({ sources, merged }: ResolvedFrom, { text, span }: Identifi
     const index = source.columns.findIndex(({ name }) => name === text);
     if (index >= 0) return columnOf(source, index, span);
   }
-  throw refusal(`there is no column ${text} on both sides of the join`, span);
+  throw invalidQuery(`there is no column ${text} on both sides of the join`, span);
 }
 
 function mergedColumn(
@@ -148,7 +148,7 @@ function mergedColumn(
   // In a full join the column comes from either side: the unmatched side has the type's default, which equals no other value only for
   // strings.
   if (left.type.name !== "String" || right.type.name !== "String") {
-    throw refusal("FULL JOIN … USING is supported for Strings alone: use ON", name.span);
+    throw invalidQuery("FULL JOIN … USING is supported for Strings alone: use ON", name.span);
   }
   const isThere = comparison("notEquals", [left, valueLiteral("", STRING, name.span)], { span: name.span, isRawTime });
   return choice([isThere, left, right], name.span);

@@ -1,33 +1,14 @@
+import { windowFunction } from "../functions/registry.ts";
+import { invalidQuery } from "../problem.ts";
 import type { Span } from "../tree.ts";
 import { commonType } from "./common-type.ts";
-import { refusal } from "./refusal.ts";
 import type { Aggregate, ResolvedExpression, ResolvedFrame, ResolvedOrder, WindowCall } from "./resolved.ts";
 import { isNumeric, type Type, typeText, UINT64 } from "./types.ts";
 
-type RankName = Exclude<WindowCall["name"], Aggregate["name"]>;
-
-interface Described {
-  /** Minimum and maximum argument count. */
-  readonly takes: readonly [number, number];
-}
-
-const FUNCTIONS: Readonly<Record<RankName, Described>> = {
-  row_number: { takes: [0, 0] },
-  rank: { takes: [0, 0] },
-  dense_rank: { takes: [0, 0] },
-  lag: { takes: [1, 3] },
-  lead: { takes: [1, 3] },
-  first_value: { takes: [1, 1] },
-  last_value: { takes: [1, 1] },
-};
-
-/** Returns the function with this lower-case name that is valid only with a window. */
-export const windowNamed = (lowerName: string): RankName | undefined =>
-  Object.hasOwn(FUNCTIONS, lowerName) ? (lowerName as RankName) : undefined;
-
 export interface WindowCalled {
   readonly written: string;
-  readonly name: RankName | undefined;
+  /** ClickHouse spelling of the name. */
+  readonly name: string;
   readonly aggregate: Aggregate | undefined;
   readonly args: readonly ResolvedExpression[];
   readonly span: Span;
@@ -46,7 +27,7 @@ export function windowCall(called: WindowCalled, window: ResolvedWindow): Window
   const { partitionBy, orderBy } = window;
   const frame = window.frame && { unit: window.frame.unit, start: window.frame.start, end: window.frame.end };
   if (aggregate) {
-    if (aggregate.distinct) throw refusal("DISTINCT is not supported over a window", span);
+    if (aggregate.distinct) throw invalidQuery("DISTINCT is not supported over a window", span);
     const { name, parameters, filter, type } = aggregate;
     return {
       kind: "window",
@@ -76,18 +57,20 @@ export function windowCall(called: WindowCalled, window: ResolvedWindow): Window
   };
 }
 
-function ranked({ name, written, args, span }: WindowCalled): { readonly name: RankName; readonly type: Type } {
-  if (!name) throw refusal(`${written} cannot be used over a window`, span);
-  const [least, most] = FUNCTIONS[name].takes;
+function ranked({ name, written, args, span }: WindowCalled): { readonly name: string; readonly type: Type } {
+  const entry = windowFunction(name);
+  if (!entry) throw invalidQuery(`${written} cannot be used over a window`, span);
+  const [least, most] = entry.takes;
   if (args.length < least || args.length > most)
-    throw refusal(`${written} does not take ${args.length} arguments`, span);
+    throw invalidQuery(`${written} does not take ${args.length} arguments`, span);
   const [value, offset, otherwise] = args;
   if (offset && !(offset.kind === "literal" && typeof offset.value === "bigint" && offset.value >= 0n)) {
-    throw refusal(`${written} takes a whole number of rows, written as a literal`, offset.span);
+    throw invalidQuery(`${written} takes a whole number of rows, written as a literal`, offset.span);
   }
   if (!value) return { name, type: UINT64 };
   const type = otherwise ? commonType([value.type, otherwise.type]) : value.type;
-  if (!type) throw refusal(`no type holds ${typeText(value.type)} and ${otherwise && typeText(otherwise.type)}`, span);
+  if (!type)
+    throw invalidQuery(`no type holds ${typeText(value.type)} and ${otherwise && typeText(otherwise.type)}`, span);
   return { name, type };
 }
 
@@ -97,6 +80,6 @@ function checkFrame({ orderBy, frame }: ResolvedWindow): void {
   const hasDistance = "by" in frame.start || "by" in frame.end;
   const [order, ...more] = orderBy;
   if (hasDistance && (!order || more.length > 0 || !isNumeric(order.expression.type))) {
-    throw refusal("RANGE with a distance needs one number in ORDER BY", frame.span);
+    throw invalidQuery("RANGE with a distance needs one number in ORDER BY", frame.span);
   }
 }

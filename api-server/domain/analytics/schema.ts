@@ -1,5 +1,4 @@
-import { functionMeaning } from "../../../analytics/dialect/function-meanings.ts";
-import { PUBLISHED_FUNCTIONS } from "../../../analytics/dialect/functions.ts";
+import { FUNCTION_DOCS } from "../../../analytics/dialect/functions/registry.ts";
 import { columnMeaning, tableMeaning } from "../../../analytics/meanings.ts";
 import { PUBLIC_TABLES } from "../../../analytics/tables.ts";
 
@@ -18,8 +17,5 @@ export const ANALYTICS_SCHEMA = {
       meaning: columnMeaning(table, name) ?? "",
     })),
   })),
-  functions: PUBLISHED_FUNCTIONS.flatMap((name) => {
-    const meaning = functionMeaning(name);
-    return meaning === undefined ? [] : [{ name, ...meaning }];
-  }),
+  functions: [...FUNCTION_DOCS],
 };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { QueryRejected } from "../../../analytics/contract.ts";
-import { PUBLISHED_FUNCTIONS } from "../../../analytics/dialect/functions.ts";
+import { FUNCTION_DOCS } from "../../../analytics/dialect/functions/registry.ts";
 import { PUBLIC_TABLES } from "../../../analytics/tables.ts";
 import { EventsUnavailable } from "../../../edge/events/contract.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
@@ -110,7 +110,7 @@ test("admin.getAnalyticsSchema lists every queryable table, column and function"
     }),
   );
   expect(shown).toEqual(PUBLIC_TABLES.map(({ name, of, columns }) => ({ name, of, columns })));
-  expect(functions.map(({ name }: { name: string }) => name)).toEqual(PUBLISHED_FUNCTIONS);
+  expect(functions).toEqual(FUNCTION_DOCS);
 });
 
 describe("admin.resolveNames", () => {

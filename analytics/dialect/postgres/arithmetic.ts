@@ -1,8 +1,8 @@
+import { invalidQuery } from "../problem.ts";
 import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
-import { FLOAT64, INT64, isInteger, type Type, widthOf } from "../resolve/types.ts";
-import { isConstant } from "../resolve/walk.ts";
-import { unsupported } from "./unsupported.ts";
-import type { Writer } from "./writer.ts";
+import { isConstant } from "../resolve/subexpressions.ts";
+import { FLOAT64, INT64, isDate, isInteger, type Type, widthOf } from "../resolve/types.ts";
+import { timestampSql, type Writer } from "./writer.ts";
 
 type Write = (call: FunctionCall, writer: Writer) => string;
 
@@ -18,6 +18,8 @@ const OPERATORS = { plus: "+", minus: "-", multiply: "*" } as const;
 export const arithmeticSql =
   (name: keyof typeof OPERATORS): Write =>
   (call, writer) => {
+    if (name !== "multiply" && isShift(call)) return shiftedSql(OPERATORS[name], call, writer);
+    if (name === "minus" && isDifference(call)) return differenceSql(call, writer);
     const [left, right] = both(call);
     const float = call.type.name === "Float64";
     const [a, b] = [left, right].map((operand) => writer.as(operand, float ? FLOAT64 : INT64)) as [string, string];
@@ -30,7 +32,7 @@ export const arithmeticSql =
 const isWide = (type: Type): boolean => isInteger(type) && widthOf(type).bits === 64 && widthOf(type).signed;
 
 /** Division of floats; division by zero returns infinity or NaN. */
-export const divide: Write = (call, writer) => {
+export const divideSql: Write = (call, writer) => {
   const [left, right] = both(call);
   const [a, b] = [left, right].map((operand) => writer.as(operand, FLOAT64)) as [string, string];
   const known = right.kind === "literal" && Number(right.value) !== 0 && Number.isFinite(Number(right.value));
@@ -38,18 +40,14 @@ export const divide: Write = (call, writer) => {
 };
 
 /** ClickHouse rejects the minimum integer modulo -1, except if only the divisor is constant: the result is then 0. */
-export const modulo: Write = (call, writer) => {
+export const moduloSql: Write = (call, writer) => {
   const [left, right] = both(call);
-  if (call.type.name === "Float64") throw unsupported("% of floats is not supported", call.span);
+  if (call.type.name === "Float64") throw invalidQuery("% of floats is not supported", call.span);
   if (isWide(left.type) && (isConstant(left) || !isConstant(right))) {
     return `analytics.modulo(${writer.as(left, INT64)}, ${writer.as(right, INT64)})`;
   }
   return `(${writer.as(left, INT64)} % ${writer.as(right, INT64)})`;
 };
-
-export const negate: Write = (call, writer) => `(-${writer.as(first(call), call.type)})`;
-
-export const abs: Write = (call, writer) => `abs(${writer.as(first(call), call.type)})`;
 
 const DIGITS_MAX = 15;
 
@@ -57,13 +55,13 @@ const DIGITS_MAX = 15;
  * `round`, `floor` and `ceil` to digits after the decimal point, or before it if negative. Floats round half to even, integers half away
  * from zero.
  */
-export const rounding =
+export const roundingSql =
   (name: "round" | "floor" | "ceil"): Write =>
   (call, writer) => {
     const operand = first(call);
     const [, places] = call.arguments;
     const digits = places?.kind === "literal" ? Number(places.value) : 0;
-    if (Math.abs(digits) > DIGITS_MAX) throw unsupported(`at most ${DIGITS_MAX} digits are supported`, call.span);
+    if (Math.abs(digits) > DIGITS_MAX) throw invalidQuery(`at most ${DIGITS_MAX} digits are supported`, call.span);
     if (operand.type.name === "Bool") return writer.value(operand);
     const value = writer.value(operand);
     if (isInteger(operand.type)) {
@@ -75,3 +73,36 @@ export const rounding =
     const scale = writer.parameters.float(10 ** Math.abs(digits));
     return digits > 0 ? `(${name}(${value} * ${scale}) / ${scale})` : `(${name}(${value} / ${scale}) * ${scale})`;
   };
+
+/** Adds an interval, or a number of days or seconds, to a date. */
+function shiftedSql(sign: "+" | "-", call: FunctionCall, writer: Writer): string {
+  const [left, right] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
+  const [date, by] = isDate(left.type) ? [left, right] : [right, left];
+  const there = `${timestampSql(date, writer)} ${sign} ${distanceSql(date, by, writer)}`;
+  const moved = byMonths(by) && !call.type.nullable ? `greatest(${there}, timestamp '1970-01-01')` : there;
+  if (call.type.name === "Date") return `analytics.wrapped_date((${moved})::date)`;
+  return call.type.name === "DateTime" ? `analytics.wrapped_date_time(${moved})` : `(${moved})`;
+}
+
+/** Months stop at the first representable day; other units wrap. */
+const byMonths = ({ type }: ResolvedExpression): boolean =>
+  type.name === "Interval" && ["month", "quarter", "year"].includes(type.unit);
+
+function distanceSql(date: ResolvedExpression, by: ResolvedExpression, writer: Writer): string {
+  if (by.type.name === "Interval") return writer.value(by);
+  return `${writer.as(by, INT64)} * interval '1 ${date.type.name === "Date" ? "day" : "second"}'`;
+}
+
+/** Difference in days between dates, or in seconds between date-times. */
+function differenceSql(call: FunctionCall, writer: Writer): string {
+  const [left, right] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
+  const [a, b] = [writer.value(left), writer.value(right)];
+  if (left.type.name === "Date") return `(${a} - ${b})::bigint`;
+  return `extract(epoch from ${a} - ${b})::bigint`;
+}
+
+const isShift = (call: FunctionCall): boolean =>
+  isDate(call.type) && call.arguments.some(({ type }) => isDate(type) || type.name === "Interval");
+
+const isDifference = (call: FunctionCall): boolean =>
+  isInteger(call.type) && call.arguments.every(({ type }) => isDate(type));

@@ -1,0 +1,102 @@
+import {
+  type Aggregated,
+  averageSql,
+  countSql,
+  distinctSql,
+  extremeSql,
+  groupArraySql,
+  quantileSql,
+  sumSql,
+} from "../postgres/aggregates.ts";
+import type { Writer } from "../postgres/writer.ts";
+import { arrayOf, FLOAT64, INT64, isDate, isNumeric, type Type, UINT64, widthOf, withNull } from "../resolve/types.ts";
+import type { Docs } from "./entry.ts";
+
+export interface AggregateFunction {
+  readonly docs: Docs;
+  /** The aggregate function whose last argument is a condition here, such as `sum` for `sumIf`. */
+  readonly conditionalOf?: string;
+  /** Minimum and maximum argument count; one argument by default. */
+  readonly takes?: readonly [number, number];
+  /** Maximum argument count after DISTINCT; by default as without. */
+  readonly distinctMax?: number;
+  /** Whether the function accepts a first argument of the type; by default, everything but an interval. */
+  readonly accepts?: (type: Type) => boolean;
+  /** Default level of a quantile; other functions take no level. */
+  readonly level?: number;
+  /** Result type, or the result type for the type of the first argument. The result for Nothing is Nothing. */
+  readonly returns: Type | ((type: Type) => Type);
+  readonly postgres: (call: Aggregated, writer: Writer) => string;
+}
+
+/** Most values of a distinct count. */
+const VALUES_MAX = 16;
+
+const sumType = (type: Type): Type => (type.name === "Float64" ? FLOAT64 : widthOf(type).signed ? INT64 : UINT64);
+const count: AggregateFunction = {
+  docs: ["count()", "Number of rows. In tables per unit use sum(count) for events."],
+  takes: [0, 1],
+  distinctMax: VALUES_MAX,
+  returns: UINT64,
+  postgres: countSql,
+};
+const sum: AggregateFunction = {
+  docs: ["sum(x)", "Sum; 0 without rows."],
+  accepts: isNumeric,
+  returns: (type) => withNull(sumType(type), type.nullable),
+  postgres: sumSql,
+};
+const distinct = (docs: Docs): AggregateFunction => ({
+  docs,
+  takes: [1, VALUES_MAX],
+  returns: UINT64,
+  postgres: distinctSql,
+});
+const sameType = (docs: Docs, postgres: AggregateFunction["postgres"]): AggregateFunction => ({
+  docs,
+  returns: (type) => type,
+  postgres,
+});
+const ofElements = (docs: Docs, postgres: AggregateFunction["postgres"]): AggregateFunction => ({
+  docs,
+  returns: (type) => arrayOf(withNull(type, false)),
+  postgres,
+});
+
+export const AGGREGATE_FUNCTIONS: Readonly<Record<string, AggregateFunction>> = {
+  count,
+  countIf: {
+    ...count,
+    docs: ["countIf(condition)", "Number of rows that meet the condition."],
+    conditionalOf: "count",
+  },
+  sum,
+  sumIf: {
+    ...sum,
+    docs: ["sumIf(x, condition)", "Sum over the rows that meet the condition."],
+    conditionalOf: "sum",
+  },
+  avg: {
+    docs: ["avg(x)", "Mean; null without rows."],
+    accepts: isNumeric,
+    returns: (type) => withNull(FLOAT64, type.nullable),
+    postgres: averageSql,
+  },
+  min: sameType(["min(x)", "Minimum."], extremeSql("min")),
+  max: sameType(["max(x)", "Maximum."], extremeSql("max")),
+  // Postgres returns the minimum, so that the result is deterministic. ClickHouse does not rewrite the arithmetic within `any`.
+  any: sameType(["any(x)", "Value of any row."], (call, writer) =>
+    extremeSql("min", false)({ ...call, distinct: false }, writer),
+  ),
+  groupArray: ofElements(["groupArray(x)", "Array of all values."], groupArraySql(false)),
+  groupUniqArray: ofElements(["groupUniqArray(x)", "Array of the distinct values."], groupArraySql(true)),
+  uniq: distinct(["uniq(x)", "Number of distinct values."]),
+  uniqExact: distinct(["uniqExact(x)", "Number of distinct values."]),
+  quantile: {
+    docs: ["quantile(0.99)(x)", "Quantile at this level; default 0.5."],
+    accepts: (type) => isNumeric(type) || isDate(type),
+    level: 0.5,
+    returns: (type) => (isDate(type) ? type : withNull(FLOAT64, type.nullable)),
+    postgres: quantileSql,
+  },
+};
