@@ -71,7 +71,8 @@ export function bucketOfCall({ name, arguments: values }: Call): Bucket | undefi
     if (unit === "week") return { unit: "mondayWeek", of: second, isDate: true };
     return isUnit(unit) ? { unit, of: second, isDate: isDated(unit) } : undefined;
   }
-  if (first === undefined) return undefined;
+  // The bucket of a local time begins at another moment, which the rule does not compute.
+  if (first === undefined || values.slice(1).some(isForeignZone)) return undefined;
   if (published === "toDate") return { unit: "day", of: first, isDate: true };
   if (published === "toStartOfWeek" && second !== undefined) {
     const mode = second.kind === "number" ? Number(second.text) : 0;
@@ -80,6 +81,9 @@ export function bucketOfCall({ name, arguments: values }: Call): Bucket | undefi
   const unit = /^toStartOf(\w+)$/.exec(published)?.[1]?.toLowerCase();
   return unit !== undefined && isUnit(unit) ? { unit, of: first, isDate: isDated(unit) } : undefined;
 }
+
+const isForeignZone = (argument: Expression): boolean =>
+  argument.kind === "string" && !/^(utc|etc\/utc)$/i.test(argument.value);
 
 const isDated = (unit: BucketUnit): boolean => ["week", "month", "quarter", "year"].includes(unit);
 

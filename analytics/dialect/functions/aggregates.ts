@@ -3,9 +3,11 @@ import {
   averageSql,
   countSql,
   distinctSql,
+  extremeArgumentSql,
   extremeSql,
   groupArraySql,
   quantileSql,
+  quantilesSql,
   sumSql,
 } from "../postgres/aggregates.ts";
 import type { Writer } from "../postgres/writer.ts";
@@ -22,10 +24,10 @@ export interface AggregateFunction {
   readonly distinctMax?: number;
   /** Whether the function accepts a first argument of the type; by default, everything but an interval. */
   readonly accepts?: (type: Type) => boolean;
-  /** Default level of a quantile; other functions take no level. */
-  readonly level?: number;
-  /** Result type, or the result type for the type of the first argument. The result for Nothing is Nothing. */
-  readonly returns: Type | ((type: Type) => Type);
+  /** How many levels a quantile takes, and the level of a call without any. */
+  readonly levels?: { readonly max: number; readonly byDefault?: number };
+  /** Result type, or the result type for the types of the arguments. The result for Nothing is Nothing. */
+  readonly returns: Type | ((type: Type, other: Type | undefined) => Type);
   readonly postgres: (call: Aggregated, writer: Writer) => string;
 }
 
@@ -46,6 +48,12 @@ const sum: AggregateFunction = {
   returns: (type) => withNull(sumType(type), type.nullable),
   postgres: sumSql,
 };
+const average: AggregateFunction = {
+  docs: ["avg(x)", "Mean; null without rows."],
+  accepts: isNumeric,
+  returns: (type) => withNull(FLOAT64, type.nullable),
+  postgres: averageSql,
+};
 const distinct = (docs: Docs): AggregateFunction => ({
   docs,
   takes: [1, VALUES_MAX],
@@ -63,10 +71,28 @@ const ofElements = (docs: Docs, postgres: AggregateFunction["postgres"]): Aggreg
   postgres,
 });
 
+const quantile: AggregateFunction = {
+  docs: [
+    "quantile(0.99)(x)",
+    "Quantile at this level; default 0.5. ClickHouse approximates it in groups of more than 8,192 rows.",
+  ],
+  accepts: (type) => isNumeric(type) || isDate(type),
+  levels: { max: 1, byDefault: 0.5 },
+  returns: (type) => (isDate(type) ? type : withNull(FLOAT64, type.nullable)),
+  postgres: quantileSql,
+};
+const extremeArgument = (docs: Docs, direction: "asc" | "desc"): AggregateFunction => ({
+  docs,
+  takes: [2, 2],
+  returns: (type, other) => withNull(type, type.nullable || other?.nullable === true),
+  postgres: extremeArgumentSql(direction),
+});
+
 export const AGGREGATE_FUNCTIONS: Readonly<Record<string, AggregateFunction>> = {
   count,
   countIf: {
     ...count,
+    takes: [0, 0],
     docs: ["countIf(condition)", "Number of rows that meet the condition."],
     conditionalOf: "count",
   },
@@ -76,11 +102,11 @@ export const AGGREGATE_FUNCTIONS: Readonly<Record<string, AggregateFunction>> = 
     docs: ["sumIf(x, condition)", "Sum over the rows that meet the condition."],
     conditionalOf: "sum",
   },
-  avg: {
-    docs: ["avg(x)", "Mean; null without rows."],
-    accepts: isNumeric,
-    returns: (type) => withNull(FLOAT64, type.nullable),
-    postgres: averageSql,
+  avg: average,
+  avgIf: {
+    ...average,
+    docs: ["avgIf(x, condition)", "Mean over the rows that meet the condition."],
+    conditionalOf: "avg",
   },
   min: sameType(["min(x)", "Minimum."], extremeSql("min")),
   max: sameType(["max(x)", "Maximum."], extremeSql("max")),
@@ -91,12 +117,32 @@ export const AGGREGATE_FUNCTIONS: Readonly<Record<string, AggregateFunction>> = 
   groupArray: ofElements(["groupArray(x)", "Array of all values."], groupArraySql(false)),
   groupUniqArray: ofElements(["groupUniqArray(x)", "Array of the distinct values."], groupArraySql(true)),
   uniq: distinct(["uniq(x)", "Number of distinct values."]),
+  uniqIf: {
+    ...distinct(["uniqIf(x, condition)", "Number of distinct values in the rows that meet the condition."]),
+    conditionalOf: "uniq",
+  },
   uniqExact: distinct(["uniqExact(x)", "Number of distinct values."]),
-  quantile: {
-    docs: ["quantile(0.99)(x)", "Quantile at this level; default 0.5."],
-    accepts: (type) => isNumeric(type) || isDate(type),
-    level: 0.5,
-    returns: (type) => (isDate(type) ? type : withNull(FLOAT64, type.nullable)),
-    postgres: quantileSql,
+  argMax: extremeArgument(
+    [
+      "argMax(x, y)",
+      "x of the row with the largest y. Among equal y, Postgres returns the smallest x and ClickHouse any x.",
+    ],
+    "desc",
+  ),
+  argMin: extremeArgument(
+    [
+      "argMin(x, y)",
+      "x of the row with the smallest y. Among equal y, Postgres returns the smallest x and ClickHouse any x.",
+    ],
+    "asc",
+  ),
+  quantile,
+  median: { ...quantile, docs: ["median(x)", "Quantile at level 0.5."] },
+  quantiles: {
+    docs: ["quantiles(0.5, 0.99)(x)", "Array of the quantiles at these levels."],
+    accepts: isNumeric,
+    levels: { max: 16 },
+    returns: () => arrayOf(FLOAT64),
+    postgres: quantilesSql,
   },
 };

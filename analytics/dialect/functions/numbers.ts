@@ -1,4 +1,4 @@
-import { roundingSql } from "../postgres/arithmetic.ts";
+import { integerDivisionSql, roundingSql } from "../postgres/arithmetic.ts";
 
 import { floatSql, integerSql } from "../postgres/conversions.ts";
 import type { Writer } from "../postgres/writer.ts";
@@ -49,6 +49,15 @@ export const NUMBER_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
       return isInteger(type) || type.name === "Bool" ? integer(widthOf(type).bits, false) : type;
     },
     postgres: ({ arguments: [operand], type }, writer) => `abs(${writer.as(operand as ResolvedExpression, type)})`,
+  },
+  intDiv: {
+    docs: ["intDiv(a, b)", "Quotient of integers, rounded toward zero. Division by zero is an error."],
+    takes: [INTEGER, INTEGER],
+    returns: (args) => {
+      const [a, b] = args.map(({ type }) => widthOf(type));
+      return integer(a?.bits ?? 8, (a?.signed || b?.signed) ?? false);
+    },
+    postgres: integerDivisionSql,
   },
   toInt32: conversionTo(INT32, "32-bit integer.", integerSql),
   toInt64: conversionTo(INT64, "64-bit integer, truncated.", integerSql),

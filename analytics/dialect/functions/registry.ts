@@ -1,11 +1,11 @@
 import { AGGREGATE_FUNCTIONS, type AggregateFunction } from "./aggregates.ts";
 import { ARRAY_FUNCTIONS } from "./arrays.ts";
-import { CONDITIONAL_FUNCTIONS, MULTI_IF } from "./conditions.ts";
+import { CONDITIONAL_FUNCTIONS } from "./conditions.ts";
 import type { ScalarFunction } from "./entry.ts";
 import { NUMBER_FUNCTIONS } from "./numbers.ts";
 import { OPERATORS } from "./operators.ts";
 import { TEXT_FUNCTIONS } from "./text.ts";
-import { TIME_FUNCTIONS, TO_INTERVAL } from "./time.ts";
+import { TIME_FUNCTIONS, TO_INTERVAL, TO_TIME_ZONE } from "./time.ts";
 import { WINDOW_FUNCTIONS, type WindowFunction } from "./windows.ts";
 
 /*
@@ -55,8 +55,8 @@ const SCALARS: ReadonlyMap<string, ScalarFunction> = new Map(
     ...NUMBER_FUNCTIONS,
     ...CONDITIONAL_FUNCTIONS,
     ...ARRAY_FUNCTIONS,
-    multiIf: MULTI_IF,
     toInterval: TO_INTERVAL,
+    toTimeZone: TO_TIME_ZONE,
   }),
 );
 const AGGREGATES: ReadonlyMap<string, AggregateFunction> = new Map(Object.entries(AGGREGATE_FUNCTIONS));

@@ -2,13 +2,18 @@ import { textSql } from "../postgres/conversions.ts";
 import { invalidQuery } from "../problem.ts";
 import { asText, concatenation } from "../resolve/conversion.ts";
 import { call, type ResolvedExpression } from "../resolve/resolved.ts";
-import { STRING, UINT8, UINT64 } from "../resolve/types.ts";
-import { ANY, ARRAY, type ArgumentKind, checked, INTEGER, type ScalarFunction, TEXT } from "./entry.ts";
+import { arrayOf, STRING, UINT8, UINT64 } from "../resolve/types.ts";
+import { ANY, ARRAY, type ArgumentKind, checked, INTEGER, literalText, type ScalarFunction, TEXT } from "./entry.ts";
 
 const TEXT_OR_ARRAY: ArgumentKind = {
   is: (type) => TEXT.is(type) || ARRAY.is(type),
   called: "a String or an Array",
   sql: ARRAY.sql,
+};
+const TEXTS: ArgumentKind = {
+  is: (type) => type.name === "Array" && (type.of.name === "String" || type.of.name === "Nothing"),
+  called: "an Array of Strings",
+  sql: (argument, writer) => writer.as(argument, arrayOf(STRING)),
 };
 const KEY: ArgumentKind = {
   is: (type) => TEXT.is(type) || INTEGER.is(type),
@@ -42,6 +47,28 @@ export const TEXT_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
     required: 2,
     returns: STRING,
     sql: (...args) => `analytics.substring_bytes(${args.join(", ")})`,
+  },
+  position: {
+    docs: ["position(s, part)", "Byte at which the first occurrence of the part begins, from 1; 0 without one."],
+    takes: [TEXT, TEXT],
+    returns: UINT64,
+    sql: (s, part) => `position(convert_to(${part}, 'UTF8') in convert_to(${s}, 'UTF8'))::bigint`,
+  },
+  replaceAll: {
+    docs: ["replaceAll(s, part, other)", "Text in which the other text replaces each occurrence of the part."],
+    takes: [TEXT, TEXT, TEXT],
+    returns: STRING,
+    sql: (s, part, other) => `replace(${s}, ${part}, ${other})`,
+  },
+  arrayStringConcat: {
+    docs: ["arrayStringConcat(tags, ', ')", "Texts of an array as one text, with the separator between them."],
+    resolve: (called) => {
+      const args = checked(called, [TEXTS, TEXT], 1);
+      if (args.length > 1) literalText(args[1], called);
+      return call("arrayStringConcat", args, STRING, called.span);
+    },
+    takes: [TEXTS, TEXT],
+    sql: (array, separator = "''") => `array_to_string(${array}, ${separator})`,
   },
   concat: {
     docs: ["concat(x, …)", "Concatenated texts."],

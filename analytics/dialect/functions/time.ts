@@ -1,5 +1,15 @@
 import { clickhouseCast } from "../clickhouse/types.ts";
-import { clockSql, dateSql, dateTime64Sql, dateTimeSql, intervalSql, secondsSql, weekSql } from "../postgres/dates.ts";
+import {
+  clockSql,
+  dateDifferenceSql,
+  dateSql,
+  dateTime64Sql,
+  dateTimeSql,
+  intervalSql,
+  isDifferenceUnit,
+  secondsSql,
+  weekSql,
+} from "../postgres/dates.ts";
 import { formatDateTime } from "../postgres/format-date-time.ts";
 import { timestampSql } from "../postgres/writer.ts";
 import { invalidQuery } from "../problem.ts";
@@ -38,14 +48,50 @@ import {
   TIME64,
 } from "./entry.ts";
 
-/** Removes the time zone argument at an index, because all times are in UTC. */
+const UTC = /^(utc|etc\/utc)$/i;
+
+/** Removes the time zone argument at an index, which must be UTC, because all times of a result are in UTC. */
 function withoutZone(called: Called, index: number): Called {
   if (called.args.length <= index) return called;
   const zone = literalText(called.args[index], called);
-  if (!/^(utc|etc\/utc)$/i.test(zone))
-    throw invalidQuery("times are in UTC; other time zones are not supported", called.span);
+  if (!UTC.test(zone))
+    throw invalidQuery(`${called.name} is supported in UTC alone; toDate(t, '${zone}') is the local date`, called.span);
   return { ...called, args: called.args.toSpliced(index, 1) };
 }
+
+/**
+ * Converts the first argument to the local time of the zone at an index, and removes the zone. Only functions whose result has no time of
+ * day in ClickHouse may use it: a result that is a time would keep the zone in its type.
+ */
+function inZone(called: Called, index: number): Called {
+  const [operand, ...more] = called.args;
+  if (called.args.length <= index || !operand) return called;
+  const zone = literalText(called.args[index], called);
+  const args = [operand, ...more.toSpliced(index - 1, 1)];
+  if (UTC.test(zone)) return { ...called, args };
+  if (!isZone(zone)) throw invalidQuery(`'${zone}' is not a time zone, such as 'Europe/Berlin'`, called.span);
+  if (!TIME.is(operand.type))
+    throw invalidQuery(`a time zone needs a DateTime, not ${typeText(operand.type)}`, operand.span);
+  const local = call("toTimeZone", [operand, valueLiteral(zone, STRING, called.span)], operand.type, called.span);
+  return { ...called, args: [local, ...args.slice(1)] };
+}
+
+/** ClickHouse compares names with regard to case. */
+function isZone(name: string): boolean {
+  try {
+    return (
+      /^[A-Z][\w+-]*(\/[A-Z][\w+-]*)+$/.test(name) && new Intl.DateTimeFormat("en", { timeZone: name }) !== undefined
+    );
+  } catch {
+    return false;
+  }
+}
+
+/** Local time of the zone, as a time in UTC. Queries cannot call this function by its name. */
+export const TO_TIME_ZONE: ScalarFunction = {
+  takes: [TIME, TEXT],
+  sql: (t, zone) => `(${t} at time zone 'UTC' at time zone ${zone})`,
+};
 
 const operandOf = ({ args: [operand] }: Called): ResolvedExpression => operand as ResolvedExpression;
 
@@ -83,15 +129,10 @@ function timestamp(name: string, type: Type, called: Called): ResolvedExpression
 
 const fromSeconds = (digits: string): string => new Date(Number(digits) * 1000).toISOString();
 
-const toTimestamp = (
-  name: "toDate" | "toDateTime",
-  type: Type,
-  meaning: string,
-  postgres: PostgresSql,
-): ScalarFunction => ({
-  docs: [`${name}(x)`, meaning],
+const toTimestamp = (name: "toDate" | "toDateTime", type: Type, docs: Docs, postgres: PostgresSql): ScalarFunction => ({
+  docs,
   resolve: (written) => {
-    const called = withoutZone(written, 1);
+    const called = name === "toDate" ? inZone(written, 1) : withoutZone(written, 1);
     checked(called, [ANY]);
     return timestamp(name, type, called);
   },
@@ -104,15 +145,29 @@ function startOf(unit: "minute" | "hour" | "day" | "month" | "quarter" | "year")
   const kind: ArgumentKind = unit === "minute" || unit === "hour" ? TIME : DATE_OR_TIME;
   const type = kind === TIME || unit === "day" ? DATE_TIME : DATE;
   return {
-    docs: [`${name}(t)`, `Start of the ${unit}, UTC.`],
+    docs: [
+      type === DATE ? `${name}(t, 'Europe/Berlin')` : `${name}(t)`,
+      `The start of the ${unit}${type === DATE ? "" : " in UTC"}, as a ${type.name}.`,
+    ],
     takes: [kind],
     resolve: (written) => {
-      const called = withoutZone(written, 1);
+      const called = type === DATE ? inZone(written, 1) : withoutZone(written, 1);
       return call(name, checked(called, [kind]), type, called.span);
     },
     sql: (t) => `date_trunc('${unit}', ${t})${type === DATE ? "::date" : ""}`,
   };
 }
+
+/** Part of a date or time that Postgres extracts by this name. */
+const part = (name: string, kind: ArgumentKind, field: string, meaning: string): ScalarFunction => ({
+  docs: [`${name}(t, 'Europe/Berlin')`, meaning],
+  takes: [kind],
+  resolve: (written) => {
+    const called = inZone(written, 1);
+    return call(name, checked(called, [kind]), UINT8, called.span);
+  },
+  sql: (t) => `extract(${field} from ${t})::bigint`,
+});
 
 const STARTS = {
   toStartOfMinute: startOf("minute"),
@@ -162,11 +217,11 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
     clickhouse: ({ type }, _, nowMs) => clickhouseClock(nowMs, type),
   },
   today: clock(DATE, ["today()", "Date of the query, UTC."]),
-  toDate: toTimestamp("toDate", DATE, "Date of a time, a text or a number.", dateSql),
+  toDate: toTimestamp("toDate", DATE, ["toDate(x, 'Europe/Berlin')", "Date of a time, a text or a number."], dateSql),
   toDateTime: toTimestamp(
     "toDateTime",
     DATE_TIME,
-    "Time of a text such as '2026-03-01 10:00:00', or of Unix seconds.",
+    ["toDateTime(x)", "Time of a text such as '2026-03-01 10:00:00', or of Unix seconds."],
     dateTimeSql,
   ),
   toDateTime64: {
@@ -180,11 +235,38 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
     postgres: dateTime64Sql,
     clickhouse: ({ type }, [operand]) => `toDateTime64(${operand}, ${type.name === "DateTime64" ? type.scale : 0})`,
   },
+  toHour: part("toHour", TIME, "hour", "Hour of a time, 0 to 23."),
+  toMonth: part("toMonth", DATE_OR_TIME, "month", "Month, 1 to 12."),
+  toDayOfWeek: {
+    ...part("toDayOfWeek", DATE_OR_TIME, "isodow", "Day of the week: 1 is Monday, 7 is Sunday."),
+    docs: ["toDayOfWeek(t, 0, 'Europe/Berlin')", "Day of the week: 1 is Monday, 7 is Sunday. The mode is 0."],
+    resolve: (written) => {
+      const called = inZone(written, 2);
+      const args = checked(called, [DATE_OR_TIME, INTEGER], 1);
+      if (args.length > 1 && literalInteger(args[1], called) !== 0n)
+        throw invalidQuery("toDayOfWeek is supported with mode 0", called.span);
+      return call("toDayOfWeek", args.slice(0, 1), UINT8, called.span);
+    },
+  },
+  dateDiff: {
+    docs: ["dateDiff('day', a, b)", "Number of boundaries of the unit, from second to year, between two times, UTC."],
+    resolve: (written) => {
+      const called = withoutZone(written, 3);
+      const args = checked(called, [TEXT, DATE_OR_TIME, DATE_OR_TIME]);
+      const unit = literalText(args[0], called).toLowerCase().replace(/s$/, "");
+      if (!isDifferenceUnit(unit)) throw invalidQuery(`'${unit}' is not a unit of dateDiff`, called.span);
+      return call("dateDiff", [valueLiteral(unit, STRING, called.span), ...args.slice(1)], INT64, called.span);
+    },
+    postgres: dateDifferenceSql,
+    // ClickHouse takes no parameter as the unit.
+    clickhouse: ({ arguments: [unit] }, [, ...times]) =>
+      `dateDiff('${unit?.kind === "literal" ? unit.value : ""}', ${times.join(", ")})`,
+  },
   ...STARTS,
   toStartOfWeek: {
-    docs: ["toStartOfWeek(t, 1)", "Start of the week: Monday with 1, otherwise Sunday."],
+    docs: ["toStartOfWeek(t, 1, 'Europe/Berlin')", "Start of the week: Monday with 1, otherwise Sunday."],
     resolve: (written) => {
-      const called = withoutZone(written, 2);
+      const called = inZone(written, 2);
       checked(called, [DATE_OR_TIME, INTEGER], 1);
       const mode = called.args.length > 1 ? literalInteger(called.args[1], called) : 0n;
       return startOfWeek(operandOf(called), mode % 2n !== 0n, called.span);
@@ -202,9 +284,9 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
     },
   },
   formatDateTime: {
-    docs: ["formatDateTime(t, '%Y-%m-%d')", "Formatted time; %H:%i are hours and minutes."],
+    docs: ["formatDateTime(t, '%Y-%m-%d', 'Europe/Berlin')", "Formatted time; %H:%i are hours and minutes."],
     resolve: (written) => {
-      const called = withoutZone(written, 2);
+      const called = inZone(written, 2);
       const args = checked(called, [DATE_OR_TIME, TEXT]);
       literalText(args[1], called);
       return call("formatDateTime", args, STRING, called.span);

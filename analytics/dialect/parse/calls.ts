@@ -39,9 +39,17 @@ function readArguments(grammar: Grammar, name: Identifier): { distinct: boolean;
     throw cursor.problem("a subquery as an argument needs parentheses of its own");
   }
   const read = (): Expression => cursor.nested(() => readLambda(grammar) ?? aliasable(grammar));
-  const values = cursor.isSign(")") ? [] : list(cursor, read);
+  const values = cursor.isSign(")") ? [] : [...list(cursor, read), ...readFromFor(grammar, name)];
   cursor.expectSign(")");
   return { distinct, values };
+}
+
+/** Parses the rest of `substring(s FROM 1 FOR 3)`, which means `substring(s, 1, 3)`. */
+function readFromFor(grammar: Grammar, name: Identifier): readonly Expression[] {
+  const { cursor } = grammar;
+  if (name.text.toLowerCase() !== "substring" || !cursor.takeWords("from")) return [];
+  const offset = aliasable(grammar);
+  return cursor.takeWords("for") ? [offset, aliasable(grammar)] : [offset];
 }
 
 function readFilter(grammar: Grammar): Expression | undefined {

@@ -138,18 +138,46 @@ export const distinctSql: Write = (call, writer) => {
   return countSql({ ...call, distinct: true }, writer);
 };
 
+/** Sorted values of a group without null and NaN. */
+function sortedSql(call: Aggregated, writer: Writer): string {
+  refuseOverWindow(call);
+  const operand = only(call);
+  const value = writer.as(operand, FLOAT64);
+  const unless = [
+    ...(mayBeNaN(operand) ? [`${value} = 'NaN'`] : []),
+    ...(operand.type.nullable ? [`${value} is null`] : []),
+  ];
+  return applied("array_agg", `${value} order by ${value}`, call, writer, unless.join(" or ") || undefined);
+}
+
+const levelSql = (sorted: string, level: number, { parameters }: Writer): string =>
+  `analytics.quantile(${sorted}, ${parameters.float(level)})`;
+
 /** Interpolates between two neighbors exactly as ClickHouse does; `percentile_cont` differs in the last digits. */
 export const quantileSql: Write = (call, writer) => {
   const operand = only(call);
   if (operand.type.name === "Nothing") return "null::text";
   if (isDate(operand.type)) throw invalidQuery("a quantile of dates is not supported", call.span);
-  refuseOverWindow(call);
-  const value = writer.as(operand, FLOAT64);
-  const conditions = [
-    ...(mayBeNaN(operand) ? [`${value} = 'NaN'`] : []),
-    ...(operand.type.nullable ? [`${value} is null`] : []),
-  ];
-  const sorted = applied("array_agg", `${value} order by ${value}`, call, writer, conditions.join(" or ") || undefined);
-  const found = `analytics.quantile(${sorted}, ${writer.parameters.float(call.parameters[0] ?? 0.5)})`;
+  const found = levelSql(sortedSql(call, writer), call.parameters[0] ?? 0.5, writer);
   return call.type.nullable ? found : `coalesce(${found}, 'NaN')`;
 };
+
+export const quantilesSql: Write = (call, writer) => {
+  if (only(call).type.name === "Nothing") return "null::text";
+  const sorted = sortedSql(call, writer);
+  return `array[${call.parameters.map((level) => `coalesce(${levelSql(sorted, level, writer)}, 'NaN')`).join(", ")}]`;
+};
+
+/** Rows where either value is null do not count. The order by the result as well makes it deterministic. */
+export const extremeArgumentSql =
+  (direction: "asc" | "desc"): Write =>
+  (call, writer) => {
+    const [value, by] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
+    refuseOverWindow(call);
+    if (value.type.name === "Array" || by.type.name === "Array" || mayBeNaN(by) || call.distinct) {
+      throw invalidQuery(`${call.name} of arrays, or by values that can be NaN, is not supported`, call.span);
+    }
+    const known = [value, by].flatMap((one) => (one.type.nullable ? [`${writer.value(one)} is null`] : []));
+    const order = `${writer.value(value)} order by ${writer.value(by)} ${direction}, ${writer.value(value)}`;
+    return filled(`(${applied("array_agg", order, call, writer, known.join(" or ") || undefined)})[1]`, call, writer);
+  };

@@ -49,6 +49,18 @@ export const moduloSql: Write = (call, writer) => {
   return `(${writer.as(left, INT64)} % ${writer.as(right, INT64)})`;
 };
 
+/** The quotient has the width of the dividend, so that 200, a UInt8, by -1 wraps to the Int8 56. */
+export const integerDivisionSql: Write = (call, writer) => {
+  const [left, right] = both(call);
+  if (left.type.name === "Nothing" || right.type.name === "Nothing")
+    throw invalidQuery("intDiv of null is not supported", call.span);
+  const { bits, signed } = widthOf(call.type);
+  const quotient = `(${writer.as(left, INT64)} / ${writer.as(right, INT64)})`;
+  if (bits === 64 || !signed || widthOf(left.type).signed) return quotient;
+  const half = 2 ** (bits - 1);
+  return `(((${quotient} + ${half}) & ${2 ** bits - 1}) - ${half})`;
+};
+
 const DIGITS_MAX = 15;
 
 /**

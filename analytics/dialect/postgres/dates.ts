@@ -100,3 +100,24 @@ export const intervalSql: Write = (call, writer) => {
   if (!step) throw invalidQuery("nanoseconds are not supported", call.span);
   return `(${writer.as(first(call), INT64)} * interval '${step.times} ${step.unit}')`;
 };
+
+/** Number of a unit since a fixed start, for a timestamp. Weeks begin on Monday; 1970-01-01 was a Thursday. */
+const NUMBERS: Readonly<Record<string, (timestamp: string) => string>> = {
+  second: (t) => `floor(extract(epoch from ${t}))::bigint`,
+  minute: (t) => `floor(extract(epoch from ${t}) / 60)::bigint`,
+  hour: (t) => `floor(extract(epoch from ${t}) / 3600)::bigint`,
+  day: (t) => `(${t}::date - date '1970-01-01')::bigint`,
+  week: (t) => `floor((${t}::date - date '1969-12-29') / 7.0)::bigint`,
+  month: (t) => `(extract(year from ${t}) * 12 + extract(month from ${t}))::bigint`,
+  quarter: (t) => `(extract(year from ${t}) * 4 + extract(quarter from ${t}))::bigint`,
+  year: (t) => `extract(year from ${t})::bigint`,
+};
+
+export const isDifferenceUnit = (unit: string): boolean => Object.hasOwn(NUMBERS, unit);
+
+export const dateDifferenceSql: Write = (call, writer) => {
+  const [unit, from, to] = call.arguments as readonly [ResolvedExpression, ResolvedExpression, ResolvedExpression];
+  const number = NUMBERS[unit.kind === "literal" ? String(unit.value) : ""];
+  if (!number) throw new TypeError("the unit of dateDiff is checked before");
+  return `(${number(timestampSql(to, writer))} - ${number(timestampSql(from, writer))})`;
+};

@@ -31,7 +31,10 @@ export function aggregate(called: AggregateCall): Aggregate {
     arguments: args,
     distinct,
     filter,
-    type: typeOf(entry, args[0]?.type ?? NOTHING),
+    type: typeOf(
+      entry,
+      args.map((argument) => argument.type),
+    ),
     span,
   };
 }
@@ -42,22 +45,26 @@ function splitCondition({ entry, args, filter, written, span }: AggregateCall) {
   if (!entry.conditionalOf) return { args, filter };
   if (filter) throw invalidQuery(`${written} has a condition already: it takes no FILTER`, span);
   const requested = (entry.takes?.[0] ?? 1) + 1;
+  const most = (entry.takes?.[1] ?? 1) + 1;
   const condition = args.at(-1);
-  if (args.length !== requested || !condition) throw invalidQuery(`${written} takes ${requested} arguments`, span);
+  if (args.length < requested || args.length > most || !condition)
+    throw invalidQuery(`${written} takes ${requested} arguments`, span);
   checkCondition(condition);
   return { args: args.slice(0, -1), filter: condition };
 }
 
 function levels({ entry, parameters, written, span }: AggregateCall): readonly number[] {
-  if (parameters === undefined) return entry.level === undefined ? [] : [entry.level];
-  const [level] = parameters;
-  if (entry.level === undefined || parameters.length !== 1 || level?.kind !== "literal") {
-    throw invalidQuery(`${written} takes no such parameters`, span);
+  const { max, byDefault } = entry.levels ?? { max: 0 };
+  if (parameters === undefined && max === 0) return [];
+  if (parameters === undefined && byDefault !== undefined) return [byDefault];
+  if (parameters === undefined || parameters.length > max) {
+    throw invalidQuery(`${written} takes ${max === 0 ? "no parameters" : `1 to ${max} levels, such as 0.5`}`, span);
   }
-  const value = Number(level.value);
-  if (!(value >= 0 && value <= 1) || !isNumeric(level.type))
+  return parameters.map((level) => {
+    const value = level.kind === "literal" && isNumeric(level.type) ? Number(level.value) : Number.NaN;
+    if (value >= 0 && value <= 1) return value;
     throw invalidQuery("a quantile's level is from 0 to 1", level.span);
-  return [value];
+  });
 }
 
 function checkArguments({ entry, args, distinct, written, span }: AggregateCall): void {
@@ -71,7 +78,7 @@ function checkArguments({ entry, args, distinct, written, span }: AggregateCall)
     throw invalidQuery(`${written} does not take ${typeText(type)}`, span);
 }
 
-function typeOf({ returns }: AggregateFunction, type: Type): Type {
+function typeOf({ returns }: AggregateFunction, [type = NOTHING, other]: readonly Type[]): Type {
   if (typeof returns !== "function") return returns;
-  return type.name === "Nothing" ? type : returns(type);
+  return type.name === "Nothing" ? type : returns(type, other);
 }

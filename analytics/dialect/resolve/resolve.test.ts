@@ -163,7 +163,10 @@ describe("types", () => {
     ["toStartOfHour(time)", "toStartOfHour takes a DateTime here, not Date"],
     ["nothing", "there is no column nothing here"],
     ["tags[0]", "the elements of an array are counted from 1"],
-    ["toDate(now(), 'Asia/Tokyo')", "times are in UTC; other time zones are not supported"],
+    [
+      "toStartOfDay(now(), 'Asia/Tokyo')",
+      "toStartOfDay is supported in UTC alone; toDate(t, 'Asia/Tokyo') is the local date",
+    ],
   ])("analytics expression %s has a type error", (column, problem) =>
     expect(problemOf(`select ${column} from ${DAYS}`)).toContain(`${problem} «`),
   );

@@ -1,6 +1,7 @@
 import { AGGREGATES } from "./aggregates.ts";
 import { ARRAYS } from "./arrays.ts";
 import { CLAUSES } from "./clauses.ts";
+import { FUNCTIONS } from "./functions.ts";
 import { NAMES } from "./names.ts";
 import { NOTHING } from "./nothing.ts";
 import { NUMBERS } from "./numbers.ts";
@@ -15,6 +16,7 @@ export const CORPUS: readonly CorpusQuery[] = [
   ...TEXT,
   ...ARRAYS,
   ...AGGREGATES,
+  ...FUNCTIONS,
   ...NAMES,
   ...CLAUSES,
 ];

@@ -131,6 +131,8 @@ function expression(random: Random, asked: Type, scope: Scope, depth: number): s
   const leaf = depth >= DEPTH_MAX || random.chance(0.35);
   if (leaf) return names.length > 0 && random.chance(0.75) ? random.pick(names) : LITERALS[type](random);
   const of = (wanted: Type) => expression(random, wanted, scope, depth + 1);
+  if (random.chance(0.03)) return `multiIf(${of("Truth")}, ${of(type)}, ${of("Truth")}, ${of(type)}, ${of(type)})`;
+  if (random.chance(0.02) && type !== "Array") return `ifNull(NULL, ${of(type)})`;
   if (random.chance(0.06)) return `if(${of("Truth")}, ${of(type)}, ${of(type)})`;
   if (random.chance(0.05)) return `CASE WHEN ${of("Truth")} THEN ${of(type)} ELSE ${of(type)} END`;
   if (random.chance(0.03) && type !== "Array") return `coalesce(NULL, ${of(type)})`;
@@ -163,6 +165,10 @@ function number(random: Random): string {
   ]);
 }
 
+/** A time zone as a further argument, or none. */
+const zone = (random: Random): string =>
+  random.pick(["", ", 'Europe/Berlin'", ", 'America/New_York'", ", 'Asia/Kolkata'", ", 'UTC'"]);
+
 const comparison = (random: Random): string => random.pick(["=", "!=", "<", "<=", ">", ">=", "=="]);
 
 const COMPOUNDS: Readonly<Record<Type, (random: Random, of: Of, scope: Scope) => string>> = {
@@ -174,8 +180,11 @@ const COMPOUNDS: Readonly<Record<Type, (random: Random, of: Of, scope: Scope) =>
       () => `${of("String")} || ${of("String")}`,
       () => `substring(${of("String")}, ${random.whole(-3, 4)}, ${random.whole(0, 4)})`,
       () => `trim(${of("String")})`,
+      () => `substring(${of("String")} FROM ${random.whole(-3, 4)} FOR ${random.whole(0, 4)})`,
+      () => `replaceAll(${of("String")}, ${of("String")}, ${of("String")})`,
+      () => `arrayStringConcat(${of("Array")}${random.pick(["", ", '-'", ", 'é'"])})`,
       () => `toString(${of(random.pick(["Number", "Time", "String"]))})`,
-      () => `formatDateTime(${of("Time")}, '%Y-%m-%d %H:%i')`,
+      () => `formatDateTime(${of("Time")}, '%Y-%m-%d %H:%i'${zone(random)})`,
       () => `JSONExtractString(${of("String")}, 'a')`,
       () => `${of("Array")}[${random.whole(-2, 2)}]`,
     ])(),
@@ -188,6 +197,11 @@ const COMPOUNDS: Readonly<Record<Type, (random: Random, of: Of, scope: Scope) =>
       () => `length(${of(random.pick(["String", "Array"]))})`,
       () => `${random.pick(["toInt32", "toInt64", "toFloat64"])}(${of("Number")})`,
       () => `toUnixTimestamp(${of("Time")})`,
+      () => `${random.pick(["toHour", "toMonth", "toDayOfWeek"])}(${of("Time")})`,
+      () => `${random.pick(["toHour", "toMonth"])}(${of("Time")}${zone(random)})`,
+      () => `dateDiff('${random.pick(UNITS).toLowerCase()}', ${of("Time")}, ${of("Time")})`,
+      () => `intDiv(${of("Number")}, ${of("Number")})`,
+      () => `position(${of("String")}, ${of("String")})`,
       () => `-${of("Number")}`,
       () => `(${of("Truth")} + ${of("Number")})`,
       () => (scope.depth < 2 ? `(SELECT count() FROM ${random.pick(TABLES).name})` : "3"),
@@ -198,7 +212,8 @@ const COMPOUNDS: Readonly<Record<Type, (random: Random, of: Of, scope: Scope) =>
       () =>
         `date_trunc('${random.pick(["minute", "hour", "day", "week", "month", "quarter", "year"])}', ${of("Time")})`,
       () => `(${of("Time")} ${random.pick(["+", "-"])} INTERVAL ${random.whole(0, 40)} ${random.pick(UNITS)})`,
-      () => `toDate(${of("Time")})`,
+      () => `toDate(${of("Time")}${zone(random)})`,
+      () => `toStartOf${random.pick(["Month", "Quarter", "Year"])}(${of("Time")}${zone(random)})`,
       () => `toDateTime(${of("Time")})`,
       () => `(${of("Time")} - toInterval${random.pick(["Day", "Hour", "Month"])}(${random.whole(0, 9)}))`,
     ])(),
@@ -239,6 +254,11 @@ function aggregate(random: Random, scope: Scope): string {
     () => `length(${random.pick(["groupArray", "groupUniqArray"])}(${of("String")}))`,
     () => `quantile(${random.pick(["0", "0.5", "0.95", "1"])})(${of("Number")})`,
     () => `count(DISTINCT ${of("String")})`,
+    () => `median(${of("Number")})`,
+    () => `quantiles(0.25, 0.75)(${of("Number")})`,
+    () => `avgIf(${of("Number")}, ${of("Truth")})`,
+    () => `uniqIf(${of("String")}, ${of("Truth")})`,
+    () => `${random.pick(["argMax", "argMin"])}(request_id, request_id)`,
     () => `sum(${of("Number")}) FILTER (WHERE ${of("Truth")})`,
   ])();
 }
