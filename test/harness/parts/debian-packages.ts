@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -39,7 +40,9 @@ async function unpackPackages({ packages, backports = false }: Packages): Promis
   const [aptGet, dpkg] = [await findBinary(["apt-get"]), await findBinary(["dpkg-deb"])];
   const codename = /^VERSION_CODENAME=(\w+)$/m.exec(await readFile("/etc/os-release", "utf8").catch(() => ""))?.[1];
   if (aptGet === undefined || dpkg === undefined || codename === undefined) return undefined;
-  const folder = join(cacheFolder(), `${codename}-${packages.join("_")}`);
+  // The launchers are part of the folder, so their text is part of its name.
+  const launchers = createHash("sha256").update(LAUNCHER).digest("hex").slice(0, 8);
+  const folder = join(cacheFolder(), `${codename}-${packages.join("_")}-${launchers}`);
   if (await isFolder(folder)) return folder;
   await mkdir(cacheFolder(), { recursive: true });
   const work = await mkdtemp(`${folder}.`);
@@ -98,10 +101,13 @@ async function sourcesWithBackports(work: string, codename: string): Promise<str
   return [`Dir::Etc::sourcelist=${file}`, "Dir::Etc::sourceparts=/dev/null"];
 }
 
-/** A program that is not installed finds its libraries, Lua modules and fonts only by these variables. */
+/**
+ * A program that is not installed finds its libraries, Lua modules and fonts only by these variables. Some packages have private libraries,
+ * which their own libraries find by an absolute path: those of `pulseaudio`, which Chromium needs.
+ */
 const LAUNCHER = `#!/bin/sh
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
-for folder in "$root"/usr/lib/*-linux-gnu "$root"/lib/*-linux-gnu; do
+for folder in "$root"/usr/lib/*-linux-gnu/pulseaudio "$root"/usr/lib/*-linux-gnu "$root"/lib/*-linux-gnu; do
   LD_LIBRARY_PATH=$folder\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   LUA_CPATH="$folder/lua/5.3/?.so;\${LUA_CPATH:-;}"
 done
