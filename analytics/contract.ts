@@ -10,7 +10,7 @@ import type { Bucket, ColumnType } from "./tables.ts";
 export interface Ingested {
   /** Number of new events, without duplicates of stored events. */
   readonly stored: number;
-  /** Number of events that were too late to be counted (`accepted-times.ts`). */
+  /** Number of events that were too late to be counted (`accepted-events.ts`). */
   readonly late: number;
   /** Number of events that are invalid or too far in the future. */
   readonly omitted: number;

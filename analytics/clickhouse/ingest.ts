@@ -1,11 +1,11 @@
 import type { Pool } from "pg";
 import type { TakenEvents, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
 import { withoutOutbox } from "../../postgres/unmarked-transaction.ts";
-import { acceptedTimes } from "../accepted-times.ts";
+import { acceptedTimes } from "../accepted-events.ts";
 import type { Ingested } from "../contract.ts";
 import { raiseLastUsed } from "../last-used.ts";
 import { lockIngestion } from "../locks.ts";
-import { retentionOf } from "../retention-of.ts";
+import { retentionOf } from "../retention.ts";
 import { answered, type ClickHouseClient } from "./client.ts";
 import { keptDays, type RowsOf, ratelimitRow, sortBatch, verificationRow } from "./rows.ts";
 import { ARRIVING } from "./schema.ts";

@@ -1,6 +1,5 @@
 import type { RatelimitEvent, TakenEvents, UsageEvent, VerificationEvent } from "../../edge/events/contract.ts";
-import type { AcceptedTimes } from "../accepted-times.ts";
-import { cleanLine } from "../clean-events.ts";
+import { type AcceptedTimes, cleanLine } from "../accepted-events.ts";
 import { type AnalyticsRetention, daysKept } from "../retention.ts";
 import type { AnalyticsOf } from "../tables.ts";
 import { KEPT_DAYS } from "./schema.ts";

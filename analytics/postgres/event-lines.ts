@@ -1,5 +1,5 @@
 import type { Queryable } from "../../postgres/queryable.ts";
-import type { AcceptedTimes } from "../accepted-times.ts";
+import type { AcceptedTimes } from "../accepted-events.ts";
 
 /** Events of one workspace as JSON lines. */
 export interface WrittenEvents extends AcceptedTimes {

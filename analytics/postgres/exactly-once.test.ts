@@ -8,7 +8,7 @@ import { EventLines } from "../../edge/events/schema.ts";
 import { createPool } from "../../postgres/pool.ts";
 import { type Break, type BreakingLine, openBreakingLine } from "../../test/harness/breaking-line.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
-import { acceptedTimes } from "../accepted-times.ts";
+import { acceptedTimes } from "../accepted-events.ts";
 import { BUCKETS, type Bucket } from "../tables.ts";
 import { PostgresAnalytics } from "./store.ts";
 

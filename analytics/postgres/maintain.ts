@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import { longestRetention } from "../retention-of.ts";
+import { longestRetention } from "../retention.ts";
 import { planPartitions } from "./partition-plan.ts";
 import { createPartition, dropPartition, listPartitions } from "./partitions.ts";
 

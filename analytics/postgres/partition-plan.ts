@@ -1,5 +1,5 @@
 import { DAY_MS, utcDate } from "../../core/utc-date.ts";
-import { LATE_MS_MAX } from "../accepted-times.ts";
+import { LATE_MS_MAX } from "../accepted-events.ts";
 import { type AnalyticsRetention, daysKept, keptFromMs } from "../retention.ts";
 import { STORED_TABLES, type StoredTable } from "./tables.ts";
 

@@ -1,6 +1,6 @@
 import { utcDate } from "../../core/utc-date.ts";
 import { copyField } from "../../postgres/copy-rows.ts";
-import type { AcceptedTimes } from "../accepted-times.ts";
+import type { AcceptedTimes } from "../accepted-events.ts";
 
 /*
  * Fast path for batches of plain events: complete, with ordinary values and accepted times. Nearly all batches qualify. This process

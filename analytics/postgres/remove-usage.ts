@@ -1,6 +1,5 @@
 import type { Queryable, RemoveBatch } from "../../postgres/queryable.ts";
-import { type AnalyticsRetention, daysKept, keptFromMs } from "../retention.ts";
-import { longestRetention, retentionOf } from "../retention-of.ts";
+import { type AnalyticsRetention, daysKept, keptFromMs, longestRetention, retentionOf } from "../retention.ts";
 import { STORED_TABLES, type StoredTable } from "./tables.ts";
 
 /*

@@ -9,6 +9,7 @@ import { aRatelimitEvent, aVerificationEvent } from "../../test/builders/usage-e
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { COUNT_MAX } from "./event-lines.ts";
+import { waitAfter } from "./roll-up.ts";
 import { PostgresAnalytics } from "./store.ts";
 
 const NOW_MS = Date.UTC(2042, 6, 1, 0, 30, 10);
@@ -296,3 +297,13 @@ test("roll-up discards events whose partitions are dropped", async () => {
   expect(await rows("select total from ratelimit_counts_month")).toEqual([[1]]);
   await later.maintain(NOW_MS);
 }, 60_000);
+
+test.each([
+  { ranMs: 0, waitMs: 1_000 },
+  { ranMs: 300, waitMs: 1_000 },
+  { ranMs: 500, waitMs: 1_500 },
+  { ranMs: 5_000, waitMs: 15_000 },
+  { ranMs: 60_000, waitMs: 30_000 },
+])("after a roll-up of $ranMs ms the next one waits $waitMs ms", ({ ranMs, waitMs }) =>
+  expect(waitAfter(ranMs)).toBe(waitMs),
+);

@@ -7,14 +7,13 @@ import { isDatabaseUnavailable, isUnavailableForAll } from "../../postgres/failu
 import { type AnalyticsStore, type Ingested, QueryRejected } from "../contract.ts";
 import type { CountQuery, UsageCount } from "../counts.ts";
 import type { LatencyQuery, LatencyRow } from "../latencies.ts";
-import { longestRetention } from "../retention-of.ts";
+import { longestRetention } from "../retention.ts";
 import { countLatencies } from "./count-latencies.ts";
 import { countVerifications } from "./count-verifications.ts";
 import { ingestBatch, type RecordedUsage } from "./ingest.ts";
 import { keepPartitions } from "./maintain.ts";
 import { RollUpMetrics } from "./metrics.ts";
-import { RollUpFailed, rollUpBatch } from "./roll-up.ts";
-import { waitAfter } from "./roll-up-pace.ts";
+import { RollUpFailed, rollUpBatch, waitAfter } from "./roll-up.ts";
 import { findQueueDepth, findWaitingMs } from "./rollup-queue.ts";
 
 const GROUPS_MAX = 40_000;

@@ -1,4 +1,4 @@
-import type { RetentionRow } from "../../analytics/retention-settings.ts";
+import type { RetentionRow } from "../../analytics/retention.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /** Analytics settings of a workspace; `null` means the default. */

@@ -18,9 +18,8 @@ import type {
   WindowCall,
 } from "../resolve/resolved.ts";
 import { resultType } from "../resolve/result-type.ts";
-import type { Type } from "../resolve/types.ts";
+import { clickhouseCast, type Type, typeSql } from "../resolve/types.ts";
 import { sourceSql } from "./sources.ts";
-import { clickhouseCast, typeSql } from "./types.ts";
 
 export interface EmitOptions {
   /** Value of `now()`, in Unix ms. */

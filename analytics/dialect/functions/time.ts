@@ -1,4 +1,3 @@
-import { clickhouseCast } from "../clickhouse/types.ts";
 import {
   clockSql,
   dateDifferenceSql,
@@ -17,6 +16,7 @@ import { interval } from "../resolve/arithmetic.ts";
 import { isStringLiteral, readAs, valueLiteral } from "../resolve/literals.ts";
 import { call, type ResolvedExpression } from "../resolve/resolved.ts";
 import {
+  clickhouseCast,
   DATE,
   DATE_TIME,
   dateTime64,

@@ -1,7 +1,6 @@
-import type { Call, Expression, Frame, FrameBound, Identifier, Window } from "../tree.ts";
+import type { Call, Expression, Fill, Frame, FrameBound, Identifier, Lambda, Order, Window } from "../tree.ts";
+import type { Cursor } from "./cursor.ts";
 import { aliasable, type Grammar, list } from "./grammar.ts";
-import { readLambda } from "./lambda.ts";
-import { readOrder } from "./order.ts";
 
 /** Parses `name(parameters)(arguments) FILTER (WHERE …) OVER …`; the cursor is at the first parenthesis. */
 export function readCall(grammar: Grammar, name: Identifier): Call {
@@ -103,4 +102,53 @@ function readBound(grammar: Grammar): FrameBound {
   const kind = cursor.isWord("preceding") ? "preceding" : "following";
   cursor.expectWord(kind);
   return by === undefined ? { kind: `unbounded ${kind}` } : { kind, by };
+}
+
+/** Parses `x -> …` or `(x, y) -> …`; returns `undefined` if no lambda begins at the cursor. */
+export function readLambda(grammar: Grammar): Lambda | undefined {
+  const { cursor } = grammar;
+  const first = cursor.peek();
+  if (!startsLambda(cursor)) return undefined;
+  const name = (): Identifier => cursor.expectName("the name of a parameter");
+  const inParentheses = cursor.takeSign("(");
+  const parameters = inParentheses ? list(cursor, name) : [name()];
+  if (inParentheses) cursor.expectSign(")");
+  cursor.expectSign("->");
+  const body = grammar.expression();
+  return { kind: "lambda", parameters, body, span: cursor.since(first) };
+}
+
+function startsLambda(cursor: Cursor): boolean {
+  if (!cursor.isSign("(")) return cursor.isSign("->", 1);
+  // Lookahead ends at the first token that does not match, so that nested parentheses do not cause quadratic time.
+  let ahead = 1;
+  while (cursor.isSign(",", ahead + 1)) ahead += 2;
+  return cursor.isSign(")", ahead + 1) && cursor.isSign("->", ahead + 2);
+}
+
+/** Parses an item of ORDER BY. */
+export function readOrder(grammar: Grammar): Order {
+  const { cursor } = grammar;
+  const expression = aliasable(grammar);
+  const descending = cursor.takeWords("desc") || cursor.takeWords("descending");
+  if (!descending && !cursor.takeWords("asc")) cursor.takeWords("ascending");
+  let nulls: Order["nulls"];
+  if (cursor.takeWords("nulls")) {
+    nulls = cursor.isWord("first") ? "first" : "last";
+    cursor.expectWord(nulls);
+  }
+  if (cursor.isWord("collate")) throw cursor.notServed("COLLATE");
+  const fill = cursor.isWords("with", "fill") ? readFill(grammar) : undefined;
+  return { expression, descending, nulls, fill, span: cursor.since(expression) };
+}
+
+function readFill(grammar: Grammar): Fill {
+  const { cursor } = grammar;
+  const first = cursor.peek();
+  cursor.takeWords("with", "fill");
+  const from = cursor.takeWords("from") ? grammar.expression() : undefined;
+  const to = cursor.takeWords("to") ? grammar.expression() : undefined;
+  const step = cursor.takeWords("step") ? grammar.expression() : undefined;
+  if (cursor.isWord("staleness")) throw cursor.notServed("STALENESS");
+  return { from, to, step, span: cursor.since(first) };
 }

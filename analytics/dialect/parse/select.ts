@@ -1,10 +1,9 @@
 import { QueryProblem } from "../problem.ts";
 import type { CommonTable, Expression, From, NamedWindow, Order, Select } from "../tree.ts";
-import { readWindow } from "./calls.ts";
+import { readOrder, readWindow } from "./calls.ts";
 import { readFrom, takeAlias } from "./from.ts";
 import { aliasable, type Grammar, list } from "./grammar.ts";
 import { startsSelect } from "./operands.ts";
-import { readOrder } from "./order.ts";
 
 /** Parses one SELECT with its clauses in ClickHouse's order. */
 export function readSelect(grammar: Grammar): Select {

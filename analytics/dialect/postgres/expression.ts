@@ -3,8 +3,8 @@ import { aggregateFunction, scalarFunction } from "../functions/registry.ts";
 import type { Aggregate, FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
 import { arrayFilterSql, variableName } from "./arrays.ts";
 import { castSql } from "./conversions.ts";
-import { literalSql } from "./literals.ts";
 import { membershipSql } from "./membership.ts";
+import { literalSql } from "./parameters.ts";
 import { windowSql } from "./windows.ts";
 import type { Writer } from "./writer.ts";
 

@@ -7,8 +7,8 @@ import { RawTimes } from "./raw-times.ts";
 import type { ResolvedBody, ResolvedExpression, ResolvedQuery } from "./resolved.ts";
 import { Scope } from "./scope.ts";
 import { resolveSelect } from "./select.ts";
-import { checkSize } from "./size.ts";
 import { type NamedBody, resolveFrom, type Visible } from "./sources.ts";
+import { checkSize } from "./subexpressions.ts";
 
 /**
  * Resolves names, aliases, positions and types. `text` is the source of the tree; result columns without an alias are named by their source

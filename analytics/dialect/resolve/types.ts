@@ -98,3 +98,12 @@ export function typeText(type: Type): string {
 }
 
 export const sameType = (one: Type, other: Type): boolean => typeText(one) === typeText(other);
+
+/** Returns the name of a type, including its time zone because the server default is unknown. */
+export const typeSql = (type: Type): string =>
+  typeText(type)
+    .replace(/\bDateTime\b/g, "DateTime('UTC')")
+    .replace(/\bDateTime64\((\d)\)/g, "DateTime64($1, 'UTC')");
+
+export const clickhouseCast = (value: string, type: Type): string =>
+  `CAST(${value}, '${typeSql(type).replaceAll("'", "\\'")}')`;

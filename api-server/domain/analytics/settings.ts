@@ -1,6 +1,5 @@
 import type { VisibleFrom } from "../../../analytics/contract.ts";
-import { type AnalyticsRetention, daysKept, keptFromMs } from "../../../analytics/retention.ts";
-import { completeRetention } from "../../../analytics/retention-of.ts";
+import { type AnalyticsRetention, completeRetention, daysKept, keptFromMs } from "../../../analytics/retention.ts";
 import type { AnalyticsOf, Bucket } from "../../../analytics/tables.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";
 import { type AnalyticsSettingsRow, findAnalyticsSettings } from "../../db/analytics-limits.ts";
