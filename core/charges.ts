@@ -15,7 +15,7 @@ export interface LimitCharge {
   readonly identifier: string;
   readonly limit: number;
   readonly durationMs: number;
-  /** 0 checks without consuming. */
+  /** Units to consume; 0 checks without consuming. */
   readonly cost: number;
   /** `local`: decided in this process and synced in the background; may over-admit between two syncs. */
   readonly accuracy: "strict" | "local";
@@ -24,7 +24,7 @@ export interface LimitCharge {
 export interface CreditCharge {
   readonly workspaceId: string;
   readonly keyId: string;
-  /** 0 reads the remaining credits. */
+  /** Credits to spend; 0 reads the remaining credits. */
   readonly cost: number;
 }
 
@@ -50,6 +50,6 @@ export interface Consumed {
   /** Outcomes in the order of the charges. */
   readonly limits: readonly LimitOutcome[];
   readonly passed: boolean;
-  /** `undefined` if no credits were charged. */
+  /** Outcome of the credits; `undefined` if no credits were charged. */
   readonly credits?: CreditOutcome | undefined;
 }

@@ -50,12 +50,12 @@ export class BoundedCache<K, V> {
     return this.#entries.delete(key);
   }
 
-  /** Unordered; does not flag the entries as read. */
+  /** Returns all values, unordered, without flagging them as read. */
   *values(): Iterable<V> {
     for (const { value } of this.#entries.values()) yield value;
   }
 
-  /** Returns a copy of all entries, unordered; does not flag them as read. */
+  /** Returns a copy of all entries, unordered, without flagging them as read. */
   list(): [key: K, value: V][] {
     return Array.from(this.#entries, ([key, { value }]) => [key, value]);
   }
@@ -75,7 +75,7 @@ export class BoundedCache<K, V> {
     return evicted ?? NONE;
   }
 
-  /** Requires a non-empty cache. */
+  /** Evicts one entry. The cache must not be empty. */
   #evict(): V {
     // Each skipped entry loses its flag, so the second pass finds one at the latest.
     for (const [key, entry] of this.#entries) {

@@ -29,7 +29,7 @@ export interface ConcurrencyLimiterOptions {
 }
 
 interface Line {
-  /** Oldest first. */
+  /** Waiters of the address, oldest first. */
   readonly seekers: Set<Waiter>;
   bytes: number;
 }
@@ -54,7 +54,7 @@ export class ConcurrencyLimiter {
   readonly #waitMs: number;
   #taken = 0;
   #isServing = false;
-  /** Slots by address; only addresses that hold some. */
+  /** Number of slots per address; contains only addresses that hold some. */
   readonly #held = new Map<string, number>();
   /** Queues by address, served round-robin: an address that got a slot moves to the end. */
   readonly #lines = new Map<string, Line>();

@@ -37,13 +37,14 @@ export interface EdgeCounters extends Counters {
   overAdmissions(): Readonly<Record<OverAdmissionCause, OverAdmissionTotal>>;
 }
 
-/** All data that travels between the control plane and the gates, over one store. */
+/** Settings and state of the store. */
 export interface StoreInfo {
   readonly evictionPolicy?: string;
   /** Connections as a fraction of the server's limit, from 0 to 1; with several servers, that of the fullest. */
   readonly connectionRatio?: number;
 }
 
+/** All data that travels between the control plane and the gates, over one store. */
 export interface Edge {
   readonly kind: "redis" | "memory";
   readonly writer: RecordWriter;
@@ -57,7 +58,7 @@ export interface Edge {
   /** Returns another reader of the same streams, with its own batches, so that two can be stored concurrently. Closed with the edge. */
   anotherReader(): EventSource;
   readonly pods: PodReports;
-  /** `undefined` if the store has no users. */
+  /** Redis users of gates; `undefined` if the store has no users. */
   readonly gateUsers: GateUsers | undefined;
   /**
    * Loads the gate scripts into a store that has lost them, because a gate's user may run scripts but not load them. Throws if the store is

@@ -4,9 +4,9 @@ import type { Logger } from "pino";
 const EVERY_MS = 5_000;
 
 interface Noted {
-  /** Events since the last line. */
+  /** Number of events since the last line. */
   count: number;
-  /** When the next line is due, by `performance.now()`. */
+  /** Time at which the next line is due, by `performance.now()`. */
   dueAtMs: number;
 }
 

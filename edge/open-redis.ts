@@ -37,7 +37,7 @@ export interface RedisEdgeOptions {
   readonly url: RedisAddress["url"];
   /** A separate Redis for usage events, so that a flood of events cannot use the counters' memory. Default: the same Redis. */
   readonly eventsUrl?: RedisAddress["url"] | undefined;
-  /** Used for both Redis servers. */
+  /** TLS options of both Redis servers. */
   readonly tls?: RedisAddress["tls"];
   /** First part of every Redis key. Default: `ps`. */
   readonly prefix?: string;

@@ -7,9 +7,9 @@ import { DAY_MS } from "../utc-date.ts";
 
 export interface Refill {
   readonly interval: "daily" | "monthly";
-  /** Added to the remaining credits at each due date. */
+  /** Credits added at each due date. */
   readonly amount: number;
-  /** 1 to 31, for `monthly` only. In a shorter month, the last day of the month applies. */
+  /** Day of the month for a `monthly` refill, 1 to 31. In a shorter month, the last day of the month applies. */
   readonly refillDay?: number | undefined;
 }
 

@@ -7,7 +7,7 @@ import { said } from "./step.ts";
 /** The policy rule that a gate selects for a request before it checks the key. */
 export interface ExplainedRule {
   readonly steps: Step[];
-  /** `undefined` if the path itself is rejected, or the rule requires no key. */
+  /** Selected rule; `undefined` if the path itself is rejected, or the rule requires no key. */
   readonly rule: CompiledRule | undefined;
   /** Code of a request that requires no key. */
   readonly code: "MALFORMED" | "ANONYMOUS" | undefined;
@@ -45,7 +45,7 @@ export function explainRule(
     },
     { ...said("rule", true, nameRule(policy, rule), sayRule(policy, rule)), sources, decisive: isOpen },
   ];
-  // Requests that require no key pass, whatever the age of the data.
+  // Requests that require no key pass, however old the data is.
   if (!isOpen) steps.push({ ...explainStale(policy, gatesAgeMs), sources, decisive: false });
   return { steps, rule: isOpen ? undefined : rule, code: isOpen ? "ANONYMOUS" : undefined, index: rule.index };
 }

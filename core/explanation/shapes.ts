@@ -101,7 +101,7 @@ export interface ExplainedPermissions {
     /** Slugs that satisfy it, at most `BY_MAX`; without `role` the key holds the slug directly. */
     readonly by: { readonly slug: string; readonly role?: string }[];
   }[];
-  /** At most `HELD_MAX`, sorted by slug. */
+  /** Permissions of the key, at most `HELD_MAX`, sorted by slug. */
   readonly held: { readonly slug: string; readonly isDirect: boolean; readonly roles: string[] }[];
   readonly heldCount: number;
 }
@@ -119,25 +119,25 @@ export interface ExplainedKey {
   readonly credits?: ExplainedCredits;
 }
 
-/** Bounds the list to a readable length. */
+/** Maximum number of listed permissions, so that the list stays readable. */
 export const HELD_MAX = 200;
 export const BY_MAX = 10;
 
 /** Values that a verification of a key observed. */
 export interface RecordedVerification {
-  /** Includes the parsed query; a string states why it is unreadable. */
+  /** Input of the check with the parsed query; a string states why the query is unreadable. */
   readonly check: Omit<KeyCheck, "query"> & { readonly query: Query | undefined | string };
-  /** `UNKNOWN` if it could not be decided. */
+  /** Code of the verification; `UNKNOWN` if it could not be decided. */
   readonly code: Code | "UNKNOWN";
   /** Maximum age of the records, in ms. */
   readonly recordsAgeMs: number;
-  /** A string states why the charges cannot be planned. */
+  /** Planned charges; a string states why they cannot be planned. */
   readonly plan: ChargePlan | string;
-  /** The limits as they were counted, with overrides; `undefined` if the counters do not respond. */
+  /** Limits as they were counted, with overrides; `undefined` if the counters do not respond. */
   readonly counted: SeenCounts | undefined;
-  /** The policy whose rule has its own limits; `undefined` for an API call. */
+  /** Policy whose rule has its own limits; `undefined` for an API call. */
   readonly policy?: Omit<Source, "kind"> | undefined;
-  /** The fallback if the counters do not respond. */
+  /** Fallback of the verification if the counters do not respond. */
   readonly uncounted?: SeenUncounted | undefined;
 }
 

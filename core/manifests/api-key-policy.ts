@@ -78,7 +78,7 @@ function placeOf({ header, query }: z.output<typeof Credential>): string {
   return JSON.stringify(["header", lowerAscii(header.name), lowerAscii(header.scheme ?? "")]);
 }
 
-/** The CEL equivalent. */
+/** CEL expression that equals the location of a credential. */
 const celLocationOf = (credential: string): string => {
   const header = `${credential}.header`;
   return `[${[

@@ -12,7 +12,7 @@ export interface PrinterColumn {
   readonly name: string;
   readonly type: "string" | "integer" | "date";
   readonly jsonPath: string;
-  /** 1 shows the column only with `-o wide`. */
+  /** Priority of the column; 1 shows it only with `-o wide`. */
   readonly priority?: number;
 }
 

@@ -2,11 +2,11 @@ import { ALL_GRANTS, WORKSPACE_GRANTS } from "./root-key.ts";
 
 /* Permissions of a dashboard user, by role in a workspace: the same tuples that root keys hold. */
 
-/** In ascending order. */
+/** Roles of a dashboard user, in ascending order. */
 export const PERSON_ROLES = ["viewer", "operator", "admin"] as const;
 export type PersonRole = (typeof PERSON_ROLES)[number];
 
-/** Listed explicitly, so that viewers do not get new actions by accident. */
+/** The permissions of viewers are listed explicitly, so that viewers do not get new actions by accident. */
 const VIEWER: readonly string[] = [
   "api.*.read_api",
   "api.*.read_key",
@@ -25,7 +25,10 @@ const VIEWER: readonly string[] = [
   "workspace.*.explain",
 ];
 
-/** Reading plaintext keys, and deleting an API with its keys. Root keys and settings are for admins too. */
+/**
+ * Permissions that only admins have: reading plaintext keys, and deleting an API with its keys. Only admins manage root keys and settings,
+ * too.
+ */
 const ADMINS_ALONE: readonly string[] = ["api.*.decrypt_key", "api.*.delete_api"];
 
 const OPERATOR = WORKSPACE_GRANTS.filter(

@@ -19,14 +19,14 @@ export interface UseOfTuple {
   readonly onlyId: string | null;
 }
 
-/** Times are Unix ms. */
+/** Root key with the facts from which findings are derived. Times are Unix ms. */
 export interface NoticedRootKey {
   readonly createdAt: number;
   readonly enabled: boolean;
-  /** `null` if it never expires. */
+  /** Expiry; `null` if the root key never expires. */
   readonly expiresAt: number | null;
   readonly permissions: readonly string[];
-  /** Time since which it holds these permissions. */
+  /** Time since which the root key has these permissions. */
   readonly permissionsSince: number;
   readonly hasSuccessor: boolean;
   readonly uses: readonly UseOfTuple[];

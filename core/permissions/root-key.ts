@@ -47,7 +47,7 @@ const ACTIONS = {
     "remove_permission_from_role",
   ],
   identity: ["create_identity", "read_identity", "update_identity", "delete_identity"],
-  /** Apply to the workspace of the root key itself. */
+  /** These actions apply to the workspace of the root key itself. */
   workspace: [
     "read_workspace",
     "update_workspace",
@@ -59,7 +59,7 @@ const ACTIONS = {
     "read_pods",
     "explain",
   ],
-  /** Apply across all workspaces. */
+  /** These actions apply across all workspaces. */
   installation: ["create_workspace", "read_workspace", "update_workspace", "read_installation"],
 } as const;
 
@@ -137,7 +137,7 @@ export const ALL_GRANTS: readonly string[] = Object.entries(ACTIONS).flatMap(([t
   actions.map((action) => `${type}.*.${action}`),
 );
 
-/** ALL_GRANTS without those that apply beyond one workspace. */
+/** All grants except those that apply beyond one workspace. */
 export const WORKSPACE_GRANTS: readonly string[] = ALL_GRANTS.filter((tuple) => !tuple.startsWith("installation."));
 
 /** Returns the held tuple that permits delegating `tuple`: the same, else the form with `*`; `undefined` if neither is held. */

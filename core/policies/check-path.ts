@@ -95,13 +95,13 @@ function checkUnusual(target: string, { allow, pathDecides }: TargetOptions): Ch
 
 interface Suspicion {
   readonly allowance: PathAllowance;
-  /** Returns whether the canonical path has it, in time linear in the length of the path. */
+  /** Returns whether the canonical path has this form, in time linear in the length of the path. */
   readonly isIn: (path: string) => boolean;
   readonly message: string;
   readonly ifPathDecides?: true;
 }
 
-/** Checked in this order. */
+/** Suspicious forms of paths, checked in this order. */
 const SUSPICIONS: readonly Suspicion[] = [
   { allowance: "EncodedSlash", isIn: (path) => path.includes("%2F"), message: "the path has an encoded slash (%2F)" },
   { allowance: "Backslash", isIn: (path) => path.includes("%5C"), message: "the path has a backslash" },
@@ -113,7 +113,7 @@ const SUSPICIONS: readonly Suspicion[] = [
     message: "the path has a dot segment",
   },
   {
-    // Java servlets drop the text after it: they serve `/admin` for `/admin;x`, which a rule for `/admin` does not match.
+    // Java servlets drop the text after a semicolon: they serve `/admin` for `/admin;x`, which a rule for `/admin` does not match.
     allowance: "Semicolon",
     isIn: (path) => path.includes(";"),
     message: "the path has a semicolon",
@@ -127,7 +127,7 @@ const SUSPICIONS: readonly Suspicion[] = [
     ifPathDecides: true,
   },
   {
-    // Some servers drop or replace such bytes before they route.
+    // Some servers drop or replace invalid bytes before they route.
     allowance: "InvalidUtf8",
     isIn: (path) => decodePath(path) === undefined,
     message: "the path is not UTF-8 once it is decoded",
@@ -150,7 +150,7 @@ function reduceToOriginForm(target: string): string | { refused: string } {
   const [scheme] = SCHEME.exec(target) ?? [];
   if (scheme === undefined) return { refused: "the request target is not a path" };
   const authority = authorityAfter(scheme, target);
-  // User information is an error in it (RFC 9110, 4.2.4).
+  // User information is an error in an absolute-form target (RFC 9110, 4.2.4).
   if (authority === "" || !isHost(authority)) return { refused: "the request target has no valid authority" };
   const path = target.slice(scheme.length + authority.length);
   return path.startsWith("/") ? path : `/${path}`;

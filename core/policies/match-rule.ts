@@ -40,10 +40,10 @@ export const IMPLICIT_RULE: CompiledRule = { index: -1, access: "Key", creditCos
 
 interface Candidate {
   readonly rule: CompiledRule;
-  /** Equal for rules with the same requirements. */
+  /** Text that is equal for rules with the same requirements. */
   readonly requirement: string;
   readonly exact?: string;
-  /** Has no trailing slash, so that the prefix `/` is empty and matches every path. */
+  /** Prefix without a trailing slash, so that the prefix `/` is empty and matches every path. */
   readonly prefix?: string;
 }
 

@@ -19,7 +19,7 @@ export interface NamedPolicy {
 }
 
 /**
- * Returns `pol_` and 32 hexadecimal digits. Migration 0025 computes the same in SQL. Workspace ids and manager names contain no line feed,
+ * Returns `pol_` and 32 hexadecimal digits. Workspace ids and manager names contain no line feed,
  * so that different pairs never produce the same text.
  */
 export function policyIdOf({ workspaceId, manager }: { workspaceId: string; manager: string }): string {

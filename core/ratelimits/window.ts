@@ -25,11 +25,11 @@ export interface WindowCounts {
 }
 
 export interface LimitRequest {
-  /** 0 rejects everything. */
+  /** Units per window; 0 rejects every charge. */
   readonly limit: number;
   readonly durationMs: number;
   readonly counts: WindowCounts | undefined;
-  /** 0 checks without consuming, and still passes at exactly the limit. */
+  /** Units to consume; 0 checks without consuming, and still passes at exactly the limit. */
   readonly cost: number;
   readonly nowMs: number;
 }

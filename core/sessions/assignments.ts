@@ -6,7 +6,7 @@ import {
   type PersonRole,
 } from "../permissions/person-roles.ts";
 
-/** Selects every workspace. */
+/** Workspace of an assignment that applies to every workspace. */
 export const EVERY_WORKSPACE = "*";
 
 /** Role of a user in a workspace: from a sign-in link, or from the groups of the identity provider. */

@@ -9,7 +9,7 @@ export interface Asked {
   /** For each charge the index of its counter, from 0. */
   readonly counters: readonly number[];
   readonly dryRun: boolean;
-  /** Its three keys follow those of the counters. */
+  /** Charge of the credits, whose three keys follow those of the counters. */
   readonly credits?: CreditCharge | undefined;
 }
 

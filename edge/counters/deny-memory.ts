@@ -16,9 +16,9 @@ import type { ConsumeOptions, StrictCounters } from "./strict.ts";
 
 interface Remembered {
   readonly outcome: LimitOutcome;
-  /** Unix ms, in store time. */
+  /** End of the cached outcome: store time, Unix ms. */
   readonly untilMs: number;
-  /** The credits reported with the outcome. */
+  /** Credits that were reported with the outcome. */
   readonly credits: { readonly keyId: string; readonly remaining: number | undefined } | undefined;
 }
 
@@ -48,7 +48,7 @@ export class DenialCache implements StrictCounters {
     const sentAtMs = this.#monotonicMs();
     return this.#inner.consume(request).then((consumed) => {
       const offsetMs = consumed.nowMs - sentAtMs;
-      // The store clock went back: these denials may pass long before their cached time.
+      // The store clock went back, so these denials may pass long before their cached time.
       if (offsetMs < this.#offsetMs - CLOCK_BEHIND_MS_MAX) this.#remembered.clear();
       this.#offsetMs = offsetMs;
       if (!consumed.passed) this.#remember(request, consumed);

@@ -23,7 +23,7 @@ const BUCKET_MS = 5_000;
 const CALLS_MIN = 20;
 const FAILURE_SHARE = 0.5;
 const OPEN_MS = 1_000;
-/** The same time that an api-server waits for one call. */
+/** Duration of silence that opens the breaker: the time that an api-server waits for one call. */
 const SILENCE_MS = 1_000;
 
 export class Breaker {

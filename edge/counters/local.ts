@@ -26,11 +26,14 @@ interface LocalCounter {
   /** Key of the counter in the store. */
   readonly key: string;
   readonly durationMs: number;
-  /** The totals of the last sync. */
+  /** Totals of the last sync. */
   shared: WindowCounts | undefined;
-  /** Units admitted here since; at most one amount per window. Negative if a denial by another limit gave units back. */
+  /**
+   * Units admitted in this process since the last sync, at most one amount per window. Negative if a denial by another limit gave units
+   * back.
+   */
   pending: Amount[];
-  /** Amounts in flight; they count here until totals that include them arrive. */
+  /** Amounts in flight. They count in this process until totals that include them arrive. */
   underWay: readonly Amount[];
   /** Limit of the last request, for measuring the excess. */
   limit: number;
@@ -85,7 +88,7 @@ export class LocalCounters implements Counters {
       return { nowMs, limits: decided.outcomes, passed: decided.passed };
     }
     if (!decided.passed) {
-      // Only for the report: the dry run consumes no units.
+      // The dry run consumes no units; its result is only reported.
       const asked = await this.#strict.consume({ limits: strict }, { dryRun: true });
       const outcomes = inOrder(limits, decided.outcomes, asked.limits);
       const base = { nowMs: asked.nowMs, limits: outcomes, passed: false };

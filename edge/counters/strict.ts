@@ -15,7 +15,7 @@ export interface ConsumeOptions {
    * limit that would pass the remaining units without the cost (api-v2.md section 9.2).
    */
   readonly dryRun?: boolean;
-  /** Once this caller has given up, no units are consumed. Default: a few seconds. */
+  /** Caller that waits for the outcome. After it has given up, no units are consumed. Default: waits for a few seconds. */
   readonly caller?: Caller;
 }
 

@@ -4,7 +4,7 @@ import { readNumbers, runScript } from "../redis/script.ts";
 import { countsAt } from "./redis.ts";
 import { SYNC_COUNTS, SYNC_KEYS_MAX } from "./scripts.ts";
 
-/** The units admitted in one window. */
+/** Units admitted in one window. */
 export interface Amount {
   readonly window: number;
   readonly amount: number;

@@ -6,14 +6,14 @@ import { readNumbers, runScript, runScripts, type Script, type ScriptCall, withi
 import type { CountedKey, CreditCounter, CreditRef, CreditStore, Found } from "./contract.ts";
 import { CLEAR_DIRTY, LOAD, READ, REMOVE, SUSPEND, TAKE_IDS } from "./scripts.ts";
 
-/** Callers hold a row lock while they wait. */
+/** Timeout of a call. It is short because callers hold a row lock while they wait. */
 const TIMEOUT_MS = 1_000;
 /** Reply of a script that ran after its deadline and did nothing. */
 const TOO_LATE = -1;
 const SCAN_COUNT = 2_000;
 const ID_LENGTH_MAX = 64;
 const ID = /^[A-Za-z0-9_-]+$/;
-/** Matches no stored counter. */
+/** A counter that equals no stored one. */
 const NO_COUNTER: CreditCounter = { rev: -1, granted: 0, spent: -1 };
 
 export class RedisCreditStore implements CreditStore {

@@ -49,7 +49,7 @@ interface OpenBatch {
 export class BufferedSink implements LineSink {
   readonly #send: (batch: EventBatch) => Promise<Sent>;
   readonly #waitingMax: number;
-  /** By workspace: the batch to which events are added. */
+  /** Batch of each workspace to which its events are added. */
   #open = new Map<string, OpenBatch>();
   #full: OpenBatch[] = [];
   /** Buffers to reuse, because under load buffers would otherwise be allocated and freed all the time. */

@@ -13,7 +13,7 @@ export interface VerificationEvent {
   readonly keyId: string;
   readonly identityId?: string | undefined;
   readonly externalId?: string | undefined;
-  /** The code of the verification. */
+  /** Code of the verification. */
   readonly outcome: string;
   readonly tags: readonly string[];
   readonly region: string;

@@ -97,7 +97,7 @@ export function bytesForEvents(given: {
 
 export interface BudgetOptions {
   readonly keys: RedisKeys;
-  /** Unique to this process. */
+  /** Name of the lease holder, unique to this process. */
   readonly holder: string;
   /** Whether the same Redis holds the counters. */
   readonly isShared: boolean;

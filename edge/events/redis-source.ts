@@ -186,7 +186,7 @@ return removed
 
 export interface RedisEventSourceOptions {
   readonly keys: RedisKeys;
-  /** Unique to this process. */
+  /** Name of the consumer, unique to this process. */
   readonly consumer: string;
   /** Whether the same Redis holds the counters. Default: true. */
   readonly isShared?: boolean;
@@ -369,9 +369,9 @@ async function answered<T>(reply: Promise<T>): Promise<T> {
 interface Taken {
   readonly entries: number;
   readonly unreadable: number;
-  /** Separated by spaces. */
+  /** Entry ids, separated by spaces. */
   readonly ids: string;
-  /** Separated by line feeds. */
+  /** Events, separated by line feeds. */
   readonly events: string;
   readonly bytes: number;
 }

@@ -9,7 +9,7 @@ import type { TakenEvents, UsageEvent } from "./contract.ts";
 
 const Text = z.string().max(4096);
 const Count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
-/** Stored in a database index, whose entries have a size limit. */
+/** Ids are stored in a database index, whose entries have a size limit. */
 const Id = z.string().min(1).max(256);
 const Common = { id: Id, requestId: Text, timeMs: z.int().min(0), workspaceId: Text, latencyMs: Count };
 
@@ -56,7 +56,7 @@ export function readEvent(text: string, workspaceId: string): UsageEvent | undef
   return read.success && read.data.workspaceId === workspaceId ? read.data : undefined;
 }
 
-/** Parses the lines again on each iteration. */
+/** Stored lines of events. Each iteration parses them again. */
 export class EventLines implements TakenEvents {
   readonly workspaceId: string;
   readonly lines: string;

@@ -9,7 +9,7 @@ export type Subject = Pick<
 /** Members that describe the process that decided. */
 export type Decider = Pick<VerificationEvent, "region" | "source" | "appId">;
 
-/** Members of one verification. */
+/** Members that differ between the verifications of one key. */
 export type Happening = Omit<VerificationEvent, "type" | keyof Subject | keyof Decider>;
 
 /** Returns the JSON that all events of one key share, without its closing brace. Cached as long as the key's record. */

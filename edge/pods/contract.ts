@@ -18,7 +18,7 @@ export interface PodReport extends PolicyRef {
   readonly generation: number;
   /** Version of the active stored policy; 0 while there is none. */
   readonly version: number;
-  /** `Infinity` before the first heartbeat. */
+  /** Staleness of the gate's data, in ms; `Infinity` before the first heartbeat. */
   readonly stalenessMs: number;
   /** A stored policy that this pod cannot enforce, because a newer version wrote it. */
   readonly refused?: RefusedPolicy;
@@ -45,7 +45,7 @@ export interface PodLimitsExceeded {
 
 /** Rejections by one pod since its policy became active. Counts start at zero with each policy and each start of the pod. */
 export interface PodRefusals {
-  /** Clock of the shared store, Unix ms. */
+  /** Start of the counts: clock of the shared store, Unix ms. */
   readonly sinceMs: number;
   /** In `Audit` no request was rejected: these are the requests that `Enforce` would have rejected. */
   readonly mode: "Enforce" | "Audit";
@@ -73,9 +73,9 @@ export const RULE_COUNTS_MAX = 32;
 export const REPORT_BYTES_MAX = 8_192;
 
 export interface RefusedPolicy {
-  /** 0 if the version is unreadable. */
+  /** Version of the rejected policy; 0 if it is unreadable. */
   readonly version: number;
-  /** One line, for operators. */
+  /** Reason in one line, for administrators. */
   readonly reason: string;
 }
 
@@ -85,7 +85,7 @@ const REASON_CHARS_MAX = 300;
 export const toReason = (text: string): string => text.replaceAll(/\p{C}/gu, " ").slice(0, REASON_CHARS_MAX);
 
 export interface PodReportSummary extends PodReport {
-  /** Clock of the shared store, Unix ms. */
+  /** Time of the last report: clock of the shared store, Unix ms. */
   readonly lastSeenMs: number;
 }
 
@@ -99,7 +99,7 @@ export interface PodReports extends Closeable {
   countAlive(ref: PolicyRef & { readonly podId: string }): Promise<number | undefined>;
   /** Returns the reports younger than `POD_REPORT_MAX_AGE_MS`, sorted by pod id. */
   list(ref: PolicyRef): Promise<PodReportSummary[]>;
-  /** Like `list`, for several policies in one round trip; in their order. */
+  /** Returns the reports of several policies, as `list` does, in one round trip and in the order of `refs`. */
   listEach(refs: readonly PolicyRef[]): Promise<PodReportSummary[][]>;
   /** Called when the pod shuts down; idempotent. */
   remove(ref: PolicyRef & { readonly podId: string }): Promise<void>;

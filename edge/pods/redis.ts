@@ -99,7 +99,7 @@ return listed
 
 const Count = z.int().min(0);
 
-/** Omits an unreadable part and keeps the rest of the report. */
+/** Schema that omits an unreadable part and keeps the rest of the report. */
 const StoredRefusals = z
   .object({
     sinceMs: Count,

@@ -77,7 +77,7 @@ export interface StreamPosition {
   readonly projectionId: string;
   /** Number of the entry in its projection. */
   readonly n: number;
-  /** The entry's id in the store. */
+  /** Id of the entry in the store. */
   readonly entryId: string;
 }
 
@@ -105,7 +105,7 @@ export interface ChangeStream {
 
 export interface RecordWrite {
   readonly ref: RecordRef;
-  /** The record, as a value or as JSON text from Postgres; `undefined` writes a tombstone. */
+  /** Content of the record, as a value or as JSON text from Postgres; `undefined` writes a tombstone. */
   readonly data: unknown;
   /** Set on a tombstone to which no record refers, so that it may expire, whatever its kind. */
   readonly isRemoved?: true;
@@ -137,13 +137,13 @@ export interface StoreState {
   /** The projection in the store; `undefined` if none exists. */
   readonly projectionId: string | undefined;
   readonly complete: boolean;
-  /** Number of entries written to the global stream in this projection. */
+  /** Number of entries in the global stream of this projection. */
   readonly head: number;
   /** Highest record version written. */
   readonly version: number;
   /** Time of the last heartbeat, by the store's clock; 0 before the first. */
   readonly asOfMs: number;
-  /** Changes when the store restarts, because a restart may roll it back. */
+  /** Id of the server's run, which changes when the store restarts, because a restart may roll it back. */
   readonly runId: string;
 }
 

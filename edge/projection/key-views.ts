@@ -13,7 +13,7 @@ import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
 
 interface CachedView {
   readonly workspaceId: string;
-  /** The lookup that `find` returns, created once. */
+  /** Lookup that `find` returns, created once. */
   readonly found: Lookup<KeyView> & { readonly status: "found" };
   readonly parts: readonly CachedRecord[];
   readonly generation: number;

@@ -98,12 +98,12 @@ export class RecordCache {
     this.#isPollingAgain = false;
   }
 
-  /** Increases with each reset. */
+  /** Generation of the cache, which increases with each reset. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Increases with each change, eviction and reset. While it is unchanged, all live records are still live. */
+  /** Change count, which increases with each change, eviction and reset. While it is unchanged, all live records are still live. */
   get changes(): number {
     return this.#changes;
   }

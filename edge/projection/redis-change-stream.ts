@@ -14,7 +14,7 @@ export interface RedisChangeStreamOptions {
   readonly keys: RedisKeys;
   readonly address: RedisAddress;
   readonly clientName: string;
-  /** Shared with the record source that reads the same store. */
+  /** Detector shared with the record source that reads the same store. */
   readonly rollbacks: RollbackDetector;
 }
 

@@ -342,7 +342,7 @@ interface Reset {
 }
 
 interface FoundPosition extends StreamPosition {
-  /** `undefined` before the first heartbeat. */
+  /** Time of the last heartbeat; `undefined` before the first one. */
   readonly asOfMs: number | undefined;
   /** Redis time, as seconds and microseconds. */
   readonly time: readonly string[];
