@@ -2,7 +2,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 import type { Json } from "./identities.ts";
 import type { Sealed } from "./key-secrets.ts";
 
-/* Keys that wait to be created. Migration 0019 describes the row. */
+/* Keys that wait to be created. The initial migration describes the row. */
 
 export interface NewQueuedKey {
   readonly keyId: string;
