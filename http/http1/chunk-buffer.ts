@@ -1,6 +1,6 @@
 /**
- * Joins chunks of a body as they arrive. Chunks may be single bytes, and each separate buffer costs a few hundred bytes of memory and a
- * call per layer. A chunk may also be a view that keeps a large buffer alive.
+ * Joins the chunks of a body as they arrive, because each separate buffer costs a few hundred bytes of memory and a call per layer, and
+ * chunks may be single bytes. A chunk may also be a view that keeps a large buffer alive.
  */
 export class ChunkBuffer {
   #bytes = 0;
@@ -14,11 +14,11 @@ export class ChunkBuffer {
     const from = this.#bytes;
     this.#bytes += piece.length;
     if (this.#joined === undefined) {
-      // Usually there is one chunk, which is not copied.
+      // Most bodies have one chunk, which need not be copied.
       this.#joined = piece;
       return;
     }
-    // The first chunk fills its buffer, so it is never written to.
+    // The first chunk has no spare capacity, so its buffer is never written to.
     if (this.#joined.length < this.#bytes) this.#joined = grown(this.#joined, from, this.#bytes);
     piece.copy(this.#joined, from);
   }

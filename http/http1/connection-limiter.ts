@@ -1,14 +1,14 @@
 /*
- * Limits the connections of a server. Below the limit it only counts. At the limit, the connection that has been idle for the longest time
- * is evicted for the next one, so that idle connections lock out no client. If no connection is idle, the next one is rejected.
+ * Limits the connections of a server. Below the limit, the limiter only counts. At the limit, a new connection replaces the one that has
+ * been idle for the longest time, so that idle connections lock out no client. If no connection is idle, the new one is rejected.
  *
  * An address that exceeds its share evicts its own idle connections. When all of them have requests in flight, it gets another connection
- * only if its share allows that when idle connections of others are not counted.
+ * only if its share allows this without counting the idle connections of other addresses.
  */
 
 /** A connection that the limiter may evict. */
 export interface LimitedConnection {
-  /** `performance.now()` since when the connection has no request in flight; `undefined` while it has one. */
+  /** Time since which the connection has no request in flight, as `performance.now()`; `undefined` while a request is in flight. */
   readonly idleSinceMs: number | undefined;
   /** Closes the connection to free capacity for another one. */
   evict(): void;
@@ -16,17 +16,17 @@ export interface LimitedConnection {
 
 export interface ConnectionLimiterOptions {
   readonly max: number;
-  /** Whether an address with `held` connections may have another one, when `free` remain for all. */
+  /** Returns whether an address with `held` connections may open another one while `free` connections remain for all addresses. */
   readonly mayAcquire: (held: number, free: number) => boolean;
   readonly onLimitReached: (done: LimitAction) => void;
 }
 
-/** Action at the limit: an idle connection was evicted, or the new one was rejected. */
+/** Action at the connection limit: an idle connection is evicted, or the new connection is rejected. */
 export type LimitAction = "evicted" | "rejected";
 
 /**
- * Minimum pause between scans, per connection. Scanning all connections takes about a tenth of this for each, so scans take only a small
- * part of the time.
+ * Minimum pause between two scans, per connection. A scan takes about a tenth of this time per connection, so scans use at most about 10 %
+ * of the CPU time.
  */
 const PAUSE_MS_PER_CONNECTION = 0.005;
 
@@ -38,9 +38,9 @@ interface Idle {
 /** Result of a scan of all connections. */
 interface Found {
   readonly atMs: number;
-  /** Sorted; the longest idle connection is last. */
+  /** Idle connections, sorted so that the longest idle one is last. */
   readonly idle: Idle[];
-  /** Idle connections of each address that has a share, the longest idle last. */
+  /** Idle connections per address with a limited share, sorted so that the longest idle one is last. */
   readonly idleOf: Map<string, Idle[]>;
   busy: number;
   readonly busyOf: Map<string, number>;
@@ -48,7 +48,7 @@ interface Found {
 
 export class ConnectionLimiter {
   readonly #options: ConnectionLimiterOptions;
-  /** Connections with the address to which each is attributed; `undefined` for exempt ones. */
+  /** All connections, each with its client address; `undefined` if the connection is exempt from per-address limits. */
   readonly #connections = new Map<LimitedConnection, string | undefined>();
   /** Number of connections per address. */
   readonly #held = new Map<string, number>();
@@ -62,7 +62,7 @@ export class ConnectionLimiter {
     return this.#connections.size;
   }
 
-  /** Admits a connection, and evicts another one if necessary. Returns false when the connection is rejected. */
+  /** Admits a connection, and evicts another one if necessary. Returns false if the connection is rejected. */
   admit(address: string | undefined): boolean {
     const { max, mayAcquire, onLimitReached } = this.#options;
     const free = max - this.#connections.size;
@@ -82,7 +82,7 @@ export class ConnectionLimiter {
     if (address !== undefined) this.#held.set(address, (this.#held.get(address) ?? 0) + 1);
   }
 
-  /** Has no effect for a connection that is not registered. */
+  /** Unregisters a connection. An unregistered connection is ignored. */
   leave(connection: LimitedConnection): void {
     const address = this.#connections.get(connection);
     if (!this.#connections.delete(connection) || address === undefined) return;
@@ -98,7 +98,7 @@ export class ConnectionLimiter {
     this.enter(next, address);
   }
 
-  /** Returns the connection to evict for another connection of `address`; `undefined` if the address may not have one. */
+  /** Returns the connection to evict for a new connection of `address`; `undefined` if the new connection must be rejected. */
   #findIdle(address: string | undefined, held: number): LimitedConnection | "none needed" | undefined {
     const { max, mayAcquire } = this.#options;
     const found = this.#look();
@@ -109,7 +109,7 @@ export class ConnectionLimiter {
     return this.#connections.size < max ? "none needed" : this.#longestIdle(found.idle);
   }
 
-  /** Connections that became idle since the scan have been idle for a shorter time than those in its result. */
+  /** The result of the last scan stays usable: connections that became idle after the scan have been idle for a shorter time. */
   #longestIdle(idle: Idle[] | undefined): LimitedConnection | undefined {
     for (let next = idle?.pop(); next !== undefined; next = idle?.pop()) {
       const { connection, sinceMs } = next;

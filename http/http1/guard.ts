@@ -2,9 +2,9 @@ import { IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 /*
- * Prevents bytes of a client or of the app from ending the process. Bytes are handled by listeners, of Node, libraries and this project,
- * all of which are called by their emitter's `emit`. The guard wraps `emit` once for each kind of emitter, so that it covers every
- * listener. An exception is reported, and its connection is closed; all others continue.
+ * Prevents input of a client or of the app from ending the process. Listeners of Node, of libraries and of this project handle the input,
+ * and their emitter's `emit` calls all of them. The guard wraps `emit` once for each kind of emitter, so that it covers every listener. It
+ * reports an exception and closes the connection that caused it; all other connections continue.
  */
 
 /** Counts and logs an exception. Must never throw. */
@@ -17,11 +17,11 @@ interface Emitter {
 interface Thrown<E> {
   readonly error: unknown;
   readonly emitter: E;
-  /** Arguments of the listeners. */
+  /** Arguments with which `emit` called the listeners. */
   readonly args: readonly unknown[];
 }
 
-/** Catches exceptions of the listeners of an emitter, or of all emitters with this prototype. */
+/** Catches exceptions that the listeners of an emitter throw. If `target` is a prototype, this covers all its emitters. */
 export function guardEmits<E extends object>(target: E, onThrown: (thrown: Thrown<E>) => void): void {
   const { emit } = target as Emitter;
   (target as Emitter).emit = function (this: Emitter, event, ...args) {
@@ -34,7 +34,7 @@ export function guardEmits<E extends object>(target: E, onThrown: (thrown: Throw
   };
 }
 
-/** Runs code that is not called by an emitter, such as a timer or the next tick. */
+/** Runs code that no emitter calls, such as a timer's callback, and reports its exception. */
 export function guardRun(run: () => void, onInternalError: OnInternalError): void {
   try {
     run();
@@ -43,7 +43,7 @@ export function guardRun(run: () => void, onInternalError: OnInternalError): voi
   }
 }
 
-/** Closes a socket whose listeners throw. */
+/** Closes the socket when one of its listeners throws. */
 export function guardSocket(socket: Socket, onInternalError: OnInternalError): void {
   guardEmits(socket, ({ error }) => {
     onInternalError(error);
@@ -51,7 +51,7 @@ export function guardSocket(socket: Socket, onInternalError: OnInternalError): v
   });
 }
 
-/** Classes for `createServer` that close requests and responses whose listeners throw, with their connection. */
+/** Returns message classes for `createServer` that close the connection when a listener of a request or response throws. */
 export function guardedMessages(onInternalError: OnInternalError): {
   IncomingMessage: typeof IncomingMessage;
   ServerResponse: typeof ServerResponse;
@@ -69,11 +69,11 @@ export function guardedMessages(onInternalError: OnInternalError): {
   return { IncomingMessage: GuardedRequest, ServerResponse: GuardedResponse };
 }
 
-/** Guards the server's own events, and the connections that it accepts. */
+/** Guards the listeners of a server and of the connections that it accepts. */
 export function guardServer(server: Server, onInternalError: OnInternalError): void {
   guardEmits(server, ({ error, args }) => {
     onInternalError(error);
-    // Arguments are a request and its response, or a connection: destroying any of them closes the connection.
+    // The arguments are a request and its response, or a connection. Destroying any of them closes the connection.
     for (const arg of args) if (isDestroyable(arg)) arg.destroy();
   });
   server.on("connection", (socket: Socket) => guardSocket(socket, onInternalError));

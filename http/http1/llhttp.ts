@@ -1,25 +1,25 @@
-// Files that import this file indirectly need this reference for the declarations.
+// The reference gives the declarations to files that import this file indirectly.
 /// <reference path="./undici.d.ts" />
-// Node's own parser, from undici's package (decision 0024).
+// llhttp, the parser of Node itself, from the undici package (decision 0024).
 import wasm from "undici/lib/llhttp/llhttp_simd-wasm.js";
 
 /*
- * llhttp as WebAssembly: one instance per process, with a state of a few hundred bytes for each parser and one input area that all parsers
- * share. It calls the callbacks of the parser that executes while `llhttp_execute` runs.
+ * llhttp as WebAssembly: one instance per process. Each parser has a state of a few hundred bytes, and all parsers share one input area.
+ * llhttp calls the callbacks of the current parser while `llhttp_execute` runs.
  */
 
 /**
- * Callbacks of a parser during its execution. Positions are offsets in the input area. A result other than 0 ends the execution with that
- * error.
+ * Callbacks of a parser during its execution. Positions are offsets in the input area. A return value other than 0 ends the execution with
+ * that error code.
  */
 export interface LlhttpCallbacks {
   onMessageBegin(): number;
-  /** A text may arrive in several calls. */
+  /** Called with a part of the request target, which may arrive in several calls. */
   onTarget(at: number, length: number): number;
   onReason(at: number, length: number): number;
   onHeaderName(at: number, length: number): number;
   onHeaderValue(at: number, length: number): number;
-  /** Returning 1 means that the message has no body, whatever its head contains. */
+  /** Called at the end of the head. A return value of 1 means that the message has no body, whatever its head contains. */
   onHeadComplete(status: number, isUpgrade: boolean, keepsAlive: boolean): number;
   onBody(at: number, length: number): number;
   onMessageComplete(): number;
@@ -55,10 +55,10 @@ export const PAUSED = 21;
 export const PAUSED_UPGRADE = 22;
 export const HTTP2_PREFACE = 23;
 
-/** Maximum bytes of input per execution: the size of Node's reads from a socket. */
+/** Maximum bytes of input per execution. Node reads at most as many bytes at once from a socket. */
 export const INPUT_BYTES_MAX = 64 * 1024;
 
-/** Callbacks of the parser that executes. */
+/** Callbacks of the parser that currently executes. */
 let current: LlhttpCallbacks;
 
 const instance = new WebAssembly.Instance(new WebAssembly.Module(wasm), {
@@ -88,7 +88,7 @@ function textAt(at: number): string {
   return bytes.toString("latin1", 0, bytes.indexOf(0));
 }
 
-/** State of a parser in the memory of llhttp. Its owner must free it exactly once. */
+/** State of a parser in the memory of llhttp. The owner must free each state exactly once. */
 export class LlhttpState {
   readonly #pointer: number;
 
@@ -96,16 +96,16 @@ export class LlhttpState {
     this.#pointer = llhttp.llhttp_alloc(type);
   }
 
-  /** Parses `bytes` from `from` to `to`, at most `INPUT_BYTES_MAX` bytes. Returns the result after all callbacks. */
+  /** Parses `bytes` from `from` to `to`, at most `INPUT_BYTES_MAX` bytes. Returns llhttp's result code after all callbacks have run. */
   execute(callbacks: LlhttpCallbacks, bytes: Uint8Array, from: number, to: number): number {
-    // The memory gets another buffer when it grows.
+    // WebAssembly memory moves to another `ArrayBuffer` when it grows, which empties views of the old one.
     if (area.length === 0) area = new Uint8Array(llhttp.memory.buffer, input, INPUT_BYTES_MAX);
     area.set(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to));
     current = callbacks;
     return llhttp.llhttp_execute(this.#pointer, input, to - from);
   }
 
-  /** Handles the end of the connection. Returns `OK` when the message may end with it. */
+  /** Handles the end of the connection. Returns `OK` if the message may end with the connection. */
   finish(callbacks: LlhttpCallbacks): number {
     current = callbacks;
     return llhttp.llhttp_finish(this.#pointer);
@@ -116,7 +116,7 @@ export class LlhttpState {
     return llhttp.llhttp_get_error_pos(this.#pointer) - input;
   }
 
-  /** Why the last execution failed; quotes no input. */
+  /** Reason for which the last execution failed; it quotes no input. */
   get reason(): string {
     return textAt(llhttp.llhttp_get_error_reason(this.#pointer));
   }
@@ -127,12 +127,12 @@ export class LlhttpState {
     return methods[method];
   }
 
-  /** Ten times the major version plus the minor version. */
+  /** HTTP version: ten times the major version plus the minor version. */
   get version(): number {
     return 10 * llhttp.llhttp_get_http_major(this.#pointer) + llhttp.llhttp_get_http_minor(this.#pointer);
   }
 
-  /** Whether another message may follow this one. */
+  /** Whether another message may follow the current one on the connection. */
   get keepsAlive(): boolean {
     return llhttp.llhttp_should_keep_alive(this.#pointer) === 1;
   }

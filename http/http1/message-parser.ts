@@ -12,52 +12,51 @@ import {
 } from "./llhttp.ts";
 
 /*
- * Parses consecutive messages from the bytes of a connection. llhttp, in its strict mode, alone decides on framing. Ambiguous messages
- * that it accepts are rejected by the readers of the head.
+ * Parses consecutive messages from the bytes of a connection. Only llhttp, in its strict mode, decides on framing. The readers of the
+ * head reject ambiguous messages that llhttp accepts.
  *
  *   head ──complete──► body ──complete──► complete ──execute──► head
  *     │                  │                    └── with `isUpgrade`, the rest is not HTTP
  *     └── error ──► failed ◄──┘
  *
- * The results of an execution stay in the fields until the next one. Execution stops at the end of a message, so that the owner decides
- * when
- * the next one is parsed.
+ * The fields keep the results of an execution until the next execution, which stops at the end of a message so that the owner decides
+ * when to parse the next message.
  */
 
 export type Phase = "head" | "body" | "complete" | "failed";
 
-/** Why a message is not valid. `reason` describes the format and quotes no input. */
+/** Reason for which a message is malformed. `reason` describes the format and quotes no input. */
 export interface ParseError {
-  /** `http2`: the input is the complete HTTP/2 preface. */
+  /** Kind of the error; `http2` means that the input is the complete HTTP/2 preface. */
   readonly kind: "malformed" | "version" | "overflow" | "http2";
   readonly reason: string;
 }
 
-/** Maximum length of a head that is decoded as one text, from which its fields are sliced. */
+/** Maximum length of a head that is decoded at once, so that its fields are slices of one string. */
 const DECODED_BYTES = 2048;
-/** Bytes counted for a header in addition to its name and value. */
+/** Bytes counted per header in addition to its name and value. */
 const HEADER_BYTES = 4;
 
 export class MessageParser implements LlhttpCallbacks {
   phase: Phase = "head";
   fault: ParseError | undefined;
-  /** Set by the execution that completed the head; the owner resets it. */
+  /** Whether the last execution completed the head; the owner resets this flag. */
   isHeadNew = false;
   target = "";
   status = 0;
   reason = "";
-  /** Alternating names and values, as received. */
+  /** Alternating names and values of the headers, as received. */
   headers: string[] = [];
-  /** Alternating names and values; `undefined` if there are no trailers. */
+  /** Alternating names and values of the trailers; `undefined` if there are none. */
   trailers: string[] | undefined;
   isUpgrade = false;
   /** Whether another message may follow on the connection. */
   keepsAlive = false;
-  /** Body bytes of the last execution as one buffer: a view of its input, or joined when there were several chunks. */
+  /** Body bytes of the last execution as one buffer: a view of the input for one chunk, a copy for several. */
   body: Buffer | undefined;
   /** Number of chunks, or parts of chunks, in `body`. */
   pieces = 0;
-  /** For responses: whether the request implies that the response has no body. */
+  /** Whether the response has no body because of its request, such as a HEAD request. */
   isBodyless = false;
 
   readonly #state: LlhttpState;
@@ -65,11 +64,11 @@ export class MessageParser implements LlhttpCallbacks {
   readonly #headBytesMax: number;
   #headBytes = 0;
   #hasBegun = false;
-  /** Destination of parsed names and values: the headers, then the trailers. */
+  /** Array that receives parsed names and values: first the headers, then the trailers. */
   #fields: string[] = this.headers;
   #isAtValue = true;
   #input: Buffer = NOTHING;
-  /** Offset of the current part of the input. */
+  /** Offset in the input at which the current part starts. */
   #from = 0;
   #to = 0;
   #text = "";
@@ -92,14 +91,15 @@ export class MessageParser implements LlhttpCallbacks {
     return this.#state.method;
   }
 
-  /** 11 for HTTP/1.1. */
+  /** HTTP version of the message; 11 means HTTP/1.1. */
   get version(): number {
     return this.#state.version;
   }
 
   /**
-   * Parses from `from` until the message is complete, parsing fails, or the input ends. Returns the offset at which it stopped. After a
-   * message it begins with the next one. The owner must not call it after an accepted upgrade, whose rest is not HTTP.
+   * Parses from `from` until the message is complete, parsing fails, or the input ends, and returns the offset at which it stopped. If the
+   * previous message is complete, parsing begins with the next one. The owner must not call this after it has accepted an upgrade, because
+   * the bytes that follow are not HTTP.
    */
   execute(input: Buffer, from: number): number {
     if (this.phase === "complete") this.#begin();
@@ -118,7 +118,7 @@ export class MessageParser implements LlhttpCallbacks {
         continue;
       }
       at += this.#state.stoppedAt;
-      // The upgrade is declined: the message continues, or the next one follows.
+      // The server has declined the upgrade: the message continues, or the next message follows.
       if (result === PAUSED_UPGRADE) this.#state.resumeAfterUpgrade();
       else if (result === PAUSED) {
         this.#state.resume();
@@ -131,7 +131,7 @@ export class MessageParser implements LlhttpCallbacks {
     return this.#over(input.length);
   }
 
-  /** Handles the end of the connection. Returns whether the message may end with it. */
+  /** Handles the end of the connection. Returns whether the message may end with the connection. */
   finish(): boolean {
     if (this.phase === "head" || this.phase === "failed") return false;
     if (this.phase === "complete") return true;
@@ -141,7 +141,8 @@ export class MessageParser implements LlhttpCallbacks {
   }
 
   /**
-   * Returns the headers received so far, and releases them before the next message. Within a head, the parser must not be used afterwards.
+   * Returns the headers received so far, and releases them before the next message. After a call in the middle of a head, the parser must
+   * not be used any more.
    */
   takeHeaders(): readonly string[] {
     const { headers } = this;
@@ -234,7 +235,7 @@ export class MessageParser implements LlhttpCallbacks {
     trimLast(this.#fields);
     this.#fields = [];
     if (!this.#isResponse) return 0;
-    // RFC 9112, 6.3: these have no body, whatever their headers contain.
+    // RFC 9112, 6.3: these responses have no body, whatever their headers contain.
     const hasNone = this.isBodyless || status < 200 || status === 204 || status === 304;
     return hasNone ? 1 : 0;
   }
@@ -245,7 +246,7 @@ export class MessageParser implements LlhttpCallbacks {
     this.pieces += 1;
     if (this.body === undefined) this.body = piece;
     else {
-      // The first chunk is a view without spare capacity, so it is not written to.
+      // The first chunk is a view of the input without spare capacity, so it is never written to.
       const joined = this.body;
       if (joined.length < this.#bodyBytes + length) {
         this.body = Buffer.allocUnsafe(this.#bodyBytes + this.#input.length - start);
@@ -261,7 +262,7 @@ export class MessageParser implements LlhttpCallbacks {
     if (this.#fields.length > 0 && this.#fields !== this.headers) {
       trimLast(this.#fields);
       this.trailers = this.#fields;
-      // `Connection: close` is not allowed in trailers (RFC 9110, 6.5.1), but llhttp reads no further message after it.
+      // RFC 9110, 6.5.1, forbids `Connection: close` in trailers, but llhttp still parses no further message after it.
       this.keepsAlive &&= this.#state.keepsAlive;
     }
     this.phase = "complete";
@@ -286,8 +287,8 @@ const SPACE = 32;
 const TAB = 9;
 
 /**
- * Whitespace after a value is not part of it (RFC 9112, 5.1). llhttp keeps it, and the end of the value is known only when the next element
- * begins.
+ * Removes whitespace after the last value, which is not part of the value (RFC 9112, 5.1). llhttp includes it, and the value ends only when
+ * the next element begins.
  */
 function trimLast(fields: string[]): void {
   const last = fields.length - 1;
@@ -300,5 +301,5 @@ function trimLast(fields: string[]): void {
 
 const isBlank = (code: number): boolean => code === SPACE || code === TAB;
 const NOTHING = Buffer.alloc(0);
-/** Shared and never modified. */
+/** Shared empty array, which is never modified. */
 const NO_HEADERS: string[] = [];

@@ -5,8 +5,8 @@ import { MessageParser, type ParseError } from "./message-parser.ts";
 import { type BodyReceiver, type ExchangeOwner, Http1Exchange, type ReceivedHead } from "./server-exchange.ts";
 
 /*
- * A client's connection. Requests are parsed one at a time, each after the response to the previous one is complete, as RFC 9112
- * (9.3.2) allows. Pipelined data is buffered up to a bound; beyond it, reading is paused.
+ * A client's connection. Requests are parsed one at a time, each after the response to the previous request is complete, as RFC 9112
+ * (9.3.2) allows. Pipelined data is buffered up to a bound, at which reading is paused.
  *
  *   idle ──first bytes──► head ──► exchange ──response, body──► idle
  *     │                     │          │ response before the end of the body: draining ──► idle
@@ -19,7 +19,7 @@ export interface ServedConnection extends LimitedConnection {
   readonly socket: Socket;
   /** Closes the connection if it has no request in flight, or as soon as it has none. */
   closeIdle(): void;
-  /** Closes the connection when it has timed out. Called periodically. */
+  /** Closes the connection if it has timed out. Called periodically. */
   look(nowMs: number): void;
   /** Called when the socket has closed. */
   closed(): void;
@@ -27,24 +27,26 @@ export interface ServedConnection extends LimitedConnection {
 
 export interface ConnectionHandlers {
   readonly request: (exchange: Http1Exchange) => void;
-  /** Called when the request of `exchange` is malformed, or when no request could be read. The handler responds and ends the connection. */
+  /**
+   * Called when the request of `exchange` is malformed, or when no request could be parsed. The handler responds and ends the connection.
+   */
   readonly malformed: (
     fault: ParseError | "late",
     connection: ServerConnection,
     exchange: Http1Exchange | undefined,
   ) => void;
-  /** Whether responses that begin now are the last of their connection. */
+  /** Returns whether the connection closes after the response that begins now. */
   readonly isClosing: () => boolean;
   /**
-   * Called when the connection begins with the HTTP/2 preface. `early` contains all bytes that were read. Transfers the socket to the
-   * handler.
+   * Called when a connection begins with the HTTP/2 preface, which transfers the socket to the handler. `early` contains all bytes read so
+   * far.
    */
   readonly preface: (connection: ServerConnection, early: Buffer) => void;
-  /** Called when the socket leaves HTTP/1.1, by an upgrade or before `preface`. */
+  /** Called when the socket leaves HTTP/1.1: after an upgrade, or before `preface`. */
   readonly detached: (connection: ServerConnection) => void;
-  /** Called when the connection starts or stops waiting for the rest of a head. Not called for heads that arrive in one read. */
+  /** Called when the connection starts or stops waiting for the rest of a head. A head that arrives in one read causes no call. */
   readonly midHeadChanged: (connection: ServerConnection) => void;
-  /** Counts chunks of a discarded body. */
+  /** Called with the number of chunks when a body is discarded. */
   readonly onDiscarded: (socket: Socket, chunks: number) => void;
 }
 
@@ -54,16 +56,16 @@ export interface ConnectionLimits {
   readonly keepAliveMs: number;
   /** `Keep-Alive` header lines that advertise `keepAliveMs`. */
   readonly keepAliveLines: string;
-  /** Maximum bytes of a body that are read and discarded after the response. */
+  /** Maximum bytes of a request body that are read and discarded after the response. */
   readonly drainBytesMax: number;
-  /** Maximum time for a client to read the last bytes of a response before its next request is read. */
+  /** Maximum time for a client to read the last bytes of a response, before the server parses the next request. */
   readonly upstreamIdleMs: number;
 }
 
 const HELD_BYTES_MAX = 64 * 1024;
 const DRAIN_IDLE_MS = 10_000;
 const DRAIN_MS = 60_000;
-/** Maximum chunks of a discarded body, because the parser's work is per chunk, whatever its size. */
+/** Maximum number of discarded body chunks: the parser's cost depends on the number of chunks, not on their size. */
 const DRAIN_CHUNKS_MAX = 10_000;
 const LINGER_MS = 5_000;
 const LINGER_BYTES_MAX = 64 * 1024 * 1024;
@@ -77,17 +79,17 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   #exchange: Http1Exchange | undefined;
   /** Bytes received after the current request. */
   #held: Buffer | undefined;
-  /** Reading is paused because `#held` is full. */
+  /** Whether reading is paused because `#held` is full. */
   #isHoldingBack = false;
   #isParsing = false;
-  /** The client has half-closed the connection. */
+  /** Whether the client has half-closed the connection. */
   #hasEnded = false;
-  /** Parsing has stopped. */
+  /** Whether parsing has stopped because the connection is about to close. */
   #isEnding = false;
   #isDetached = false;
-  /** No request has arrived yet. */
+  /** Whether no request has arrived yet. */
   #isFresh = true;
-  /** Start of the current wait: for the rest of a head, for the next request, for a discarded body, or for the client to read. */
+  /** Start of the current wait: for the rest of a head, the next request, a discarded body, or the client to read a response. */
   #sinceMs = performance.now();
   #isFlushing = false;
   #isDraining = false;
@@ -95,7 +97,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
   #drainedBytes = 0;
   #drainedChunks = 0;
   #lingeredBytes = 0;
-  /** `performance.now()` by which an ending connection must be closed, because its client may neither read nor close. */
+  /** Deadline, as `performance.now()`, for closing a connection that is ending, because the client may neither read nor close. */
   #closeByMs = Number.POSITIVE_INFINITY;
 
   constructor(
@@ -114,13 +116,16 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     socket.on("error", ignore);
   }
 
-  /** Whether no request is in flight, and none has begun to arrive. */
+  /** Whether no request is in flight and no byte of the next one has arrived. */
   get isIdle(): boolean {
     const isWaiting = this.#exchange === undefined && this.#held === undefined && !this.#isFlushing;
     return isWaiting && !this.#parser.isMidHead && !this.#isEnding;
   }
 
-  /** Waiting for the rest of a head and draining a body count as idle; a response that the client has not read does not. */
+  /**
+   * A connection that waits for the rest of a head or drains a body counts as idle. A connection whose client has not read a response does
+   * not.
+   */
   get idleSinceMs(): number | undefined {
     if (this.#isEnding) return this.socket.writableLength === 0 ? this.#sinceMs : undefined;
     if (this.#isDraining) return this.#drainingSinceMs;
@@ -132,7 +137,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.socket.destroy();
   }
 
-  /** Whether a part of a head has arrived. */
+  /** Whether the connection has received a part of a head. */
   get isMidHead(): boolean {
     return this.#parser.isMidHead && !this.#isEnding;
   }
@@ -149,7 +154,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     if (this.isIdle) this.socket.destroy();
   }
 
-  /** Called by the listener when the socket has closed. */
+  /** Called when the socket has closed. */
   closed(): void {
     this.#isEnding = true;
     this.#exchange?.closed();
@@ -158,7 +163,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#parser.free();
   }
 
-  /** Takes the socket out of HTTP, for an upgrade of the current request. Returns the bytes after its head. */
+  /** Detaches the socket from HTTP, for an upgrade of the current request. Returns the bytes after the head. */
   detach(): Buffer {
     const held = this.#held ?? NOTHING;
     this.#held = undefined;
@@ -170,7 +175,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     return held;
   }
 
-  /** Half-closes the connection, and discards input until the client closes too, for a limited time. */
+  /** Half-closes the connection, and discards input for a limited time until the client closes too. */
   endReading(): void {
     if (this.#isEnding || this.#isDetached) return;
     this.#isEnding = true;
@@ -294,7 +299,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     const isLast = phase === "complete";
     if (body !== undefined) exchange.take(body, pieces, isLast);
     if (isLast && !this.#isEnding) exchange.complete();
-    // Pauses again because other code has resumed the socket.
+    // Another component may have resumed the socket, so this pauses it again.
     if (exchange.isPaused) this.socket.pause();
   }
 
@@ -329,7 +334,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#nextWhenTaken();
   }
 
-  /** Discards the rest of a body after its response. */
+  /** Called with the rest of a request body after its response; discards it. */
   onChunk(bytes: Buffer, chunks: number): void {
     this.#sinceMs = performance.now();
     this.#drainedBytes += bytes.length;
@@ -343,7 +348,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     if (!this.#isEnding) this.#nextWhenTaken();
   }
 
-  /** Waits while the unread part of previous responses exceeds the socket's buffer, because responses would otherwise accumulate. */
+  /** Waits while the client has more unread response bytes than the socket's buffer holds, because responses would otherwise accumulate. */
   #nextWhenTaken(): void {
     const { socket } = this;
     if (!socket.writableNeedDrain) {
@@ -363,7 +368,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     if (this.#isEnding) return;
     this.#exchange = undefined;
     this.#sinceMs = performance.now();
-    // Parses on the next tick, because thousands of responses may complete synchronously.
+    // The next request is parsed on the next tick: recursion would overflow the stack if thousands of responses complete synchronously.
     if (this.#held !== undefined) process.nextTick(this.#parseHeld);
     else if (this.#hasEnded && !this.#isParsing) this.#inputOver();
   }

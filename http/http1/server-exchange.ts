@@ -14,7 +14,8 @@ import { httpDate } from "./http-date.ts";
 
 export interface BodyReceiver {
   /**
-   * Called with the bytes of one read of the connection and the number of chunks in it. After the last bytes, `onEnd` follows immediately.
+   * Called with the body bytes of one read of the connection and the number of their chunks. After the last bytes, `onEnd` follows
+   * immediately.
    */
   onChunk(bytes: Buffer, chunks: number, isLast: boolean): void;
   onEnd(): void;
@@ -24,118 +25,127 @@ export interface ReceivedHead {
   readonly method: string;
   readonly target: string;
   readonly version: "1.0" | "1.1" | "other";
-  /** Alternating names and values, as received. */
+  /** Alternating names and values of the headers, as received. */
   readonly headers: readonly string[];
-  /** Whether the client switches to the protocol in `Upgrade`, or opens a tunnel. */
+  /** Whether the client requests an upgrade to the protocol in `Upgrade`, or a tunnel. */
   readonly isUpgrade: boolean;
   readonly keepsAlive: boolean;
 }
 
 export interface ResponseHead {
   readonly status: number;
-  /** `undefined` selects the standard phrase. */
+  /** Reason phrase; `undefined` selects the standard phrase of the status. */
   readonly reason: string | undefined;
-  /** Header lines, each with its CRLF, without the framing headers. */
+  /** Header lines, each with its CRLF, except framing headers. */
   readonly lines: string;
-  /** Bytes of the content, equal to the Content-Length in `lines`; `undefined` if only the end of the response shows it. */
+  /** Content length in bytes, equal to the Content-Length in `lines`; `undefined` if the length is not known in advance. */
   readonly length: number | undefined;
-  /** Whether `lines` contains a Date. */
+  /** Whether `lines` contains a `Date` header. */
   readonly isDated: boolean;
 }
 
-/** Whether a final response may have content, by the method of its request (RFC 9110, 6.4.1). */
+/** Returns whether a final response to a request with this method may have content (RFC 9110, 6.4.1). */
 export const mayHaveContent = (method: string, status: number): boolean =>
   method !== "HEAD" && status !== 204 && status !== 304;
 
 /** Head of the response to an upgrade. */
 export interface UpgradeHead {
-  /** `undefined` selects the standard phrase. */
+  /** Reason phrase; `undefined` selects the standard phrase of the status. */
   readonly reason: string | undefined;
   readonly protocol: string;
-  /** Header lines, without those that name the protocol. */
+  /** Header lines, except those that name the protocol. */
   readonly lines: string;
 }
 
-/** The connection or stream after an upgrade: bytes in both directions. */
+/** Connection or stream after an upgrade, which carries bytes in both directions. */
 export interface Upgraded {
   readonly duplex: Duplex & { readonly bytesRead: number };
   /** Bytes that the client sent before the response. */
   readonly early: Buffer;
 }
 
-/** A request and its response, independent of the protocol. */
+/** A request and its response, independent of the HTTP version. */
 export interface ServerExchange {
   readonly method: string;
   readonly url: string;
   readonly httpVersion: ReceivedHead["version"] | "2.0";
-  /** Alternating names and values, in HTTP/1.1 form. Empty once the response is complete, because the rest of the request may take long. */
+  /**
+   * Alternating names and values of the request headers, in HTTP/1.1 form. Emptied when the response is complete, to free memory while the
+   * rest of the request arrives.
+   */
   readonly rawHeaders: readonly string[];
-  /** Whether the client switches to the protocol in `Upgrade`, or opens a tunnel. */
+  /** Whether the client requests an upgrade to the protocol in `Upgrade`, or a tunnel. */
   readonly isUpgrade: boolean;
-  /** Generated `Sec-WebSocket-Key` for an HTTP/2 client that sent none, and does not verify the response. */
+  /**
+   * Generated `Sec-WebSocket-Key`; `undefined` if the client has sent one or uses HTTP/1.1. An HTTP/2 client without a key does not verify
+   * the response.
+   */
   readonly madeKey: string | undefined;
   /** Highest status that the protocol supports. */
   readonly statusMax: number;
-  /** Socket of the connection, which with HTTP/2 carries other exchanges too. */
+  /** Socket of the connection. With HTTP/2, other exchanges share it. */
   readonly socket: Socket;
   /** Whether the complete request has arrived. */
   readonly isComplete: boolean;
   /** Whether the connection stays open after the response. */
   keepsAlive: boolean;
-  /** Whether a response has begun, so that no other can be sent. */
+  /** Whether a response has begun, so that no other response can be sent. */
   readonly headersSent: boolean;
   /** Whether the response is complete or the connection has closed. */
   readonly isOver: boolean;
   /** Called once when the connection closes before the response is complete. */
   onClose: (() => void) | undefined;
-  /** Called when the client half-closes after its request: it may have disconnected, or wait for the response. */
+  /** Called when the client half-closes after its request: the client may have disconnected, or may wait for the response. */
   onInputEnd: (() => void) | undefined;
-  /** Whether input is read for a while after a response that ends the connection, so that the client can read the response. */
+  /**
+   * Whether the server still reads input for a short time after the last response of a connection, so that the client can read this
+   * response.
+   */
   lingers: boolean;
-  /** Begins to read the body, starting with the buffered part. */
+  /** Begins to pass the body to `receiver`, starting with the buffered part. */
   read(receiver: BodyReceiver): void;
   pause(): void;
   resume(): void;
-  /** Stops producing the current response, as if the connection had closed, so that another one can be sent. */
+  /** Stops the current producer of the response, as if the connection had closed, so that another response can be sent. */
   abandon(): void;
-  /** Accepts the upgrade, and takes the connection or stream out of HTTP. The exchange is over. */
+  /** Accepts the upgrade, detaches the connection or stream from HTTP, and ends the exchange. */
   upgrade(head: UpgradeHead): Upgraded;
   /** Called when the connection or the HTTP/2 stream of the exchange closes. */
   onceClosed(listener: () => void): void;
-  /** Sends an informational response with header lines. Must not be called after the response has begun, or for a client of HTTP/1.0. */
+  /** Sends an informational response with header lines. Must not be called after the response has begun, or for an HTTP/1.0 client. */
   writeInterim(status: number, lines: string): void;
-  /** Begins the response. The head is sent with the first bytes, or with the end. */
+  /** Begins the response. The head is sent together with the first content, or at the end. */
   begin(head: ResponseHead): void;
   /** Sends the head, if it is pending. */
   flushHead(): void;
   /**
-   * Writes a part of the content, with the head if it is pending. `onWritten` is called when the client's side has accepted it, or with an
-   * error.
+   * Writes a part of the content, together with a pending head. `onWritten` is called when the socket or stream has accepted the bytes, or
+   * with an error.
    */
   write(bytes: Buffer, onWritten: (error?: Error | null) => void): void;
-  /** Ends the response, with an optional last part of its content and trailers (header lines). */
+  /** Ends the response, optionally with a last part of its content and trailers (header lines). */
   end(bytes?: Buffer, trailers?: string): void;
-  /** Aborts an incomplete response, so that the client notices. */
+  /** Aborts an incomplete response so that the client detects the truncation. */
   breakOff(): void;
 }
 
-/** The connection of an exchange. */
+/** Connection to which an exchange belongs. */
 export interface ExchangeOwner {
   readonly socket: Socket;
-  /** `Keep-Alive` lines of a response after which the connection stays open. */
+  /** `Keep-Alive` header lines for a response after which the connection stays open. */
   readonly keepAliveLines: string;
-  /** Whether the connection ends with the response that begins now. */
+  /** Whether the connection closes after the response that begins now. */
   readonly isClosing: boolean;
   /** Called when the exchange pauses or resumes its body. */
   flowChanged(exchange: Http1Exchange): void;
   answered(exchange: Http1Exchange): void;
-  /** Takes the socket out of HTTP, and returns the bytes after the head. */
+  /** Detaches the socket from HTTP, and returns the bytes after the head. */
   detach(): Buffer;
 }
 
-/** Maximum bytes of a body that are buffered while it is not read. */
+/** Maximum body bytes that are buffered before a receiver reads them. */
 const EARLY_BYTES_MAX = 64 * 1024;
-/** Maximum length of bytes that are joined with the head into one text, which copies them. */
+/** Maximum content length that is joined with the head into one string. Joining copies the bytes but saves a write. */
 export const JOINED_BYTES_MAX = 16 * 1024;
 
 export class Http1Exchange implements ServerExchange {
@@ -148,7 +158,7 @@ export class Http1Exchange implements ServerExchange {
   readonly statusMax = 999;
   readonly socket: Socket;
   isComplete = false;
-  /** The body is paused: the connection is not read. */
+  /** Whether the body is paused, so that the connection is not read. */
   isPaused = false;
   keepsAlive: boolean;
   headersSent = false;
@@ -162,7 +172,7 @@ export class Http1Exchange implements ServerExchange {
   #early: Buffer[] = NO_PIECES;
   #earlyBytes = 0;
   #earlyChunks = 0;
-  /** Head that waits for the first bytes of the content. */
+  /** Pending head, which is sent together with the first content. */
   #head = "";
   #isChunked = false;
   #hasContent = true;
@@ -179,7 +189,7 @@ export class Http1Exchange implements ServerExchange {
     this.keepsAlive = head.keepsAlive;
   }
 
-  /** A further call replaces the receiver. */
+  /** Begins to pass the body to a receiver; a later call replaces the receiver. */
   read(receiver: BodyReceiver): void {
     this.#receiver = receiver;
     if (this.#earlyBytes > 0) {
@@ -223,8 +233,8 @@ export class Http1Exchange implements ServerExchange {
   /** Called by the connection when the body is complete. */
   complete(): void {
     this.isComplete = true;
-    // The connection may have been paused with the last bytes, and the receiver does not resume a complete body. The next request must be
-    // read.
+    // The connection may have paused with the last bytes, and the receiver does not resume a complete body. The next request can only be
+    // read after this call.
     this.resume();
     this.#receiver?.onEnd();
   }
@@ -310,7 +320,7 @@ export class Http1Exchange implements ServerExchange {
     socket.uncork();
   }
 
-  /** Trailers require chunked coding. */
+  /** Ends the response. Trailers are sent only with chunked coding. */
   end(bytes?: Buffer, trailers = ""): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -338,12 +348,12 @@ export class Http1Exchange implements ServerExchange {
   }
 
   /**
-   * Closes the connection of an incomplete response. The client notices by the framing. Where the end of the connection ends the response,
-   * as for clients of HTTP/1.0, only a reset shows the failure.
+   * Closes the connection of an incomplete response. The client usually detects the truncation by the framing. If the response ends with
+   * the connection, as for HTTP/1.0 clients, only a reset shows the failure.
    */
   breakOff(): void {
     const endsWithConnection = this.#lastsToClose || this.httpVersion !== "1.1";
-    // TLS itself shows truncation, and cannot be reset.
+    // TLS shows truncation by itself, and a TLS socket cannot be reset.
     if (endsWithConnection && !("encrypted" in this.socket)) this.socket.resetAndDestroy();
     else this.socket.destroy();
   }

@@ -17,14 +17,14 @@ import {
 import { startSweep } from "./sweep.ts";
 
 /*
- * An HTTP/1.1 server whose connections may switch to HTTP/2: it accepts connections up to the limit, closes those that time out, and closes
- * all of them at the end.
+ * An HTTP/1.1 server whose connections may switch to HTTP/2. It accepts connections up to a limit, closes those that time out, and closes
+ * all connections when it stops.
  */
 
 export interface ServerHandlers extends Omit<ConnectionHandlers, "preface" | "detached" | "midHeadChanged"> {
-  /** Serves an HTTP/2 connection, from its first byte on. */
+  /** Serves an HTTP/2 connection. `early` contains the bytes read so far, starting with the first one. */
   readonly http2: (socket: Socket, early: Buffer) => ServedConnection;
-  /** Rejects an HTTP/2 connection because of the connection limit. */
+  /** Rejects an HTTP/2 connection because the connection limit is reached. */
   readonly refuseHttp2: (socket: Socket) => void;
   readonly connected: (socket: Socket) => void;
   /**
@@ -34,29 +34,29 @@ export interface ServerHandlers extends Omit<ConnectionHandlers, "preface" | "de
   readonly sharerOf: (ip: string) => string | undefined;
   readonly mayAcquire: ConnectionLimiterOptions["mayAcquire"];
   readonly onLimitReached: (protocol: Protocol, done: LimitAction) => void;
-  /** Counts and logs an exception, whose connection is closed. Must never throw. */
+  /** Counts and logs an exception; the server then closes the connection that caused it. Must never throw. */
   readonly onInternalError: OnInternalError;
 }
 
 export interface ServerLimits extends Omit<ConnectionLimits, "keepAliveLines"> {
-  /** Maximum concurrent connections, including TLS handshakes and without upgraded ones. */
+  /** Maximum number of concurrent connections. TLS handshakes count, upgraded connections do not. */
   readonly clientConnectionsMax: number;
-  /** Maximum concurrent HTTP/2 connections, which also count as client connections. */
+  /** Maximum number of concurrent HTTP/2 connections, which also count as client connections. */
   readonly clientHttp2ConnectionsMax: number;
 }
 
-/** A connection counts as HTTP/1.1 until its HTTP/2 preface is read. */
+/** Protocol of a connection, which counts as HTTP/1.1 until its HTTP/2 preface is read. */
 export type Protocol = "http1" | "http2";
 
-/** Certificate chain and private key, PEM. */
+/** Certificate chain and private key, in PEM format. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
 }
 
 /**
- * Maximum partially received heads on all connections. Each may take about 70 KB, and its sender needs no key. Nearly all heads arrive in
- * one read.
+ * Maximum number of partially received heads on all connections. Each head may take about 70 KB, and its sender needs no key. Most heads
+ * arrive in one read and never count.
  */
 const PARTIAL_HEADS_MAX = 1_000;
 const PROTOCOLS = ["h2", "http/1.1"];
@@ -64,34 +64,34 @@ const PROTOCOLS = ["h2", "http/1.1"];
 const CLOSE_POLL_MS = 20;
 /** Grace period for the client to read the last response. */
 const LAST_MS = 100;
-/** Response to a connection beyond the limit, whose input is not read. */
+/** Response to a connection beyond the limit; the server does not read the request. */
 const NO_ROOM = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 export class HttpServer {
   readonly #server: Server;
   readonly #tls: TlsServer | undefined;
-  /** TCP sockets below TLS, including those whose handshake is not complete. */
+  /** TCP sockets below TLS connections, including those whose handshake is not complete. */
   readonly #below = new Set<Socket>();
-  /** Handshakes in progress, by the client's address and port. */
+  /** TLS handshakes in progress, by the client's address and port. */
   readonly #handshakes = new Map<string, LimitedConnection>();
-  /** All connections except upgraded ones. */
+  /** Limiter of all connections except upgraded ones. */
   readonly #room: ConnectionLimiter;
   readonly #http2Limiter: ConnectionLimiter;
   readonly #connections = new Set<ServedConnection>();
-  /** Connections that wait for the rest of a head, the longest waiting first. */
+  /** Connections that wait for the rest of a head, sorted so that the longest waiting one is first. */
   readonly #midHead = new Set<ServerConnection>();
   readonly #handlers: ServerHandlers & ConnectionHandlers;
   readonly #limits: ConnectionLimits;
   #timer: NodeJS.Timeout | undefined;
 
-  /** With a certificate, the server speaks TLS. Throws when the certificate is not usable. */
+  /** Creates the server, which uses TLS if there is a certificate. Throws if the certificate is invalid. */
   constructor(limits: ServerLimits, handlers: ServerHandlers, certificate?: Certificate) {
     const seconds = Math.floor(limits.keepAliveMs / 1000);
     this.#limits = { ...limits, keepAliveLines: `connection: keep-alive\r\nkeep-alive: timeout=${seconds}\r\n` };
     this.#handlers = {
       ...handlers,
       preface: (connection, early) => this.#goesOnAsHttp2(connection, early),
-      // Upgraded connections have their own limits.
+      // Upgraded connections have limits of their own.
       detached: (connection) => this.#room.leave(connection),
       midHeadChanged: (connection) => this.#midHeadChanged(connection),
     };
@@ -100,7 +100,7 @@ export class HttpServer {
       new ConnectionLimiter({ max, mayAcquire, onLimitReached: (done) => onLimitReached(protocol, done) });
     this.#room = limiterFor("http1", limits.clientConnectionsMax);
     this.#http2Limiter = limiterFor("http2", limits.clientHttp2ConnectionsMax);
-    // A client that half-closes after its request still gets its response.
+    // A client that half-closes after its request still receives its response.
     const options = { allowHalfOpen: true, noDelay: true };
     const connected = (socket: Socket): void => this.#connected(socket);
     if (certificate === undefined) this.#server = createServer(options, connected);
@@ -109,7 +109,7 @@ export class HttpServer {
       const tls = { ...options, ...certificate, ALPNProtocols: PROTOCOLS, handshakeTimeout: requestHeadMs };
       this.#tls = createTlsServer(tls, connected);
       this.#server = this.#tls;
-      // Called when a handshake fails or times out.
+      // `tlsClientError` occurs when a handshake fails or times out.
       this.#tls.on("tlsClientError", (_error, socket) => socket.destroy());
       // A handshake takes memory and time, so the connection limit applies before it begins.
       const handshake = this.#tls.listeners("connection");
@@ -125,12 +125,12 @@ export class HttpServer {
     });
   }
 
-  /** Sets the certificate for new connections. Throws when it is not usable, and then keeps the previous one. */
+  /** Sets the certificate for new connections. Throws and keeps the previous certificate if the new one is invalid. */
   setSecureContext(certificate: Certificate): void {
     this.#tls?.setSecureContext(certificate);
   }
 
-  /** Number of open connections, except upgraded ones. */
+  /** Number of open connections per protocol, without upgraded ones. */
   get open(): Readonly<Record<Protocol, number>> {
     const http2 = this.#http2Limiter.size;
     return { http1: this.#room.size - http2, http2 };
@@ -140,7 +140,7 @@ export class HttpServer {
     return this.#server.listening;
   }
 
-  /** Returns the URL. Port 0 selects a free port. Throws when the port is not available. */
+  /** Starts listening, and returns the URL. Port 0 selects a free port. Throws if the port is not available. */
   async listen({ host, port }: { host: string; port: number }): Promise<string> {
     this.#server.listen(port, host);
     await once(this.#server, "listening");
@@ -155,7 +155,7 @@ export class HttpServer {
     for (const connection of this.#connections) connection.closeIdle();
   }
 
-  /** Stops accepting, waits up to `graceMs` while `isBusy`, then calls `cutOff`, and closes every connection. */
+  /** Stops accepting connections, waits up to `graceMs` while `isBusy` returns true, calls `cutOff`, and closes all connections. */
   async close(graceMs: number, isBusy: () => boolean, cutOff: () => void): Promise<void> {
     if (!this.isListening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
@@ -197,7 +197,7 @@ export class HttpServer {
     this.#handlers.connected(socket);
   }
 
-  /** Returns false when the connection limit is reached. */
+  /** Registers a TCP socket below TLS. Returns false if the connection limit is reached. */
   #connectedBelow(socket: Socket): boolean {
     const sharer = this.#handlers.sharerOf(socket.remoteAddress ?? "");
     if (!this.#room.admit(sharer)) {
@@ -249,7 +249,7 @@ export class HttpServer {
     }
     this.#connections.delete(connection);
     const http2 = this.#handlers.http2(socket, early);
-    // The connection has just left the limiter as an HTTP/1.1 connection.
+    // The connection has just left the limiter as an HTTP/1.1 connection, so its HTTP/2 counterpart takes over this capacity.
     this.#room.enter(http2, sharer);
     this.#http2Limiter.enter(http2, sharer);
     this.#follow(http2);

@@ -1,10 +1,10 @@
-// undici declares types for its entry point only. docs/decisions/0024-own-http-path.md explains the import of its inner file.
+// undici declares types for its entry point only. docs/decisions/0024-own-http-path.md explains why this project imports an inner file.
 declare module "undici/lib/llhttp/llhttp_simd-wasm.js" {
   const bytes: Buffer<ArrayBuffer>;
   export default bytes;
 }
 
-/** The used part of WebAssembly, which Node's types leave to the DOM types. */
+/** Declares the used part of WebAssembly, because Node's types leave it to the DOM types. */
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: ArrayBufferView<ArrayBuffer>);

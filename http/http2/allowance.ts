@@ -3,7 +3,7 @@ export interface AllowanceLimits {
   readonly perSecond: number;
 }
 
-/** Token bucket: a burst, and then a rate per second. */
+/** Token bucket that allows a burst, and then a rate per second. */
 export class Allowance {
   readonly #limits: AllowanceLimits;
   #left: number;
@@ -15,7 +15,7 @@ export class Allowance {
     this.#atMs = nowMs;
   }
 
-  /** Returns false when the rate is exceeded. */
+  /** Takes a token. Returns false if the rate is exceeded. */
   take(nowMs: number): boolean {
     const { burst, perSecond } = this.#limits;
     this.#left = Math.min(burst, this.#left + (perSecond * (nowMs - this.#atMs)) / 1000);

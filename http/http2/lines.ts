@@ -1,4 +1,4 @@
-/** Appends header lines, except those in `except`, as alternating lower-case names and values (HTTP/2 form). */
+/** Appends HTTP/1.1 header lines to `fields` as alternating lower-case names and values (HTTP/2 form), except headers named in `except`. */
 export function pushLines(fields: (string | number)[], lines: string, except?: string): void {
   for (let at = 0; at < lines.length; ) {
     const end = lines.indexOf("\r\n", at);

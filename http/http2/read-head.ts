@@ -2,36 +2,36 @@ import { randomBytes } from "node:crypto";
 import { METHODS } from "node:http";
 
 /*
- * Converts the head of an HTTP/2 request to HTTP/1.1 form. nghttp2 has already rejected malformed heads (RFC 9113, 8.2 and 8.3): names that
- * are not in lower case, connection-specific fields, `te` other than `trailers`, pseudo-header fields that are unknown, duplicate or late,
- * a Content-Length that disagrees with the DATA. Requests that HTTP/1.1 could not express are rejected here. An extended CONNECT for a
- * WebSocket (RFC 8441) becomes the equivalent GET with an upgrade, so that it is evaluated as one.
+ * Converts the head of an HTTP/2 request to HTTP/1.1 form. nghttp2 has already rejected malformed heads (RFC 9113, 8.2 and 8.3): upper-case
+ * names, connection-specific fields, `te` other than `trailers`, pseudo-header fields that are unknown, duplicate or late, and a
+ * Content-Length that differs from the length of the DATA frames. This function rejects requests that HTTP/1.1 cannot express. An extended
+ * CONNECT for a WebSocket (RFC 8441) becomes the equivalent GET with an upgrade, so that rules treat both in the same way.
  */
 
 export interface Http2Head {
   readonly method: string;
   readonly target: string;
-  /** Alternating names and values: with `host` for `:authority`, and one `cookie`. */
+  /** Alternating names and values of the headers, with `:authority` as `host` and all cookies in one `cookie`. */
   readonly headers: readonly string[];
   readonly isUpgrade: boolean;
-  /** Generated `Sec-WebSocket-Key` for an upgrade without one. */
+  /** Generated `Sec-WebSocket-Key`; `undefined` if the request is no upgrade or has a key. */
   readonly madeKey: string | undefined;
 }
 
-/** `reason` describes the format and quotes no input. */
+/** The converted head, or the reason for its rejection. `reason` describes the format and quotes no input. */
 export type ReadHead =
   | ({ readonly fault: undefined } & Http2Head)
   | { readonly fault: { readonly kind: "malformed" | "overflow"; readonly reason: string } };
 
-/** Bytes counted for a header in addition to its name and value, as for HTTP/1.1. */
+/** Bytes counted per header in addition to its name and value, as for HTTP/1.1. */
 const HEADER_BYTES = 4;
-/** The methods that the HTTP/1.1 parser knows. Another spelling could be another method for a rule than for the app. */
+/** Methods that the HTTP/1.1 parser accepts. With another spelling, a rule and the app could read different methods. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
-/** Characters that a request line can carry. */
+/** Characters that are valid in the target of a request line. */
 const TARGET = /^[\x21-\x7e\x80-\xff]+$/;
 const AUTHORITY = /^[\x21-\x7e]+$/;
 
-/** `fields` are alternating names and values, as received. `hasBody`: the head did not end the stream. */
+/** Converts a head. `fields` are alternating names and values, as received; `hasBody` means that the head did not end the stream. */
 export function readHttp2Head(fields: readonly string[], hasBody: boolean, headBytesMax: number): ReadHead {
   let method = "";
   let target = "";
@@ -59,7 +59,7 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
       host = value;
       hosts += 1;
     } else if (name === "cookie" && cookieAt !== -1) {
-      // RFC 9113, 8.2.3: cookie crumbs become one field, in their order.
+      // RFC 9113, 8.2.3: several `cookie` fields are joined into one, in their order.
       headers[cookieAt] += `; ${value}`;
     } else {
       if (name === "content-length") hasLength = true;
@@ -73,7 +73,7 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
   if (method === "CONNECT" && !isUpgrade) return refused("malformed", "the gate opens no tunnels");
   if (isUpgrade && !hasBody) return refused("malformed", "a WebSocket goes on after its head");
   if (!TARGET.test(target)) return refused("malformed", "`:path` is not a path");
-  // RFC 9113, 8.3.1: a differing `host` and `:authority` would be ambiguous.
+  // RFC 9113, 8.3.1: a `host` that differs from `:authority` would be ambiguous.
   if (hosts > 1 || (hosts === 1 && authority !== undefined && authority !== host))
     return refused("malformed", "`:authority` and `host` disagree");
   const named = authority ?? host;
@@ -81,12 +81,12 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
   headers.push("host", named);
   if (isUpgrade) {
     headers.push("connection", "upgrade", "upgrade", "websocket");
-    // HTTP/2 does not need a key. Gateways forward the key of an HTTP/1.1 client, which then verifies the response to it.
+    // HTTP/2 does not require a WebSocket key. Gateways forward the key of an HTTP/1.1 client, which then verifies the response.
     const madeKey = headers.includes(WEBSOCKET_KEY) ? undefined : randomBytes(16).toString("base64");
     if (madeKey !== undefined) headers.push(WEBSOCKET_KEY, madeKey);
     return { fault: undefined, method: "GET", target, headers, isUpgrade: true, madeKey };
   }
-  // Without `transfer-encoding` or a length, HTTP/1.1 framing would show no body.
+  // In HTTP/1.1, a request with neither `transfer-encoding` nor a length has no body.
   if (hasBody && !hasLength) headers.push("transfer-encoding", "chunked");
   return { fault: undefined, method, target, headers, isUpgrade: false, madeKey: undefined };
 }

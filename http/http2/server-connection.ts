@@ -8,24 +8,24 @@ import { type Http2Head, readHttp2Head } from "./read-head.ts";
 import { Http2Exchange, type Http2Owner } from "./server-exchange.ts";
 
 /*
- * A client's HTTP/2 connection: a session of `node:http2`, whose nghttp2 alone decides on frames and on requests that RFC 9113 calls
- * malformed. Cheap operations of a client are rate-limited here:
+ * A client's HTTP/2 connection: a session of `node:http2`, in which nghttp2 validates frames and rejects requests that are malformed by
+ * RFC 9113. This file limits the rate of operations that are cheap for a client:
  *
  *   open ──idle for too long, the pod terminates──► going away (GOAWAY): streams finish, none begins ──► closed
  *     └──too many resets, pings or settings──► GOAWAY with ENHANCE_YOUR_CALM, and closed immediately
  *
- * `node:http2` is loaded with the first such connection, because most pods never have one.
+ * `node:http2` is loaded for the first HTTP/2 connection, because most pods never have one.
  */
 
 export interface Http2Handlers {
   readonly request: (exchange: ServerExchange) => void;
-  /** Called for a request that HTTP/1.1 could not carry. The handler responds. */
+  /** Called for a request that HTTP/1.1 cannot express. The handler responds. */
   readonly malformed: (
     fault: { readonly kind: "malformed" | "overflow"; readonly reason: string },
     exchange: ServerExchange,
   ) => void;
   readonly isClosing: () => boolean;
-  /** Called for each frame of a body. */
+  /** Called for each DATA frame of a body. */
   readonly onFrame: (socket: Socket) => void;
   readonly onInternalError: OnInternalError;
 }
@@ -43,20 +43,23 @@ export interface Http2Limits {
  * least this number. A larger one would let one connection delay other clients, because all its requests may arrive in one read.
  */
 const STREAMS_MAX = 100;
-/** Beyond this number, nghttp2 itself resets a stream. `head.ts` rejects requests between its own limit and this one, as for HTTP/1.1. */
+/**
+ * Number of headers beyond which nghttp2 resets a stream. `head.ts` rejects requests between its own, lower limit and this one, as for
+ * HTTP/1.1.
+ */
 const HEADER_PAIRS_MAX = 512;
 /** Bytes that HPACK counts for a field in addition to its name and value. */
 const HPACK_FIELD_BYTES = 32;
 /** Rapid Reset (CVE-2023-44487): budget of streams reset before their response. Each completed response refunds one. */
 const RESETS = { burst: 500, perSecond: 50 };
-/** Budget of PING and SETTINGS frames. Libraries measure with them, so a burst is normal. */
+/** Budget of PING and SETTINGS frames. Client libraries send PING frames to measure connections, so a burst is normal. */
 const CONTROL_FRAMES = { burst: 1_000, perSecond: 100 };
 const KEEP_ALIVE_PROBE_MS = 30_000;
-// RFC 9113, 7.
+// Error codes of RFC 9113, 7.
 const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
 const ENHANCE_YOUR_CALM = 11;
-/** Stream flag: the head was the complete request. */
+/** Flag of a stream whose head is the complete request. */
 const END_STREAM = 1;
 
 export class Http2Connection implements ServedConnection, Http2Owner {
@@ -70,16 +73,16 @@ export class Http2Connection implements ServedConnection, Http2Owner {
   readonly #controls: Allowance;
   #streams = 0;
   /**
-   * Exchanges with a response whose streams are still open, because their clients have not read all of the response or not sent all of the
-   * request.
+   * Exchanges whose response is complete but whose stream is open, because the client has not read all of the response or not sent all of
+   * the request.
    */
   readonly #answered = new Set<Http2Exchange>();
   #hasRequested = false;
   #isGoing = false;
-  /** `performance.now()` since when the connection is idle. */
+  /** Time since which the connection is idle, as `performance.now()`. */
   #sinceMs = performance.now();
 
-  /** `early`: the bytes read from the connection so far. */
+  /** Starts a session. `early` contains the bytes read from the connection so far. */
   constructor(socket: Socket, early: Buffer, limits: Http2Limits, handlers: Http2Handlers) {
     this.socket = socket;
     this.onFrame = () => handlers.onFrame(socket);
@@ -88,7 +91,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     this.#handlers = handlers;
     this.#resets = new Allowance(RESETS, this.#sinceMs);
     this.#controls = new Allowance(CONTROL_FRAMES, this.#sinceMs);
-    // Keepalive detects a vanished peer, because streams may be idle for long.
+    // Keepalive probes detect a lost peer, because streams may be idle for a long time.
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
     socket.pause();
     socket.unshift(early);
@@ -101,9 +104,9 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     session.on("stream", (stream, _headers, flags, fields) => this.#begin(stream, flags, fields));
     session.on("ping", () => this.#control());
     session.on("remoteSettings", () => this.#control());
-    // Session errors are caused by the client, and end the session.
+    // Clients cause session errors, and each error ends its session.
     session.on("error", () => undefined);
-    // After a half-close the client gets its responses, but no new streams begin.
+    // A client that half-closes still receives its responses, but cannot begin new streams.
     socket.once("end", () => this.goAway());
   }
 
@@ -119,7 +122,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     return this.#handlers.isClosing();
   }
 
-  /** Rejects new streams; the session closes when none is open. */
+  /** Rejects new streams; the session closes when its last stream closes. */
   closeIdle(): void {
     this.goAway();
   }
@@ -132,7 +135,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
 
   /** Sends GOAWAY and closes without waiting for open streams. */
   evict(): void {
-    // After GOAWAY the client may leave its connection open.
+    // A client may leave its connection open after GOAWAY.
     if (this.#isGoing) this.socket.destroy();
     else {
       this.#isGoing = true;
@@ -147,12 +150,12 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     if (this.#streams > 0) return;
     const waitMs = this.#hasRequested ? keepAliveMs : requestHeadMs;
     if (nowMs - this.#sinceMs <= waitMs) return;
-    // The client has not disconnected after GOAWAY.
+    // The client has left the connection open after GOAWAY.
     if (this.#isGoing) this.#session.destroy();
     else this.goAway();
   }
 
-  /** Pauses reading. Node resumes by itself after a write, so this is called again with the next frames. */
+  /** Pauses reading. Node resumes reading after a write, so the owner calls this again when further frames arrive. */
   hold(): void {
     handleOf(this.socket)?.readStop();
   }
@@ -209,8 +212,8 @@ export class Http2Connection implements ServedConnection, Http2Owner {
 }
 
 /**
- * Rejects a connection because of the connection limit: sends GOAWAY, which shows that no request was processed, and closes it. No session
- * is created.
+ * Rejects a connection because of the connection limit, without creating a session: sends GOAWAY, which shows that no request was
+ * processed, and closes the connection.
  */
 export function refuseHttp2(socket: Socket): void {
   socket.on("error", () => undefined);
@@ -218,7 +221,7 @@ export function refuseHttp2(socket: Socket): void {
   socket.destroySoon();
 }
 
-/** An empty SETTINGS, and GOAWAY with last stream 0 and the code ENHANCE_YOUR_CALM (RFC 9113, 6.5 and 6.8). */
+/** Bytes of an empty SETTINGS frame and a GOAWAY frame with last stream 0 and the code ENHANCE_YOUR_CALM (RFC 9113, 6.5 and 6.8). */
 const NO_ROOM = Buffer.from([
   ...[0, 0, 0, 4, 0, 0, 0, 0, 0],
   ...[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ENHANCE_YOUR_CALM],
@@ -226,17 +229,17 @@ const NO_ROOM = Buffer.from([
 
 const NO_HEAD: Http2Head = { method: "", target: "", headers: [], isUpgrade: false, madeKey: undefined };
 
-/** Handle that the session reads from. The socket's `pause` has no effect on it, and a session has no `pause`. */
+/** Returns the handle from which the session reads. A session has no `pause`, and the socket's `pause` does not affect the session. */
 const handleOf = (socket: Socket): { readStop(): void; readStart(): void } | null =>
   (socket as unknown as { _handle: { readStop(): void; readStart(): void } | null })._handle;
 
-/** Node's types do not declare this method yet, nor the raw head as the fourth argument. */
+/** Node's types declare neither this method nor the raw head as the fourth argument. */
 interface Handshake {
   readonly performServerHandshake: (socket: Socket, options: object) => Session;
 }
 
 interface Session extends Omit<ServerHttp2Session, "on" | "destroy"> {
-  /** A number becomes the code of GOAWAY. */
+  /** Destroys the session; a number becomes the error code of GOAWAY. */
   destroy(code?: number): void;
   on(
     event: "stream",
@@ -250,16 +253,16 @@ function performServerHandshake(socket: Socket, headBytesMax: number): Session {
   return http2.performServerHandshake(socket, {
     settings: {
       maxConcurrentStreams: STREAMS_MAX,
-      // Larger than the accepted size, so that the gate can respond.
+      // This size exceeds the gate's own limit, so that the gate can respond to an oversized head.
       maxHeaderListSize: 2 * headBytesMax + HEADER_PAIRS_MAX * HPACK_FIELD_BYTES,
       enablePush: false,
-      // WebSockets, RFC 8441.
+      // Extended CONNECT for WebSockets (RFC 8441).
       enableConnectProtocol: true,
     },
     maxHeaderListPairs: HEADER_PAIRS_MAX,
-    // An app may send a single-value field twice, as over HTTP/1.1.
+    // An app may send a single-value field twice, as in HTTP/1.1.
     strictSingleValueFields: false,
-    // The limits above are stricter, and consider which requests got their responses.
+    // Node's own limits are looser than `RESETS`, which also considers whether a reset request had its response.
     ...{ streamResetBurst: 10_000, streamResetRate: 1_000 },
   });
 }

@@ -16,36 +16,36 @@ import { StreamInput } from "./stream-input.ts";
 import { StreamTunnel } from "./stream-tunnel.ts";
 
 /*
- * One request of a client and its response on an HTTP/2 stream, with the states of `ServerExchange`. Backpressure is that of the stream:
- * unread data widens no window, and a write completes when it fits into the client's window. The end of an exchange ends only its stream;
- * the other streams of the connection continue. The time limit for reading any part of a response also applies to its end.
+ * One request of a client and its response on an HTTP/2 stream, with the states of `ServerExchange`. The stream provides backpressure:
+ * unread data does not enlarge the window, and a write completes when the data fits into the client's window. The end of an exchange ends
+ * only its stream; the other streams of the connection continue. The time limit for reading a part of a response also applies to its end.
  */
 
-/** The connection of an exchange. */
+/** Connection to which an exchange belongs. */
 export interface Http2Owner {
   readonly socket: Socket;
   readonly isClosing: boolean;
   /** Sends GOAWAY, after which the client begins no more streams on this connection. */
   goAway(): void;
-  /** Called when the response is complete, though the client may not have read all of it. */
+  /** Called when the response is complete. The client may not have read all of it. */
   answered(exchange: Http2Exchange): void;
-  /** Called when the stream starts to carry another protocol. */
+  /** Called when the stream switches to another protocol. */
   upgraded(): void;
   /** Called when the client has reset the stream. */
   reset(): void;
-  /** Called for each frame of a body. */
+  /** Called for each DATA frame of a body. */
   readonly onFrame: () => void;
   readonly onInternalError: OnInternalError;
 }
 
-// RFC 9113, 7.
+// Error codes of RFC 9113, 7.
 const NO_ERROR = 0;
-/** Maximum bytes of a body that are discarded after the response. */
+/** Maximum body bytes that are discarded after the response. */
 const DRAIN_BYTES_MAX = 1024 * 1024;
 const DRAIN_MS = 1_000;
-/** 101 does not exist in HTTP/2; all other informational responses are sent. */
+/** Status 101 does not exist in HTTP/2; all other informational responses are sent. */
 const SWITCHING_PROTOCOLS = 101;
-/** RFC 8441, 5.1: HTTP/2 does not need it, unless the client has sent its own key. */
+/** Header that HTTP/2 omits (RFC 8441, 5.1), unless the client has sent its own key. */
 const ACCEPT = "sec-websocket-accept";
 const NOTHING = Buffer.alloc(0);
 
@@ -56,7 +56,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   rawHeaders: readonly string[];
   readonly isUpgrade: boolean;
   readonly madeKey: string | undefined;
-  /** Node rejects higher statuses. */
+  /** Highest status that Node accepts for HTTP/2. */
   readonly statusMax = 599;
   readonly socket: Socket;
   isComplete: boolean;
@@ -65,7 +65,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   lingers = false;
   headersSent = false;
   isOver = false;
-  /** `performance.now()` when the response was complete. */
+  /** Time at which the response was complete, as `performance.now()`. */
   answeredMs = Number.POSITIVE_INFINITY;
   onClose: (() => void) | undefined;
   onInputEnd: (() => void) | undefined;
@@ -74,7 +74,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   readonly #stream: ServerHttp2Stream;
   readonly #input: StreamInput | undefined;
   #receiver: BodyReceiver | undefined;
-  /** Head that waits for the first bytes of the content. */
+  /** Pending head, which is sent together with the first content. */
   #head: (string | number)[] | undefined;
   /** Whether the response may end with trailers. */
   #mayTrail = false;
@@ -95,7 +95,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     stream.on("aborted", () => {
       owner.reset();
       this.#closed();
-      // On the next tick, because this runs before a reset of our own is sent.
+      // `aborted` occurs before Node sends a pending reset, so the stream is destroyed on the next tick.
       process.nextTick(() => stream.destroy());
     });
     stream.once("close", () => this.#closed());
@@ -111,7 +111,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   }
 
   onChunk(bytes: Buffer, _frames: number, isLast: boolean): void {
-    // The frames were counted on arrival.
+    // The chunk count is 0 because `onFrame` has already counted the frames.
     this.#receiver?.onChunk(bytes, 0, isLast);
   }
 
@@ -139,7 +139,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     onClose?.();
   }
 
-  /** RFC 8441: the response is 200, and the stream carries the protocol. */
+  /** Accepts the upgrade with status 200, after which the stream carries the other protocol (RFC 8441). */
   upgrade({ lines }: UpgradeHead): Upgraded {
     const stream = this.#stream;
     this.isOver = true;
@@ -215,11 +215,11 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     if (stream.destroyed) return;
     if (!waited || content !== undefined || trailers !== "") {
       if (content === undefined) stream.end();
-      // The caller may reuse the buffer when this returns, and the stream keeps it until its window has room.
+      // The caller may reuse its buffer after this call, but the stream keeps the bytes until they fit into its window, so they are copied.
       else stream.end(Buffer.from(content));
     }
     if (this.isComplete) return;
-    // RFC 9113, 8.1: the client need not send the rest.
+    // RFC 9113, 8.1: a client need not send the rest of its request after a complete response.
     if (stream.writableFinished) this.#dropRest();
     else stream.once("finish", () => this.#dropRest());
   }
@@ -227,7 +227,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   breakOff(): void {
     this.isOver = true;
     this.onClose = undefined;
-    // Closing would send the end first. This resets the stream immediately, with INTERNAL_ERROR.
+    // `close` would first send END_STREAM. `destroy` with an error resets the stream immediately, with INTERNAL_ERROR.
     this.#stream.destroy(new Error("the response was broken off"));
   }
 
@@ -252,8 +252,8 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
   }
 
   /**
-   * Discards the data that still arrives, and resets the stream after a while. An immediate reset may overtake the response in the client
-   * or in a gateway before it, even with NO_ERROR.
+   * Discards further request data, and resets the stream later. An immediate reset, even with NO_ERROR, may overtake the response in the
+   * client or in a gateway.
    */
   #dropRest(): void {
     const stream = this.#stream;

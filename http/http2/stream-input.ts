@@ -3,34 +3,33 @@ import { ChunkBuffer } from "../http1/chunk-buffer.ts";
 import { guardRun, type OnInternalError } from "../http1/guard.ts";
 
 /*
- * Joins the data that arrives on an HTTP/2 stream, in either direction: the frames of one turn of the event loop are handed over as one
- * chunk, and
- * frames that arrive while it is paused are joined too.
+ * Joins the data that arrives on an HTTP/2 stream, in either direction: the frames of one turn of the event loop, or those that arrive
+ * while the input is paused, are passed on as one chunk.
  *
  *   paused ──resume──► flowing ──end of the stream──► ended: `onEnd` after the last chunk
  *      ◄────pause────────┘
  *
  * Node would keep each frame as a separate buffer of a few hundred bytes, which is a view of the complete read. A window of one-byte frames
- * would then hold 20 MB per stream, and more with other streams beside it. So Node's `push` is overridden: its own buffer stays empty. The
- * window of the stream bounds this buffer, because a paused stream consumes no data.
+ * would then take 20 MB per stream, and more if other streams share the connection. Therefore this class overrides Node's `push`, and
+ * Node's buffer stays empty. The window of the stream bounds the joined data, because a paused stream consumes no data.
  */
 
 export interface InputReceiver {
-  /** `frames`: number of frames in `bytes`. After the last chunk `onEnd` follows immediately. */
+  /** Called with a chunk that consists of `frames` frames. After the last chunk, `onEnd` follows immediately. */
   onChunk(bytes: Buffer, frames: number, isLast: boolean): void;
   onEnd(): void;
 }
 
 export interface InputOptions {
-  /** Called with each frame, including those that are buffered. */
+  /** Called with each frame, even if the frame is buffered. */
   readonly onFrame?: () => void;
-  /** Called with an exception of the receiver. The stream is closed then. */
+  /** Called with an exception that the receiver throws; the stream then closes. */
   readonly onInternalError: OnInternalError;
 }
 
-/** From this size on, joined data is handed over before the end of the turn. */
+/** Size from which joined data is passed on before the current turn of the event loop ends. */
 const HANDED_BYTES = 16 * 1024;
-// RFC 9113, 7.
+// Error code of RFC 9113, 7.
 const INTERNAL_ERROR = 2;
 
 export class StreamInput {
@@ -44,12 +43,12 @@ export class StreamInput {
   #isOver = false;
   #isTurnDue = false;
 
-  /** Begins paused. */
+  /** Starts to collect the input of a stream. The input begins paused. */
   constructor(stream: Http2Stream, receiver: InputReceiver, options: InputOptions) {
     this.#stream = stream;
     this.#receiver = receiver;
     this.#options = options;
-    // Data that arrived between the stream's head and its event, as in the first packet of a connection.
+    // Data may arrive before the `stream` event, as in the first packet of a connection.
     for (let early = stream.read(); early !== null; early = stream.read()) this.#take(early);
     stream.once("end", () => {
       if (!stream.closed) this.#ended();
@@ -57,21 +56,21 @@ export class StreamInput {
     const { push } = stream;
     stream.push = (bytes: Buffer | null): boolean => {
       if (bytes !== null) return this.#take(bytes);
-      // Also called when the stream closes in another way.
+      // Node also pushes `null` when the stream closes before its regular end.
       if (!stream.closed && !stream.destroyed) this.#ended();
       const isTaken = push.call(stream, null);
-      // Needed for the `end` event, without which Node would not close the stream.
+      // Node closes the stream only after the `end` event, which occurs only if the stream flows.
       stream.resume();
       return isTaken;
     };
   }
 
-  /** Whether all data has arrived, though it may not be handed over yet. */
+  /** Whether all data has arrived. Some of it may still be buffered. */
   get isComplete(): boolean {
     return this.#isEnded;
   }
 
-  /** Stops handing over data, and drops the buffered data. */
+  /** Stops passing on data, and drops the buffered data. */
   stop(): void {
     this.#isOver = true;
     this.#buffered.take();
@@ -85,7 +84,7 @@ export class StreamInput {
     if (!this.#isPaused) return;
     this.#isPaused = false;
     if (this.#buffered.bytes > 0 || this.#isEnded) this.#handOverSoon();
-    // Opens the window for the buffered bytes.
+    // Reading enlarges the stream's window by the buffered bytes.
     if (!this.#isEnded && !this.#stream.destroyed) this.#stream._read(0);
   }
 

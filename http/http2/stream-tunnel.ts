@@ -3,18 +3,18 @@ import { Duplex } from "node:stream";
 
 /** Resumes and pauses the input of a stream. */
 export interface Flow {
-  /** Whether all data has arrived, though it may not be handed over yet. */
+  /** Whether all data has arrived. Some of it may still be buffered. */
   readonly isComplete: boolean;
   resume(): void;
   pause(): void;
 }
 
 /**
- * An HTTP/2 stream that carries another protocol (RFC 8441), as a socket would. Input arrives by `onPiece` and `onEnd`, joined, so that
- * small frames cost no more than their bytes while the other side does not read.
+ * An HTTP/2 stream that carries another protocol (RFC 8441), with the interface of a socket. Input arrives by `onPiece` and `onEnd`, with
+ * joined frames, so that small frames take only the memory of their bytes while the other side does not read.
  */
 export class StreamTunnel extends Duplex {
-  /** Like `bytesRead` of a socket. */
+  /** Number of bytes read, as for a socket. */
   bytesRead = 0;
   readonly #stream: Http2Stream;
   readonly #flow: Flow;
@@ -28,7 +28,7 @@ export class StreamTunnel extends Duplex {
     });
   }
 
-  /** Whether both sides have ended the stream. The last bytes, and the end after them, may still be unread. */
+  /** Whether both sides have ended the stream. The last bytes and the end may still be unread. */
   get isDone(): boolean {
     return this.#flow.isComplete && this.writableEnded;
   }
@@ -58,7 +58,7 @@ export class StreamTunnel extends Duplex {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     const isComplete = this.readableEnded && this.writableFinished;
-    // Closing would send the end first. This resets the stream immediately, with INTERNAL_ERROR.
+    // `close` would first send END_STREAM. `destroy` with an error resets the stream immediately, with INTERNAL_ERROR.
     if (!isComplete && !this.#stream.destroyed) this.#stream.destroy(new Error("the tunnel was broken off"));
     done(error);
   }
