@@ -67,7 +67,8 @@ export const FUNCTIONS = [
     "SELECT intDiv(spent_credits - 20, 7) AS v, count() AS n FROM key_verifications_v1 GROUP BY v ORDER BY v",
   ]),
   ...themed("more aggregates", [
-    "SELECT outcome, median(spent_credits) AS m, quantiles(0.1, 0.5, 0.9)(spent_credits) AS q FROM key_verifications_per_month_v1 GROUP BY outcome ORDER BY outcome",
+    // ClickHouse approximates a quantile of more than 8,192 rows, which only VALID has.
+    "SELECT outcome, median(spent_credits) AS m, quantiles(0.1, 0.5, 0.9)(spent_credits) AS q FROM key_verifications_per_month_v1 WHERE outcome != 'VALID' GROUP BY outcome ORDER BY outcome",
     "SELECT median(spent_credits) AS a, quantiles(0.5, 1)(spent_credits) AS b, avgIf(spent_credits, 1 = 1) AS c, uniqIf(key_id, 1 = 1) AS d, argMax(key_id, count) AS e, argMin(spent_credits, count) AS f FROM key_verifications_per_day_v1 WHERE count > 100000000",
     "SELECT quantiles(0.5)(if(count > 2, spent_credits, NULL)) AS a, median(if(count > 2, spent_credits, NULL)) AS b FROM key_verifications_per_month_v1",
     { query: "SELECT quantiles(spent_credits) FROM key_verifications_per_month_v1", fails: true },
