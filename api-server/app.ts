@@ -33,13 +33,13 @@ export interface AppOptions {
   readonly requestTimeoutMs?: number;
   /** Maximum number of concurrent connections, including TLS handshakes. Default: 1,000. */
   readonly maxConnections?: number | undefined;
-  /** Internal, for tests: time for a client to read bytes of its response before the connection is closed. */
+  /** Time within which a client must read bytes of its response; otherwise its connection is closed. Internal, for tests. */
   readonly readTimeoutMs?: number;
   /** Registry for `/metrics`; the components of a process may share one. */
   readonly metrics?: Registry;
   /** An older version of the API, which is served beside v2. */
   readonly oldApi?: OldApi | undefined;
-  /** Whether this server serves metrics and the API page; false if an admin port does. */
+  /** Whether this server serves metrics and the API page; `false` if an admin port serves them. */
   readonly hasPages?: boolean;
   /** Folder of the built dashboard; `undefined` if the dashboard is not served. */
   readonly dashboard?: string | undefined;
@@ -68,7 +68,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     observe: (status, startedMs) => metrics.observe("unknown", status, startedMs),
   });
   const connection = {
-    // The pipeline rejects a request without `Host`, with the usual error body.
+    // `false`, because the pipeline itself rejects a request without `Host`, with the usual error body.
     requireHostHeader: false,
     headersTimeout: Math.min(timeoutMs, HEAD_MS_MAX),
     connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),
@@ -83,11 +83,11 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     genReqId: nextRequestId,
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
-    // Node closes a connection that is idle for this time; a response in progress gets the same time again. Handling a request never takes
-    // this long.
+    // Idle time after which Node closes a connection; a response in progress gets the same time again. Handling a request never takes this
+    // long.
     connectionTimeout: readMs,
     routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
-    // The members in use are the same for HTTP and TLS servers, but their types have no common base.
+    // The cast joins HTTP and TLS servers: they have the same members in use here, but their types have no common base.
     ...(certificate === undefined
       ? { http: connection }
       : ({ https: { ...connection, ...certificate, ...handshake, allowHalfOpen: true } } as object)),
@@ -145,7 +145,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   const signIn = options.signIn ?? {};
   const sessionRules = sessionRulesOf(signIn, { isTls: certificate !== undefined });
   registerProcedures(app, { deps, sessionRules, deadlines, sendError, observe, direct }, served);
-  // Must follow the procedures, because sign-in bodies are parsed in the same way.
+  // Sign-in is registered after the procedures, because it uses their body parser.
   registerSignIn(app, { deps, sendError, rules: sessionRules, bounds: signIn.bounds, provider: providerOf(signIn) });
   await app.ready();
   return app;
@@ -153,7 +153,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** Serves simple calls of hot procedures without fastify. */
+    /** Front that serves simple calls of hot procedures without fastify. */
     readonly direct: DirectFront;
   }
 }

@@ -15,17 +15,20 @@ import { KeyQueue } from "./domain/keys/key-queue.ts";
 import { startIngestion } from "./ingest/ingestion.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
-/** Short, because a sidecar waits only 250 ms until credits are loaded. */
+/** Interval of credit loads; short, because a sidecar waits at most 250 ms for one. */
 const LOAD_EVERY_MS = 100;
 const WRITE_BEHIND_EVERY_MS = 500;
-/** After a restart of Redis, pods that may not load scripts apply the `onCounterFailure` of their policy for up to this time. */
+/**
+ * Interval at which the Lua scripts are loaded. After a restart of Redis, pods that may not load scripts apply the `onCounterFailure` of
+ * their policy until then.
+ */
 const SCRIPTS_EVERY_MS = 1000;
-/** Enough for seven statements; a workspace that takes longer continues in parallel with the others. */
+/** Time slice per workspace for retention, enough for seven statements; a slower workspace continues in parallel with the others. */
 const RETENTION_TURN_MS = 30_000;
-/** Pause between two batches of a run, so that a long run does not occupy the database. */
+/** Pause between two retention batches, so that a long run does not occupy the database. */
 const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
-/** Pause between two batches, so that a long queue leaves half of the time to requests. */
+/** Pause between two batches of queued keys, so that a long queue leaves half of the time to requests. */
 const KEY_QUEUE_EVERY_MS = 500;
 const GATE_USERS_EVERY_MS = 60_000;
 const ROOT_KEY_EVERY_MS = 5_000;
@@ -47,7 +50,7 @@ export async function startBackgroundWork(parts: {
   deps: Deps;
   edge: Edge;
   metrics: Registry;
-  /** Stores usage events; `undefined` if other processes do so. */
+  /** Analytics store for usage events; `undefined` if other processes store the events. */
   ingestTo: Pick<AnalyticsStore, "ingest" | "rollUp" | "maintain"> | undefined;
   /** Maximum memory of all event streams together, in bytes. */
   eventsBytesMax: number;
@@ -95,12 +98,12 @@ export async function startBackgroundWork(parts: {
     workspaceIds = await listWorkspaceIds(db);
     return false;
   };
-  // Loads the credits of a new workspace immediately. If this fails, the loop does it later.
+  // Loads the credits of a new workspace immediately. If this fails, the loop loads them later.
   deps.projection.onDropped((ref) => {
     if (ref?.kind === "workspace" && !isClosing) refreshWorkspaces().catch(() => undefined);
   });
   const loops: Closeable[] = [
-    // Set first, because a long time slice ends only when it sees this flag.
+    // `close` sets the flag before it stops the loops, because a long time slice ends only when it sees the flag.
     {
       close: async () => {
         isClosing = true;

@@ -11,7 +11,7 @@ import type {
 import type { KeyOwners } from "./keys/key-owners.ts";
 import type { RootKeyUsage } from "./keys/root-key-usage.ts";
 
-/** Dependencies of the handlers: those of the use cases, and a few of single handlers. `start` or a test builds them once. */
+/** Dependencies of the handlers: those of the use cases, and a few that single handlers use. `start` or a test builds them once. */
 export interface Deps
   extends CreditsDeps,
     LimitDeps,

@@ -50,14 +50,14 @@ export interface Page<Item> {
 }
 
 interface Documented<Permissions extends RequiredPermissions = RequiredPermissions> {
-  /** `keys.createKey` is served as `POST /v2/keys.createKey`. */
+  /** Name of the procedure: `keys.createKey` is served as `POST /v2/keys.createKey`. */
   readonly path: `${string}.${string}`;
   /**
    * `change`: the effect must reach the pods, and the manager of the object is checked. `read`: no object changes; counting and spending do
    * not count as changes.
    */
   readonly effect: "read" | "change";
-  /** One imperative line. */
+  /** Title in the reference: one imperative line. */
   readonly summary: string;
   /** Description for callers, in Markdown. */
   readonly description: string;
@@ -66,11 +66,11 @@ interface Documented<Permissions extends RequiredPermissions = RequiredPermissio
   /** Error kinds of this procedure, in addition to the common ones. */
   readonly errors: readonly ErrorKind[];
   /**
-   * Customers call it once per request of theirs: simple calls are served without fastify. Its data must conform to the schema, because it
-   * is serialized as plain JSON.
+   * Whether customers call the procedure once per request that they receive. Simple calls of such a procedure are served without fastify.
+   * Its data must conform to the schema, because it is serialized as plain JSON.
    */
   readonly isHot?: true;
-  /** Marked `x-postern-addition` in the OpenAPI document (api-v2.md section 24). */
+  /** Whether the procedure is marked `x-postern-addition` in the OpenAPI document (api-v2.md section 24). */
   readonly addition?: true;
 }
 
@@ -82,7 +82,7 @@ export interface Procedure<
   readonly body: Body;
   readonly data: Data;
   readonly paginated?: false;
-  /** May return without a promise if no waiting is necessary. */
+  /** Handles a call. It may return a value instead of a promise if it does not have to wait. */
   readonly handle: (call: Call<z.output<Body>, Permissions>) => Promise<z.input<Data>> | DataJson | Promise<DataJson>;
 }
 

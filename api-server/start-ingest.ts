@@ -16,18 +16,21 @@ import { untilPostgres, WAITING, type WaitingReason } from "./lifecycle/until-po
 const WORKSPACES_EVERY_MS = 1000;
 /** Poll interval of the metric that reports problems of the analytics store. */
 const POLL_INTERVAL_MS = 1000;
-/** A process that has stored no events for this time, because a database does not respond, is not ready. */
+/** Maximum time since the last successful batch; a process that exceeds it, because a database does not respond, is not ready. */
 const READY_MS_MAX = 30_000;
-/** Two batches, a roll-up, partitions, the list of workspaces, and one spare: no work waits for a connection. */
+/**
+ * Maximum number of connections: one for each of two batches, a roll-up, the partitions and the list of workspaces, and a spare one, so
+ * that no work waits for a connection.
+ */
 const CONNECTIONS_MAX = 6;
 
 export interface IngestConfig {
   readonly databaseUrl: DatabaseUrl;
   /** Address of the analytics store. Default: Postgres. */
   readonly analytics?: AnalyticsAddress | undefined;
-  /** The caller opens and closes it. */
+  /** Connections to Redis, which the caller opens and closes. */
   readonly edge: Edge;
-  /** Address of probes and metrics. Port 0 lets the kernel choose. */
+  /** Address of probes and metrics. Port 0 selects a free one. */
   readonly admin: { readonly host: string; readonly port: number };
   /** Maximum memory of all event streams together, in bytes. */
   readonly eventsBytesMax: number;
@@ -73,7 +76,7 @@ export async function startIngest(config: IngestConfig): Promise<IngestProcess> 
 
 interface Working extends Closeable {
   readonly metrics: Registry;
-  /** Returns a readable reason why no events are stored; `undefined` while ingestion works. */
+  /** Returns a readable reason why no events are stored; `undefined` while events are stored. */
   notReady(): string | undefined;
 }
 

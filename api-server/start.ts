@@ -56,13 +56,16 @@ const EVENTS_BYTES_MAX = 256 * 1024 * 1024;
 
 export interface ApiServerConfig {
   readonly databaseUrl: DatabaseUrl;
-  /** The caller opens and closes it. */
+  /** Connections to Redis, which the caller opens and closes. */
   readonly edge: Edge;
   readonly host: string;
-  /** Port 0 lets the kernel choose. */
+  /** Port of the API; 0 selects a free one. */
   readonly port: number;
   readonly logger: Logger;
-  /** Whether it migrates the database. Default: true. Otherwise it rejects, or waits for, a database that another process must migrate. */
+  /**
+   * Whether the process migrates the database. Default: true. If false, the process rejects a database that another process must migrate,
+   * or waits for that.
+   */
   readonly migrates?: boolean | undefined;
   /** Address of probes, metrics and the API page. Default: the API's own address. */
   readonly admin?: { readonly host: string; readonly port: number } | undefined;
@@ -97,7 +100,7 @@ export interface ApiServerConfig {
   readonly dashboard?: boolean | undefined;
   /** Configures sign-in to the dashboard. */
   readonly signIn?: SignInSettings | undefined;
-  /** Whether it waits until Postgres is available, and serves probes meanwhile. Default: false, it fails immediately. */
+  /** Whether `start` waits until Postgres is available, and serves probes meanwhile. Default: false; `start` then fails immediately. */
   readonly waitsForPostgres?: boolean | undefined;
 }
 
@@ -111,7 +114,7 @@ export interface ApiServer {
   refill(today?: string): Promise<RefillRun | undefined>;
   /** For `postern dev`: creates the root key of this start and revokes that of the previous start. */
   devRootKey(given: string | undefined): Promise<{ workspaceId: string; rootKey: string }>;
-  /** For `postern dev`: returns a URL that signs the user in to the dashboard as an admin, once. */
+  /** For `postern dev`: returns a single-use URL that signs the user in to the dashboard as an admin. */
   signInAddress(): Promise<string>;
   /** Stops accepting requests, finishes those in flight, and writes pending data. */
   close(): Promise<void>;
@@ -120,7 +123,7 @@ export interface ApiServer {
 /** Progress of the start, for probes. */
 interface Progress {
   reason: WaitingReason;
-  /** `undefined` until the API is served. */
+  /** Returns the health of the server; `undefined` until the API is served. */
   health: (() => Health) | undefined;
   metrics: Registry;
 }
@@ -170,7 +173,7 @@ async function startWhenReached(config: ApiServerConfig, progress: Progress): Pr
   }
 }
 
-/** `startupServer` has the port until the API listens. */
+/** Starts all components, without retries. `startupServer` holds the port until the API listens. */
 async function startOnce(config: ApiServerConfig, progress: Progress, startupServer?: Closeable): Promise<Started> {
   const { logger: log } = config;
   if (config.migrates === false) await demandMigrated(config.databaseUrl);
@@ -195,7 +198,7 @@ async function startOnce(config: ApiServerConfig, progress: Progress, startupSer
   }
 }
 
-/** Components that are started so far, to be stopped in the right order. */
+/** Components that are started so far, so that they can be stopped in the right order. */
 interface Running {
   readonly db: Pool;
   isStopping: boolean;
@@ -206,7 +209,7 @@ interface Running {
   analytics?: Closeable;
   projection?: Projection;
   counters?: EdgeCounters;
-  /** Writes pending data when no new requests arrive. */
+  /** Writes pending data after the last request. */
   drain?: () => Promise<void>;
 }
 
@@ -278,7 +281,7 @@ async function startParts(
     rootKeyUsage: createRootKeyUsage({ nowMs: Date.now }),
     nowMs,
     randomBytes,
-    // The default is the server's own URL; its port is known only when it listens.
+    // Base URL of error types. The default is the server's own URL, whose port is known only when the server listens.
     get docsUrl() {
       return config.docsUrl ?? url;
     },
@@ -306,7 +309,7 @@ async function startParts(
   });
   running.app = app;
   running.drainRequests = prepareDrain(app.server, app.direct);
-  // If Redis is unreachable, the script loop loads them later.
+  // If Redis is unreachable, the script loop loads the scripts later.
   await atMost(SCRIPTS_WAIT_MS, edge.loadScripts());
 
   const relay = startRelay({
@@ -327,7 +330,7 @@ async function startParts(
     retentionDays: config.retentionDays ?? DEFAULT_RETENTION_DAYS,
     workspaceIds: await listWorkspaceIds(db),
     followRootKey,
-    // One process is enough, so the relay leader does it.
+    // Only the relay leader deletes expired users, because one process is enough.
     sweepGateUsers: async () => {
       if (config.gates !== undefined && relay.isLeading()) await edge.gateUsers?.sweep();
     },
@@ -369,7 +372,7 @@ async function startParts(
 
 /**
  * Stops requests, then background work, then writes pending data, then closes shared resources. Takes up to 5 s, even if a database does
- * not respond: data that could not be written by then is written after the next start, or was only statistics.
+ * not respond: data that could not be written is written after the next start, or is only statistics.
  */
 async function stop(running: Running): Promise<void> {
   running.isStopping = true;

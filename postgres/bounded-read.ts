@@ -17,10 +17,10 @@ function schedulerOf(db: Pool): FairScheduler {
   return turns;
 }
 
-/** Half of the connections stay free for other work, regardless of the number of reads. */
+/** Maximum number of concurrent bounded reads: half of the connections stay free for other work. */
 const runningMax = ({ options: { max } }: Pool): number => Math.max(1, Math.floor(max / 2));
 
-/** Waits for a slot. Returns false if no slot was free within `msMax`. A caller that gets a slot must call `endTurn`. */
+/** Waits for a slot. Returns false if no slot was free within `msMax`. A caller that gets a slot must call `releaseTurn`. */
 function acquireTurn(db: Pool, turns: FairScheduler, msMax: number): Promise<boolean> | true {
   if (turns.running < runningMax(db)) {
     turns.running += 1;
@@ -40,7 +40,7 @@ function acquireTurn(db: Pool, turns: FairScheduler, msMax: number): Promise<boo
   });
 }
 
-/** Passes the slot to the longest waiting caller. */
+/** Passes the slot to the caller that has waited longest. */
 function releaseTurn(turns: FairScheduler): void {
   const [next] = turns.waiting;
   if (next === undefined) turns.running -= 1;
@@ -60,7 +60,7 @@ export async function inBoundedRead<T>(
   if (!(await acquireTurn(db, turns, msMax))) return "TOO_SLOW";
   try {
     return await withoutOutbox(db, async (tx) => {
-      // Applies only to this transaction, like `set local`.
+      // The third argument limits the setting to this transaction, like `set local`.
       const text = "select set_config('statement_timeout', $1, true)";
       await tx.query({ name: "limit-statement-time", text, values: [`${msMax}ms`] });
       return read(tx);

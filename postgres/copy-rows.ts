@@ -9,7 +9,7 @@ class CopyQuery extends pg.Query {
   readonly #rows: Buffer;
 
   constructor(text: string, rows: Buffer, callback: (error: Error | null) => void) {
-    // The types of `pg` know only the submitted query; the class accepts the callback of any query.
+    // The types of `pg` describe only a submitted query without a callback; the class accepts the callback of any query.
     super(text as never, callback as never);
     this.#rows = rows;
   }
@@ -27,7 +27,7 @@ export function copyRows(tx: PoolClient, { text, rows }: { text: string; rows: s
   });
 }
 
-/** Returns a string escaped as a field of such a row. */
+/** Returns a string that is escaped as one field of a row for `copyRows`. */
 export const copyField = (value: string): string =>
   /[\\\n\r\t]/.test(value) ? value.replace(/[\\\n\r\t]/g, (found) => ESCAPES[found] ?? found) : value;
 

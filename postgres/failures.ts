@@ -23,7 +23,10 @@ export function isRetryable(error: unknown): boolean {
   return code === UNIQUE_VIOLATION && constraintOf(error)?.endsWith("_pkey") === true;
 }
 
-/** Lock not available, and query canceled. Only time limits cause the latter, because no code cancels statements. */
+/**
+ * SQLSTATEs of a lock that is not available and of a canceled query. Only time limits cancel queries here, because no code of Postern does
+ * so.
+ */
 const WAIT_OVER: ReadonlySet<string | undefined> = new Set(["55P03", "57014"]);
 
 /** Whether a statement failed because of a time limit. */

@@ -32,7 +32,7 @@ export class NamedClient extends pg.Client {
   }
 }
 
-/** Creates a connection outside of the pool. The caller connects and closes it. */
+/** Creates a connection outside of the pool, which the caller connects and closes. */
 export const createNamedClient = (config: pg.ClientConfig): pg.Client => new NamedClient(config);
 
 function named(config: unknown): unknown {

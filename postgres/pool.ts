@@ -49,7 +49,7 @@ export function createPool(databaseUrl: DatabaseUrl, options: PoolOptions = {}):
     max: options.connectionsMax ?? 10,
     application_name: options.applicationName ?? "postern",
     connectionTimeoutMillis: options.connectMsMax ?? 5_000,
-    // The result of a statement that outlives its request (60 s) is useless.
+    // Postgres cancels a statement that outlives its request (60 s), because the result is useless then.
     statement_timeout: STATEMENT_MS_MAX,
     // A Postgres that hangs, or whose host is unreachable, does not cancel the statement itself. The connection is then closed, so that the
     // pool does not fill up with dead connections.

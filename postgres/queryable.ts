@@ -1,6 +1,6 @@
 import type { ClientBase } from "pg";
 
-/** Runs statements: a pool or a transaction's client. */
+/** Runs statements: a pool, or the client of a transaction. */
 export type Queryable = Pick<ClientBase, "query">;
 
 /** Rows of one workspace that are older than `beforeMs`. */

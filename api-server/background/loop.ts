@@ -8,7 +8,7 @@ export interface LoopOptions {
   readonly everyMs: number;
   readonly log: Logger;
   readonly failures: Counter<"loop">;
-  /** Returns true if there is more to do immediately. */
+  /** Runs the work once. Returns true if more work is due immediately. */
   readonly work: () => Promise<boolean | undefined>;
 }
 

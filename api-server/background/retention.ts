@@ -20,17 +20,17 @@ import { listEveryWorkspaceId } from "../db/workspaces.ts";
 import type { RunFairly } from "./workspace-turns.ts";
 
 /*
- * Removes data after its retention time: hourly, one batch of each kind per workspace and turn, until all expired data is removed. Several
- * api-servers may do so concurrently; each skips rows that another one has locked.
+ * Removes data after its retention time: hourly, one batch of each kind per workspace and time slice, until all expired data is removed.
+ * Several api-servers may run this concurrently; each skips rows that another one has locked.
  */
 
 /** Retention of ended sign-ins and sessions. For this time, an ended session is distinguished from an unknown one. */
 const SIGN_INS_KEPT_MS = DAY_MS;
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
-/** Batch size of usage rows. It is large because there are many, and their removal creates no outbox entries. */
+/** Batch size of usage rows. It is large because there are many rows and their removal creates no outbox entries. */
 const USAGE_ROWS_MAX = 5_000;
-/** Removed rows create outbox entries. While the relay has this many pending entries, removal pauses, because other changes come first. */
+/** Number of pending outbox entries from which removal pauses: removed rows create entries, and other changes come first. */
 const OUTBOX_MAX = 2_000;
 
 export interface RetentionDays {
@@ -48,7 +48,7 @@ interface Kept {
   readonly remove: RemoveBatch;
 }
 
-/** Rows that refer to others come first. */
+/** Kinds of removed rows, in the order of removal: rows that refer to others come first. */
 const KEPT: readonly Kept[] = [
   { kind: "audit", of: "audit", remove: removeAudit },
   { kind: "overrides", of: "deleted", remove: removeDeletedOverrides },
@@ -103,7 +103,7 @@ export class Retention {
     });
   }
 
-  /** Runs one turn per workspace if a run is due. Returns whether there is more to remove soon. */
+  /** Runs one time slice per workspace if a run is due. Returns whether there is more to remove soon. */
   async round(): Promise<boolean> {
     const { db, nowMs, runFairly } = this.#options;
     if (nowMs() < this.#dueAtMs) return false;
@@ -123,7 +123,7 @@ export class Retention {
     return false;
   }
 
-  /** Removes the ended sign-ins of the installation. They are few: people sign in a few times a day. */
+  /** Removes one batch of the installation's ended sign-ins, of which there are few: people sign in a few times a day. */
   async #removeSignIns(): Promise<boolean> {
     const { db, nowMs } = this.#options;
     const beforeMs = nowMs() - SIGN_INS_KEPT_MS;
@@ -132,7 +132,7 @@ export class Retention {
     return count === ROWS_MAX;
   }
 
-  /** A failure of one kind does not affect the others. */
+  /** Removes one batch of each kind. A failure of one kind does not affect the others. */
   async #turn(workspaceId: string): Promise<boolean> {
     const { db, nowMs, days } = this.#options;
     let isMore = false;

@@ -33,7 +33,7 @@ export function createFairScheduler({
   const underWay = new Set<string>();
   const failing = new Set<string>();
 
-  /** Never throws. Logs only the first of consecutive failures. */
+  /** Runs one time slice. Never throws, and logs only the first of consecutive failures. */
   async function acquireTurn(workspaceId: string, work: (workspaceId: string) => Promise<boolean>): Promise<boolean> {
     underWay.add(workspaceId);
     try {

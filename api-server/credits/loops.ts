@@ -31,7 +31,10 @@ export async function loadRequested({
   });
 }
 
-/** Loads all in one transaction; one by one if that fails for a reason that may concern a single one. Throws the last failure. */
+/**
+ * Loads all counters in one transaction, or one by one if that fails for a reason that may concern a single counter. Throws the last
+ * failure.
+ */
 async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Promise<void> {
   try {
     await credits.load(refs);
@@ -48,8 +51,8 @@ async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Prom
 }
 
 /**
- * Writes the credits spent in the Redis counters to Postgres. A dirty mark is cleared only after the commit, and only if the counter has
- * not changed since. Returns true if there may be more.
+ * Writes the credits spent in the Redis counters to Postgres. The dirty flag of a counter is cleared only after the commit, and only if the
+ * counter has not changed since. Returns true if there may be more.
  */
 export async function writeSpentBehind({
   store,

@@ -34,12 +34,12 @@ export function createCreditService(deps: {
 }): CreditService {
   const { db, store, nowMs, log } = deps;
 
-  /** Runs `spend` under the locks, if all of the keys have counters. */
+  /** Loads the counters of the keys, and runs `spend` before the locks are released if every key has a counter. */
   async function loadAll<T>(keys: readonly CreditKey[], spend: () => Promise<T>): Promise<T | undefined> {
     let spent: T | undefined;
     await withoutOutbox(db, async (tx) => {
       const rows = byKeyId(await lockOrHold(tx, keys));
-      // Read under the lock: a key that was deleted while this waited must not get its counter back.
+      // This list is read under the lock: a key that was deleted while this transaction waited must not get its counter back.
       const live = await listLiveKeys(tx, keys);
       const counted: CountedKey[] = [];
       const gone: CreditKey[] = [];
@@ -71,7 +71,7 @@ export function createCreditService(deps: {
 
     async readManyRemaining(workspaceId, keyIds) {
       const rows = await listKeyCredits(db, { workspaceId, keyIds });
-      // If Redis is unreachable, the rows are used as they are.
+      // If Redis is unreachable, the stored rows are used without the counters.
       const counters = await store.read(rows.map(toRef)).catch(() => []);
       return new Map(rows.map((row, i) => [row.key_id, row.granted - trueSpent(row, counters[i])]));
     },
@@ -101,7 +101,7 @@ export function createCreditService(deps: {
       try {
         await load(keys);
       } catch (error) {
-        // The change is committed, or rolled back for another reason, which is the result that the caller must get.
+        // The caller must get the result of its transaction, which is committed or rolled back already, so this error is only logged.
         const [first] = keys;
         log.warn(
           { err: error, ...first, keys: keys.length },
@@ -133,7 +133,7 @@ async function lockOrHold(tx: PoolClient, keys: readonly CreditKey[]): Promise<K
   return [...rows, ...(await lockKeyCredits(tx, missing))];
 }
 
-/** The caller gets 'service unavailable' instead of an unexpected error. */
+/** Throws 'service unavailable' instead of an unexpected error. */
 function unavailable(cause: unknown): never {
   throw new CountersUnavailable("a key's credit counter cannot be reached", { cause });
 }

@@ -24,7 +24,7 @@ import type { CreditKey, CreditService } from "./service.ts";
 const BATCH = 500;
 /** Number of concurrent batches: while one waits for a database, the other one is computed. */
 const AT_ONCE = 2;
-/** Refills pause while there are this many outbox entries, because changes that callers wait for come first. */
+/** Number of outbox entries from which refills pause, because changes that callers wait for come first. */
 const OUTBOX_DEEP = 5000;
 
 interface RefillDeps extends Transacting {
@@ -41,7 +41,7 @@ export interface RefillRun {
 }
 
 interface RefillOptions {
-  /** `YYYY-MM-DD`, UTC. */
+  /** Current UTC date, `YYYY-MM-DD`. */
   readonly today: string;
   readonly isClosing: () => boolean;
 }
@@ -65,7 +65,7 @@ export async function runRefill(
     const batches = listBatches(deps, { today, isClosing });
     const throttle = new LogThrottle();
     const work = async (): Promise<void> => {
-      // An error here ends the batches for the other worker too.
+      // An error in this loop ends the shared generator of batches, and so the other worker too.
       for await (const batch of batches) {
         const { refilled, failed } = await refillBatch({ ...deps, throttle }, batch, today);
         run.refilled += refilled;
@@ -78,7 +78,7 @@ export async function runRefill(
     await unlock(session, "refill");
     return run;
   } finally {
-    // The lock belongs to the connection: the pool must not reuse it, even after a failure.
+    // The lock belongs to the connection, so that the pool must not reuse this connection, even after a failure.
     session.release(true);
   }
 }
@@ -107,7 +107,7 @@ async function refillBatch(
   return due.length === 0 ? { refilled: 0, failed: 0 } : refillOrSplit(deps, due, today);
 }
 
-/** Refills all in one transaction; if that fails, each separately, so that only the failing keys are skipped. */
+/** Refills all keys in one transaction; if that fails, each key separately, so that only the failing keys are skipped. */
 async function refillOrSplit(
   deps: RefillDeps & { readonly throttle: LogThrottle },
   due: readonly RefillRow[],
@@ -134,15 +134,16 @@ async function refillOrSplit(
 }
 
 /**
- * Refills keys in one transaction with the audit rows. Returns the number of refilled keys: another process may have refilled some before.
+ * Refills keys in one transaction with the audit rows. Returns the number of refilled keys, without those that another process has refilled
+ * before.
  */
 async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: string): Promise<number> {
   let closed: readonly CreditKey[] = [];
   try {
     return await inTransaction(deps, async (tx) => {
       const refilledAt = deps.nowMs();
-      // Locked first, because a change of a key locks its row before its credits: the other order would deadlock. A key that another
-      // process has just refilled gets about the same time.
+      // Key rows are locked first, because a change of a key locks its row before its credits, and the other order would deadlock. A key
+      // that another process has just refilled gets about the same time.
       await noteRefill(tx, { keys: rows.map(toKey), refilledAt });
       const last = new Map((await lockRefills(tx, rows.map(toKey))).map((row) => [row.key_id, row.last_refill_on]));
       const mine = rows.filter((row) => last.get(row.key_id) === row.last_refill_on);

@@ -26,7 +26,7 @@ import { RequestLimits } from "./request-limits.ts";
  */
 
 export interface GateCredentials {
-  /** Cluster of the gates: the name under which its operator manages objects. */
+  /** Name of the gates' cluster, under which its operator manages objects. */
   readonly cluster: string;
   /** Calls the TokenReview API of the cluster that issued the token. Throws if it does not respond. */
   readonly reviewToken: (token: string) => Promise<TokenReviewStatus>;
@@ -92,7 +92,7 @@ async function issue(parts: Parts, request: FastifyRequest): Promise<Credentials
   const { workspaceId } = requested;
   const { policyId, manager } = policyOfPod(requested, pod);
   const policy = await findPolicy(db, { workspaceId, policyId });
-  // A policy that the operator created authorizes this namespace to use this workspace.
+  // A policy that the operator created for this namespace authorizes the namespace to use this workspace.
   if (policy?.manager !== manager) {
     throw new PublicError("policy_not_found", "The pod's namespace has no such policy in this workspace.", {
       retryAfterS: POLICY_RETRY_S,

@@ -9,13 +9,13 @@ import { Allowances } from "../plugins/allowances.ts";
  */
 
 export interface RequestLimitsOptions {
-  /** Maximum concurrent calls of the Kubernetes API. */
+  /** Maximum number of concurrent TokenReview calls. */
   readonly concurrencyMax: number;
-  /** Maximum share of them per address. */
+  /** Maximum fraction of the concurrent calls per address. */
   readonly share: number;
   /** Maximum cost per window of an address, and of a pod. */
   readonly allowances: { readonly windowMs: number; readonly address: number; readonly pod: number };
-  /** Returns monotonic time. */
+  /** Returns monotonic time, ms. */
   readonly nowMs: () => number;
 }
 

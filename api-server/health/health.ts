@@ -11,7 +11,7 @@ import type { StoreProblem } from "../../analytics/contract.ts";
 /** Promised propagation bound: maximum time until a change is enforced everywhere, ms. */
 export const PROPAGATION_BOUND_MS = 30_000;
 
-/** Degradation reasons with their meaning for callers. Visible to anyone, so it must not describe the installation. */
+/** Degradation reasons with their meaning for callers. Anyone can read these texts, so they must not describe the installation. */
 export const DEGRADATIONS = {
   postgres_unavailable:
     "Postgres does not answer: keys and limits that are cached are decided while that counts as fresh, all else is 500",
@@ -46,13 +46,13 @@ export interface Observation {
   /** Staleness of the stalest workspace, ms. */
   readonly stalenessMs: number;
   readonly eventsDroppedLately: boolean;
-  /** Problem of the analytics store if that is ClickHouse. */
+  /** Problem of ClickHouse; `undefined` if there is none or Postgres is the analytics store. */
   readonly clickhouse: StoreProblem | undefined;
 }
 
 export interface Health {
   readonly ready: boolean;
-  /** In the order of the table of degradations. */
+  /** Current degradations, in the order of `DEGRADATIONS`. */
   readonly degradations: readonly DegradationReason[];
 }
 

@@ -18,7 +18,9 @@ const RESPONSE_MS_MAX = 2000;
  * not logged.
  */
 const LOGGED_AFTER_LOOKS = 3;
-/** Number of checks between two reads of Redis's eviction policy, which changes only by an administrator, and its number of connections. */
+/**
+ * Number of checks between two reads of Redis's eviction policy and of its number of connections. Only an administrator changes the policy.
+ */
 const STORE_INFO_EVERY_LOOKS = 10;
 const DROPPED_LATELY_MS = 60_000;
 
@@ -40,7 +42,7 @@ export async function watchHealth(parts: {
   metrics: Registry;
 }): Promise<HealthWatch> {
   const { edge, projection, analytics, log, metrics } = parts;
-  // A separate connection: if traffic uses all others, Postgres is busy, not unreachable.
+  // The checks use a separate connection: if traffic uses all connections of the pool, Postgres is busy, not unreachable.
   const db = createPool(parts.databaseUrl, {
     connectionsMax: 1,
     applicationName: "postern-health",

@@ -8,7 +8,7 @@ import { IngestScheduler } from "./turns.ts";
 /*
  * Moves events from the streams into the analytics store, in rounds: one poll of all due streams, then one time slice for each stream with
  * entries, which stores one batch. A failure affects only its own workspace: it is counted, logged at intervals, and delays that
- * workspace's next time slice. A round ends early only if a database is unreachable for all.
+ * workspace's next time slice. A round ends early only if a database is unreachable for all workspaces.
  */
 
 export interface IngesterOptions {
@@ -106,6 +106,6 @@ export class Ingester {
 /** Logs the first, second, fourth and so on of consecutive failures, because an attacker can cause them indefinitely. */
 const isWorthALine = (failures: number): boolean => Number.isInteger(Math.log2(failures));
 
-/** Whether every other workspace would fail in the same way. */
+/** Whether the same error would occur for every other workspace. */
 const isForAll = (error: unknown): boolean =>
   error instanceof EventsUnavailable || error instanceof AnalyticsUnavailable || isUnavailableForAll(error);

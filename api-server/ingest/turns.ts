@@ -24,7 +24,7 @@ export function nextSlice(last: TimeSlice | undefined, how: TurnResult, nowMs: n
   return { dueAtMs: nowMs + delayMs, delayMs, failures };
 }
 
-/** Returns the same ids, starting after `id` and wrapping around; unchanged if `id` is not among them. */
+/** Returns the ids in the same cyclic order, starting after `id`; unchanged if `id` is not among them. */
 export function startingAfter(ids: readonly string[], id: string | undefined): string[] {
   const at = id === undefined ? 0 : ids.indexOf(id) + 1;
   return [...ids.slice(at), ...ids.slice(0, at)];
@@ -49,7 +49,7 @@ export class IngestScheduler {
     this.#lastId = workspaceId;
   }
 
-  /** Returns the number of consecutive failures. */
+  /** Records the end of a time slice. Returns the number of consecutive failures. */
   ended(workspaceId: string, how: TurnResult, nowMs: number): number {
     const turn = nextSlice(this.#turns.get(workspaceId), how, nowMs);
     this.#turns.set(workspaceId, turn);

@@ -34,7 +34,7 @@ export function createHashCache<T extends object>({
   read,
 }: {
   readonly projection: Pick<Projection, "onDropped" | "stalenessMs">;
-  /** Kind of the records that have these hashes. */
+  /** Kind of the cached records. */
   readonly kind: RecordKind;
   readonly entriesMax: number;
   readonly workspaceOf: (value: T) => string;
@@ -48,7 +48,7 @@ export function createHashCache<T extends object>({
     if (ref?.kind === kind) {
       found.delete(ref.id);
       absent.delete(ref.id);
-      // A read in flight may have seen the state before the change: its callers use the result, later ones do not.
+      // A read in flight may have seen the state before the change: its callers use the result, but later callers read again.
       pending.delete(ref.id);
     } else if (ref === undefined || ref.kind === "workspace") {
       found.clear();
@@ -57,7 +57,7 @@ export function createHashCache<T extends object>({
     }
   });
 
-  /** Reads the record, and caches the result unless it was dropped meanwhile. */
+  /** Reads the record, and caches the result unless the entry was dropped meanwhile. */
   function ask(hash: string): Promise<CachedValue<T>> {
     const asked = read(hash)
       .then((value): CachedValue<T> => {

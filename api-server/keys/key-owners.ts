@@ -5,7 +5,7 @@ import { createHashCache, type HashCache } from "./hash-cache.ts";
 
 /* Finds the workspace of a key by its hash alone, for callers without a root key. The key itself is then read through the projection. */
 
-/** Equal to the maximum number of keys in the projection cache. */
+/** Maximum number of cached owners; equal to the maximum number of keys in the projection cache. */
 const ENTRIES_MAX = 20_000;
 
 export interface KeyHome {

@@ -13,7 +13,7 @@ export const ENCRYPTION_KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = "aes-256-gcm";
-/** Format version. It is part of the derivation, so that one format is never decrypted as another. */
+/** Format version. It is part of the key derivation, so that one format is never decrypted as another. */
 const FORMAT = "postern key secret 1";
 
 /** A configured encryption key: its id in stored rows, and 32 random bytes. */
@@ -35,7 +35,7 @@ export interface KeyOwner {
   readonly keyId: string;
 }
 
-/** `problem` is safe to log: it contains no secret. */
+/** Result of decryption. `problem` contains no secret, so that it may be logged. */
 export type Opened = { readonly key: string } | { readonly problem: string };
 
 export interface KeyVault {

@@ -17,7 +17,7 @@ const ROWS_PER_STATEMENT = 500;
 
 /** Usage of one root key, for as long as the root key is cached. */
 export interface RecordsUsage {
-  /** `id` is that of the object; `undefined` if the tuple names no object or the check was about all objects. */
+  /** Records a use. `id` is the id of the object; `undefined` if the tuple names no object or the check was about all objects. */
   readonly note: (tuple: string, id?: string) => void;
 }
 
@@ -27,19 +27,19 @@ export interface RootKeyUsage {
   store(db: Pool): Promise<number>;
 }
 
-/** Stands for several ids, or no id. */
+/** Value of `onlyId` for a use that is about several ids, or about no id. */
 const SEVERAL = null;
 
 export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }): RootKeyUsage {
   let day = Math.floor(nowMs() / DAY_MS);
   let waiting = new Map<string, RootKeyUse>();
 
-  /** Returns false if the buffer is full. */
+  /** Adds a use to those that wait to be stored. Returns false if there are too many. */
   function add(use: RootKeyUse): boolean {
     const key = `${use.rootKeyId} ${use.tuple}`;
     const other = waiting.get(key);
     if (other === undefined && waiting.size >= WAITING_MAX) return false;
-    // Keeps the later of two days. Two records of one use are about several ids unless their ids agree.
+    // Merges two records of one use: keeps the later day, and the id only if both have the same.
     const merged =
       other === undefined
         ? use
@@ -54,7 +54,7 @@ export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }):
 
   function of(rootKeyId: string): RecordsUsage {
     let notedOn = day;
-    /** Recorded id by tuple. */
+    /** Ids that were recorded on this day, by tuple. */
     const noted = new Map<string, string | typeof SEVERAL>();
     return {
       note(tuple, id = undefined) {
@@ -71,7 +71,7 @@ export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }):
   }
 
   async function store(db: Pool): Promise<number> {
-    // The day is computed here and not at each call: a use in the first minute after midnight counts for the day before.
+    // The day is computed here and not at each call, so that a use in the first minute after midnight counts for the previous day.
     day = Math.floor(nowMs() / DAY_MS);
     const uses = [...waiting.values()];
     waiting = new Map();

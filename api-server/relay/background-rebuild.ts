@@ -16,13 +16,13 @@ export interface BackgroundRebuildOptions {
   readonly credits: CreditStore;
   readonly log: Logger;
   readonly rebuilt: Gauge;
-  /** Called when the next `throwIfFailed` will throw. */
+  /** Called after a failure, which the next `throwIfFailed` rethrows. */
   readonly onFailed: () => void;
 }
 
 /**
  * Makes projections in the background of the relay: the full projection, and, one at a time, workspaces whose projection restarted on its
- * own. During a full projection, single ones wait.
+ * own. Projections of workspaces wait while a full projection is in progress.
  */
 export class BackgroundRebuild implements Closeable {
   readonly #options: BackgroundRebuildOptions;
@@ -113,7 +113,7 @@ export class BackgroundRebuild implements Closeable {
 
   async #rebuildOne(options: RebuildOptions, workspaceId: string): Promise<void> {
     const startedAtMs = this.#startedAtMs.get(workspaceId) ?? Number.NEGATIVE_INFINITY;
-    // Skipped for now. The workspace is incomplete, so a later heartbeat reports it again.
+    // The workspace is skipped for now. It is incomplete, so a later heartbeat reports it again.
     if (performance.now() - startedAtMs < WORKSPACE_AGAIN_MS) return;
     this.#startedAtMs.set(workspaceId, performance.now());
     await rebuildWorkspace(options, workspaceId);

@@ -22,18 +22,18 @@ const SILENCE = "5s";
 /** A process that holds a snapshot for this long without a statement hangs. */
 const IDLE_IN_TRANSACTION = "15s";
 
-/** Makes Postgres detect an unreachable client. Postgres 14 or newer. */
+/** Time after which Postgres ends a transaction without statements, because its process probably hangs while it holds a snapshot. */
 const KEEP_ALIVE_SETTINGS = `set tcp_keepalives_idle = 3;
                              set tcp_keepalives_interval = 1;
                              set tcp_keepalives_count = 3;
                              set tcp_user_timeout = 5000`;
 
 export interface Leadership extends Closeable {
-  /** Aborted when the lead is lost; the reason is the error. */
+  /** Settings with which Postgres detects an unreachable client. They require Postgres 14 or newer. */
   readonly lost: AbortSignal;
 }
 
-/** Becomes the leader if there is none; otherwise returns `undefined`. `onMarks` is called when there may be new outbox entries. */
+/** Becomes the leader if there is none; otherwise returns `undefined`. `onEntries` is called when there may be new outbox entries. */
 export async function takeLead(databaseUrl: DatabaseUrl, onEntries: () => void): Promise<Leadership | undefined> {
   const lost = new AbortController();
   const db = newClient(databaseUrl, "postern-relay-lead");

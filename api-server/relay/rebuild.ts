@@ -54,24 +54,24 @@ interface Progress {
 }
 
 const SETTING = "projection";
-/** Setting with the last projection that contains all namespace names. */
+/** Name of the setting with the id of the last projection that contains all namespace names. */
 const NAMES_SETTING = "projection-names";
 const PROGRESS_SETTING = "projection-progress";
 const PAGE = 1000;
-/** Pages that are read and written concurrently, each on a separate connection. */
+/** Number of pages that are read and written concurrently, each on a separate connection. */
 const PAGES_AT_ONCE = 3;
 const SAVE_EVERY_MS = 2000;
 /** Default time for which a sidecar uses its data without a heartbeat. */
 export const RECENT_KEPT_MS = 15 * 60 * 1000;
-/** If Redis went back by up to this time, it has lost only changes that are still kept, even if clocks differ. */
+/** If Redis went back by at most this time, Postgres still has all changes that Redis has lost, even if clocks differ. */
 const PREVIOUS_AGE_MS_MAX = 10 * 60 * 1000;
-/** Number of entries that can be put back into the outbox within one or two seconds. */
+/** Maximum number of recent changes that are put back into the outbox, which takes up to two seconds. */
 export const RECENT_MAX = 50_000;
 
 /**
  * Returns the reason why everything must be projected again; `undefined` if Redis holds the expected projection. `lastHead` is 0 at first.
  * `timeline` is that of Postgres: a promoted standby, or a point-in-time recovery, has lost commits that may have been projected. Its
- * sequences may not show that, because they run up to 32 numbers ahead of the drawn ones.
+ * sequences may not show the loss, because Postgres logs sequence values up to 32 ahead.
  */
 export async function whyRebuild(
   db: Queryable,
@@ -89,9 +89,9 @@ export async function whyRebuild(
   return undefined;
 }
 
-/** At the very first start, and after a flush. */
+/** Reason at the very first start, and after Redis was flushed. */
 const EMPTY = "the store holds no projection";
-/** Redis has, or may have, data that Postgres does not have. */
+/** Reason if Redis has, or may have, data that Postgres does not have. */
 export const RESTORED = "Postgres was restored from an older state";
 
 const RESTARTED = "the store was restarted";
@@ -119,10 +119,10 @@ export async function beginProjection(
     await renewCreditRevs(db);
     await renewPolicyVersions(db);
   }
-  // Stored in Postgres first: otherwise, after a crash, the next relay would begin yet another projection.
+  // The projection is stored in Postgres first: otherwise, after a crash, the next relay would begin yet another projection.
   await putSetting(db, SETTING, { projectionId, runId: state.runId, timeline } satisfies Remembered);
-  // Must come last: after it no version shows that Postgres was restored, so that after an earlier crash the next relay would not begin a
-  // projection.
+  // This statement must come last: after it, no version shows that Postgres was restored, so that the relay that follows a crash would not
+  // begin a projection.
   if (reason === RESTORED) await raiseProjectionVersion(db, state.version);
   // If Redis lost its last announcements, a reader may not have received them, and would still use older data during the new projection.
   // They are announced again before a heartbeat makes that data look fresh. After a bulk change there are too many entries for that: then
@@ -186,7 +186,7 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
       await pages.inTurn(() => putSetting(db, PROGRESS_SETTING, now));
     });
     if (signal.aborted) return;
-    // Includes new workspaces: one that is never completed would prevent the full projection from completing.
+    // The list includes new workspaces, because a workspace that is never completed would prevent the full projection from completing.
     const all = await listEveryWorkspaceId(db);
     await writer.begin(projectionId, all);
     await writer.complete(projectionId, all, await nextProjectionVersion(db));
@@ -197,7 +197,7 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
   });
 }
 
-/** Writes every record of one workspace whose projection restarted on its own, and completes it. Otherwise like `rebuild`. */
+/** Like `rebuild`, for one workspace whose projection restarted on its own: writes every record and completes the projection. */
 export async function rebuildWorkspace(options: RebuildOptions, workspaceId: string): Promise<void> {
   const { writer, log, signal } = options;
   await withConnections(options, 1, async (db, workers) => {
@@ -223,7 +223,7 @@ async function withConnections(
 ): Promise<void> {
   const connections: Client[] = [];
   const end = () => Promise.all(connections.map((connection) => connection.end().catch(() => undefined)));
-  // Otherwise a query that waits for a lock would delay the relay's shutdown.
+  // Ends the connections, because a query that waits for a lock would delay the relay's shutdown.
   signal.addEventListener("abort", end, { once: true });
   try {
     for (let i = 0; i <= workersCount; i++) connections.push(await connect());

@@ -35,14 +35,16 @@ import { Watermark } from "./watermark.ts";
  */
 
 const TICK_MS = 1000;
-/** Short, because a Redis restored from an old snapshot grants spent credits again until the relay has checked it. */
+/**
+ * Backoff after a failure; short, because a Redis restored from an old snapshot grants spent credits again until the relay has checked it.
+ */
 const RETRY = { firstMs: 200, maxMs: 1000, random: Math.random };
 /** Interval of the checks of a Redis that turned out to hold another projection. */
 const RECHECK_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
-/** Old recent changes deleted per tick: more than can be relayed until the next. */
+/** Maximum number of old recent changes deleted per tick; more than the relay can add in that time. */
 const TIDIED_ROWS_MAX = 10_000;
-/** Workspaces with pending entries that are read in one page. */
+/** Page size of the list of workspaces with pending entries. */
 const WAITING_PAGE = 1000;
 
 export interface RelayOptions {
@@ -70,11 +72,11 @@ export function startRelay(options: RelayOptions): Relay {
 interface Projected {
   /** Timeline of Postgres. */
   readonly timeline: string | undefined;
-  /** `undefined` if the projection must be checked before the next write. */
+  /** Id of the projection; `undefined` if Redis must be checked before the next write. */
   id: string | undefined;
-  /** Entries of the global stream at the last check. */
+  /** Number of entries in the global stream at the last check. */
   head: number;
-  /** A write that Redis rejected under this projection. */
+  /** Write that Redis rejected under this projection; `undefined` if there is none. */
   refused: { readonly projectionId: string; readonly error: ProjectionChanged } | undefined;
 }
 
@@ -84,7 +86,7 @@ class RelayLoop implements Relay {
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #leading = false;
-  /** Consecutive failures. */
+  /** Number of consecutive failures. */
   #failures = 0;
   /** Whether there may be work: set by notifications, cleared before the outbox is read. */
   #woken = false;

@@ -21,7 +21,7 @@ const WORKSPACES_MAX = 200;
 /** Maximum bytes of records in memory at once; a single record may exceed it. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Referenced records are written first, so that no reader finds a reference to a missing record. */
+/** Order in which kinds are written: referenced records come first, so that no reader finds a reference to a missing record. */
 const RANK: Readonly<Record<RecordKind, number>> = {
   workspace: 0,
   api: 1,
@@ -37,16 +37,16 @@ const RANK: Readonly<Record<RecordKind, number>> = {
 };
 
 export interface Projecting {
-  /** One connection, not a pool: all reads must use one snapshot. */
+  /** Connection to Postgres; not a pool, because all reads must use one snapshot. */
   readonly db: Queryable;
   readonly writer: RecordWriter;
   readonly projectionId: string;
 }
 
-/** A table was truncated: its rows have no outbox entries, so everything must be projected again. */
+/** Thrown if a table was truncated: its rows have no outbox entries, so everything must be projected again. */
 export class TableEmptied extends ProjectionChanged {
   override name = "TableEmptied";
-  /** Entries of the truncation, to be deleted when the new projection has begun. */
+  /** Sequence numbers of the truncation's outbox entries, which are deleted when the new projection has begun. */
   readonly seqs: readonly number[];
 
   constructor(marks: readonly ReadEntry[]) {
@@ -73,7 +73,7 @@ export class FairScheduler {
     const bulk = lane === "bulk";
     const after = this.#after[lane];
     const workspaceIds = await listWaitingWorkspaces(db, { bulk, after, max: WORKSPACES_MAX });
-    // These were the last workspaces in the order; the next batch starts at the beginning.
+    // A page that is not full contains the last workspaces, so the next batch starts at the beginning.
     this.#after[lane] = workspaceIds.length < WORKSPACES_MAX ? "" : (workspaceIds.at(-1) ?? "");
     if (workspaceIds.length === 0) return after === "" ? [] : this.#take(db, lane, entriesMax);
     const max = Math.max(1, Math.floor(entriesMax / workspaceIds.length));

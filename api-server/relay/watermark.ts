@@ -21,7 +21,7 @@ export interface DeliveredUntil {
   readonly lagging: ReadonlyMap<string, number>;
 }
 
-/** A relay that is more scans behind reports times that are slightly too early. */
+/** Maximum number of stored scans. A relay that is further behind reports times that are slightly too early. */
 const SCANS_MAX = 64;
 
 export class Watermark {
@@ -33,7 +33,7 @@ export class Watermark {
   /** Call it with each scan, before entries are relayed. */
   scanned(scan: Scan): void {
     this.#scans.push(scan);
-    // The newest one is needed, and lagging workspaces reach the oldest ones next.
+    // Removes the second-newest scan: the newest one is needed, and lagging workspaces reach the oldest ones next.
     if (this.#scans.length > SCANS_MAX) this.#scans.splice(-2, 1);
   }
 

@@ -9,7 +9,7 @@ export const SESSION_COOKIE = "__Host-postern";
 /** Cookie that identifies the browser during a sign-in with an OpenID provider. */
 export const FLOW_COOKIE = "__Host-postern-sign-in";
 
-/** 256 bits in base64url. */
+/** Format of a token: 256 bits in base64url. */
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
 /** Returns the value of a cookie; `undefined` if the header has no cookie of this name, or the value is not a valid token. */

@@ -17,14 +17,14 @@ const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
 /** Returns the origins under which the dashboard may be open in a browser that sends this `Host`. Empty if no session would be safe. */
 export function ownOrigins(host: string | undefined, { url, isTls }: DashboardAddress): readonly string[] {
-  // Accepted whatever `Host` contains, because a proxy may send its own.
+  // The configured origin is accepted whatever `Host` contains, because a proxy may send its own host.
   const configured = url === undefined ? [] : [new URL(url).origin];
   if (host === undefined || !HOST.test(host) || !(isTls || LOOPBACK.test(host))) return configured;
   const reached = URL.parse(`${isTls ? "https" : "http"}://${host}`);
   return reached === null ? configured : [...configured, reached.origin];
 }
 
-/** Error message for a person who tries to sign in where that is not possible. */
+/** Error message if a person tries to sign in at an address where sign-in is not possible. */
 export const NO_ORIGIN =
   "Nobody can sign in over plain http, because anyone on the way could take the session. Use https, and set --dashboard-url to the address that browsers use; or open the dashboard at http://127.0.0.1, such as through kubectl port-forward.";
 
@@ -37,8 +37,9 @@ export interface FetchHeaders {
 }
 
 /**
- * Returns why a request with a cookie does not come from the dashboard itself; `undefined` if it does. Two checks, each sufficient alone:
- * the header, which a form cannot send, and a script of another origin only after a preflight that is never granted; and the origin.
+ * Returns why a request with a cookie does not come from the dashboard itself; `undefined` if it does. Either of two checks is sufficient:
+ * the header and the origin. A form cannot send the header, and a script of another origin can send it only after a preflight, which is
+ * never granted.
  */
 export function foreignProblem(headers: FetchHeaders, address: DashboardAddress): string | undefined {
   if (headers["postern-dashboard"] !== "1") return "it lacks the header Postern-Dashboard: 1";

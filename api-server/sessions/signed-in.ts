@@ -66,8 +66,8 @@ export async function findSignedIn(
 }
 
 /**
- * Returns the assignments of a session: those of its link, or for a provider those that the active roles file gives to the groups, so that
- * a changed file takes effect with the next call.
+ * Returns the assignments of a session: those of its link, or those that the active roles file gives to the provider's groups, so that a
+ * changed file takes effect with the next call.
  */
 export const assignmentsOf = (session: SessionRow, rules: SessionRules): readonly Assignment[] =>
   session.signed_in_by === "link" ? session.roles : rules.rolesOfGroups(session.groups);

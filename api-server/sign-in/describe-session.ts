@@ -9,7 +9,10 @@ import { findSignedIn, type SessionRules, type SignedIn } from "../sessions/sign
 const WORKSPACES_MAX = 1000;
 const SESSIONS_MAX = 100;
 
-/** Called once a minute by each open page. An ended session is not an error there: `ended` contains the reason. */
+/**
+ * Describes the caller's session. Each open page calls this once a minute, so an ended session is not an error: `ended` contains the
+ * reason.
+ */
 export async function describeSession(
   deps: Deps,
   rules: SessionRules,

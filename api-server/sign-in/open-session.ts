@@ -10,7 +10,7 @@ import { logOfPerson } from "./sign-in-log.ts";
 
 const TOKEN_BYTES = 32;
 
-/** 256 bits, in base64url. */
+/** Returns a new token: 256 bits in base64url. */
 export const newToken = ({ randomBytes }: Pick<Deps, "randomBytes">): string =>
   Buffer.from(randomBytes(TOKEN_BYTES)).toString("base64url");
 

@@ -27,7 +27,7 @@ import type { PersonRef } from "../db/sessions.ts";
 export interface ProviderSettings {
   readonly issuer: string;
   readonly clientId: string;
-  /** Called for each sign-in, because the secret may change; `undefined` for a public client. */
+  /** Returns the client secret. It is called for each sign-in, because the secret may change; `undefined` for a public client. */
   readonly clientSecret?: (() => string) | undefined;
   readonly scopes: string;
   /** Name of the claim with the groups. */
@@ -66,7 +66,7 @@ const KNOWN_FOR_MS = 3_600_000;
 /** Time for which a failed discovery is cached, so that repeated sign-in attempts do not add load. */
 const FAILED_FOR_MS = 2_000;
 
-/** Maximum size of one response. The claims of a person in thousands of groups take about 100 KB. */
+/** Maximum size of one response of the provider. The claims of a person in thousands of groups take about 100 KB. */
 const RESPONSE_BYTES_MAX = 1_048_576;
 const GROUPS_MAX = 1_000;
 const TEXT_LENGTH_MAX = 255;
@@ -107,7 +107,7 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
     }
   }
 
-  /** Created for each sign-in, with the current secret. */
+  /** Creates a client for one sign-in, with the current secret. */
   function clientOf(metadata: Configuration): Configuration {
     const server = metadata.serverMetadata();
     // OpenID Connect Discovery 1.0: the default of an omitted member is `client_secret_basic`.
@@ -188,8 +188,8 @@ const fetchBounded: CustomFetch = async (url, options) => {
 };
 
 /**
- * `fetch` throws a TypeError without a connection; the library throws an error with a code on timeout. A status from 500 on comes from a
- * proxy in front of an unavailable provider, or from a failing provider.
+ * Whether an error means that the provider is unreachable. `fetch` throws a TypeError if it cannot connect; the library throws an error
+ * with a code on timeout. A status from 500 on comes from a proxy in front of an unavailable provider, or from a failing provider.
  */
 function isUnreachable(error: unknown): boolean {
   const { code, status, cause } = error as { code?: string; status?: number; cause?: { status?: number } };

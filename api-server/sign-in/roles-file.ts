@@ -23,14 +23,14 @@ export type RolesFile = z.infer<typeof RolesFile>;
 /** Returns the assignments of a person with these groups. A group that is not in the file has no role. */
 export type RolesOfGroups = (groups: readonly string[]) => readonly Assignment[];
 
-/** Maximum size of a Kubernetes ConfigMap. */
+/** Maximum length of the file, equal to that of a Kubernetes ConfigMap. */
 const LENGTH_MAX = 1_048_576;
 
-/** Throws an Error with the line and column. */
+/** Parses a roles file. Throws an Error with the line and column of the problem. */
 export function parseRolesFile(text: string): RolesOfGroups {
   if (text.length > LENGTH_MAX) throw new Error(`the file has more than ${LENGTH_MAX} characters`);
   const lines = new LineCounter();
-  // The library's check compares each key with every other key, which takes minutes for about 10,000 keys.
+  // `uniqueKeys` is off, because the library compares each key with every other key, which takes minutes for about 10,000 keys.
   const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false, prettyErrors: false });
   const positionAt = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
@@ -56,7 +56,7 @@ export function parseRolesFile(text: string): RolesOfGroups {
   return (groups) => groups.flatMap((group) => assignments.get(group) ?? []);
 }
 
-/** Finds a duplicate group, because one of its entries would be ignored. */
+/** Finds a duplicate group. It is an error, because the parser would ignore one of its entries. */
 function findRepeatedKey(node: unknown): Node | undefined {
   if (!isMap(node)) return undefined;
   const seen = new Set<string>();

@@ -25,7 +25,7 @@ import { signOut } from "./sign-out.ts";
 export interface SignInOptions {
   readonly rules: SessionRules;
   readonly bounds?: SignInLimitsOptions | undefined;
-  /** `undefined` if people sign in only with links. */
+  /** Settings of the OpenID provider; `undefined` if people sign in only with links. */
   readonly provider?: ProviderSettings | undefined;
 }
 
@@ -79,7 +79,7 @@ export function registerSignIn(
   app.post("/dashboard/auth/link", { config: { isOpen: true } }, (request, reply) =>
     respond(parts, request, reply, async () => {
       const origin = originOf(request);
-      // Checked first, so that a page of another site cannot use up the allowance of its visitors.
+      // The origin is checked first, so that a page of another site cannot use up the allowance of its visitors.
       demandOrigin(request, rules);
       parts.bounds.begin(origin.clientIp);
       const { token } = readBody(LinkBody, request.body);
@@ -102,7 +102,7 @@ export function registerSignIn(
   );
 }
 
-/** Responds with an envelope, or an error like a procedure. Caches must not store these responses. */
+/** Responds like a procedure: with an envelope, or with an error body. Caches must not store these responses. */
 async function respond(
   { sendError }: SignInDeps,
   request: FastifyRequest,
@@ -118,7 +118,7 @@ async function respond(
   }
 }
 
-/** Throws PublicError if no cookie would be safe, or if a page of another site may have sent the request. */
+/** Throws PublicError if no session cookie would be safe, or if a page of another site may have sent the request. */
 function demandOrigin({ headers }: FastifyRequest, rules: SessionRules): void {
   if (ownOrigins(headers.host, rules.address).length === 0) throw new PublicError("precondition_failed", NO_ORIGIN);
   demandOwn(headers, rules);

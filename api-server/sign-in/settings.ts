@@ -14,7 +14,7 @@ export interface SignInSettings {
   readonly times?: SessionTimes;
   /** Rate limits of sign-in attempts. */
   readonly bounds?: SignInLimitsOptions;
-  /** Default: people sign in only with links. It requires `url`, because the provider needs a redirect URL. */
+  /** OpenID provider. It requires `url`, because the provider needs a redirect URL. Default: people sign in only with links. */
   readonly provider?: Omit<ProviderSettings, "redirectUri"> | undefined;
   /** Returns the roles of the provider's groups. Default: groups have no roles. */
   readonly rolesOfGroups?: RolesOfGroups | undefined;
@@ -25,7 +25,7 @@ export const sessionRulesOf = (
   { isTls }: { readonly isTls: boolean },
 ): SessionRules => ({ times, address: { url, isTls }, rolesOfGroups });
 
-/** Throws an Error if there is a provider without `url`. */
+/** Returns the provider's settings with the redirect URI. Throws an Error if there is a provider without `url`. */
 export function providerOf({ url, provider }: SignInSettings): ProviderSettings | undefined {
   if (provider === undefined) return undefined;
   if (url === undefined) throw new Error("an OpenID provider needs the address of the dashboard");

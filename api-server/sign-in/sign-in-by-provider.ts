@@ -95,7 +95,8 @@ async function start(parts: SignInDeps, provider: Provider, { request, reply }: 
 async function callback(parts: SignInDeps, provider: Provider, { request, reply }: Visit): Promise<string> {
   const { deps, rules, bounds } = parts;
   const origin = originOf(request);
-  // A provider redirects the complete window. An image, a frame or a script here is part of a page of another site, and is not counted.
+  // A provider redirects the whole window, so that a request for an image, a frame or a script comes from a page of another site. It is not
+  // counted.
   const destination = request.headers["sec-fetch-dest"];
   if (destination !== undefined && destination !== "document") return SIGN_IN_PAGE;
   bounds.begin(origin.clientIp);
@@ -122,7 +123,7 @@ async function callback(parts: SignInDeps, provider: Provider, { request, reply 
   return flow.returnTo;
 }
 
-/** Returns the sign-in page with an error code. */
+/** Records a failed sign-in. Returns the URL of the sign-in page with an error code. */
 async function refuse({ deps, bounds, failed }: SignInDeps, request: FastifyRequest, why: unknown): Promise<string> {
   const failure = typeof why === "string" ? (why as Failure) : failureOf(why);
   const origin = originOf(request);
@@ -143,8 +144,8 @@ function failureOf(error: unknown): Failure {
 const CAUSES_MAX = 5;
 
 /**
- * Returns only messages and codes of a chain of causes: other members of these errors hold the request, with the client's secret and the
- * code. The provider's text is truncated, because it may be arbitrary.
+ * Returns only the messages and codes of a chain of causes, because other members of these errors hold the request, with the client's
+ * secret and the code. The provider's text is truncated, because it may be arbitrary.
  */
 function describe(error: unknown): string {
   const parts: string[] = [];

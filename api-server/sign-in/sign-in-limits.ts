@@ -19,7 +19,7 @@ export interface SignInLimitsOptions {
   readonly nowMs: () => number;
 }
 
-/** Ten failed attempts per minute, or sixty successful ones, because an office may share one address. */
+/** Default limits per minute: ten failed attempts or sixty successful ones, because an office may share one address. */
 export const DEFAULT_SIGN_IN_LIMITS: SignInLimitsOptions = {
   windowMs: 60_000,
   address: 60,
@@ -44,7 +44,7 @@ export class SignInLimits {
 
   /** Throws PublicError, 429 `sign_in_limited`, if the address, or all addresses together, exceeded the limit. */
   begin(address: string): void {
-    // Checked first: an address over its own limit does not use up the common one.
+    // The address is charged first, so that an address over its own limit does not use up the limit of all addresses.
     this.#demand(this.#addresses.spend(networkOf(address), 1));
     this.#demand(this.#all.spend(ALL, 1));
   }

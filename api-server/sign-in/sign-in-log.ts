@@ -10,8 +10,8 @@ import type { Origin } from "../domain/actor.ts";
 import { actorOf } from "../sessions/signed-in.ts";
 
 /*
- * Writes sign-ins and sign-outs to the audit log. A person may enter many workspaces with separate logs: the row is written to the
- * workspaces that the person was given by name, or to the workspace `default` for a person who may enter all workspaces, or none.
+ * Writes sign-ins and sign-outs to the audit log. A person may enter many workspaces with separate logs: the row is written to each
+ * workspace that the person's assignments name, or to the workspace `default` for a person who may enter all workspaces, or none.
  */
 
 const WORKSPACES_MAX = 20;
