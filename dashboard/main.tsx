@@ -13,7 +13,7 @@ if (root === null) throw new Error("index.html has no #root");
 
 createRoot(root).render(
   <StrictMode>
-    {/* The page's policy refuses style elements; base.css has what they would say. */}
+    {/* The Content-Security-Policy forbids style elements; base.css has these styles instead. */}
     <CSPProvider disableStyleElements>
       <QueryClientProvider client={createQueryClient()}>
         <RouterProvider router={createDashboardRouter()} />

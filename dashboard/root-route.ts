@@ -3,9 +3,9 @@ import { ErrorPage } from "./shell/error-page.tsx";
 import { NoPage } from "./shell/no-page.tsx";
 import { Shell } from "./shell/shell.tsx";
 
-/** What every address may say. */
+/** Search parameters that every address may have. */
 export interface RootSearch {
-  /** The workspace that the page shows, so that a link shows the same to the next person. */
+  /** Id of the workspace that the page shows, so that a shared link opens the same workspace. */
   readonly workspace?: string;
 }
 

@@ -17,7 +17,7 @@ import { ErrorPage } from "./shell/error-page.tsx";
 import { PageLoading } from "./shell/page-loading.tsx";
 import { startRoute } from "./start-route.ts";
 
-/** One line for each page; it names the route, and the page itself is loaded when it is first opened. */
+/** One line per page, which names the route; the page itself is loaded when it is first opened. */
 const routeTree = rootRoute.addChildren([
   startRoute,
   signInRoute,

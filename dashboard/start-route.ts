@@ -2,7 +2,7 @@ import { createRoute, redirect } from "@tanstack/react-router";
 import { rootRoute } from "./root-route.ts";
 import { NAVIGATION } from "./shell/navigation.ts";
 
-/** `/dashboard/` itself leads to the first page of the navigation. */
+/** `/dashboard/` redirects to the first page of the navigation. */
 export const startRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/",

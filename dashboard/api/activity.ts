@@ -1,6 +1,6 @@
 /*
- * Whether somebody sits before the page. A page that shows live figures asks by itself for hours; that must not keep the session of a person alive who
- * has left. The server takes our word: a session that somebody else wants to keep alive ends by its age.
+ * Detects whether a person uses the page. A page with live figures polls for hours without a person, and these polls must not keep the
+ * session alive. The server trusts this report; a session that someone keeps alive on purpose still ends at its maximum lifetime.
  */
 
 const LEFT_AFTER_MS = 5 * 60_000;

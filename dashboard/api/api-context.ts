@@ -3,7 +3,7 @@ import type { Api } from "./client.ts";
 
 export const ApiContext = createContext<Api | undefined>(undefined);
 
-/** The API in the workspace that the page shows. */
+/** Returns the API client for the workspace that the page shows. */
 export function useApi(): Api {
   const api = useContext(ApiContext);
   if (api === undefined) throw new Error("useApi stands outside of the shell");

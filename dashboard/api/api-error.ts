@@ -1,19 +1,19 @@
 import type { FieldProblem } from "../../core/api/procedures.ts";
 
-/** A call that brought no data: refused by the API, or it never got an answer. */
+/** An API call that returned no data: the API rejected the request, or no response arrived. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
-  /** Of the answer; 0 when there was none. */
+  /** HTTP status of the response; 0 if there was no response. */
   readonly status: number;
-  /** The last segment of `error.type`, such as `key_not_found`; `unreachable` when there was no answer. */
+  /** The last segment of `error.type`, such as `key_not_found`; `unreachable` if there was no response. */
   readonly kind: string;
-  /** What the server says in a sentence. */
+  /** The server's explanation of the error, one sentence. */
   readonly detail: string;
-  /** Of invalid input: each fault with its place. */
+  /** Problems of the input, each with its location; empty unless the server rejected the input. */
   readonly faults: readonly FieldProblem[];
-  /** Finds the request in the server's logs. */
+  /** Request id, which identifies the request in the server's logs. */
   readonly requestId: string | undefined;
-  /** How long the server asks to wait before another try. */
+  /** Time to wait before a retry, as the server requested. */
   readonly retryAfterMs: number | undefined;
 
   constructor(refusal: {

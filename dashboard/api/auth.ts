@@ -1,18 +1,18 @@
 import { ApiError, UNREACHABLE } from "./api-error.ts";
 import { DASHBOARD_HEADERS, refusalOf } from "./client.ts";
 
-/* Signing in and out: what is beside the API, because it sets cookies. */
+/* Sign-in and sign-out. These endpoints are not part of the API because they set cookies. */
 
 export interface SignInOptions {
-  /** Why nobody can sign in at this address; null when it is possible. */
+  /** Reason why nobody can sign in at this address; `null` if sign-in works. */
   readonly problem: string | null;
-  /** The host of the OpenID provider; null without one. */
+  /** Host of the OpenID provider; `null` if none is configured. */
   readonly provider: string | null;
 }
 
 export const readSignInOptions = (signal: AbortSignal): Promise<SignInOptions> => ask("options", { signal });
 
-/** Throws `ApiError` when the link was used or has expired. */
+/** Throws `ApiError` if the link was used before or has expired. */
 export const signInByLink = (token: string): Promise<unknown> => ask("link", postOf({ token }));
 
 export const signOut = (everywhere: boolean): Promise<unknown> => ask("sign-out", postOf({ everywhere }));
@@ -32,5 +32,5 @@ async function ask<T>(path: string, init: RequestInit): Promise<T> {
   return (body as { data: T }).data;
 }
 
-/** Where the provider is asked who this is; it leads back to `to`, a path of the dashboard. */
+/** Returns the URL that starts the sign-in at the OpenID provider. After sign-in the browser returns to `to`, a path of the dashboard. */
 export const startUrl = (to: string): string => `/dashboard/auth/start?${new URLSearchParams({ to })}`;

@@ -5,31 +5,31 @@ import type { paths } from "../../core/api/types.ts";
 import { activityHeaders } from "./activity.ts";
 import { ApiError, UNREACHABLE } from "./api-error.ts";
 
-/** A page of a list, or the whole answer of a procedure that has no pages. */
+/** One page of a list, or the complete response of a procedure without pages. */
 export interface ApiResponse<T> {
   readonly data: T;
-  /** The cursor of the next page, if there is one. */
+  /** Cursor of the next page; `undefined` on the last page. */
   readonly next: string | undefined;
   readonly requestId: string;
 }
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** More headers, such as `Postern-Release` for what a manifest manages. */
+  /** Additional headers, such as `Postern-Release`, which a change of a manifest-managed object needs. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Api {
-  /** The workspace that its calls act in; undefined for the only one of a person. */
+  /** Workspace that the calls act in; `undefined` selects the person's only workspace. */
   readonly workspace: string | undefined;
-  /** Throws `ApiError` when there is no data. */
+  /** Throws `ApiError` if the response has no data. */
   call<P extends Procedure>(procedure: P, body: Input<P>, options?: CallOptions): Promise<ApiResponse<Data<P>>>;
 }
 
-/** Past this a call has failed, and may be tried again. The longest that the server lets a procedure take is an SQL query of 30 s. */
+/** Timeout of an API call, after which the caller may retry. The longest server-side timeout is the 30 s of an SQL query. */
 const TIMEOUT_MS = 45_000;
 
-/** What each request carries: a page of another origin cannot send it, so the server knows that it is this one. */
+/** Headers of each request. A page of another origin cannot send this header, so the server knows that the dashboard sent the request. */
 export const DASHBOARD_HEADERS: Readonly<Record<string, string>> = { "Postern-Dashboard": "1" };
 
 interface RawResponse {
@@ -45,7 +45,7 @@ interface RawResponse {
   readonly response: Response;
 }
 
-/** The v2 API with the session of this browser. `report` hears of each call whether the server answered at all. */
+/** Creates a client of the v2 API that uses the browser's session. `report` is called after each call with whether the server responded. */
 export function createApi({
   workspace,
   report,
@@ -54,7 +54,7 @@ export function createApi({
   report: (reached: boolean) => void;
 }): Api {
   const client = createFetchClient<paths>({ baseUrl: location.origin, credentials: "same-origin" });
-  // The path of a generic procedure is beyond what openapi-fetch can infer; `call` restores the exact types for its callers.
+  // openapi-fetch cannot infer the path of a generic procedure; `call` restores the exact types for its callers.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
   const workspaceHeader = workspace === undefined ? {} : { "Postern-Workspace": workspace };
 
@@ -71,7 +71,7 @@ export function createApi({
           signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
         });
       } catch (error) {
-        // The page no longer wants the answer: that says nothing of the connection.
+        // The page canceled the request, which says nothing about the connection.
         if (signal?.aborted) throw error;
         report(false);
         throw new ApiError({ status: 0, kind: UNREACHABLE, detail: "The server did not answer.", cause: error });
@@ -88,7 +88,7 @@ export function createApi({
   };
 }
 
-/** What a proxy in between answers has no body of ours. */
+/** The response of a proxy between browser and server does not have the API's error body. */
 export function refusalOf(response: Response, body: RawResponse["error"]): ApiError {
   return new ApiError({
     status: response.status,

@@ -1,9 +1,9 @@
 import { createContext, useContext, useSyncExternalStore } from "react";
 
-/** Whether the server answered the last call. */
+/** Tracks whether the server responded to the last call. */
 export interface Connection {
   report(reached: boolean): void;
-  /** When the first of the calls failed that have failed since; undefined while the server answers. */
+  /** Time of the first failed call since the last response; `undefined` while the server responds. */
   lostSinceMs(): number | undefined;
   subscribe(listener: () => void): () => void;
 }
@@ -27,7 +27,7 @@ export function createConnection(nowMs: () => number): Connection {
 
 export const ConnectionContext = createContext<Connection>(createConnection(Date.now));
 
-/** Returns since when the server has not answered; undefined while it does. */
+/** Returns the time since which the server has not responded; `undefined` while the server responds. */
 export function useLostSince(): number | undefined {
   const connection = useContext(ConnectionContext);
   return useSyncExternalStore(connection.subscribe, connection.lostSinceMs);

@@ -14,18 +14,18 @@ import type { ApiError } from "./api-error.ts";
 import type { CallOptions } from "./client.ts";
 
 /*
- * All that pages do with the API: `useRead` for one answer, `usePages` for a list with cursors, `useChange` for what changes
- * something. An answer is kept by workspace, procedure and body, so two parts of a page that ask the same share one request.
+ * React hooks for the API: `useRead` for one response, `usePages` for a list with cursors, `useChange` for a change. Responses are cached
+ * by workspace, procedure and body, so two components that read the same data share one request.
  */
 
 interface ReadOptions {
-  /** Asks again after this time, while the page is visible. */
+  /** Polling interval; the hook polls only while the page is visible. */
   readonly everyMs?: number;
-  /** false: does not ask yet. */
+  /** `false` defers the request. */
   readonly enabled?: boolean;
 }
 
-/** Asks once and keeps the answer. */
+/** Reads one response and caches it. */
 export function useRead<P extends Procedure>(
   procedure: P,
   body: Input<P>,
@@ -40,29 +40,29 @@ export function useRead<P extends Procedure>(
   });
 }
 
-/** The procedures whose answer is a list. */
+/** The procedures that return a list. */
 export type ListProcedure = {
   [P in Procedure]: Data<P> extends readonly unknown[] ? P : never;
 }[Procedure];
 
 export type Row<P extends ListProcedure> = Data<P> extends readonly (infer R)[] ? R : never;
 
-/** A list as far as it has been read. */
+/** The part of a list that has been read so far. */
 export interface Pages<T> {
   readonly rows: readonly T[];
-  /** The first page is on its way, and there is nothing to show. */
+  /** Whether the first page is loading and there are no rows to show. */
   readonly isLoading: boolean;
   readonly isLoadingMore: boolean;
   readonly hasMore: boolean;
-  /** Of the last attempt; what was read before stays. */
+  /** Error of the last attempt; rows that were read before stay. */
   readonly error: ApiError | null;
-  /** When the first page was read; 0 before. */
+  /** Time at which the first page was read, Unix ms; 0 before the first response. */
   readonly readAtMs: number;
   readonly readMore: () => void;
   readonly again: () => void;
 }
 
-/** A list is read again by itself as long as that takes no more requests than this. Past it, the person asks for it. */
+/** Maximum number of pages that are refreshed automatically. A person refreshes a longer list by hand. */
 const READ_AGAIN_PAGES_MAX = 3;
 
 const isShort = ({
@@ -71,10 +71,10 @@ const isShort = ({
   readonly state: { readonly data?: { readonly pages: readonly unknown[] } | undefined };
 }): boolean => (state.data?.pages.length ?? 0) <= READ_AGAIN_PAGES_MAX;
 
-/** How many rows a page of a list has. */
+/** Number of rows per page. */
 const PAGE_LIMIT = 100;
 
-/** Reads a list page by page, and never all of it. `limit` and `cursor` of the body are its own. */
+/** Reads a list page by page, on demand. The hook sets `limit` and `cursor` of the body. */
 export function usePages<P extends ListProcedure>(
   procedure: P,
   body: Omit<Input<P>, "cursor" | "limit">,
@@ -89,7 +89,7 @@ export function usePages<P extends ListProcedure>(
       return api.call(procedure, page as unknown as Input<P>, { signal });
     },
     getNextPageParam: ({ next }) => next,
-    // While somebody types a filter, the rows of the last one stay.
+    // While a person types a filter, the rows of the previous filter stay.
     placeholderData: keepPreviousData,
     enabled,
     refetchOnWindowFocus: isShort,
@@ -113,8 +113,8 @@ export function usePages<P extends ListProcedure>(
 }
 
 /**
- * Returns what reads again all answers of these procedures that are kept or on their way: what was asked before a change may be answered without it,
- * and a first answer that is on its way is not asked for again by invalidation alone (as `Query.fetch` of TanStack Query documents).
+ * Returns a function that reads all cached or pending responses of these procedures again. A request that was sent before a change may
+ * return the old state, and invalidation alone does not repeat a first request that is still pending (see `Query.fetch` of TanStack Query).
  */
 export function useReadAgain(): (procedures: readonly Procedure[]) => void {
   const { workspace } = useApi();
@@ -131,8 +131,9 @@ export function useReadAgain(): (procedures: readonly Procedure[]) => void {
 }
 
 /**
- * Changes something, and then reads again what the named procedures returned. What it returns is not kept past its component: it may
- * be a secret. While a change is on its way another one is not sent: a second click is quicker than the button that it turns off.
+ * Returns a function that changes data and then reads the named procedures again. The result is not cached beyond its component because it
+ * may be a secret. While a change is pending no second change is sent, because a second click can be faster than the disabling of the
+ * button.
  */
 export function useChange<P extends Procedure>(
   procedure: P,

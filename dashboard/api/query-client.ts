@@ -7,13 +7,13 @@ const RETRY_MS = 1000;
 const RETRY_MS_MAX = 15_000;
 const STALE_MS = 5000;
 
-/** Only what may succeed later is tried again, and no sooner than the server asks for. A change is never repeated unasked. */
+/** Retries reads that may succeed later, and no sooner than the server requests. Changes are never retried automatically. */
 export function createQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {
       queries: {
         staleTime: STALE_MS,
-        // The browser's opinion of the network says nothing of a server on this machine.
+        // The browser's online state says nothing about a server on this machine.
         networkMode: "always",
         retry: (failures, error) =>
           failures < RETRIES_MAX && error instanceof ApiError && mayRetry(error.status, { isRepeatable: true }),

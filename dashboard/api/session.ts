@@ -7,7 +7,7 @@ import { DASHBOARD_HEADERS } from "./client.ts";
 
 export const SESSION_KEY = ["session"] as const;
 
-/** null: not signed in. It is asked for again every minute, so that a page that is left open tells when it has ended. */
+/** `null` if no person is signed in. The session is read again every minute so that an open page shows when the session has ended. */
 const ASKED_EVERY_MS = 60_000;
 
 export function useSessionQuery(report: (reached: boolean) => void): UseQueryResult<Session | null, ApiError> {
@@ -18,7 +18,7 @@ export function useSessionQuery(report: (reached: boolean) => void): UseQueryRes
   });
 }
 
-/** Returns what asks for the session again, after a change of what it says. */
+/** Returns a function that reads the session again, for use after a change that affects the session. */
 export function useSessionAgain(): () => void {
   const client = useQueryClient();
   return () => void client.invalidateQueries({ queryKey: SESSION_KEY });
@@ -55,8 +55,8 @@ export function useWorkspace(): Place {
 }
 
 /**
- * Returns whether the person holds a tuple such as `workspace.*.create_root_key` here. What the person may not do is shown, disabled and with
- * the tuple that is missing; it is the server that refuses.
+ * Returns whether the person holds a tuple such as `workspace.*.create_root_key` in this workspace. Controls for actions that the person
+ * may not use are shown disabled, with the missing tuple; the server enforces the permission.
  */
 export function useMay(): (tuple: string) => boolean {
   const { session, workspace } = useWorkspace();

@@ -1,8 +1,8 @@
 import { useEffect, useState } from "react";
 
 /**
- * The time (Unix ms) at which what is shown was asked for: it advances at this interval, and stands still while the page is hidden or `isPaused`. A page
- * that is shown again catches up at once.
+ * Returns the time of the current poll, Unix ms, and a function that polls at once. The time advances by this interval and stops while the
+ * page is hidden or `isPaused` is set. A page that becomes visible again catches up at once.
  */
 export function useNow(everyMs: number, isPaused = false): readonly [nowMs: number, askNow: () => void] {
   const [nowMs, setNowMs] = useState(Date.now);

@@ -10,14 +10,14 @@ import { useRead } from "./queries.ts";
 import { useNow } from "./use-now.ts";
 
 /*
- * What pages ask about usage. A question in SQL counts against a quota of the workspace, so each is asked as rarely as its buckets allow, never while
- * the page is hidden, and not again by itself when it was refused.
+ * Usage queries of the pages. Each SQL query counts against a quota of the workspace, so each runs only as often as its buckets allow,
+ * never while the page is hidden, and is not repeated automatically after a rejection.
  */
 
 export type UsageProcedure = "analytics.getVerifications" | "analytics.getRatelimits";
 export type UsageRows = Data<UsageProcedure>;
 
-/** What an open question of usage is about: `askedAtMs` makes it a new one. */
+/** Parameters of a running usage query; a new `askedAtMs` makes it a new query. */
 interface Asked {
   readonly requestedAtMs: number;
   readonly enabled?: boolean;
@@ -25,7 +25,7 @@ interface Asked {
 
 const TRIES = 2;
 
-/** Runs a query; the rows of the last one stay until those of the next are there. */
+/** Runs a query. The rows of the previous query stay until the new rows arrive. */
 export function useUsageRows<T>(
   procedure: UsageProcedure,
   sql: string,
@@ -39,7 +39,7 @@ export function useUsageRows<T>(
     staleTime: Number.POSITIVE_INFINITY,
     placeholderData: keepPreviousData,
     enabled,
-    // A refusal of the query stays one; and one for the quota says when, which may be in an hour.
+    // A rejected query stays rejected. A quota error says when the next query is allowed, which may be in an hour, so neither is retried.
     retry: (failures, error) => failures < TRIES && error instanceof ApiError && [0, 503].includes(error.status),
   });
 }
@@ -47,55 +47,58 @@ export function useUsageRows<T>(
 export type UsageState = Data<"admin.getUsageState">;
 const STATE_EVERY_MS = 15_000;
 
-/** How far usage is counted, and what may be asked. A caller that may not read it still sees pictures, with the usual retention. */
+/**
+ * Reads how far usage is counted and which queries are allowed. A caller who may not read this still sees charts, with the default
+ * retention.
+ */
 export const useUsageState = (): UseQueryResult<UsageState, ApiError> =>
   useRead("admin.getUsageState", {}, { everyMs: STATE_EVERY_MS });
 
-/** By a server that does not say otherwise. */
+/** Retention that applies if the server reports no other value. */
 const USUAL_RETENTION_DAYS = 30;
 const DAY_MS = 86_400_000;
-/** So that a clock that is a little slow asks for nothing that the server has just forgotten. */
+/** Margin that keeps a query with a slightly slow clock from reading rows that the server has just deleted. */
 const SPARE_MS = 60_000;
 
-/** The part of time that a range is now, as far as the workspace keeps its usage. */
+/** Returns the time window of a range, cut to the retention of the workspace. */
 export function windowWithin(range: Range, nowMs: number, state: UsageState | undefined): TimeWindow {
   const days = state?.retentionDays.verifications ?? USUAL_RETENTION_DAYS;
   return windowOf(range, nowMs, nowMs - days * DAY_MS + SPARE_MS);
 }
 
-/** Until when the counts are whole, Unix ms. Where that is not known nothing is made a gap. */
+/** Time until which the counts are complete, Unix ms. If that time is unknown, the charts show no gaps. */
 export const countedUntilOf = (state: UsageState | undefined): number =>
   state?.countedUntil ?? Number.POSITIVE_INFINITY;
 
-/** Whose usage: of the workspace when nothing is said. */
+/** Selects the usage to read; the default is the usage of the workspace. */
 export interface UsageOf extends UsageFilter {
-  /** In the place of its key space. */
+  /** API whose usage is read, as an alternative to a key space. */
   readonly apiId?: string | undefined;
 }
 
 export interface Usage {
   readonly window: TimeWindow;
-  /** The SQL behind it. */
+  /** SQL text of the query. */
   readonly sql: string;
   readonly outcomes: OutcomesOverTime | undefined;
   readonly isLoading: boolean;
   readonly error: ApiError | null;
-  /** Unix ms; undefined when it is not known. */
+  /** Time until which usage is counted, Unix ms; `undefined` if unknown. */
   readonly countedUntilMs: number | undefined;
-  /** Asks again, at once. */
+  /** Runs the query again at once. */
   readonly again: () => void;
 }
 
 const NONE: UsageFilter = {};
 
-/** Outcomes over time of a key, an owner, an API, or the workspace. */
+/** Reads outcomes over time of a key, an owner, an API, or the workspace. */
 export function useUsage({ apiId, ...given }: UsageOf = NONE, range: Range = "30d"): Usage {
   const state = useUsageState();
   const api = useRead("admin.resolveNames", { kind: "api", ids: [apiId ?? ""] }, { enabled: apiId !== undefined });
   const bucket = windowOf(range, 0).bucket;
   const [nowMs, again] = useNow(refreshMsOf(bucket));
   const window = useMemo(() => windowWithin(range, nowMs, state.data), [range, nowMs, state.data]);
-  // An API that is not there has no usage: nothing has the id of an API for a key space.
+  // An API that does not exist has no usage: no key space has the id of an API, so the query returns no rows.
   const keySpaceId = apiId === undefined ? given.keySpaceId : (api.data?.[0]?.keySpaceId ?? apiId);
   const sql = outcomesQuery(window, { ...given, keySpaceId });
   const isKnown = !state.isPending && (apiId === undefined || api.data !== undefined);

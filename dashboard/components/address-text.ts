@@ -1,8 +1,11 @@
-/* Texts that the search of an address has, such as what a list is narrowed to. */
+/* Text parameters of an address, such as the filters of a list. */
 
 type Texts<Name extends string> = { readonly [N in Name]?: string };
 
-/** Those of these names. Anybody may have written the address, so what is no text is left out; the router reads `?search=123` as a number. */
+/**
+ * Returns the text parameters with these names. Anyone may have written the address, so values that are not text are omitted. The router
+ * parses `?search=123` as a number.
+ */
 export function textsIn<Name extends string>(
   search: Readonly<Record<string, unknown>>,
   ...names: readonly Name[]
@@ -15,7 +18,7 @@ export function textsIn<Name extends string>(
   return Object.fromEntries(found) as Texts<Name>;
 }
 
-/** What to give `navigate` as its search: the one of now with this text, or without it when it is empty. */
+/** Returns the search for `navigate`: the current search with this text set, or removed if the text is empty. */
 export const withText =
   <Name extends string>(name: Name, text: string) =>
   <Search extends Texts<Name>>({ [name]: _, ...others }: Search): Search =>

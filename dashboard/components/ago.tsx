@@ -1,12 +1,12 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { agoLastsMs, agoText, exactText } from "./time.ts";
 
-/** A timer holds no more than this many ms. */
+/** Maximum delay of a browser timer, ms. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /**
- * "2 min ago", with the exact time in its title. It ticks by itself and writes its text into the document, so a table of thousand
- * rows is not rendered again each second.
+ * Shows "2 min ago", with the exact time in the tooltip. The component updates its text node directly, so a table of a thousand rows is not
+ * rendered every second.
  */
 export function Ago({ atMs }: { atMs: number }): ReactNode {
   const element = useRef<HTMLTimeElement>(null);
@@ -23,7 +23,7 @@ export function Ago({ atMs }: { atMs: number }): ReactNode {
   return <time ref={element} dateTime={new Date(atMs).toISOString()} title={exactText(atMs)} />;
 }
 
-/** The same for what may not have happened. */
+/** Shows how long ago an event happened, or `otherwise` if the event has not happened. */
 export function AgoOr({ atMs, otherwise }: { atMs: number | null | undefined; otherwise: string }): ReactNode {
   return atMs === null || atMs === undefined ? <span className="muted">{otherwise}</span> : <Ago atMs={atMs} />;
 }

@@ -1,14 +1,14 @@
 import type { ReactNode } from "react";
 import "./badge.css";
 
-/** A state in a word. The word says it; the color only helps to find it. */
+/** Shows a state as a word. The color only helps to find it. */
 export function Badge({
   kind = "plain",
   title,
   children,
 }: {
   kind?: "plain" | "good" | "warn" | "bad";
-  /** Why it is so. */
+  /** Reason for the state, shown as a tooltip. */
   title?: string | undefined;
   children: ReactNode;
 }): ReactNode {

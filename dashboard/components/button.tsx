@@ -4,9 +4,9 @@ import "./button.css";
 export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "type" | "disabled"> {
   readonly kind?: "plain" | "main" | "danger" | "quiet";
   readonly type?: "button" | "submit";
-  /** Cannot be used now, and why, in words. It keeps its place in the order of Tab, so that the reason can be read. */
+  /** Reason why the button is disabled. A disabled button stays in the Tab order so that the reason can be read. */
   readonly unusable?: string | undefined;
-  /** What it began is not finished: pressing it again does nothing. */
+  /** Whether the action of the button is still running; clicks are ignored until it ends. */
   readonly isBusy?: boolean;
   readonly ref?: Ref<HTMLButtonElement>;
 }

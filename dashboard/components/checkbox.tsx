@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
 import "./field.css";
 
-/** `isMixed`: some of what it stands for is chosen, and some is not. */
+/** `isMixed`: some of the items that the checkbox covers are selected, and some are not. */
 export function Checkbox({
   label,
   isChecked,

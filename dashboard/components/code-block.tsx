@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { CopyButton } from "./copy-button.tsx";
 import "./code-block.css";
 
-/** Text to be copied as it is: a manifest, a command line. */
+/** Text to copy verbatim: a manifest or a command line. */
 export function CodeBlock({ label, text }: { label: string; text: string }): ReactNode {
   return (
     <figure className="code">

@@ -5,13 +5,13 @@ import "./field.css";
 export interface ComboboxOption {
   readonly value: string;
   readonly label: string;
-  /** Stands at its right: an id, a count. */
+  /** Text at the right edge of the option, such as an id or a count. */
   readonly note?: string;
 }
 
 /**
- * One of many, found by typing. With `onSearch` the server filters: the options are then what it found for the text, else they are all, and
- * are filtered here.
+ * Select field with search. With `onSearch` the server filters, and `options` are the matches; without `onSearch` the component filters
+ * `options` itself.
  */
 export function Combobox({
   label,
@@ -48,7 +48,8 @@ export function Combobox({
           ? {}
           : {
               filter: null,
-              // The text also changes when a value is chosen: asking for that text would bring other options, another label, and so on.
+              // The text also changes when a value is selected. A search for that text would load other options, which would change the
+              // label again.
               onInputValueChange: (text: string, { reason }: { reason: string }) => {
                 if (reason === "input-change" || reason === "input-clear") onSearch(text);
               },
@@ -58,7 +59,7 @@ export function Combobox({
           id={id}
           className="input"
           placeholder={placeholder}
-          // While the list is open, all else is hidden from screen readers: this names the field nevertheless.
+          // While the list is open, the rest of the page is hidden from screen readers; this attribute still names the field.
           aria-labelledby={`${id}-label`}
           aria-describedby={hint === undefined ? undefined : `${id}-hint`}
         />

@@ -3,8 +3,8 @@ import { FormDialog } from "./form-dialog.tsx";
 import { TextField } from "./text-field.tsx";
 
 /**
- * Asks before something that cannot be undone, as long as it stands in the page. With `typed` the person has to type a name first, so that
- * it is the right one.
+ * Dialog that confirms an action that cannot be undone; open while it is rendered. With `typed` the person must type a name first, which
+ * prevents a mistake.
  */
 export function ConfirmDialog({
   title,
@@ -19,14 +19,14 @@ export function ConfirmDialog({
   title: string;
   onClose: () => void;
   onConfirm: () => void;
-  /** What the button says: "Revoke the key". */
+  /** Label of the button, such as "Revoke the key". */
   action: string;
-  /** What has to be typed. */
+  /** Text that the person must type to confirm. */
   typed?: string;
   isBusy: boolean;
-  /** Of the attempt. */
+  /** Error of the last attempt. */
   error: unknown;
-  /** What will happen, and to whom. */
+  /** Explanation of the consequences. */
   children: ReactNode;
 }): ReactNode {
   const [text, setText] = useState("");

@@ -1,7 +1,7 @@
 import type { Input, Procedure } from "../../core/api/procedures.ts";
 import { shellQuoted } from "./shell-quoted.ts";
 
-/** A command line that calls a procedure of the API at `origin` with a root key. */
+/** Returns a curl command that calls a procedure of the API at `origin` with a root key. */
 export function curlLine<P extends Procedure>(call: {
   readonly origin: string;
   readonly procedure: P;

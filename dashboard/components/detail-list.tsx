@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import "./detail-list.css";
 
-/** Names and values, one below the other: the details of one thing. */
+/** List of names and values, the details of one object. */
 export function DetailList({
   facts: details,
 }: {

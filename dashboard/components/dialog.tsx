@@ -4,8 +4,8 @@ import { Button } from "./button.tsx";
 import "./dialog.css";
 
 /**
- * A window over the page. It keeps the focus until it is closed, by Escape too, and gives it back to what opened it. What stands in it is
- * gone when it is closed.
+ * Modal dialog. It keeps the focus until a button or Escape closes it, then returns the focus to the element that opened it. Its content is
+ * unmounted when the dialog closes.
  */
 export function Dialog({
   title,
@@ -20,10 +20,10 @@ export function Dialog({
   isOpen: boolean;
   onClose: () => void;
   children: ReactNode;
-  /** Buttons at its end, the main one last; beside them stands one that closes it. */
+  /** Buttons in the footer, the primary button last, in addition to the close button. */
   actions?: ReactNode;
   isWide?: boolean;
-  /** A click beside it and Escape do not close it: it shows what cannot be shown again. */
+  /** Whether a click outside the dialog and Escape are ignored, because the content cannot be shown again. */
   isKept?: boolean;
 }): ReactNode {
   return (

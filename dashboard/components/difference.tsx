@@ -1,21 +1,21 @@
 import type { ReactNode } from "react";
 import "./plain-table.css";
 
-/** Of one thing that was changed, or will be. */
+/** A value before and after a change. */
 export interface Changed {
   readonly name: string;
   readonly before: ReactNode;
   readonly after: ReactNode;
 }
 
-/** What was changed, or will be: each thing on a line, before and after. */
+/** Table of changed values: one row per item, with the value before and after the change. */
 export function Difference({
   caption,
   of,
   changes,
 }: {
   caption: string;
-  /** The head of the first column: what the things are. */
+  /** Header of the first column, which names the items. */
   of: string;
   changes: readonly Changed[];
 }): ReactNode {

@@ -3,7 +3,10 @@ import type { ReactNode } from "react";
 import { Button } from "./button.tsx";
 import "./dialog.css";
 
-/** The details of a row, at the side of its list. Keep which row it is in the search of the address, so that it can be linked. */
+/**
+ * Side panel with the details of a row, next to its list. Keep the id of the row in the search of the address so that the panel can be
+ * linked.
+ */
 export function Drawer({
   title,
   isOpen,

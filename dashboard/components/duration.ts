@@ -1,9 +1,9 @@
-/* Durations as people type them: `90s`, `5m`, `1h`, `7d`, `1h 30m`, `250ms`. */
+/* Parser for durations as people type them: `90s`, `5m`, `1h`, `7d`, `1h 30m`, `250ms`. */
 
 const UNITS_MS = { d: 86_400_000, h: 3_600_000, min: 60_000, m: 60_000, s: 1000, ms: 1 } as const;
 const PART = /^(\d{1,12}(?:\.\d{1,6})?)\s*(d|h|min|ms|m|s)\s*/;
 
-/** Returns ms; undefined for what is no duration. */
+/** Returns the duration in ms; `undefined` if the text is not a duration. */
 export function parseDuration(text: string): number | undefined {
   let rest = text.trim().toLowerCase();
   if (rest === "") return undefined;
@@ -17,7 +17,7 @@ export function parseDuration(text: string): number | undefined {
   return Number.isInteger(ms) ? ms : undefined;
 }
 
-/** What `parseDuration` reads as exactly this many ms. */
+/** Returns the text that `parseDuration` parses to exactly this duration. */
 export function formatDuration(ms: number): string {
   const parts: string[] = [];
   let rest = ms;
@@ -29,7 +29,7 @@ export function formatDuration(ms: number): string {
   return parts.length === 0 ? "0 s" : parts.join(" ");
 }
 
-/** Whole numbers, with spaces or commas between thousands if one likes; undefined for anything else. */
+/** Parses an integer, with optional spaces or commas between thousands; returns `undefined` for any other text. */
 export function parseCount(text: string): number | undefined {
   const digits = text.trim().replaceAll(/[\s,_]/g, "");
   const count = /^\d{1,16}$/.test(digits) ? Number(digits) : Number.NaN;

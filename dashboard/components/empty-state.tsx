@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** There is nothing: why that is, and what to do next. */
+/** Placeholder for an empty list that says why the list is empty and what the person can do next. */
 export function EmptyState({ title, children }: { title: string; children?: ReactNode }): ReactNode {
   return (
     <div className="empty">

@@ -5,14 +5,14 @@ import { CopyButton } from "./copy-button.tsx";
 import { explainError } from "./explain-error.ts";
 import { Notice } from "./notice.tsx";
 
-/** Says what happened, what to do, and by which id the server's log knows it. */
+/** Shows an error: what failed, how to proceed, and the request id for the server's log. */
 export function ErrorNote({
   error,
   doing,
   again,
 }: {
   error: unknown;
-  /** "Reading the keys" */
+  /** The failed action, such as "Reading the keys". */
   doing: string;
   again?: () => void;
 }): ReactNode {

@@ -2,13 +2,15 @@ import { ApiError } from "../api/api-error.ts";
 import { usageTodo } from "../usage/what-to-do.ts";
 import { durationText } from "./time.ts";
 
-/** What happened, and what the person can do about it. */
+/** Text of an error, and advice for the person. */
 export interface Explained {
   readonly happened: string;
   readonly todo: string;
 }
 
-/** What to do by status; the server's own sentence says what happened. `doing` names the attempt: "Reading the keys". */
+/**
+ * Returns advice by HTTP status; the server's own message describes the error. `doing` names the failed action, such as "Reading the keys".
+ */
 export function explainError(error: unknown, doing: string): Explained {
   if (!(error instanceof ApiError)) {
     return {

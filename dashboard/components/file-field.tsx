@@ -1,7 +1,7 @@
 import { type ReactNode, useId, useState } from "react";
 import "./field.css";
 
-/** A text file of the person's machine, read here. What is too large or no UTF-8 is refused in words. */
+/** Field that reads a text file of the person's machine. Files that are too large or not UTF-8 are rejected with a message. */
 export function FileField({
   label,
   accept,
@@ -10,7 +10,7 @@ export function FileField({
   hint,
 }: {
   label: string;
-  /** As the browser's file dialog wants it: `.csv,text/csv`. */
+  /** Value of the `accept` attribute, such as `.csv,text/csv`. */
   accept: string;
   bytesMax: number;
   onText: (text: string, name: string) => void;

@@ -4,9 +4,9 @@ import { Dialog } from "./dialog.tsx";
 import { ChangeFailed, type RequestedChange } from "./managed-badge.tsx";
 
 /**
- * A window with a form, open as long as it stands in the page. Its button and Enter send the form, unless something is wrong with it or
- * the answer to the last attempt is on its way. A refusal stays below the form until the next attempt; what a manifest manages is said
- * to be changed there.
+ * Dialog with a form; open while it is rendered. The submit button and Enter submit the form unless the input has a problem or a submission
+ * is pending. An error stays below the form until the next submission; an error about a manifest-managed object shows the change to make in
+ * the manifest.
  */
 export function FormDialog({
   title,
@@ -24,21 +24,21 @@ export function FormDialog({
   children,
 }: {
   title: string;
-  /** What its button says: "Create". */
+  /** Label of the submit button, such as "Create". */
   action: string;
   kind?: "main" | "danger";
-  /** Why it cannot be sent yet, in words; undefined when it can. */
+  /** Reason why the form cannot be submitted yet; `undefined` if the form can be submitted. */
   fault: string | undefined;
   isBusy: boolean;
-  /** Of the attempt; null or undefined when there was none, or it was no failure. */
+  /** Error of the last submission; `null` or `undefined` if none failed. */
   error: unknown;
-  /** "Creating the key" */
+  /** The submitted action, such as "Creating the key". */
   doing: string;
-  /** What to change in the manifest when that manages the object. */
+  /** Changes to make in the manifest if a manifest manages the object. */
   wanted?: readonly RequestedChange[];
   onSubmit: () => void;
   onClose: () => void;
-  /** Buttons between the one that closes it and its own. */
+  /** Buttons between the close button and the submit button. */
   otherActions?: ReactNode;
   isWide?: boolean;
   children: ReactNode;

@@ -1,4 +1,4 @@
-/** The JSON object that a text is; undefined for any other text. */
+/** Parses a JSON object; returns `undefined` for any other text. */
 export function readJsonObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -8,11 +8,11 @@ import { ErrorNote } from "./error-note.tsx";
 import { Notice } from "./notice.tsx";
 
 /*
- * What a manifest manages is changed in the manifest: a change made here would be undone. So it is shown locked, with where to change it
- * and how.
+ * Components for manifest-managed objects. The operator would undo a change made in the dashboard, so these objects are shown locked, with
+ * the manifest to change.
  */
 
-/** Stands in a row of a list: `Role shop/editor`. */
+/** Badge in a list row that names the manager, such as `Role shop/editor`. */
 export function ManagedBadge({ manager }: { manager: string | undefined }): ReactNode {
   if (manager === undefined) return null;
   const parsed = parseManager(manager);
@@ -20,21 +20,21 @@ export function ManagedBadge({ manager }: { manager: string | undefined }): Reac
   return <Badge title={`Managed by the manifest ${manager}: it is changed there.`}>{text}</Badge>;
 }
 
-/** Why a button of a managed object cannot be used; undefined for one that nothing manages. */
+/** Returns the reason why a button of a managed object is disabled; `undefined` if no manifest manages the object. */
 export const lockedBy = (manager: string | undefined): string | undefined =>
   manager === undefined ? undefined : `Managed by ${manager}: change its manifest.`;
 
-/** The same for a button beside a `ManagedNotice`, which names the manifest. */
+/** Returns the reason for a disabled button next to a `ManagedNotice`, which already names the manifest. */
 export const lockedThere = (manager: string | undefined): string | undefined =>
   manager === undefined ? undefined : "A manifest manages it: change it there.";
 
-/** A change of a manifest: the field, such as `["spec", "limit"]`, and the value that it is to have. */
+/** A change of a manifest: the path of the field, such as `["spec", "limit"]`, and its new value. */
 export interface RequestedChange {
   readonly path: readonly string[];
   readonly value: unknown;
 }
 
-/** The manifest of a locked object, how to edit it, and what to change there. */
+/** Notice that names the manifest of a locked object, how to edit it, and the fields to change. */
 export function ManagedNotice({
   manager,
   wanted,
@@ -68,7 +68,7 @@ export function ManagedNotice({
   );
 }
 
-/** An attempt to change something that failed; of a managed object with its manifest and what to change there. */
+/** Shows why a change failed. For a managed object it also shows the manifest and the fields to change. */
 export function ChangeFailed({
   error,
   doing,
@@ -88,14 +88,14 @@ export function ChangeFailed({
   );
 }
 
-/** The manager that a refusal names, in the words of the server. */
+/** Returns the manager that the server's error message names. */
 function managerIn(error: unknown): string | undefined {
   if (!(error instanceof ApiError) || error.kind !== "managed_by_manifest") return undefined;
   const [, manager = ""] = /is managed by (\S+)\. Edit/.exec(error.detail) ?? [];
   return parseManager(manager) === undefined ? undefined : manager;
 }
 
-/** The YAML of the wanted changes. What writes it is loaded when it is first needed. */
+/** Returns the requested changes as YAML. The YAML writer is loaded on first use. */
 function useSnippet(wanted: readonly RequestedChange[] | undefined): string | undefined {
   const [snippet, setSnippet] = useState<string>();
   const asked = wanted === undefined || wanted.length === 0 ? undefined : JSON.stringify(wanted);
@@ -107,7 +107,7 @@ function useSnippet(wanted: readonly RequestedChange[] | undefined): string | un
         const changes = JSON.parse(asked) as RequestedChange[];
         if (!isDeleted) setSnippet(changes.map(({ path, value }) => snippetOf(path, value)).join("---\n"));
       },
-      // The names of the manifest are enough to find the field.
+      // Without the YAML, the name of the manifest is enough to find the field.
       () => undefined,
     );
     return () => {

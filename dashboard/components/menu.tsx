@@ -7,11 +7,11 @@ export interface MenuItem {
   readonly label: string;
   readonly onChoose: () => void;
   readonly isDanger?: boolean;
-  /** Cannot be chosen now, and why. */
+  /** Reason why the item is disabled. */
   readonly unusable?: string | undefined;
 }
 
-/** A button with what else can be done. */
+/** Button that opens a menu of further actions. */
 export function Menu({
   label,
   items,
@@ -20,7 +20,7 @@ export function Menu({
 }: {
   label: ReactNode;
   items: readonly MenuItem[];
-  /** Above the items: whose menu it is. */
+  /** Header above the items, such as the signed-in person. */
   children?: ReactNode;
   title?: string;
 }): ReactNode {

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import "./notice.css";
 
-/** Something that a person should know now. `bad` and `warn` are read out at once. */
+/** Notice to the person. Screen readers announce `bad` and `warn` at once. */
 export function Notice({
   kind = "info",
   actions,

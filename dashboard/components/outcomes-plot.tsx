@@ -7,11 +7,11 @@ import { exactText } from "./time.ts";
 
 const PLACES = Object.keys(OUTCOMES);
 
-/** An outcome has the same mark in every picture. */
+/** An outcome has the same color and pattern in every chart. */
 const markOf = (outcome: string): Mark =>
   plotMarkAt(PLACES.includes(outcome) ? PLACES.indexOf(outcome) : PLACES.length - 1);
 
-/** Verifications over time by outcome, one above the other. What is not counted yet is a gap. */
+/** Stacked chart of verifications over time by outcome. Buckets that are not counted yet are gaps. */
 export function OutcomesPlot({
   label,
   outcomes,
@@ -19,10 +19,10 @@ export function OutcomesPlot({
   heightPx,
   onZoom,
 }: {
-  /** "Verifications of key billing by outcome" */
+  /** Label of the chart, such as "Verifications of key billing by outcome". */
   label: string;
   outcomes: OutcomesOverTime;
-  /** Unix ms; undefined when it is not known. */
+  /** Time until which usage is counted, Unix ms; `undefined` if unknown. */
   countedUntilMs?: number | undefined;
   heightPx?: number;
   onZoom?: (fromMs: number, toMs: number) => void;

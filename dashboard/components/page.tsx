@@ -2,8 +2,8 @@ import { type ReactNode, useEffect } from "react";
 import "./page.css";
 
 /**
- * The frame of a page: its title, what it is for in a sentence, and its actions. The title is also the document's; the shell moves the
- * focus to it when the page opens, so that a screen reader says where one is.
+ * Frame of a page: title, one sentence about its purpose, and actions. The title is also the document title. The shell focuses it when the
+ * page opens so that a screen reader announces the page.
  */
 export function Page({
   title,

@@ -4,24 +4,24 @@ import "uplot/dist/uPlot.min.css";
 import { drawPattern, type PlotSeries } from "./plot-marks.ts";
 
 /*
- * The drawing of a plot, with uPlot. It is loaded when the first plot is shown. Everything that a plot says is in the document beside it as well
- * (plot.tsx); this is the picture alone.
+ * Canvas of a plot, drawn with uPlot, which is loaded when the first plot is shown. The canvas holds only the drawing; plot.tsx puts all
+ * values into the document as well.
  */
 
 export interface CanvasProps {
-  /** Unix ms, or numbers; ascending. */
+  /** Values of the x axis, ascending: Unix ms or numbers. */
   readonly xs: readonly number[];
   readonly isTime: boolean;
-  /** Where the last step ends; given for values that hold for a step. */
+  /** End of the last step; set if each value covers a step. */
   readonly endX: number | undefined;
   readonly series: readonly PlotSeries[];
-  /** What is drawn of each series: its own values, or where it ends in a stack. */
+  /** Drawn heights of each series: its own values, or its upper edge in a stack. */
   readonly drawn: readonly (readonly (number | null)[])[];
   readonly isStacked: boolean;
   readonly heightPx: number;
-  /** The place that the keyboard points at; undefined while it does not. */
+  /** Index of the step that the keyboard selects; `undefined` if none. */
   readonly keyed: number | undefined;
-  /** Places from and to, both included. */
+  /** First and last selected index, both inclusive. */
   readonly chosen: readonly [number, number] | undefined;
   readonly onPoint: (place: number | undefined) => void;
   readonly onChoose: (fromX: number, toX: number) => void;
@@ -37,7 +37,7 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
   const latest = useRef(props);
   latest.current = props;
 
-  // A plot is made again for each new content: that takes a millisecond, and nothing of the last one is left over.
+  // The plot is recreated when its content changes, which takes about a millisecond and leaves no old state.
   useEffect(() => {
     const element = host.current;
     if (element === null) return;
@@ -82,7 +82,7 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
     } else if (wasChosen.current) {
       current.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
     }
-    // What the pointer is dragging is not this effect's.
+    // This effect must not clear a selection that the pointer is dragging.
     wasChosen.current = chosen !== undefined;
   }, [keyed, chosen, xs, endX]);
 
@@ -92,7 +92,10 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
 const withEnd = <T,>(values: readonly T[], end: T | undefined): T[] =>
   end === undefined ? [...values] : [...values, end];
 
-/** By the ms between two ticks: the text of each, and what stands below the first, and below each where a year or a day begins. */
+/**
+ * Time formats by the distance between two ticks: the text of each tick, and the second line below the first tick and below ticks at which
+ * a year or a day begins.
+ */
 const TIMES: uPlot.Axis.Values = [
   [86_400_000, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
   [60_000, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
@@ -173,14 +176,14 @@ function optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, 
       ],
     },
   };
-  // Between the tops of two series in a stack.
+  // In a stack, fill the area between the upper edges of two series.
   if (isStacked) {
     options.bands = series.slice(1).map((_, index) => ({ series: [index + 2, index + 1], fill: fillOf(index + 1) }));
   }
   return options;
 }
 
-/** `1.2k`, `3M`: what an axis has room for. */
+/** Formats a number for an axis: `1.2k`, `3M`. */
 export function shortNumber(value: number): string {
   const size = Math.abs(value);
   for (const [unit, name] of [
@@ -193,7 +196,7 @@ export function shortNumber(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** Reads colors of the theme in the form that a canvas takes. */
+/** Returns a function that reads theme colors in the format that a canvas accepts. */
 function colorsOf(element: HTMLElement): (property: string) => string {
   const probe = document.createElement("span");
   element.append(probe);
@@ -210,7 +213,7 @@ function colorsOf(element: HTMLElement): (property: string) => string {
   };
 }
 
-/** Calls back when the colors may have changed: by the system's choice or by the person's. */
+/** Calls `changed` when the system or the person changes the theme. */
 function watchTheme(changed: () => void): () => void {
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", changed);

@@ -1,25 +1,25 @@
 /*
- * How the series of a plot are told apart: by a color of the theme and by a pattern, so that neither color-blindness nor a printer mixes
- * two of them up. plot.css has the same patterns for the legend, by the same numbers.
+ * Colors and patterns of the series of a plot. Patterns keep series apart for color-blind people and in print. plot.css has the same
+ * patterns, by the same numbers, for the legend.
  */
 
 export interface Mark {
-  /** A custom property of tokens.css. */
+  /** Name of a custom property in tokens.css. */
   readonly color: `--series-${number}`;
   readonly pattern: number;
-  /** Of a line: lengths of strokes and gaps. */
+  /** Dash pattern of a line: lengths of strokes and gaps. */
   readonly dash: readonly number[];
 }
 
 export interface PlotSeries {
-  /** Unique in the plot. */
+  /** Name of the series, unique in the plot. */
   readonly name: string;
-  /** In the legend. */
+  /** Text in the legend. */
   readonly label: string;
   readonly mark: Mark;
-  /** One for each x; null is a gap. */
+  /** Values of the series, one per x; `null` is a gap. */
   readonly values: readonly (number | null)[];
-  /** What the legend says while nothing is pointed at. */
+  /** Value that the legend shows while the pointer is outside the plot. */
   readonly total?: number | undefined;
 }
 
@@ -40,12 +40,12 @@ export const MARKS: readonly Mark[] = [1, 3, 5, 6, 2, 7, 4, 1].map((series, patt
   dash: DASHES[pattern] ?? [],
 }));
 
-/** The mark of the series at a place; after the last one they begin again. */
+/** Returns the style of the series at an index; styles repeat after the last one. */
 export const plotMarkAt = (place: number): Mark => MARKS[place % MARKS.length] as Mark;
 
 const SIZE = 8;
 
-/** Draws a tile of a pattern in a color. Pattern 0 is a full color. */
+/** Draws a tile of a pattern in a color. Pattern 0 is solid. */
 export function drawPattern(pattern: number, color: string): HTMLCanvasElement {
   const tile = document.createElement("canvas");
   tile.width = SIZE;

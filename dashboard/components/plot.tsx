@@ -14,8 +14,8 @@ import type { PlotSeries } from "./plot-marks.ts";
 import { exactText } from "./time.ts";
 
 /*
- * A plot of one or several series over time, or over numbers: the picture, a legend with totals, what is under the pointer, and all values as a
- * table. Zoom by dragging, or by the keyboard: arrows point at a step, with Shift they choose some, Enter zooms in.
+ * Plot of one or more series over time or over numbers: the chart, a legend with totals, the values under the pointer, and all values as a
+ * table. Drag to zoom, or use the keyboard: arrow keys select a step, Shift+arrow keys select several, Enter zooms in.
  */
 
 const PlotCanvas = lazy(() => import("./plot-canvas.tsx").then((module) => ({ default: module.PlotCanvas })));
@@ -23,19 +23,19 @@ const PlotCanvas = lazy(() => import("./plot-canvas.tsx").then((module) => ({ de
 const HEIGHT_PX = 220;
 
 export interface PlotProps {
-  /** What it shows, for screen readers: "Verifications of key billing by outcome". */
+  /** Label for screen readers, such as "Verifications of key billing by outcome". */
   readonly label: string;
   readonly xs: readonly number[];
   readonly isTime?: boolean;
-  /** Where the last step ends; given for values that hold for a step, such as counts of an hour. */
+  /** End of the last step; set if each value covers a step, such as the count of an hour. */
   readonly endX?: number;
   readonly series: readonly PlotSeries[];
   readonly isStacked?: boolean;
   readonly heightPx?: number;
-  /** A value in words, such as "3.5 ms". */
+  /** Formats a value as text, such as "3.5 ms". */
   readonly inWords?: (value: number) => string;
   readonly onZoom?: (fromX: number, toX: number) => void;
-  /** Beside the hints under the picture. */
+  /** Content next to the hints below the chart. */
   readonly foot?: ReactNode;
 }
 
@@ -182,6 +182,6 @@ export function Plot(props: PlotProps): ReactNode {
   );
 }
 
-/** The same instant where this browser is. */
+/** Formats a time in the browser's time zone. */
 const localText = (ms: number): string =>
   `${new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })} local`;

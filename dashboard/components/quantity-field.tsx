@@ -3,8 +3,8 @@ import { formatDuration, parseCount, parseDuration } from "./duration.ts";
 import { TextField } from "./text-field.tsx";
 
 /*
- * A count or a duration, typed as text. The value is undefined while the text is empty or means nothing, so a form can tell that it is
- * not whole; a text that means nothing says so.
+ * Field for a count or a duration, typed as text. The value is `undefined` while the text is empty or invalid, so that the form can detect
+ * incomplete input; the field shows an error for an invalid text.
  */
 
 interface QuantityProps {
@@ -44,7 +44,7 @@ function QuantityField({
   wanted: string;
 }): ReactNode {
   const [text, setText] = useState(value === undefined ? "" : format(value));
-  // A value that came from elsewhere, such as a preset, replaces the text; one that the text means does not.
+  // A new value from outside, such as a preset, replaces the text. A value that the text already expresses does not.
   const shown = value !== undefined && parse(text) !== value ? format(value) : text;
   return (
     <TextField

@@ -1,10 +1,10 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import "./field.css";
 
-/** So long after the last letter it is asked for. */
+/** Delay between the last keystroke and the request. */
 const SETTLED_MS = 250;
 
-/** A filter that the server applies. The address has the value, so that going back and sharing a link work. */
+/** Filter that the server applies. The address holds the value, so that browser history and shared links work. */
 export function SearchField({
   label,
   value,
@@ -20,7 +20,7 @@ export function SearchField({
   const [text, setText] = useState(value);
   const latest = useRef(onChange);
   latest.current = onChange;
-  // The address changed by itself: the way back, a link.
+  // The address changed from outside, by the Back button or a link.
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text === value) return;

@@ -4,8 +4,8 @@ import { Dialog } from "./dialog.tsx";
 import { Notice } from "./notice.tsx";
 
 /**
- * Shows a secret this once, until the person closes it by its button: no slip of a finger does. The secret stands in the state of what
- * opens this alone: never in the address, a store of the browser or the cache of answers.
+ * Shows a secret once, until the person closes the dialog by its button; Escape and a click outside do not close it. Only the component
+ * that opens the dialog holds the secret: it is not in the address, in the browser's storage or in the response cache.
  */
 export function SecretDialog({
   title,
@@ -16,12 +16,12 @@ export function SecretDialog({
   isWide = false,
   children,
 }: {
-  /** "The new root key" */
+  /** Title of the dialog, such as "The new root key". */
   title: string;
-  /** "Root key" */
+  /** Name of the secret, such as "Root key". */
   label: string;
   secret: string;
-  /** A command that uses it at once. */
+  /** curl command that uses the secret. */
   curl: string;
   onClose: () => void;
   isWide?: boolean;

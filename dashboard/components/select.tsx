@@ -6,7 +6,7 @@ interface Option<Value extends string> {
   readonly label: string;
 }
 
-/** The browser's own list of choices: quick, known, and for all devices. For many options there is `Combobox`. */
+/** Native select element: fast, familiar, and usable on all devices. Use `Combobox` for many options. */
 export function Select<Value extends string>({
   label,
   isLabelUnseen = false,
@@ -17,7 +17,7 @@ export function Select<Value extends string>({
   isDisabled = false,
 }: {
   label: string;
-  /** Read by screen readers alone, where the choice says what it is about. */
+  /** Whether the label is visible only to screen readers, because the selected option explains the field. */
   isLabelUnseen?: boolean;
   value: Value;
   options: readonly Option<Value>[];

@@ -1,3 +1,3 @@
-/** An argument of a command for a shell: whatever it contains, it stays one argument. */
+/** Quotes an argument for a shell so that it stays one argument, whatever it contains. */
 export const shellQuoted = (argument: string): string =>
   /^[\w./:@=+-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`;

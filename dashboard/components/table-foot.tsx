@@ -4,7 +4,7 @@ import { Ago } from "./ago.tsx";
 import { Button } from "./button.tsx";
 import "./table-foot.css";
 
-/** Below a list: how much of it was read, as `children` says, whether there is more, and how old it is. */
+/** Footer of a list. It shows how many rows were read (`children`), whether there are more, and the age of the rows. */
 export function TableFoot({
   pages: { hasMore, readMore, isLoadingMore, readAtMs, again },
   children,

@@ -9,24 +9,24 @@ import { countText } from "./uses.ts";
 import "./table.css";
 
 /*
- * A list of any length: only the rows that are seen are in the document, the next page is asked for before the end is reached, and the
- * order is the server's. A row is one stop of the Tab key; arrows go from row to row, Enter opens one.
+ * List of any length. Only the visible rows are in the document, the next page is loaded before the end is reached, and the server
+ * determines the order. A row is one Tab stop; arrow keys move between rows, Enter opens one.
  */
 
 export interface Column<T> {
   readonly id: string;
   readonly header: string;
   readonly cell: (row: T) => ReactNode;
-  /** As CSS writes tracks of a grid: `minmax(8rem, 2fr)`, `6rem`. */
+  /** Width as a CSS grid track: `minmax(8rem, 2fr)`, `6rem`. */
   readonly width: string;
   readonly isNumber?: boolean;
-  /** Where the table is narrower than this many px the column is left out; the details of a row have it. */
+  /** Minimum table width in px at which the column is shown; the details of a row always show its value. */
   readonly fromPx?: number;
 }
 
 const ROW_PX = 32;
 const OVERSCAN = 12;
-/** How many rows before the end of what was read the next page is asked for. */
+/** Number of rows before the end of the loaded rows at which the next page is requested. */
 const AHEAD = 30;
 
 export function Table<T>({
@@ -41,22 +41,22 @@ export function Table<T>({
   empty,
   doing,
 }: {
-  /** What it lists, for screen readers. */
+  /** Name of the list, for screen readers. */
   label: string;
-  /** A row in a word: "key". */
+  /** Noun for one row, such as "key". */
   one: string;
-  /** Of several rows, where that is not the same with an s. */
+  /** Plural of the noun, if it is not the noun plus "s". */
   many?: string;
   columns: readonly Column<T>[];
   pages: Pages<T>;
   rowId: (row: T) => string;
-  /** Opens the details of a row. */
+  /** Called to open the details of a row. */
   onOpen?: (row: T) => void;
-  /** The row whose details are open. */
+  /** Id of the row whose details are open. */
   openId?: string | undefined;
-  /** Shown when there is no row. */
+  /** Content to show if there are no rows. */
   empty: ReactNode;
-  /** "Reading the keys", for an error. */
+  /** Action to name in an error, such as "Reading the keys". */
   doing: string;
 }): ReactNode {
   const { rows, isLoading, hasMore, error, readMore, again } = pages;
@@ -68,7 +68,7 @@ export function Table<T>({
   const tabStop = Math.min(active, Math.max(0, rows.length - 1));
   const virtualizer = useVirtualizer({
     count: rows.length,
-    // The row that Tab leads to is in the document also when it is scrolled away.
+    // The row that Tab leads to stays in the document when it is scrolled out of view.
     rangeExtractor: (range) => {
       const seen = defaultRangeExtractor(range);
       return seen.includes(tabStop) || rows.length === 0 ? seen : [...seen, tabStop].sort((a, b) => a - b);
@@ -87,12 +87,12 @@ export function Table<T>({
     const target = Math.max(0, Math.min(rows.length - 1, index));
     setActive(target);
     virtualizer.scrollToIndex(target);
-    // The row may enter the document only now.
+    // The row may enter the document in the next frame.
     requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-index="${target}"]`)?.focus());
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const index = rowIndexOf(event.target);
-    // Keys that are pressed in a button of the row are the button's.
+    // Keys pressed inside a button of the row belong to the button.
     if (index === undefined || !(event.target as Element).matches("[role=row]")) return;
     const page = Math.floor((scroller.current?.clientHeight ?? 0) / ROW_PX) - 2;
     const to = {
@@ -178,7 +178,7 @@ interface TableRowProps<T> {
   readonly isTabStop: boolean;
 }
 
-/** While a list is scrolled, only the rows that come into view are rendered. */
+/** During scrolling, only rows that come into view are rendered. */
 const TableRow = memo(PlainRow) as typeof PlainRow;
 
 function PlainRow<T>(props: TableRowProps<T>): ReactNode {
@@ -188,7 +188,7 @@ function PlainRow<T>(props: TableRowProps<T>): ReactNode {
       role="row"
       className={isOpenable ? "table-row table-row-open" : "table-row"}
       data-index={index}
-      // The head is the first.
+      // Row 1 is the header.
       aria-rowindex={index + 2}
       aria-current={isOpen || undefined}
       tabIndex={isTabStop ? 0 : -1}
@@ -203,7 +203,10 @@ function PlainRow<T>(props: TableRowProps<T>): ReactNode {
   );
 }
 
-/** The place in the list of the row that an element is in. What a row opened, a menu or a dialog, sends events through React, but is in none. */
+/**
+ * Returns the list index of the row that contains an element. React also bubbles events from a menu or dialog that a row opened, and these
+ * elements are in no row.
+ */
 function rowIndexOf(target: EventTarget): number | undefined {
   const index = target instanceof Element ? target.closest("[data-index]")?.getAttribute("data-index") : undefined;
   return index === null || index === undefined ? undefined : Number(index);
@@ -212,7 +215,7 @@ function rowIndexOf(target: EventTarget): number | undefined {
 const isControl = (target: EventTarget): boolean =>
   target instanceof Element && target.closest("a, button, input, select, label") !== null;
 
-/** The width of an element, which decides which columns there is room for. */
+/** Returns the width of an element, which determines the visible columns. */
 function useWidth(element: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {

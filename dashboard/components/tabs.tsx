@@ -2,7 +2,7 @@ import { Tabs as Base } from "@base-ui/react/tabs";
 import type { ReactNode } from "react";
 import "./tabs.css";
 
-/** Several views in one place; the one that is not shown is not rendered. */
+/** Tabs; only the active tab is rendered. */
 export function Tabs<Value extends string>({
   label,
   value,

@@ -1,7 +1,7 @@
 import { type HTMLInputTypeAttribute, type ReactNode, useId } from "react";
 import "./field.css";
 
-/** One line of text, or several with `rows`. */
+/** Text field of one line, or of several lines with `rows`. */
 export function TextField({
   label,
   value,
@@ -21,7 +21,7 @@ export function TextField({
   value: string;
   onChange: (value: string) => void;
   hint?: ReactNode;
-  /** What is wrong with it; undefined: nothing is known to be. */
+  /** Problem of the value; `undefined` if the value has no known problem. */
   fault?: string | undefined;
   placeholder?: string;
   type?: HTMLInputTypeAttribute;

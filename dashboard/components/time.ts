@@ -1,4 +1,4 @@
-/* Times in words. Pure, and without the clock: the caller says what time it is. */
+/* Texts for times. The functions are pure: the caller passes the current time. */
 
 const UNITS = [
   { ms: 86_400_000, name: "d" },
@@ -7,7 +7,7 @@ const UNITS = [
   { ms: 1000, name: "s" },
 ] as const;
 
-/** `90_000` is "1 min 30 s": the two largest units, so that it is short and still exact enough to act on. */
+/** Formats a duration with its two largest units: `90_000` becomes "1 min 30 s". */
 export function durationText(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   let rest = ms;
@@ -22,7 +22,7 @@ export function durationText(ms: number): string {
   return parts.join(" ");
 }
 
-/** "now", "2 min ago", "in 3 d": one unit, rounded down, which is what people say. */
+/** Formats a time relative to now with one unit, rounded down: "now", "2 min ago", "in 3 d". */
 export function agoText(atMs: number, nowMs: number): string {
   const distance = Math.abs(nowMs - atMs);
   const unit = UNITS.find(({ ms }) => distance >= ms);
@@ -31,7 +31,7 @@ export function agoText(atMs: number, nowMs: number): string {
   return atMs > nowMs ? `in ${text}` : `${text} ago`;
 }
 
-/** When the text of `agoText` next changes, in ms from now: there is no need to look earlier. */
+/** Returns the time in ms until the text of `agoText` changes next. */
 export function agoLastsMs(atMs: number, nowMs: number): number {
   const distance = Math.abs(nowMs - atMs);
   const unit = UNITS.find(({ ms }) => distance >= ms)?.ms ?? 1000;
@@ -39,5 +39,5 @@ export function agoLastsMs(atMs: number, nowMs: number): number {
   return atMs > nowMs ? passed + 1 : unit - passed;
 }
 
-/** `2026-03-01 14:05:09 UTC`: the same for everyone who reads it, and sorts as text. */
+/** Formats a time as `2026-03-01 14:05:09 UTC`, which is the same for every reader and sorts as text. */
 export const exactText = (atMs: number): string => `${new Date(atMs).toISOString().slice(0, 19).replace("T", " ")} UTC`;

@@ -5,10 +5,13 @@ const SHOWN_MS = 6000;
 
 const ToastContext = createContext<(text: string) => void>(() => undefined);
 
-/** Returns what says that something was done: "The key is disabled." What failed is said where it was tried, and stays. */
+/**
+ * Returns a function that shows a success message such as "The key is disabled." Errors are shown where the action was started instead, and
+ * stay visible.
+ */
 export const useToast = (): ((text: string) => void) => useContext(ToastContext);
 
-/** For a window: says that what it was opened for is done, and closes it. */
+/** Returns a function for a dialog that shows a success message and closes the dialog. */
 export function useDone(onClose: () => void): (text: string) => void {
   const toast = useToast();
   return (text) => {

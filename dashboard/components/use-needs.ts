@@ -1,6 +1,9 @@
 import { useMay } from "../api/session.ts";
 
-/** Returns why the person may not do what needs all of some tuples; undefined when it may. For `unusable` of a button. */
+/**
+ * Returns a function for `unusable` of a button: the reason why the person may not perform an action that requires all given tuples;
+ * `undefined` if the person may.
+ */
 export function useRequired(): (...tuples: readonly string[]) => string | undefined {
   const may = useMay();
   return (...tuples) => {

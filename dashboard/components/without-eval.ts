@@ -1,4 +1,7 @@
 import * as z from "zod";
 
-/* Schemas make functions of texts where they may. The policy of these pages forbids it, and would report the attempt. To be imported before any schema. */
+/*
+ * Zod compiles schemas with `eval` if allowed. The Content-Security-Policy of these pages forbids `eval` and would report the attempt.
+ * Import this module before any schema.
+ */
 z.config({ jitless: true });

@@ -8,7 +8,7 @@ import { Dialog } from "./dialog.tsx";
 import { downloadText } from "./download.ts";
 import { ErrorNote } from "./error-note.tsx";
 
-/** "Show as YAML": the manifest of an object, ready to apply. */
+/** "Show as YAML" button: shows the manifest of an object, ready to apply. */
 export function YamlButton({ object }: { object: StoredObject }): ReactNode {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -21,7 +21,7 @@ export function YamlButton({ object }: { object: StoredObject }): ReactNode {
   );
 }
 
-/** The writer comes with the schemas of all kinds, so it is loaded when a text is first shown. */
+/** The YAML writer contains the schemas of all kinds, so it is loaded when a manifest is first shown. */
 export function YamlView({ object }: { object: StoredObject }): ReactNode {
   const {
     data: text,

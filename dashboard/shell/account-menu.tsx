@@ -9,10 +9,10 @@ import { ErrorNote } from "../components/error-note.tsx";
 import { browserName } from "./browser-name.ts";
 import "./account-menu.css";
 
-/** As many as fit; an admin of all workspaces has one role in each. */
+/** Maximum number of roles to show; an admin of all workspaces has one role in each. */
 const ROLES_SHOWN = 20;
 
-/** Who is signed in, where, and how to end that. */
+/** Shows the signed-in person and their roles, with the sign-out button. */
 export function AccountMenu(): ReactNode {
   const { session, workspace } = useWorkspace();
   const { person, workspaces, isInstallationAdmin, sessions } = session;
@@ -86,7 +86,7 @@ function SessionLine({ session }: { session: OpenSession }): ReactNode {
   );
 }
 
-/** The page is loaded again: nothing that the person saw stays in its memory. */
+/** Signing out reloads the page, so that no data of the person stays in memory. */
 export function SignOut({ hasOthers }: { hasOthers: boolean }): ReactNode {
   const { mutate, error, isPending } = useMutation({
     mutationFn: signOut,

@@ -1,4 +1,4 @@
-/** In this order, because each of them names those after it, too. */
+/** Browser names in the order in which they are matched, because the user agent of each also contains the names after it. */
 const BROWSERS = [
   [/\bEdg\//, "Edge"],
   [/\bOPR\//, "Opera"],
@@ -15,7 +15,10 @@ const SYSTEMS = [
   [/\bLinux\b/, "Linux"],
 ] as const;
 
-/** "Firefox on Linux", to tell one's own sessions apart. The header may say anything, so this is a hint and no more. */
+/**
+ * Returns a name such as "Firefox on Linux" that helps a person recognize their own sessions. The header may contain anything, so the name
+ * is only a hint.
+ */
 export function browserName(userAgent: string | null): string {
   if (userAgent === null) return "unknown browser";
   const browser = BROWSERS.find(([pattern]) => pattern.test(userAgent))?.[1] ?? "unknown browser";

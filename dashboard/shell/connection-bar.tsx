@@ -5,7 +5,7 @@ import { Ago } from "../components/ago.tsx";
 import { Button } from "../components/button.tsx";
 import { Notice } from "../components/notice.tsx";
 
-/** Says that the server does not answer, since when, and that what is shown may be older. */
+/** Shows that the server does not respond, since when, and that the displayed data may be outdated. */
 export function ConnectionBar(): ReactNode {
   const lostSince = useLostSince();
   const client = useQueryClient();

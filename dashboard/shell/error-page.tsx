@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { Button } from "../components/button.tsx";
 import { Page } from "../components/page.tsx";
 
-/** A page that failed, by a fault of its own or because its file could not be loaded. The others still work. */
+/** Error page for a page that threw an error or whose file could not be loaded. The other pages still work. */
 export function ErrorPage({ error, reset }: ErrorComponentProps): ReactNode {
   const message = error instanceof Error ? error.message : String(error);
   const isOutdated = /dynamically imported module|importing a module/i.test(message);

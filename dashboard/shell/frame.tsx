@@ -6,7 +6,7 @@ import { ThemeSwitch } from "./theme-switch.tsx";
 import { WorkspaceSwitch } from "./workspace-switch.tsx";
 import "./frame.css";
 
-/** Navigation at the left, or behind a button where there is no room for it; above the page stand what all of it needs to know. */
+/** Navigation on the left, or behind a button on narrow screens, with global notices above the page. */
 export function Frame({ notices, children }: { notices: ReactNode; children: ReactNode }): ReactNode {
   const [isOpen, setOpen] = useState(false);
   const id = useId();

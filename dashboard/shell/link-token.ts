@@ -1,8 +1,8 @@
 const TOKEN = /^#token=([\w-]+)$/;
 
 /**
- * The token of a sign-in link, taken out of the address when the page is loaded: it must not stay in the history, nor be sent twice because
- * a component was rendered twice.
+ * Token of a sign-in link. It is removed from the address when the page loads, because it must not stay in the browser history or be sent
+ * twice by a repeated render.
  */
 export const linkToken: string | undefined = takeToken();
 

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Button } from "../components/button.tsx";
 import { Notice } from "../components/notice.tsx";
 
-/** The page stays as it is, so that nothing that was typed is lost. */
+/** The page stays open, so that input is not lost. */
 export function SessionEnded({ again }: { again: () => void }): ReactNode {
   return (
     <Notice kind="bad" actions={<Button onClick={again}>I have signed in</Button>}>

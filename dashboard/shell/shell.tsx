@@ -16,17 +16,17 @@ import { SessionEnded } from "./session-ended.tsx";
 import { SignIn } from "./sign-in.tsx";
 import { WorkspaceDisabled } from "./workspace-disabled.tsx";
 
-/** What stands around every page: who is signed in, in which workspace, and whether the server answers. */
+/** Frame around every page: the signed-in person, the workspace, and the connection state. */
 export function Shell(): ReactNode {
   const connection = useContext(ConnectionContext);
   const { data: session, error, isPending, refetch } = useSessionQuery(connection.report);
-  // A page that is open when its session ends stays, with what was typed into it.
+  // When the session ends, the open page stays with its input.
   const last = useRef<Session>(null);
   if (session) last.current = session;
   const shown = session ?? last.current;
   useFocusOnNavigation();
 
-  // By a link, a person who is signed in may become another one.
+  // A sign-in link may switch a signed-in person to another account.
   if (linkToken !== undefined) return <SignIn />;
   if (shown === null && isPending) return <PageLoading />;
   if (shown === null && error !== null) {
@@ -74,7 +74,7 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
               </>
             }
           >
-            {/* Another workspace is another world: nothing of a page outlives the switch. */}
+            {/* The key remounts the page when the workspace changes, so that no state of the page survives. */}
             <Outlet key={id} />
           </Frame>
         </Toasts>
@@ -83,7 +83,9 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
   );
 }
 
-/** A role comes from the file that maps groups; the names of the groups, as the provider wrote them, are what its admin needs to know. */
+/**
+ * Roles come from the file that maps groups to roles. The admin needs the exact group names from the OpenID provider, so they are shown.
+ */
 function WorkspaceNotFound({ session: { person, isInstallationAdmin } }: { session: Session }): ReactNode {
   if (isInstallationAdmin)
     return (
@@ -103,7 +105,7 @@ function WorkspaceNotFound({ session: { person, isInstallationAdmin } }: { sessi
   );
 }
 
-/** The title of a page that was gone to gets the focus. Details that open within a page are in the search, which is left alone. */
+/** Focuses the title after a navigation. Details that open within a page change only the search, which does not move the focus. */
 function useFocusOnNavigation(): void {
   const router = useRouter();
   useEffect(

@@ -6,7 +6,10 @@ import { ErrorNote } from "../components/error-note.tsx";
 import { Notice } from "../components/notice.tsx";
 import { linkToken } from "./link-token.ts";
 
-/** What the server's redirect says of a sign-in that failed. The provider's own words are not shown: they come by the address. */
+/**
+ * Error codes in the server's redirect after a failed sign-in. The provider's own message is not shown, because anyone can write it into
+ * the address.
+ */
 const FAILURES: Readonly<Record<string, string>> = {
   state: "The sign-in was not begun in this browser, took longer than ten minutes, or had ended already. Begin again.",
   denied: "The provider did not let you in.",
@@ -14,7 +17,7 @@ const FAILURES: Readonly<Record<string, string>> = {
   token: "What the provider sent was not valid. Tell who runs it, with the time; the log of the server has the reason.",
 };
 
-/** A person who is not signed in sees this at every address. */
+/** Sign-in page, which a person who is not signed in sees at every address. */
 export function SignIn(): ReactNode {
   useEffect(() => {
     document.title = "Sign in · Postern";
@@ -40,11 +43,11 @@ function Failure({ code }: { code: string | null }): ReactNode {
   return text === undefined ? null : <Notice kind="bad">{text}</Notice>;
 }
 
-/** A press of a button, so that no address alone makes this browser another person's. */
+/** Requires a click, so that an address alone cannot sign this browser in as another person. */
 function ByLink({ token, giveUp }: { token: string; giveUp: () => void }): ReactNode {
   const { mutate, error, isPending } = useMutation({
     mutationFn: signInByLink,
-    // Loaded again, so that nothing that another person saw here is left in its memory.
+    // The page is reloaded, so that no data of another person stays in memory.
     onSuccess: () => location.assign("/dashboard/"),
   });
   if (error !== null) return <ErrorNote error={error} doing="Signing in" again={giveUp} />;
@@ -85,6 +88,6 @@ function Ways(): ReactNode {
   );
 }
 
-/** Where the person wanted to go: this page, at whatever address it is shown. */
+/** Returns the address that the person requested, which the sign-in leads back to. */
 const requestedPath = (): string =>
   location.pathname.startsWith("/dashboard/sign-in") ? "/dashboard/" : location.pathname + location.search;

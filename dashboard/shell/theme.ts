@@ -1,13 +1,13 @@
 import { useEffect, useState } from "react";
 
-/* Light, dark, or as the system says. The choice is remembered by this browser; tokens.css has the colors. */
+/* Color theme: light, dark, or the system's choice. The browser stores the selection; tokens.css has the colors. */
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
 
 const REMEMBERED_AS = "postern-theme";
 
-/** A browser may refuse its storage; then the choice lasts as long as the page. */
+/** If the browser denies storage, the theme lasts until the page is closed. */
 function rememberedTheme(): Theme {
   try {
     return THEMES.find((theme) => theme === localStorage.getItem(REMEMBERED_AS)) ?? "system";
@@ -23,9 +23,7 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
     else document.documentElement.setAttribute("data-theme", theme);
     try {
       localStorage.setItem(REMEMBERED_AS, theme);
-    } catch {
-      // See above.
-    }
+    } catch {}
   }, [theme]);
   return [theme, setTheme];
 }

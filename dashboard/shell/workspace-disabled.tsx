@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { useWorkspace } from "../api/session.ts";
 import { Notice } from "../components/notice.tsx";
 
-/** Says why nothing of the workspace can be read or changed, and who ends that. */
+/** Explains why the data of the workspace cannot be read or changed, and who can enable the workspace. */
 export function WorkspaceDisabled(): ReactNode {
   const { session, workspace } = useWorkspace();
   if (workspace.enabled) return null;

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { useWorkspace } from "../api/session.ts";
 import { Select } from "../components/select.tsx";
 
-/** Goes to the first page in the other workspace: what this page shows does not exist there. */
+/** Opens the first page in the other workspace, because the objects on this page do not exist there. */
 export function WorkspaceSwitch(): ReactNode {
   const { session, workspace } = useWorkspace();
   const navigate = useNavigate();

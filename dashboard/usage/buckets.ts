@@ -1,6 +1,5 @@
 /*
- * Which part of time a picture shows, and in how many steps. All instants are Unix ms; buckets are parts of UTC's calendar, because the store
- * counts in them.
+ * Time windows and buckets of charts. All times are Unix ms; buckets follow the UTC calendar, because the database counts in UTC buckets.
  */
 
 export const BUCKETS = ["minute", "hour", "day"] as const;
@@ -8,7 +7,7 @@ export type Bucket = (typeof BUCKETS)[number];
 
 export const BUCKET_MS: Readonly<Record<Bucket, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
-/** Up to now. The bucket that is running counts as one of them. */
+/** Lengths of the preset ranges, which end now. The current bucket counts as one of their buckets. */
 const PRESETS = {
   "1h": { bucket: "minute", count: 60, words: "the last hour" },
   "6h": { bucket: "minute", count: 360, words: "the last 6 hours" },
@@ -22,7 +21,7 @@ export const PRESET_NAMES = Object.keys(PRESETS) as readonly Preset[];
 export const isPreset = (text: unknown): text is Preset => typeof text === "string" && Object.hasOwn(PRESETS, text);
 export const wordsOfPreset = (preset: Preset): string => PRESETS[preset].words;
 
-/** A preset, or a part that somebody has chosen. */
+/** A preset, or a custom range. */
 export type Range = Preset | Between;
 
 export interface Between {
@@ -30,15 +29,15 @@ export interface Between {
   readonly toMs: number;
 }
 
-/** Whole buckets. `toMs` is exclusive. */
+/** A range of complete buckets; `toMs` is exclusive. */
 export interface TimeWindow extends Between {
   readonly bucket: Bucket;
 }
 
-/** As many points as a screen has room for, and rows as an answer: up to 360 minutes, 216 hours, or any number of days. */
+/** Bucket sizes are chosen so that a chart has at most 360 minutes, 216 hours, or any number of days. */
 const MINUTES_UP_TO_MS = 6 * BUCKET_MS.hour;
 const HOURS_UP_TO_MS = 9 * BUCKET_MS.day;
-/** No picture shows more days than any workspace keeps as a rule; it bounds what a hand-written address can ask for. */
+/** Maximum number of days in a chart. It exceeds the usual retention and bounds hand-written addresses. */
 const DAYS_MAX = 400;
 
 export const bucketStart = (bucket: Bucket, ms: number): number =>
@@ -48,8 +47,8 @@ const bucketFor = (spanMs: number): Bucket =>
   spanMs <= MINUTES_UP_TO_MS ? "minute" : spanMs <= HOURS_UP_TO_MS ? "hour" : "day";
 
 /**
- * The whole buckets that the range touches, at least one. `visibleFromMs`: nothing older can be asked for; the window begins with the first
- * bucket that lies wholly after it.
+ * Returns the complete buckets that the range touches, at least one. Data before `visibleFromMs` cannot be queried; the window begins with
+ * the first bucket that lies completely after it.
  */
 export function windowOf(range: Range, nowMs: number, visibleFromMs = Number.NEGATIVE_INFINITY): TimeWindow {
   const { fromMs, toMs, bucket } = typeof range === "string" ? ofPreset(range, nowMs) : ofSpan(range);
@@ -73,11 +72,11 @@ function ofSpan(range: Between): TimeWindow {
   return { bucket, fromMs, toMs: Math.max(Math.ceil(endMs / lengthMs) * lengthMs, fromMs + lengthMs) };
 }
 
-/** The starts of the window's buckets, ascending. */
+/** Returns the start times of the window's buckets, ascending. */
 export function bucketStarts({ fromMs, toMs, bucket }: TimeWindow): number[] {
   const lengthMs = BUCKET_MS[bucket];
   return Array.from({ length: Math.ceil((toMs - fromMs) / lengthMs) }, (_, index) => fromMs + index * lengthMs);
 }
 
-/** How often a picture of these buckets asks again: each question counts against the workspace's quota of an hour. */
+/** Returns the refresh interval of a chart with these buckets. Each query counts against the workspace's hourly quota. */
 export const refreshMsOf = (bucket: Bucket): number => ({ minute: 60_000, hour: 180_000, day: 600_000 })[bucket];

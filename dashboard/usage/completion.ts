@@ -2,7 +2,7 @@ import type { Data } from "../../core/api/procedures.ts";
 import { type QueryOf, queryOf } from "./sql-fragment.ts";
 
 /*
- * What an editor of queries offers at a place of the text. Tables, columns and functions are what the server says that a query may name.
+ * Completions of the query editor at a position. The server lists the tables, columns and functions that a query may use.
  */
 
 export type QuerySchema = Data<"admin.getAnalyticsSchema">;
@@ -10,18 +10,18 @@ export type QuerySchema = Data<"admin.getAnalyticsSchema">;
 export interface Offer {
   readonly label: string;
   readonly type: "keyword" | "table" | "column" | "function";
-  /** Beside the label: a type, or how a function is called. */
+  /** Text next to the label: the type of a column, or the signature of a function. */
   readonly detail?: string;
   readonly info?: string;
 }
 
 export interface Offers {
-  /** Where the word begins that an offer replaces. */
+  /** Start offset of the word that a completion replaces. */
   readonly from: number;
   readonly options: readonly Offer[];
 }
 
-/** Words of the clauses that the dialect has. A test has each of them in a query that both stores answer. */
+/** Keywords of the dialect's clauses. A test runs each in a query on both databases. */
 export const KEYWORDS: readonly string[] =
   "SELECT DISTINCT FROM WHERE GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET WITH AS UNION ALL EXCEPT JOIN LEFT INNER ON AND OR NOT IN BETWEEN LIKE ILIKE IS NULL CASE WHEN THEN ELSE END INTERVAL OVER PARTITION FILL STEP TO".split(
     " ",
@@ -29,7 +29,10 @@ export const KEYWORDS: readonly string[] =
 
 const WORD = /[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** undefined where there is nothing to complete: in a text, a comment, or without a word. `isAsked`: the person asked for it. */
+/**
+ * Returns the completions; `undefined` if there is nothing to complete, such as in a string, in a comment, or without a word. `isAsked`:
+ * the person requested completions explicitly.
+ */
 export function offersAt(text: string, at: number, schema: QuerySchema, isAsked: boolean): Offers | undefined {
   const before = text.slice(0, at);
   if (isInTextOrComment(before)) return undefined;
@@ -54,7 +57,7 @@ const toFunction = ({ name, call, meaning }: QuerySchema["functions"][number]): 
   info: meaning,
 });
 
-/** Of the tables that the text names; of all tables of its kind while it names none. */
+/** Returns the columns of the tables that the text names; if it names none, the columns of all tables of this kind. */
 function columnsOf(text: string, { tables }: QuerySchema, of: QueryOf): Offer[] {
   const named = tables.filter(({ name }) => new RegExp(`\\b${name}\\b`, "i").test(text));
   const read = named.length > 0 ? named : tables.filter((table) => table.of === of);
@@ -67,7 +70,7 @@ function columnsOf(text: string, { tables }: QuerySchema, of: QueryOf): Offer[] 
   return [...byName.values()];
 }
 
-/** Whether a text, a quoted name or a comment is open at the end. */
+/** Whether a string, a quoted name or a comment is open at the end of the text. */
 function isInTextOrComment(before: string): boolean {
   const rest = before.replace(/'(?:\\[\s\S]|''|[^'\\])*'|"[^"]*"|`[^`]*`|--[^\n]*\n|#[^\n]*\n|\/\*[\s\S]*?\*\//g, " ");
   return /['"`#]|--|\/\*/.test(rest);

@@ -1,6 +1,6 @@
 /*
- * Rows of an answer as CSV (RFC 4180): CRLF, and quotes around each text. A spreadsheet runs a text that begins like a formula, and the texts of an
- * answer may be an attacker's: such a text gets an apostrophe before it, which spreadsheets take as "this is text".
+ * Writes result rows as CSV (RFC 4180), with CRLF and quoted texts. A spreadsheet runs a text that begins like a formula, and an attacker
+ * may have written the text. Such a text gets a leading apostrophe, which makes spreadsheets treat it as text.
  */
 
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/u;
@@ -12,7 +12,7 @@ function cell(value: unknown): string {
   return `"${(FORMULA.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
 }
 
-/** Returns a header and a line for each row. Numbers and booleans stand bare, null is empty, arrays are JSON. */
+/** Returns a header line and one line per row. Numbers and booleans are unquoted, `null` is empty, arrays are JSON. */
 export const csvOf = (columns: readonly string[], rows: readonly Readonly<Record<string, unknown>>[]): string =>
   [columns.map(cell), ...rows.map((row) => columns.map((name) => cell(row[name])))]
     .map((cells) => `${cells.join(",")}\r\n`)

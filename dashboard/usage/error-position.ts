@@ -1,8 +1,8 @@
-/** Where the dialect says that a query is wrong: "Line 2, column 7: …", both counted from 1, a column in code points. */
+/** Position of an error in a query, as in "Line 2, column 7: …". Line and column are counted from 1; a column counts code points. */
 export interface ErrorPosition {
   readonly line: number;
   readonly column: number;
-  /** What is wrong, without the place. */
+  /** Error message without the position. */
   readonly message: string;
 }
 
@@ -12,7 +12,7 @@ export function errorPosition(detail: string): ErrorPosition | undefined {
   return { line: Number(line), column: Number(column), message };
 }
 
-/** The offset of the place in the text, in UTF-16 units; the end of the text for a place beyond it. */
+/** Returns the offset of the position in UTF-16 units; the end of the text if the position is beyond it. */
 export function offsetOf(text: string, { line, column }: Pick<ErrorPosition, "line" | "column">): number {
   const lines = text.split("\n");
   if (line > lines.length) return text.length;

@@ -1,4 +1,4 @@
-/** Queries to begin with. A test runs each of them on both stores. */
+/** Example queries. A test runs each on both databases. */
 export const EXAMPLES: readonly { readonly title: string; readonly sql: string }[] = [
   {
     title: "Outcomes per hour of the last day",

@@ -1,5 +1,5 @@
 /*
- * How rows of any query may be plotted: which columns can be the x axis, which can be numbers of it, and which can tell series apart.
+ * Selects how the rows of any query are plotted: the candidates for the x axis, for the values, and for the column that separates series.
  */
 
 export type Rows = readonly Readonly<Record<string, unknown>>[];
@@ -7,7 +7,7 @@ export type Rows = readonly Readonly<Record<string, unknown>>[];
 export interface PlotChoice {
   readonly x: string;
   readonly y: string;
-  /** Rows with the same text in it are one series; undefined for one series. */
+  /** Column whose text separates series; `undefined` for a single series. */
   readonly by: string | undefined;
 }
 
@@ -17,13 +17,13 @@ export interface PlotColumns {
   readonly by: readonly string[];
 }
 
-/** More cannot be told apart in a picture. The largest are shown, and the rest is left out and counted. */
+/** Maximum number of series, because more are hard to distinguish. The largest are shown; the number of omitted series is reported. */
 export const SERIES_MAX = 8;
 
 const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?$/;
 const isInstant = (value: unknown): boolean => typeof value === "string" && INSTANT.test(value);
 
-/** Whether every row's value is so, and at least one is not null. */
+/** Whether `is` holds for every value except `null`, and at least one value is not `null`. */
 const all = (rows: Rows, column: string, is: (value: unknown) => boolean): boolean =>
   rows.some((row) => row[column] !== null) && rows.every((row) => row[column] === null || is(row[column]));
 
@@ -33,12 +33,12 @@ export function plotColumns(columns: readonly string[], rows: Rows): PlotColumns
   const texts = columns.filter(
     (name) => !instants.includes(name) && all(rows, name, (value) => typeof value === "string"),
   );
-  // `time` of a raw table is a number: Unix ms.
+  // `time` of a raw table is a number, Unix ms.
   const numericTime = numbers.filter((name) => name === "time");
   return { x: [...instants, ...numericTime, ...numbers.filter((name) => name !== "time")], y: numbers, by: texts };
 }
 
-/** What a plot shows before anybody has chosen; undefined when there is nothing to plot. */
+/** Returns the initial selection; `undefined` if the rows cannot be plotted. */
 export function defaultChoice(columns: readonly string[], rows: Rows): PlotChoice | undefined {
   const can = plotColumns(columns, rows);
   const [x] = can.x;
@@ -48,16 +48,16 @@ export function defaultChoice(columns: readonly string[], rows: Rows): PlotChoic
 
 export interface PlottedSeries {
   readonly name: string;
-  /** One for each of `xs`; null where there is no row. */
+  /** Values, one per x; `null` if there is no row. */
   readonly ys: readonly (number | null)[];
   readonly total: number;
 }
 
 export interface Plotted {
-  /** Ascending; Unix ms when `isTime`. */
+  /** Values of the x axis, ascending; Unix ms if `isTime`. */
   readonly xs: readonly number[];
   readonly isTime: boolean;
-  /** The largest first, at most `SERIES_MAX`. */
+  /** Series, largest first, at most `SERIES_MAX`. */
   readonly series: readonly PlottedSeries[];
   readonly omitted: number;
 }
@@ -68,7 +68,7 @@ const numberOf = (value: unknown): number | undefined => {
   return Number.isNaN(ms) ? undefined : ms;
 };
 
-/** Rows with the same x and series are added up. */
+/** Rows with the same x and series are summed. */
 export function plotted(rows: Rows, { x, y, by }: PlotChoice): Plotted {
   const xs = [...new Set(rows.map((row) => numberOf(row[x])).filter((value) => value !== undefined))].sort(
     (a, b) => a - b,

@@ -1,11 +1,11 @@
 import type { Bucket, TimeWindow } from "./buckets.ts";
 
 /*
- * The questions behind the pictures, in the SQL that `analytics.getVerifications` and `analytics.getRatelimits` take. A page shows this text
- * beside its picture, so it is written to be read. A test runs each on both stores.
+ * SQL queries of the charts, for `analytics.getVerifications` and `analytics.getRatelimits`. Pages show the SQL next to the chart, so it is
+ * formatted for reading. A test runs each query on both databases.
  */
 
-/** What a picture is narrowed to; undefined for everything. A key space is what an API's keys are in. */
+/** Filter of a chart; `undefined` members do not filter. A key space contains the keys of an API. */
 export interface UsageFilter {
   readonly keySpaceId?: string | undefined;
   readonly keyId?: string | undefined;
@@ -13,10 +13,10 @@ export interface UsageFilter {
   readonly outcome?: string | undefined;
 }
 
-/** A text as a literal of the dialect, which reads backslashes. */
+/** Returns a string literal of the dialect, which interprets backslashes. */
 export const textLiteral = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
-/** The start of a bucket as a literal: tables of days have dates, the others date-times. Both are in UTC. */
+/** Returns the start of a bucket as a literal in UTC: a date for tables of days, otherwise a date-time. */
 function timeLiteral(bucket: Bucket, ms: number): string {
   const text = new Date(ms).toISOString();
   return bucket === "day" ? `toDate('${text.slice(0, 10)}')` : `toDateTime('${text.slice(0, 19).replace("T", " ")}')`;
@@ -43,7 +43,7 @@ function whereOf(window: TimeWindow, filter: UsageFilter, ...more: readonly stri
 const verifications = ({ bucket }: TimeWindow): string => `key_verifications_per_${bucket}_v1`;
 const ratelimits = ({ bucket }: TimeWindow): string => `ratelimits_per_${bucket}_v1`;
 
-/** A row for each bucket and outcome that had events: `time`, `outcome`, `verifications`, `credits`. */
+/** Query with one row per bucket and outcome that occurred: `time`, `outcome`, `verifications`, `credits`. */
 export const outcomesQuery = (window: TimeWindow, filter: UsageFilter = {}): string =>
   `SELECT time, outcome, sum(count) AS verifications, sum(spent_credits) AS credits
 FROM ${verifications(window)}
@@ -51,7 +51,7 @@ ${whereOf(window, filter)}
 GROUP BY time, outcome
 ORDER BY time, outcome`;
 
-/** The most used first: `key_id`, `verifications`, `refused`, `credits`. */
+/** Query for the most used keys, most used first: `key_id`, `verifications`, `refused`, `credits`. */
 export const topKeysQuery = (window: TimeWindow, filter: UsageFilter = {}, rows = 10): string =>
   `SELECT key_id, sum(count) AS verifications, sumIf(count, outcome != 'VALID') AS refused, sum(spent_credits) AS credits
 FROM ${verifications(window)}
@@ -60,7 +60,7 @@ GROUP BY key_id
 ORDER BY verifications DESC, key_id
 LIMIT ${rows}`;
 
-/** The same of owners: `external_id`, `verifications`, `refused`, `credits`. Keys without an owner are left out. */
+/** Query for the most active owners: `external_id`, `verifications`, `refused`, `credits`. Keys without an owner are omitted. */
 export const topOwnersQuery = (window: TimeWindow, filter: UsageFilter = {}, rows = 10): string =>
   `SELECT external_id, sum(count) AS verifications, sumIf(count, outcome != 'VALID') AS refused, sum(spent_credits) AS credits
 FROM ${verifications(window)}
@@ -69,7 +69,7 @@ GROUP BY external_id
 ORDER BY verifications DESC, external_id
 LIMIT ${rows}`;
 
-/** The key spaces that were used, the most used first: `key_space_id`, `verifications`. */
+/** Query for the used key spaces, most used first: `key_space_id`, `verifications`. */
 export const keySpacesQuery = (window: TimeWindow, rows = 100): string =>
   `SELECT key_space_id, sum(count) AS verifications
 FROM ${verifications(window)}
@@ -78,7 +78,10 @@ GROUP BY key_space_id
 ORDER BY verifications DESC, key_space_id
 LIMIT ${rows}`;
 
-/** Of `analytics.getRatelimits`, those that refused most first: `namespace_id`, `identifier`, `checks`, `refused`. */
+/**
+ * Query for `analytics.getRatelimits`: the identifiers with the most rejected checks first: `namespace_id`, `identifier`, `checks`,
+ * `refused`.
+ */
 export const refusingLimitsQuery = (window: TimeWindow, rows = 10): string =>
   `SELECT namespace_id, identifier, sum(total) AS checks, sum(total) - sum(passed) AS refused
 FROM ${ratelimits(window)}

@@ -1,4 +1,4 @@
-/* Queries that were run in this browser, the newest first. Queries alone: results are kept nowhere. */
+/* Queries that ran in this browser, newest first. Results are not stored. */
 
 export interface PastQuery {
   readonly sql: string;
@@ -8,11 +8,11 @@ export interface PastQuery {
 
 const QUERIES_MAX = 50;
 
-/** The same query again moves to the front. */
+/** A repeated query moves to the front. */
 export const withQuery = (history: readonly PastQuery[], query: PastQuery): PastQuery[] =>
   [query, ...history.filter(({ sql }) => sql !== query.sql)].slice(0, QUERIES_MAX);
 
-/** What a browser stored; an empty history for anything else. */
+/** Parses the stored history; returns an empty history if it is invalid. */
 export function readHistory(stored: string | null): PastQuery[] {
   try {
     const read: unknown = JSON.parse(stored ?? "[]");

@@ -1,12 +1,12 @@
 import { type Bucket, isPreset, type Preset, type Range } from "./buckets.ts";
 
 /*
- * What the address of the page Usage says. Every member is optional and anything may be written there, so what is not understood is left out.
+ * Address parameters of the Usage page. Every member is optional, and anyone may have written the address, so invalid values are omitted.
  */
 
 export interface UsageSearch {
   readonly range?: Preset;
-  /** Unix ms; both or none, instead of `range`. */
+  /** Start of a custom range, Unix ms; requires `to` and replaces `range`. */
   readonly from?: number;
   readonly to?: number;
   readonly api?: string;
@@ -19,7 +19,7 @@ const DEFAULT_RANGE: Preset = "24h";
 const TEXT_MAX = 255;
 
 const text = (value: unknown): string | undefined => {
-  // An address such as `?key=123` is read as a number.
+  // The router parses `?key=123` as a number.
   const written = typeof value === "number" ? String(value) : value;
   return typeof written === "string" && written !== "" && written.length <= TEXT_MAX ? written : undefined;
 };
@@ -43,13 +43,13 @@ export function readUsageSearch(search: Readonly<Record<string, unknown>>): Usag
 export const rangeOf = ({ range = DEFAULT_RANGE, from, to }: UsageSearch): Range =>
   from === undefined || to === undefined ? range : { fromMs: from, toMs: to };
 
-/** The same search with another range. */
+/** Returns the same search with another range. */
 export function withRange({ range: _, from: __, to: ___, ...rest }: UsageSearch, range: Range): UsageSearch {
   if (typeof range !== "string") return { ...rest, from: Math.floor(range.fromMs), to: Math.ceil(range.toMs) };
   return range === DEFAULT_RANGE ? rest : { ...rest, range };
 }
 
-/** Latencies are read from single events, so they are asked for a day at most. */
+/** Maximum range of latencies, about one day, because they are computed from single events. */
 const LATENCY_HOURS_MAX = 25;
 export const showsLatency = ({ fromMs, toMs }: { fromMs: number; toMs: number; bucket: Bucket }): boolean =>
   toMs - fromMs <= LATENCY_HOURS_MAX * 3_600_000;

@@ -2,11 +2,11 @@ import type { Code } from "../../core/verification/codes.ts";
 import { bucketStarts, type TimeWindow } from "./buckets.ts";
 
 /*
- * Rows of an answer become the series of a plot: one value for each bucket of the window. A bucket without rows counts 0 when it was counted, and
- * is a gap (null) when it was not: it lies after the time until which the store has counted.
+ * Converts result rows to the series of a plot, one value per bucket of the window. A bucket without rows is 0 if it lies before the time
+ * until which usage is counted, and otherwise a gap (`null`).
  */
 
-/** In the order in which a plot stacks them and a legend lists them. */
+/** Labels of the outcomes, in the order of stacking and of the legend. */
 export const OUTCOMES: Readonly<Record<Code, string>> = {
   VALID: "valid",
   RATE_LIMITED: "over a limit",
@@ -19,7 +19,7 @@ export const OUTCOMES: Readonly<Record<Code, string>> = {
 };
 const ORDER = Object.keys(OUTCOMES);
 
-/** An outcome in words; one that this build does not know stays as it is. */
+/** Returns the label of an outcome; an outcome that this release does not know is returned unchanged. */
 export const outcomeInWords = (outcome: string): string =>
   Object.hasOwn(OUTCOMES, outcome) ? OUTCOMES[outcome as Code] : outcome;
 
@@ -32,23 +32,23 @@ export interface OutcomeRow {
 
 export interface OutcomeSeries {
   readonly outcome: string;
-  /** One for each bucket; null for one that is not counted yet. */
+  /** Counts, one per bucket; `null` if the bucket is not counted yet. */
   readonly counts: readonly (number | null)[];
   readonly total: number;
 }
 
 export interface OutcomesOverTime {
   readonly window: TimeWindow;
-  /** Unix ms: the starts of the buckets. */
+  /** Start times of the buckets, Unix ms. */
   readonly times: readonly number[];
-  /** Those outcomes that occurred, in a fixed order; unknown ones last. */
+  /** Series of the outcomes that occurred, in a fixed order, unknown outcomes last. */
   readonly series: readonly OutcomeSeries[];
   readonly credits: readonly (number | null)[];
   readonly total: number;
   readonly creditsTotal: number;
 }
 
-/** @throws Error when the rows are not those of `outcomesQuery`. */
+/** @throws Error if the rows do not have the columns of `outcomesQuery`. */
 export const readOutcomeRows = (rows: readonly Record<string, unknown>[]): OutcomeRow[] =>
   rows.map((row) => ({
     timeMs: instant(row.time),
@@ -85,7 +85,7 @@ export function outcomesOverTime(
 const rankOf = (outcome: string): number => (ORDER.includes(outcome) ? ORDER.indexOf(outcome) : ORDER.length);
 const sumOf = (counts: readonly (number | null)[]): number => counts.reduce<number>((sum, n) => sum + (n ?? 0), 0);
 
-/** Of each series, on which height of the stack its bucket ends; a gap where nothing was counted. The last series is the whole. */
+/** Returns the upper edge of each series in a stack; a bucket that is not counted is a gap. The last series is the total. */
 export function stacked(series: readonly Pick<OutcomeSeries, "counts">[]): (number | null)[][] {
   const tops: (number | null)[][] = [];
   for (const { counts } of series) {
@@ -101,14 +101,14 @@ export function stacked(series: readonly Pick<OutcomeSeries, "counts">[]): (numb
 }
 
 export interface TopRow {
-  /** The id of a key, or an owner as its caller names it. */
+  /** Id of the key, or the owner's external id. */
   readonly id: string;
   readonly verifications: number;
   readonly refused: number;
   readonly credits: number;
 }
 
-/** @throws Error when the rows are not those of `topKeysQuery` or `topOwnersQuery`. */
+/** @throws Error if the rows do not have the columns of `topKeysQuery` or `topOwnersQuery`. */
 export const readTopRows = (rows: readonly Record<string, unknown>[], of: "key_id" | "external_id"): TopRow[] =>
   rows.map((row) => ({
     id: text(row[of]),
@@ -124,7 +124,7 @@ export interface LimitRow {
   readonly refused: number;
 }
 
-/** @throws Error when the rows are not those of `refusingLimitsQuery`. */
+/** @throws Error if the rows do not have the columns of `refusingLimitsQuery`. */
 export const readLimitRows = (rows: readonly Record<string, unknown>[]): LimitRow[] =>
   rows.map((row) => ({
     namespaceId: text(row.namespace_id),

@@ -1,11 +1,12 @@
 /*
- * A query as a part of an address, so that it can be shared. It stands in the fragment, which a browser keeps to itself: a query may name owners.
+ * Stores a query in the fragment of the address, so that it can be shared. Browsers do not send the fragment to servers, which matters
+ * because a query may name owners.
  */
 
-/** Without the `#`. */
+/** Returns the fragment without the `#`. */
 export const fragmentOf = (sql: string): string => `q=${encodeURIComponent(sql)}`;
 
-/** undefined when the fragment has no query. It may begin with `#`. */
+/** Reads the query from a fragment, which may begin with `#`; returns `undefined` if it contains none. */
 export function readFragment(fragment: string): string | undefined {
   const written = fragment
     .replace(/^#/, "")
@@ -21,7 +22,7 @@ export function readFragment(fragment: string): string | undefined {
 
 export type QueryOf = "verifications" | "ratelimits";
 
-/** Which procedure reads the tables that a query names, by the first of them. */
+/** Returns the procedure for a query, by the first table that the query names. */
 export function queryOf(sql: string): QueryOf {
   const bare = sql.replace(/--[^\n]*|\/\*[\s\S]*?\*\//g, " ");
   const [, table = ""] = /\b(?:from|join)\s+[`"]?(key_verifications|ratelimits)_/i.exec(bare) ?? [];

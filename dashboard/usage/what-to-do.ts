@@ -1,4 +1,4 @@
-/** What a person can do about a refused question about usage, by the kind of the error; undefined for errors that all procedures have. */
+/** Returns advice for a rejected usage query by error kind; `undefined` for kinds that every procedure has. */
 export function usageTodo(kind: string): string | undefined {
   return Object.hasOwn(WHAT_TO_DO, kind) ? WHAT_TO_DO[kind] : undefined;
 }

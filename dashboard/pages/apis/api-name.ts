@@ -1,5 +1,5 @@
 export const API_NAME_HINT = "3 to 255 characters.";
 
-/** What is wrong with the name of an API; undefined when nothing is. */
+/** Returns the problem of an API name; `undefined` if the name is valid. */
 export const apiNameProblem = (name: string): string | undefined =>
   name.trim().length < 3 ? `A name has ${API_NAME_HINT}` : undefined;

@@ -38,7 +38,7 @@ export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): 
   );
 }
 
-/** What to do when an API may not be deleted. */
+/** Explains how to proceed if an API is delete-protected. */
 function Protected({ api, onClose }: { api: Api; onClose: () => void }): ReactNode {
   const { workspace } = useWorkspace();
   return (

@@ -20,7 +20,7 @@ import { RenameApi } from "./rename-api.tsx";
 export const Route = createLazyRoute("/apis")({ component: ApisPage });
 const here = getRouteApi("/apis");
 
-/** A window that is open, and over which API. */
+/** The open dialog, and the API that it edits. */
 type Opened = { readonly kind: "create" } | { readonly kind: "rename" | "delete"; readonly api: Api };
 
 function ApisPage(): ReactNode {
@@ -76,7 +76,7 @@ const columnsOf = ({
   mayDelete,
 }: {
   onOpen: (opened: Opened) => void;
-  /** Why it is not allowed; undefined when it is. */
+  /** Reason why the person may not update the API; `undefined` if the person may. */
   mayUpdate: string | undefined;
   mayDelete: string | undefined;
 }): readonly Column<Api>[] => [

@@ -8,13 +8,13 @@ import { exactText } from "../../components/time.ts";
 
 type Change = Row<"admin.listAudit">;
 
-/** A person's or root key's name at the time, and the manifest for which it acted. */
+/** Returns the name that the person or root key had at the time, and the manifest for which it acted. */
 export function whoText({ type, id, name, manager }: Change["actor"]): string {
   const who = type === "cli" ? `command line: ${name}` : name === "" ? id : name;
   return manager === undefined ? who : `${who} for ${manager}`;
 }
 
-/** Everything that is kept of one change. */
+/** Shows all stored details of one change. */
 export function ChangeDetails({ change }: { change: Change }): ReactNode {
   const { actor, targets, requestId, remoteIp, userAgent, correlationId } = change;
   return (
@@ -70,7 +70,7 @@ export function ChangeDetails({ change }: { change: Change }): ReactNode {
   );
 }
 
-/** Each field that was changed, before and after. */
+/** Shows the value of each changed field before and after the change. */
 function ChangedFields({ change: { before, after } }: { change: Change }): ReactNode {
   if (before === undefined || after === undefined) return null;
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
@@ -78,7 +78,7 @@ function ChangedFields({ change: { before, after } }: { change: Change }): React
   return <Difference caption="What was changed" of="Field" changes={changes} />;
 }
 
-/** A value of any kind as text; instants are kept as numbers, because a field's name does not say what it is. */
+/** Formats any value as text. Times stay numbers, because a field's name does not say whether the field is a time. */
 export function valueText(value: unknown): string {
   if (value === null || value === undefined) return "none";
   return typeof value === "string" ? value : JSON.stringify(value, undefined, 1);

@@ -1,4 +1,4 @@
-/* What the address of the audit log says: its filters, and the row that is open. */
+/* Address parameters of the audit log: its filters, and the open row. */
 
 export const RANGES = { "1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000, "30d": 2_592_000_000 } as const;
 export type RangeName = keyof typeof RANGES;
@@ -10,13 +10,16 @@ export interface AuditSearch {
   readonly actorId?: string;
   readonly targetId?: string;
   readonly requestId?: string;
-  /** How far back; everything that is kept when left out. */
+  /** Time range; all stored entries if omitted. */
   readonly range?: RangeName;
-  /** The row whose details are open. */
+  /** Id of the row whose details are open. */
   readonly row?: string;
 }
 
-/** Anything may stand in an address: what is no text of a sensible length, or no range, is left out. */
+/**
+ * Reads the filters from the address. Anyone may have written the address, so values that are too long, not text, or not a valid range are
+ * omitted.
+ */
 export function readAuditSearch(search: Readonly<Record<string, unknown>>): AuditSearch {
   const texts = TEXTS.flatMap((name) => {
     const value = search[name];

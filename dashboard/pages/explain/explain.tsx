@@ -18,7 +18,7 @@ const here = getRouteApi("/explain");
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] as const;
 const POLICIES_OFFERED = 100;
 
-/** What the request would be; empty texts ask for nothing. */
+/** Parameters of the request to explain; empty texts are not sent. */
 interface Circumstances {
   readonly method: string;
   readonly path: string;
@@ -47,7 +47,7 @@ function ExplainPage(): ReactNode {
       setParseError(NO_HASHING);
       return;
     }
-    // A key does not stay in the page once it is hashed.
+    // The page does not keep a key after hashing it.
     setPasted("");
     setKeyHash(subject?.kind === "secret" ? subject.keyHash : undefined);
     await navigate({
@@ -153,7 +153,7 @@ function ExplainPage(): ReactNode {
   );
 }
 
-/** A call of the API, or a request at the gate of a policy. */
+/** Selects between an API call and a request at the gate of a policy. */
 function PolicyChoice({
   policyId,
   onChoose,

@@ -33,7 +33,7 @@ const STORE_WORDS = {
   away: "does not answer",
 } as const;
 
-/** What a verification of this key would decide now, with every step. */
+/** Shows the decision that a verification of this key would make now, with every step. */
 export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"> }): ReactNode {
   const { data, error, refetch, isPending } = useRead("admin.explainVerification", body);
   if (error !== null) return <ErrorNote error={error} doing="Explaining the key" again={() => void refetch()} />;
@@ -87,7 +87,7 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
   );
 }
 
-/** `role editor, at most 850ms old` */
+/** Formats the sources of a step: `role editor, at most 850ms old`. */
 function sourcesText(sources: Explained["steps"][number]["sources"]): string {
   const names = sources.map(({ kind, id, name }) => [kind, name ?? id].filter(Boolean).join(" "));
   const agesMs = sources.map(({ ageMs }) => ageMs);

@@ -12,10 +12,10 @@ import { ExplainedKey } from "./explained-key.tsx";
 const DAYS = ["1", "2", "3", "7"] as const;
 type Days = (typeof DAYS)[number];
 const DAY_MS = 86_400_000;
-/** Less than the range that the server allows, because its clock may be another. */
+/** The range is shorter than the server's maximum because the server's clock may differ. */
 const SLACK_MS = 60_000;
 
-/** What is stored of a request, and what its verification would be now. */
+/** Shows the stored details of a request, and the decision that its verification would make now. */
 export function ExplainedRequest({ requestId }: { requestId: string }): ReactNode {
   const [days, setDays] = useState<Days>("1");
   const [openedMs] = useState(() => Math.floor(Date.now() / SLACK_MS) * SLACK_MS);

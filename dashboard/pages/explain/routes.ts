@@ -4,7 +4,7 @@ import { rootRoute } from "../../root-route.ts";
 interface Search {
   readonly requestId?: string;
   readonly keyId?: string;
-  /** Explains a request at the gate of this policy. */
+  /** Id of the policy at whose gate the request is explained. */
   readonly policyId?: string;
 }
 
@@ -15,7 +15,7 @@ export const explainRoutes = [
   createRoute({
     getParentRoute: () => rootRoute,
     path: "/explain",
-    // Never a key or its hash: an address is kept in histories and logs.
+    // The address must not contain a key or its hash, because histories and logs keep addresses.
     validateSearch: (search: Record<string, unknown>): Search =>
       Object.fromEntries(
         NAMES.flatMap((name) => {

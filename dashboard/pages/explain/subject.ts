@@ -1,13 +1,13 @@
 import { hashKey } from "../../components/hash-key.ts";
 
-/* What a person pasted: a request id, the id of a key, or a key itself, of which only the hash leaves this function. */
+/* A pasted text: a request id, a key id, or a key, of which only the hash leaves `readSubject`. */
 
 export type Subject =
   | { readonly kind: "request"; readonly requestId: string }
   | { readonly kind: "key"; readonly keyId: string }
   | { readonly kind: "secret"; readonly keyHash: string };
 
-/** "NO_HASHING" where the browser cannot hash it. */
+/** Returns "NO_HASHING" if the browser cannot hash the key. */
 export async function readSubject(text: string): Promise<Subject | "NO_HASHING" | undefined> {
   const pasted = text.trim();
   if (pasted === "") return undefined;

@@ -5,7 +5,7 @@ import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { EMPTY, IdentityFields, readDraft } from "./form.tsx";
 
-/** As the API takes them. */
+/** External ids that the API accepts. */
 const EXTERNAL_ID = /^[a-zA-Z0-9_.-]+$/;
 
 export function CreateIdentity({

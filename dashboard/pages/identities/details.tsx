@@ -17,7 +17,7 @@ import { KeysOfIdentity, UsageOfIdentity } from "./keys.tsx";
 
 type Details = Data<"admin.getIdentityDetails">;
 
-/** Counts move with every verification. */
+/** Polling interval of the counts, which change with every verification. */
 const COUNTS_EVERY_MS = 10_000;
 
 export function IdentityDetails({ identity, onClose }: { identity: string; onClose: () => void }): ReactNode {

@@ -7,10 +7,10 @@ import { CountField, DurationField } from "../../components/quantity-field.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import "./identities.css";
 
-/* What a person enters of an identity: its data as JSON, and its limits. */
+/* Form input for an identity: its metadata as JSON, and its limits. */
 
 export interface LimitDraft {
-  /** Tells rows apart while names are typed. */
+  /** Row id, which identifies the row while its name is edited. */
   readonly row: number;
   readonly name: string;
   readonly limit: number | undefined;
@@ -42,7 +42,7 @@ interface ReadDraft {
   readonly ratelimits: { name: string; limit: number; duration: number; autoApply: boolean }[];
 }
 
-/** Returns what to send, or what is not right yet, in words. */
+/** Returns the request body, or the problems of the input. */
 export function readDraft({ meta, limits }: IdentityDraft): ReadDraft | { readonly fault: string } {
   const read = metaIn(meta);
   if (read === undefined) return { fault: "The data is no JSON object." };
@@ -60,7 +60,7 @@ export function readDraft({ meta, limits }: IdentityDraft): ReadDraft | { readon
   return { meta: read, ratelimits };
 }
 
-/** Empty text is no data. */
+/** An empty text means no metadata. */
 const metaIn = (text: string): Record<string, unknown> | undefined => (text.trim() === "" ? {} : readJsonObject(text));
 
 export function IdentityFields({

@@ -8,7 +8,7 @@ import { ErrorNote } from "../../components/error-note.tsx";
 import { ManagedBadge } from "../../components/managed-badge.tsx";
 import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 
-/** The keys of an owner, the newest first. */
+/** Keys of an owner, newest first. */
 export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNode {
   const { rows, error, isLoading, hasMore, isLoadingMore, readMore, again } = usePages("admin.searchKeys", {
     externalId,
@@ -61,7 +61,7 @@ function stateOf(enabled: boolean, expires: number | undefined): ReactNode {
   return <Badge kind="good">active</Badge>;
 }
 
-/** What its keys did in 30 days. */
+/** Usage of the owner's keys in the last 30 days. */
 export function UsageOfIdentity({ externalId }: { externalId: string }): ReactNode {
   const { outcomes, error, isLoading, countedUntilMs, again } = useUsage({ externalId });
   return (

@@ -1,6 +1,6 @@
 import { durationText, exactText } from "../../components/time.ts";
 
-/* The facts of admin.getInstallation in words: the end of a name says the unit. Pure. */
+/* Texts for the details of admin.getInstallation. The suffix of a name is its unit. The functions are pure. */
 
 export const PART_TITLES: Readonly<Record<string, string>> = {
   postgres: "Postgres",
@@ -18,7 +18,7 @@ export const PART_TITLES: Readonly<Record<string, string>> = {
 
 const UNIT = /(Bytes|Ms|At|Days)$/;
 
-/** `memoryMaxBytes` is "memory max". */
+/** Returns the label of a member: `memoryMaxBytes` becomes "memory max". */
 export function labelOf(name: string): string {
   if (!/^[a-z][a-zA-Z]*$/.test(name)) return name;
   return name

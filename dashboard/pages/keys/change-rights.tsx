@@ -7,7 +7,7 @@ import { useDone } from "../../components/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 import { differenceOf } from "./links.ts";
 
-/** Adds and takes away what was changed, one by one: what another person gives the key meanwhile stays. */
+/** Adds and removes links one by one, so that links that another person adds meanwhile are kept. */
 export function ChangeRights({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
   const api = useApi();
   const readAgain = useReadAgain();
@@ -40,7 +40,7 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
       }
       done("The rights of the key are changed.");
     } catch (thrown) {
-      // Repeating is safe: what was added or taken away already is left as it is.
+      // A retry is safe: links that were already added or removed stay as they are.
       setError(thrown);
     } finally {
       setBusy(false);

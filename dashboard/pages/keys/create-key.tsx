@@ -9,12 +9,12 @@ import { KeyFields } from "./key-fields.tsx";
 import { NewKey } from "./new-key.tsx";
 import { useApiOptions } from "./use-api-options.ts";
 
-/** Makes a key, and shows it this once. */
+/** Creates a key and shows its secret once. */
 export function CreateKey({
   apiId: given,
   onClose,
 }: {
-  /** undefined: it is chosen here. */
+  /** API of the key; `undefined` lets the person choose. */
   apiId: string | undefined;
   onClose: () => void;
 }): ReactNode {

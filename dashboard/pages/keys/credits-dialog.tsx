@@ -6,7 +6,7 @@ import { Select } from "../../components/select.tsx";
 import { useDone } from "../../components/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 
-/** Adds and takes change the number that the key has at that moment, however much it spends meanwhile. */
+/** Adding and subtracting change the key's current number of credits, even if the key spends credits meanwhile. */
 export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
   const isLimited = details.key.credits !== undefined;

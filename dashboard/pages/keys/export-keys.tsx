@@ -8,7 +8,7 @@ import { csvOf } from "../../usage/csv.ts";
 import { EXPORT_COLUMNS, exportRow } from "./key-csv.ts";
 import { useStop } from "./use-stop.ts";
 
-/** So that a browser does not run out of memory: 100,000 keys are some 30 MB. */
+/** Maximum number of exported keys, so that a browser does not run out of memory: 100,000 keys need about 30 MB. */
 const KEYS_MAX = 100_000;
 
 type Progress =
@@ -17,7 +17,7 @@ type Progress =
   | { readonly kind: "cancelled" }
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** Reads the keys of an API page by page and offers them as a file. It has no secrets. */
+/** Reads the keys of an API page by page and offers them as a file. The file contains no secrets. */
 export function ExportKeys({
   apiId,
   apiName,
@@ -42,7 +42,7 @@ export function ExportKeys({
         const body = { apiId, limit: 100, ...(cursor === undefined ? {} : { cursor }) };
         const { data, next } = await api.call("apis.listKeys", body, { signal });
         const csv = csvOf(EXPORT_COLUMNS, data.map(exportRow));
-        // The head once.
+        // Keep only the header of the first page.
         parts.push(cursor === undefined ? csv : csv.slice(csv.indexOf("\n") + 1));
         keys += data.length;
         cursor = next;

@@ -1,6 +1,6 @@
 import type { Input } from "../../../core/api/procedures.ts";
 
-/* What the list of keys is narrowed to: as the address has it, and as the API is asked. A secret or its hash is in neither. */
+/* Filters of the key list, as they are in the address and in the API request. Neither contains a secret or its hash. */
 
 export const MATCHES = ["name", "owner", "start", "keyId"] as const;
 export type Match = (typeof MATCHES)[number];
@@ -8,10 +8,10 @@ export const STATES = ["enabled", "disabled", "expired"] as const;
 const YES_NO = ["yes", "no"] as const;
 
 export interface KeyFilters {
-  /** Id of the API; of all when left out. */
+  /** Id of the API; all APIs if omitted. */
   readonly api?: string;
   readonly by?: Match;
-  /** The text that is looked for. */
+  /** Text to search for. */
   readonly q?: string;
   readonly state?: (typeof STATES)[number];
   readonly credits?: (typeof YES_NO)[number];
@@ -20,7 +20,7 @@ export interface KeyFilters {
   readonly permission?: string;
 }
 
-/** From the address, which anybody may have written: what is no filter is left out. */
+/** Reads the filters from the address. Anyone may have written the address, so invalid filters are omitted. */
 export function readFilters(search: Record<string, unknown>): KeyFilters {
   const [api, q, role, permission] = ["api", "q", "role", "permission"].map((name) => textOf(search[name]));
   const by = oneOf(MATCHES, search.by);
@@ -41,7 +41,7 @@ export function readFilters(search: Record<string, unknown>): KeyFilters {
 
 const TEXT_LENGTH_MAX = 255;
 
-/** The router reads `?q=123` as a number. */
+/** The router parses `?q=123` as a number. */
 const textOf = (value: unknown): string | undefined =>
   (typeof value === "string" && value !== "") || typeof value === "number"
     ? String(value).slice(0, TEXT_LENGTH_MAX)
@@ -50,7 +50,7 @@ const textOf = (value: unknown): string | undefined =>
 const oneOf = <T extends string>(choices: readonly T[], value: unknown): T | undefined =>
   choices.find((choice) => choice === value);
 
-/** What is asked of `admin.searchKeys`. */
+/** Returns the body for `admin.searchKeys`. */
 export function searchBody(filters: KeyFilters): Omit<Input<"admin.searchKeys">, "limit" | "cursor"> {
   const { api, by = "name", q, state, credits, managed, role, permission } = filters;
   const field = { name: "name", owner: "externalId", start: "start", keyId: "keyId" } as const;
@@ -67,7 +67,7 @@ export function searchBody(filters: KeyFilters): Omit<Input<"admin.searchKeys">,
   };
 }
 
-/** What kind of match a text finds, for the person who types it. */
+/** Describes how a text is matched, for the person who types it. */
 export function matchInWords(by: Match, isOneApi: boolean): string {
   switch (by) {
     case "name":

@@ -18,7 +18,7 @@ import { useStop } from "./use-stop.ts";
 const PREVIEW_ROWS = 5;
 const PROBLEMS_SHOWN = 10;
 
-/** Takes keys of another system: read here, hashed here, and sent in portions. */
+/** Imports keys of another system. The browser reads and hashes them, and sends them in batches. */
 export function ImportKeys({
   apiId,
   apiName,
@@ -162,7 +162,7 @@ async function hashOf(secret: string): Promise<string> {
 
 const problemsOf = (error: unknown) => (error instanceof ApiError && error.status === 400 ? error.faults : undefined);
 
-/** The first rows, so that a wrong column is seen before anything is sent. A key itself is not shown. */
+/** Shows the first rows before anything is sent, so that a wrong column is noticed. Keys are not shown. */
 function Preview({ table }: { table: ImportTable }): ReactNode {
   return (
     <KeyTable label="The first rows" heads={["Line", "Key", "Name", "Owner", "Credits", "Roles and permissions"]}>

@@ -14,7 +14,7 @@ import { CreditsDialog } from "./credits-dialog.tsx";
 import type { KeyDetails } from "./details.ts";
 import { RerollDialog } from "./reroll-dialog.tsx";
 
-/** What can be done with a key. What cannot is shown with the reason. */
+/** Actions for a key. Unavailable actions are disabled and show the reason. */
 export function KeyActions({ details }: { details: KeyDetails }): ReactNode {
   const needs = useRequired();
   const [opened, setOpened] = useState<"change" | "rights" | "credits" | "reroll" | "enable" | "delete">();
@@ -64,7 +64,7 @@ interface DialogProps {
 function EnableDialog({ details, onClose }: DialogProps): ReactNode {
   const done = useDone(onClose);
   const update = useChange("keys.updateKey", { refreshes: ["admin.getKeyDetails", "admin.searchKeys"] });
-  // As it was when the dialog was opened: the page reads again meanwhile.
+  // The state at the time when the dialog opened; the page refreshes meanwhile.
   const [enabled] = useState(!details.key.enabled);
   const action = enabled ? "Enable the key" : "Disable the key";
   return (

@@ -4,8 +4,9 @@ import { KEY_HASH } from "../../../core/keys/key-hash.ts";
 import { readCsv } from "./read-csv.ts";
 
 /*
- * Keys as rows of a table. What an export writes an import reads, but for `key`: an export has no secrets. A text that would be a formula in a
- * spreadsheet has an apostrophe before it (usage/csv.ts), which is taken away again here.
+ * Reads and writes keys as CSV rows. An import reads every column that an export writes; only an import has the column `key`, because an
+ * export contains no secrets. usage/csv.ts puts an apostrophe before a text that a spreadsheet would run as a formula; the import removes
+ * the apostrophe.
  */
 
 export const ROWS_MAX = 10_000;
@@ -48,7 +49,7 @@ export interface ImportProblem {
 export interface ImportTable {
   readonly rows: readonly ImportRow[];
   readonly problems: readonly ImportProblem[];
-  /** Columns that mean nothing here, and are ignored. */
+  /** Unknown columns, which are ignored. */
   readonly ignored: readonly string[];
 }
 
@@ -90,7 +91,7 @@ export function readImport(text: string): ImportTable {
 
 class Problem extends Error {}
 
-/** A text as it was before an export or a spreadsheet made it harmless. */
+/** Removes the apostrophe that an export or a spreadsheet put before a formula. */
 const plain = (cell: string): string => (/^'[=+\-@\t\r\n＝＋－＠]/u.test(cell) ? cell.slice(1) : cell);
 
 function readRow(line: number, cell: (name: string) => string): ImportRow {
@@ -151,7 +152,7 @@ function readCount(name: string, text: string): number | undefined {
   return Number(text);
 }
 
-/** Unix ms, or a time such as 2030-01-01T00:00:00Z. */
+/** Parses Unix ms, or a time such as 2030-01-01T00:00:00Z. */
 function readTime(name: string, text: string): number | undefined {
   if (text === "") return undefined;
   const ms = /^\d{1,15}$/.test(text) ? Number(text) : /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
@@ -159,7 +160,7 @@ function readTime(name: string, text: string): number | undefined {
   return ms;
 }
 
-/** A JSON array of texts, or texts with commas or semicolons between them. */
+/** Parses a JSON array of texts, or texts that are separated by commas or semicolons. */
 function readList(name: string, text: string): string[] | undefined {
   if (text === "") return undefined;
   if (!text.startsWith("[")) {
@@ -188,7 +189,10 @@ const isObject = (value: unknown): boolean => typeof value === "object" && value
 
 type Key = Schema<"Key">;
 
-/** A row of an export, for `csvOf`. Never a secret: a key that is recoverable was not asked for it. */
+/**
+ * Returns the export row of a key, for `csvOf`. The row never contains a secret, because the export does not request the secrets of
+ * recoverable keys.
+ */
 export const exportRow = (key: Key): Readonly<Record<(typeof EXPORT_COLUMNS)[number], unknown>> => ({
   key_id: key.keyId,
   start: key.start,

@@ -9,7 +9,7 @@ import type { KeyDetails } from "./details.ts";
 
 type Reason = Data<"admin.getKeyDetails">["state"]["reasons"][number];
 
-/** What a verification now would say, and everything that stands against the key, the deciding first. */
+/** Shows the result that a verification would have now, and all reasons to reject the key, the deciding reason first. */
 export function KeyState({ details }: { details: KeyDetails }): ReactNode {
   const { state, ipAllowList, identityDeletedAt } = details;
   const isValid = state.code === "VALID";

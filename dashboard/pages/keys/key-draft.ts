@@ -2,12 +2,12 @@ import type { Input, Schema } from "../../../core/api/procedures.ts";
 import { formatDuration, parseCount, parseDuration } from "../../components/duration.ts";
 import { readJsonObject } from "../../components/json-object.ts";
 
-/* What a form of a key has, as it is typed, and what is sent of it. */
+/* Form input for a key, and the request bodies made from it. */
 
 export interface LimitDraft {
   readonly name: string;
   readonly limit: string;
-  /** `1m`, `1h` */
+  /** Duration text, such as `1m` or `1h`. */
   readonly duration: string;
   readonly autoApply: boolean;
 }
@@ -15,18 +15,18 @@ export interface LimitDraft {
 export interface KeyDraft {
   readonly name: string;
   readonly externalId: string;
-  /** JSON; empty for none. */
+  /** Metadata as JSON; empty if none. */
   readonly meta: string;
-  /** `2030-01-01T00:00`, in UTC; empty for never. */
+  /** Expiry in UTC, such as `2030-01-01T00:00`; empty if the key never expires. */
   readonly expires: string;
   readonly enabled: boolean;
-  /** Empty: unlimited. */
+  /** Number of credits; empty means unlimited. */
   readonly credits: string;
   readonly refill: "none" | "daily" | "monthly";
   readonly refillAmount: string;
   readonly refillDay: string;
   readonly limits: readonly LimitDraft[];
-  /** One to a line. Only for a new key; links of an existing one come and go one by one. */
+  /** Roles, one per line. Only for a new key; the roles of an existing key are changed one by one. */
   readonly roles: string;
   readonly permissions: string;
   readonly prefix: string;
@@ -76,12 +76,12 @@ export function draftOf(key: Omit<Key, "plaintext">): KeyDraft {
   };
 }
 
-/** For `<input type="datetime-local">`, which knows no zone; to the minute. */
+/** Formats a time for `<input type="datetime-local">`, which has no time zone, to the minute. */
 export const utcInput = (ms: number): string => new Date(ms).toISOString().slice(0, 16);
 
 export type FieldProblems = { readonly [Field in keyof KeyDraft]?: string };
 
-/** What is wrong with what was typed, by field. The server checks everything again. */
+/** Returns the problems of the input by field. The server validates everything again. */
 export function problemsOf(draft: KeyDraft): FieldProblems {
   const isUnlimited = draft.credits.trim() === "";
   return {
@@ -150,7 +150,7 @@ const limitsOf = (limits: readonly LimitDraft[]) =>
     autoApply,
   }));
 
-/** The body of `keys.createKey`, of a draft without faults. */
+/** Returns the body of `keys.createKey` for a draft without problems. */
 export function createBody(apiId: string, draft: KeyDraft): Input<"keys.createKey"> {
   const meta = metaOf(draft.meta);
   const expires = expiresOf(draft.expires);
@@ -174,7 +174,7 @@ export function createBody(apiId: string, draft: KeyDraft): Input<"keys.createKe
   };
 }
 
-/** The body of `keys.updateKey`: what differs from `before`, so that a change of another person to the rest stays. */
+/** Returns the body of `keys.updateKey`: only the differences from `before`, so that concurrent changes to other fields are kept. */
 export function updateBody(keyId: string, before: KeyDraft, draft: KeyDraft): Input<"keys.updateKey"> {
   const differs = (...fields: readonly (keyof KeyDraft)[]): boolean =>
     fields.some((field) => JSON.stringify(before[field]) !== JSON.stringify(draft[field]));
@@ -192,7 +192,7 @@ export function updateBody(keyId: string, before: KeyDraft, draft: KeyDraft): In
   };
 }
 
-/** A number that was not touched is not sent: it would undo what the key has spent since the form was opened. */
+/** An unchanged number is not sent, because it would restore credits that the key has spent since the form was opened. */
 function creditsChange(
   before: KeyDraft,
   draft: KeyDraft,

@@ -5,7 +5,7 @@ import { Select } from "../../components/select.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { type KeyDraft, type LimitDraft, limitProblem, problemsOf } from "./key-draft.ts";
 
-/** The fields that a new key and a changed one share. */
+/** Form fields that the create and change forms share. */
 export function KeyFields({
   draft,
   onChange,

@@ -16,7 +16,7 @@ const BY = [
 
 const SECRET_HINT = "It is hashed in this page; the key itself is not sent, and not kept.";
 
-/** A change of the filters: undefined takes one away. */
+/** A change of the filters; `undefined` removes a filter. */
 export type FilterChange = { readonly [Name in keyof KeyFilters]?: KeyFilters[Name] | undefined };
 
 export function KeyFilterBar({
@@ -26,7 +26,7 @@ export function KeyFilterBar({
   onKeyId,
 }: {
   filters: KeyFilters;
-  /** Of the chosen API. */
+  /** Name of the selected API. */
   apiName: string | undefined;
   onChange: (change: FilterChange) => void;
   onKeyId: (keyId: string) => void;

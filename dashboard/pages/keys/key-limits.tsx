@@ -5,7 +5,7 @@ import { durationText } from "../../components/time.ts";
 import type { KeyDetails } from "./details.ts";
 import { KeyTable } from "./key-table.tsx";
 
-/** Each limit with its counter: the key's own, and those that all keys of its identity share. */
+/** Shows each limit with its counter: the key's own limits, and the limits that all keys of its identity share. */
 export function KeyLimits({ details }: { details: KeyDetails }): ReactNode {
   const { limits } = details;
   if (limits.length === 0) return <p className="muted">None.</p>;

@@ -3,7 +3,7 @@ import { Badge } from "../../components/badge.tsx";
 import type { KeyDetails } from "./details.ts";
 import { KeyTable } from "./key-table.tsx";
 
-/** A role can hold thousands of permissions; beyond these the page of roles has them. */
+/** Maximum number of permissions to show. A role can have thousands; the roles page shows all of them. */
 const SHOWN_MAX = 200;
 
 export function KeyRights({ details }: { details: KeyDetails }): ReactNode {

@@ -8,16 +8,16 @@ import { recognize } from "./recognize.ts";
 
 const SETTLED_MS = 250;
 
-/** What became of a key that was pasted. */
+/** Result of the search for a pasted key. */
 type Pasted =
   | { readonly kind: "searching" | "noHashing" }
-  /** `text` is what was entered, for somebody who meant no key: it is in this page's memory alone. */
+  /** `text` is the input, for a person who did not mean a key; it stays only in this page's memory. */
   | { readonly kind: "unfound"; readonly text: string }
   | { readonly kind: "failed"; readonly error: unknown };
 
 /**
- * Takes a text to look for, or a whole key. A key is recognized, hashed here, and forgotten: it never leaves the page, and the field is emptied of it
- * before anything else happens.
+ * Field for a search text or a complete key. A key is detected and hashed in the page and never leaves it; the field is cleared before
+ * anything else happens.
  */
 export function KeySearch({
   label,
@@ -30,7 +30,7 @@ export function KeySearch({
   label: string;
   hint: string;
   value: string;
-  /** Whatever is entered is a whole key, also when it does not look like one. */
+  /** Whether to treat the input as a complete key even if it does not look like one. */
   isSecret: boolean;
   onText: (text: string) => void;
   onKeyId: (keyId: string) => void;

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** A short table about a key. Where it is wider than its place it is scrolled, by the keyboard too. */
+/** Small table about a key. A table that is too wide scrolls, by keyboard as well. */
 export function KeyTable({
   label,
   heads,
@@ -9,9 +9,9 @@ export function KeyTable({
 }: {
   label: string;
   heads: readonly string[];
-  /** Those of the heads that stand over numbers. */
+  /** Headers of the numeric columns. */
   numbers?: readonly string[];
-  /** Its rows. */
+  /** Rows of the table. */
   children: ReactNode;
 }): ReactNode {
   return (

@@ -17,7 +17,7 @@ export function KeyUsage({ keyId }: { keyId: string }): ReactNode {
   );
 }
 
-/** The newest verifications, as they are stored: some seconds behind. */
+/** Table of the newest stored verifications, which lag by some seconds. */
 export function LastRequests({ keyId }: { keyId: string }): ReactNode {
   const [requestedAtMs, setRequestedAtMs] = useState(() => Date.now());
   const read = useUsageRows("analytics.getVerifications", lastRequestsQuery(keyId, requestedAtMs), readLastRequests, {

@@ -14,7 +14,7 @@ import "./keys.css";
 export const Route = createLazyRoute("/keys/$keyId")({ component: KeyPage });
 const here = getRouteApi("/keys/$keyId");
 
-/** Counters move while one looks. */
+/** Polling interval; counters change while the page is open. */
 const EVERY_MS = 10_000;
 
 function KeyPage(): ReactNode {

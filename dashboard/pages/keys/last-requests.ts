@@ -3,7 +3,7 @@ import { textLiteral } from "../../usage/queries.ts";
 const DAYS = 7;
 const ROWS = 50;
 
-/** The newest verifications of a key, bounded in time, so that the store reads no further. `time` of raw events is Unix ms. */
+/** Query for the newest verifications of a key. Its time range limits how much the database reads. `time` of raw events is Unix ms. */
 export const lastRequestsQuery = (keyId: string, nowMs: number): string =>
   `SELECT time, outcome, request_id, source, region, spent_credits, tags
 FROM key_verifications_v1
@@ -22,7 +22,7 @@ export interface LastRequest {
   readonly tags: readonly string[];
 }
 
-/** Rows of another shape become empty texts: they are only shown. */
+/** Values with an unexpected type become empty texts, because the rows are only displayed. */
 export const readLastRequests = (rows: readonly Readonly<Record<string, unknown>>[]): LastRequest[] =>
   rows.map((row) => ({
     timeMs: Number(row.time),

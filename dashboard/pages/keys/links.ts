@@ -1,4 +1,4 @@
-/** What a text with one name to a line adds to names, and takes away from them. Names of roles and slugs ignore case. */
+/** Returns the names that a text, one name per line, adds to a list and removes from it. Role names and slugs are case-insensitive. */
 export function differenceOf(
   before: readonly string[],
   text: string,

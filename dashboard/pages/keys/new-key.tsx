@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { curlLine } from "../../components/curl-line.ts";
 import { SecretDialog } from "../../components/secret-dialog.tsx";
 
-/** A key that was just made. */
+/** Shows a key that was just created. */
 export function NewKey({
   secret,
   onClose,

@@ -12,14 +12,14 @@ import { useToast } from "../../components/toast.tsx";
 
 type Counted = Data<"admin.disableKeysOfOwner">;
 
-/** Counts first, then disables all keys of an owner: for a leak. */
+/** Counts all keys of an owner, then disables them; for use after a leak. */
 export function OwnerDialog({
   apiId,
   apiName,
   owner,
   onClose,
 }: {
-  /** Only keys of this API; undefined: of all. */
+  /** API whose keys are disabled; `undefined` selects all APIs. */
   apiId: string | undefined;
   apiName: string | undefined;
   owner: string;
@@ -39,7 +39,7 @@ export function OwnerDialog({
     enabled: what === "enable",
     ...(apiId === undefined ? {} : { apiId }),
   };
-  // A count is of what was asked, and of nothing else.
+  // A count is valid only for the request that produced it.
   const asked = JSON.stringify(body);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another question has another count.
   useEffect(() => setCounted(undefined), [asked, api.workspace]);
@@ -52,7 +52,7 @@ export function OwnerDialog({
       onSuccess: ({ changed, left }) => {
         const sum = soFar + changed;
         setDone(sum);
-        // A call that changed none will not change the rest: somebody else did, or it would go on for ever.
+        // If a call changed no key, another call would change none either, so stop instead of looping forever.
         if (left > 0 && changed > 0) return run(sum);
         toast(`${sum.toLocaleString("en")} keys of ${body.externalId} are ${what}d.`);
         onClose();

@@ -1,13 +1,13 @@
-/** A line of a table in text, with where it stands in the file. */
+/** A row of a CSV text, with its line number. */
 export interface CsvRow {
-  /** Of its first line, from 1. */
+  /** Line number of the row's first line, counted from 1. */
   readonly line: number;
   readonly cells: readonly string[];
 }
 
 /**
- * Reads CSV (RFC 4180) with any end of lines. The separator is the one of `,`, `;` and tab that the first line has most of outside of quotes. Lines
- * without any text are left out. An open quote at the end is closed there.
+ * Parses CSV (RFC 4180) with any line ending. The separator is whichever of `,`, `;` and tab occurs most often outside quotes in the first
+ * line. Lines without any text are omitted. A quote that is still open at the end of the text is closed there.
  */
 export function readCsv(text: string): CsvRow[] {
   const source = text.startsWith("\uFEFF") ? text.slice(1) : text;

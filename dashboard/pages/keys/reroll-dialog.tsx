@@ -8,7 +8,7 @@ import { NewKey } from "./new-key.tsx";
 
 const DAY_MS = 86_400_000;
 
-/** A successor with the same settings, shown this once; the old key goes on for the overlap. */
+/** Creates a successor with the same settings and shows its secret once; the old key stays valid during the overlap. */
 export function RerollDialog({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
   const [overlapMs, setOverlapMs] = useState<number | undefined>(DAY_MS);
   const reroll = useChange("keys.rerollKey", {

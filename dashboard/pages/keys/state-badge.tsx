@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Badge } from "../../components/badge.tsx";
 
-/** Whether a key of a list is on. What its limits and its API say of it is in its details. */
+/** Shows whether a listed key is enabled. The key's details also cover its limits and its API. */
 export function StateBadge({
   enabled,
   expires,

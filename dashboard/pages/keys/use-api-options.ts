@@ -2,12 +2,12 @@ import { useMemo, useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { ComboboxOption } from "../../components/combobox.tsx";
 
-/** How many are offered at a time; typing finds the others. */
+/** Maximum number of options; typing finds the others. */
 const OFFERED = 50;
-/** As long as the server takes it. */
+/** Maximum length of a search text that the server accepts. */
 const SEARCH_MAX = 256;
 
-/** The APIs that a combobox offers: those that the server finds for what is typed, and always the chosen one. */
+/** Returns the APIs that a combobox offers: the APIs that the server finds for the typed text, and always the selected API. */
 export function useApiOptions(
   chosen: string | undefined,
   chosenName: string | undefined,

@@ -1,6 +1,9 @@
 import { useEffect, useRef } from "react";
 
-/** For work that the person can stop, and that stops when its window is closed. `begin` returns the signal of a new attempt. */
+/**
+ * Returns `begin` and `stop` for work that a person can stop and that stops when its dialog closes. `begin` returns the signal of a new
+ * attempt.
+ */
 export function useStop(): { begin: () => AbortSignal; stop: () => void } {
   const current = useRef<AbortController>(undefined);
   useEffect(() => () => current.current?.abort(), []);

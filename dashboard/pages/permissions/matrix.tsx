@@ -14,8 +14,8 @@ import "../../components/table.css";
 import "./matrix.css";
 
 /*
- * Permissions by roles, of which only what is seen is in the document: a thousand by a hundred are a hundred thousand cells. It is one stop
- * of the Tab key; arrows go from cell to cell, Space and Enter mark one, or open what a head names.
+ * Matrix of permissions by roles. Only visible cells are in the document, because a thousand by a hundred are 100,000 cells. The matrix is
+ * one Tab stop; arrow keys move between cells, Space and Enter toggle a cell or open the object of a header.
  */
 
 export type MatrixRole = Row<"admin.listRoles">;
@@ -27,7 +27,7 @@ const HEAD_PX = 150;
 const SLUG_PX = 240;
 const AHEAD = 30;
 
-/** Of the grid with its heads: row 0 has the roles, column 0 the permissions. */
+/** Position in the grid including headers: row 0 has the roles, column 0 the permissions. */
 interface Place {
   readonly row: number;
   readonly column: number;
@@ -46,9 +46,9 @@ export function Matrix({
   roles: readonly MatrixRole[];
   permissions: Pages<MatrixPermission>;
   pending: Pending;
-  /** Why nothing can be marked. */
+  /** Reason why cells cannot be toggled. */
   locked: string | undefined;
-  /** `isGranted` is the cell as it was read. */
+  /** `isGranted` is the state of the cell as it was read. */
   onToggle: (role: MatrixRole, permission: MatrixPermission, isGranted: boolean) => void;
   onOpenRole: (role: MatrixRole) => void;
   onOpenPermission: (permission: MatrixPermission) => void;
@@ -86,14 +86,14 @@ export function Matrix({
       row: Math.max(0, Math.min(rows.length, row)),
       column: Math.max(0, Math.min(roles.length, column)),
     };
-    // There is nothing in the corner.
+    // The corner is empty.
     if (place.row === 0 && place.column === 0) return;
     setActive(place);
     if (place.row > 0) lines.scrollToIndex(place.row - 1);
     if (place.column > 0) columns.scrollToIndex(place.column - 1);
     const find = () =>
       scroller.current?.querySelector<HTMLElement>(`[data-place="${place.row},${place.column}"]`) ?? undefined;
-    // One that is out of sight enters the document in the next frame.
+    // A cell that is out of view enters the document in the next frame.
     const cellThere = find();
     if (cellThere !== undefined) cellThere.focus();
     else requestAnimationFrame(() => find()?.focus());
@@ -115,7 +115,7 @@ export function Matrix({
     else return;
     event.preventDefault();
   };
-  /** What each cell needs to be one of the grid. */
+  /** Attributes that each grid cell needs. */
   const cell = (row: number, column: number) => ({
     "data-place": `${row},${column}`,
     "aria-colindex": column + 1,
@@ -123,7 +123,7 @@ export function Matrix({
     onFocus: () => setActive({ row, column }),
     onKeyDown: (event: KeyboardEvent<HTMLElement>) => onKeyDown(event, { row, column }),
   });
-  // The active cell is always one that is there, so that Tab reaches the grid.
+  // The active cell always exists, so that Tab reaches the grid.
   const tabStop = {
     row: Math.min(active.row, rows.length),
     column: Math.min(active.column, roles.length),
@@ -258,7 +258,7 @@ function classOf(isGranted: boolean, wanted: boolean | undefined, isLocked: bool
   return `matrix-cell${isGranted ? " matrix-granted" : ""}${change}${isLocked ? " matrix-locked" : ""}`;
 }
 
-/** Told apart without colors, too. */
+/** Returns a symbol, so that states are distinguishable without colors. */
 function signOf(isGranted: boolean, wanted: boolean | undefined): string {
   if (wanted === undefined) return isGranted ? "✓" : "";
   return wanted ? "+" : "−";

@@ -2,15 +2,15 @@ import type { ReactNode } from "react";
 import { Button } from "../../components/button.tsx";
 import { TextField } from "../../components/text-field.tsx";
 
-/** Of a slug, and of the name of a role. */
+/** Maximum length of a slug and of a role name. */
 export const SLUG_LENGTH_MAX = 128;
-/** Of a description, and of the name of a permission. */
+/** Maximum length of a description and of a permission name. */
 export const TEXT_LENGTH_MAX = 512;
 
-/** What can be changed of a role or a permission, as it is typed. */
+/** Form input for the changeable fields of a role or a permission. */
 export interface Naming {
   readonly name: string;
-  /** Empty: none. */
+  /** Description; empty if none. */
   readonly description: string;
 }
 
@@ -22,7 +22,7 @@ export const namingOf = ({ name, description = "" }: { name: string; description
 export const isRenamed = (before: Naming, { name, description }: Naming): boolean =>
   name !== before.name || description !== before.description;
 
-/** The name and the description of what is open in a drawer, with the button that saves them. */
+/** Form for the name and the description of the object in a drawer, with a save button. */
 export function NameForm({
   before,
   naming,
@@ -38,7 +38,7 @@ export function NameForm({
   onChange: (naming: Naming) => void;
   nameLengthMax: number;
   nameHint?: string;
-  /** Why the person may not change it; undefined when that is possible. */
+  /** Reason why the person may not change the object; `undefined` if the person may. */
   locked: string | undefined;
   isBusy: boolean;
   onSubmit: () => void;

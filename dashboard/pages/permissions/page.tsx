@@ -19,7 +19,7 @@ import { RoleDetails } from "./role-details.tsx";
 export const Route = createLazyRoute("/permissions")({ component: PermissionsPage });
 const here = getRouteApi("/permissions");
 
-/** Columns of the matrix at a time: as many as the server answers for in one call. */
+/** Maximum number of role columns at a time, which is the maximum number of roles of one API call. */
 const ROLES_SHOWN = 100;
 
 type Open =
@@ -45,7 +45,7 @@ function PermissionsPage(): ReactNode {
   );
   const pendingCount = countOf(pending);
   const blocker = useBlocker({
-    // Another search of this page keeps what is pending.
+    // Pending changes are kept when only the search of the page changes.
     shouldBlockFn: ({ current, next }) => pendingCount > 0 && current.pathname !== next.pathname,
     enableBeforeUnload: () => pendingCount > 0,
     withResolver: true,

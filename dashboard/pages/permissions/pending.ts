@@ -1,21 +1,21 @@
 /*
- * What a person changed in the matrix and has not saved: by role, which slugs it is to grant and which no longer. Pure.
+ * Unsaved changes of the matrix: for each role, the slugs to grant and to revoke. The functions are pure.
  */
 
 export interface RoleChange {
   readonly roleId: string;
   readonly roleName: string;
-  /** Slugs, sorted. */
+  /** Slugs to grant, sorted. */
   readonly added: readonly string[];
   readonly removed: readonly string[];
 }
 
-/** By role id; of a role by slug: whether it is to be granted. Cells that are as they were read are not in it. */
+/** Pending changes by role id and slug: whether the slug is to be granted. Cells in their original state are not included. */
 export type Pending = ReadonlyMap<string, { readonly name: string; readonly cells: ReadonlyMap<string, boolean> }>;
 
 export const NOTHING_PENDING: Pending = new Map();
 
-/** `isGranted` is the cell as it was read. Toggled twice it is as before, and nothing is pending for it. */
+/** Toggles a cell. `isGranted` is the cell as it was read. A cell that is toggled twice has no pending change. */
 export function toggled(
   pending: Pending,
   { roleId, roleName, slug, isGranted }: { roleId: string; roleName: string; slug: string; isGranted: boolean },
@@ -58,8 +58,8 @@ const slugsOf = (cells: ReadonlyMap<string, boolean>, isGranted: boolean): strin
 const fold = (slug: string): string => slug.toLowerCase();
 
 /**
- * What the role is to grant: what it grants now with the change on top, so that what others changed since the page was read stays. Slugs are
- * compared ignoring case, as the store does.
+ * Returns the slugs that the role is to grant: its current slugs with the pending change applied, so that other people's changes since the
+ * page was read are kept. Slugs are case-insensitive, as in the database.
  */
 export function applied(granted: readonly string[], { added, removed }: RoleChange): string[] {
   const removes = new Set(removed.map(fold));
@@ -68,7 +68,7 @@ export function applied(granted: readonly string[], { added, removed }: RoleChan
   return [...kept, ...added.filter((slug) => !has.has(fold(slug)))];
 }
 
-/** What others did to a role between two readings. */
+/** Changes that others made to a role between two reads. */
 export interface Meanwhile {
   readonly added: readonly string[];
   readonly removed: readonly string[];

@@ -14,14 +14,14 @@ import { SHOWN_BY } from "./shown-by.ts";
 import { starText } from "./star-note.tsx";
 
 /*
- * The difference that will be saved, role by role, each by one `permissions.setRolePermissions`. Each role is read when the dialog opens. It is saved
- * only as it was read then: when somebody changed it in between, that is shown, and the person decides again.
+ * Shows the changes before they are saved, role by role, each with one `permissions.setRolePermissions`. The dialog reads each role when it
+ * opens and saves a role only if it has not changed since. If it has changed, the dialog shows the difference and the person decides again.
  */
 
 interface Reading {
-  /** Slugs that the role grants by now; undefined until they are read. */
+  /** Slugs that the role grants now; `undefined` until they are read. */
   readonly granted?: readonly string[];
-  /** What others did since the role was read before. */
+  /** Changes by others since the previous read of the role. */
   readonly others?: Meanwhile;
   readonly error?: unknown;
 }

@@ -3,9 +3,9 @@ import { textsIn } from "../../components/address-text.ts";
 import { rootRoute } from "../../root-route.ts";
 
 interface Search {
-  /** Part of a permission. */
+  /** Part of a permission's name or slug. */
   readonly search?: string;
-  /** Part of a role. */
+  /** Part of a role's name. */
   readonly roles?: string;
 }
 

@@ -1,7 +1,7 @@
 import type { Procedure } from "../../../core/api/procedures.ts";
 
-/** What the end of a role makes old: of a role that is gone nothing is read again. */
+/** Procedures to read again after a role is deleted; the details of the deleted role are not among them. */
 export const LISTED_BY: readonly Procedure[] = ["admin.listRoles", "admin.listPermissions"];
 
-/** What a change of a role or a permission makes old. */
+/** Procedures to read again after a change of a role or a permission. */
 export const SHOWN_BY: readonly Procedure[] = [...LISTED_BY, "permissions.getRole"];

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { starsOf } from "../../../core/permissions/grants.ts";
 import { Badge } from "../../components/badge.tsx";
 
-/** What to know of a slug with stars, in words; undefined for one without. */
+/** Explains a slug with wildcards; `undefined` for a slug without wildcards. */
 export function starText(slug: string): string | undefined {
   switch (starsOf(slug)) {
     case "everything":
@@ -16,7 +16,7 @@ export function starText(slug: string): string | undefined {
   }
 }
 
-/** The same as a mark in a row. */
+/** Badge in a row that explains a slug with wildcards. */
 export function StarNote({ slug }: { slug: string }): ReactNode {
   const stars = starsOf(slug);
   if (stars === "none") return null;

@@ -18,7 +18,7 @@ import { demandText, requestsText, ruleName, rulesOf, stateOf } from "./words.ts
 export const Route = createLazyRoute("/policies/$policyId")({ component: PolicyPage });
 const here = getRouteApi("/policies/$policyId");
 
-/** Fast enough to watch a change arrive; while the page is hidden nothing is asked. */
+/** Polling interval, short enough to watch a change arrive. A hidden page does not poll. */
 const POLL_INTERVAL_MS = 1_500;
 
 type Policy = Data<"admin.getPolicy">;
@@ -95,7 +95,7 @@ function PolicyPage(): ReactNode {
   );
 }
 
-/** What this page has seen so far of the pods' lags. */
+/** Returns the lags of the pods that this page has observed so far. */
 function useSamples(policy: Policy | undefined): readonly Sample[] {
   const [samples, setSamples] = useState<readonly Sample[]>([]);
   const policyId = policy?.policyId;

@@ -1,8 +1,8 @@
 import { MARKS, type PlotSeries } from "../../components/plot-marks.ts";
 
 /*
- * The lags of a policy's pods over the last minutes, as this page has seen them: the server keeps no history of reports. One line for each
- * pod, the worst of them when there are many, and one for how many pods are behind. Pure.
+ * Lags of a policy's pods over the last minutes, as this page observed them, because the server keeps no history. The plot has one line per
+ * pod, limited to the worst pods, and one line for the number of lagging pods. The functions are pure.
  */
 
 export interface Sample {
@@ -10,7 +10,7 @@ export interface Sample {
   readonly pods: readonly { readonly podId: string; readonly stalenessMs: number; readonly state: string }[];
 }
 
-/** Five minutes at a sample every 1.5 s. */
+/** Maximum number of samples: five minutes at one sample every 1.5 s. */
 export const SAMPLES_MAX = 200;
 const KEPT_MS = 300_000;
 const LINES_MAX = 6;
@@ -20,7 +20,7 @@ export const withSample = (samples: readonly Sample[], sample: Sample): readonly
     ? samples
     : [...samples.filter(({ atMs }) => atMs > sample.atMs - KEPT_MS), sample].slice(-SAMPLES_MAX);
 
-/** Seconds of lag; null where a pod had not reported, or does not know its lag. */
+/** Returns lags in seconds; `null` if a pod had not reported or did not know its lag. */
 export function lagSeries(samples: readonly Sample[]): readonly PlotSeries[] {
   const latest = samples.at(-1)?.pods ?? [];
   const ever = new Map<string, number>();

@@ -15,7 +15,7 @@ const here = getRouteApi("/policies");
 
 type Policy = Row<"admin.listPolicies">;
 
-/** All pages that were read are read again, so not as often as the pods report. */
+/** Polling interval. It is longer than the pods' report interval because each poll reads all loaded pages again. */
 const POLL_INTERVAL_MS = 10_000;
 
 const COLUMNS: readonly Column<Policy>[] = [

@@ -48,7 +48,7 @@ const COLUMNS: readonly Column<Pod>[] = [
   },
 ];
 
-/** The pods are part of the policy's answer, and so are all there at once. */
+/** Table of a policy's pods. The policy's response contains all of them, so the table needs no pages. */
 export function PodsTable({ policy }: { policy: Policy }): ReactNode {
   const pages: Pages<Pod> = {
     rows: policy.podList,

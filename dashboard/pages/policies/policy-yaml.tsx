@@ -6,7 +6,10 @@ import { useRead } from "../../api/queries.ts";
 import { YamlButton } from "../../components/yaml-view.tsx";
 import { namespaceIdsOf } from "./words.ts";
 
-/** The manifest of a policy, with the names of the namespaces that its limits share. Nothing for a policy that this release cannot read. */
+/**
+ * Shows the manifest of a policy, with the names of the namespaces that its limits share. Shows nothing for a policy that this release
+ * cannot read.
+ */
 export function PolicyYaml({ policy: shown }: { policy: Data<"admin.getPolicy"> }): ReactNode {
   const { policy, apiId, apiName, manager } = shown;
   const ids = namespaceIdsOf(policy);
@@ -30,7 +33,7 @@ export function PolicyYaml({ policy: shown }: { policy: Data<"admin.getPolicy"> 
   );
 }
 
-/** The server has filled in what another release left out; it returns what it cannot read as it is. */
+/** The server fills in members that another release omitted, and returns a policy that it cannot read unchanged. */
 function isReadable(policy: unknown): policy is CompiledPolicy {
   const { formatVersion, rules, credentials } = (policy ?? {}) as Partial<Record<string, unknown>>;
   return formatVersion === 1 && Array.isArray(rules) && Array.isArray(credentials);

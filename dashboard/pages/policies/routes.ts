@@ -3,7 +3,7 @@ import { textsIn } from "../../components/address-text.ts";
 import { rootRoute } from "../../root-route.ts";
 
 interface Search {
-  /** A part of their names. */
+  /** Part of the policy names. */
   readonly search?: string;
 }
 

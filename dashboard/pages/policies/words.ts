@@ -1,6 +1,6 @@
 import { durationText } from "../../components/time.ts";
 
-/* A policy, its pods and its rules in words. Pure. */
+/* Texts for a policy, its pods and its rules. The functions are pure. */
 
 export interface DataPlane {
   readonly pods: number;
@@ -18,7 +18,7 @@ export interface StateInWords {
   readonly why: string;
 }
 
-/** The worst that is true of a policy's pods. */
+/** Returns the worst state among a policy's pods. */
 export function stateOf(dataPlane: DataPlane | undefined): StateInWords {
   if (dataPlane === undefined)
     return { kind: "warn", word: "unknown", why: "The store that pods report to does not answer." };
@@ -40,13 +40,13 @@ export function stateOf(dataPlane: DataPlane | undefined): StateInWords {
 
 const podsText = (count: number): string => (count === 1 ? "1 pod" : `${count} pods`);
 
-/** A pod without a heartbeat reports the largest number there is. */
+/** A pod without a heartbeat reports `Number.MAX_SAFE_INTEGER`. */
 export const lagText = (ms: number): string => (ms >= Number.MAX_SAFE_INTEGER ? "not known" : durationText(ms));
 
 export const ruleName = (rule: number): string =>
   rule === -2 ? "refused path" : rule === -1 ? "no rule matches" : `rule ${rule + 1}`;
 
-/** What is read of a rule: a policy of a later release may have more. */
+/** The members that the page reads from a rule; a policy of a later release may have more. */
 interface ReadRule {
   readonly methods?: unknown;
   readonly path?: unknown;
@@ -56,13 +56,13 @@ interface ReadRule {
   readonly ratelimits?: unknown;
 }
 
-/** Of a stored policy, tolerantly: what another release wrote must not break the page. */
+/** Reads the rules of a stored policy tolerantly, so that a policy of another release does not break the page. */
 export function rulesOf(policy: unknown): readonly ReadRule[] {
   const { rules } = (policy ?? {}) as { rules?: unknown };
   return Array.isArray(rules) ? rules.map((rule) => (rule ?? {}) as ReadRule) : [];
 }
 
-/** "GET, POST /orders…" */
+/** Formats the requests of a rule: "GET, POST /orders…". */
 export function requestsText({ methods, path }: ReadRule): string {
   const which = Array.isArray(methods) && methods.length > 0 ? methods.join(", ") : "any method";
   const { prefix, exact } = (path ?? {}) as { prefix?: unknown; exact?: unknown };
@@ -70,7 +70,7 @@ export function requestsText({ methods, path }: ReadRule): string {
   return `${which} ${typeof prefix === "string" ? `${prefix}${prefix.endsWith("/") ? "" : "/"}…` : "any path"}`;
 }
 
-/** "a key with orders.write, 1 credit, at most 100 per 1 min for each key" */
+/** Formats the requirements of a rule: "a key with orders.write, 1 credit, at most 100 per 1 min for each key". */
 export function demandText({ access, permissions, creditCost, ratelimits }: ReadRule): string {
   if (access === "Anonymous") return "let through without a key";
   const limits = Array.isArray(ratelimits) ? ratelimits : [];
@@ -85,7 +85,7 @@ export function demandText({ access, permissions, creditCost, ratelimits }: Read
   ].join(", ");
 }
 
-/** The namespaces that the limits of a policy share, each once. */
+/** Returns the ids of the namespaces that the limits of a policy share, without duplicates. */
 export function namespaceIdsOf(policy: unknown): readonly string[] {
   const ids = rulesOf(policy).flatMap(({ ratelimits }) =>
     Array.isArray(ratelimits)

@@ -1,4 +1,4 @@
 import type { Row } from "../../api/queries.ts";
 
-/** A row of the list of overrides. */
+/** One row of the list of overrides. */
 export type Override = Row<"admin.listOverrides">;

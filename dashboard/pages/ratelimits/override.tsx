@@ -19,13 +19,15 @@ const DURATION_MS_MIN = 1000;
 
 const REFRESHED = ["admin.listOverrides", "admin.explainOverride", "admin.listNamespaces"] as const;
 
-/** Sets a new override, or changes or deletes one. What a manifest manages is shown as it is, with what to change there. */
+/**
+ * Creates, changes or deletes an override. A manifest-managed override is read-only; the dialog shows the change to make in the manifest.
+ */
 export function OverrideDialog({
   override,
   namespace,
   onClose,
 }: {
-  /** undefined: a new one. */
+  /** Override to edit; `undefined` creates a new one. */
   override: Override | undefined;
   namespace: { readonly id: string; readonly stored: StoredNamespace };
   onClose: () => void;

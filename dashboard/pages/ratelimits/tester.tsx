@@ -11,11 +11,14 @@ import "./tester.css";
 type Explained = Data<"admin.explainOverride">;
 type Match = Explained["matches"][number];
 
-/** So long after the last letter the server is asked. */
+/** Delay between the last keystroke and the request. */
 const SETTLED_MS = 250;
 const COUNTS_EVERY_MS = 5000;
 
-/** "Identifier x would get limit y because of pattern z", with the others that match and why they lose. */
+/**
+ * Shows the limit that an identifier would get and the pattern that sets it, with the other matching patterns and the reasons why they
+ * lose.
+ */
 export function Tester({ namespaceId }: { namespaceId: string }): ReactNode {
   const [text, setText] = useState("");
   const [identifier, setIdentifier] = useState("");

@@ -7,7 +7,8 @@ import { dateOf, expiresOf, RootKeyForm } from "./root-key-form.tsx";
 import { differenceOf } from "./tuples.ts";
 
 /*
- * Each change names the revision that the person saw when the dialog opened: when somebody else was quicker it is refused, and says so.
+ * Each change sends the revision that the person saw when the dialog opened. If someone else has changed the root key since, the server
+ * rejects the change, and the dialog says so.
  */
 
 interface DialogProps {
@@ -15,7 +16,7 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-/** As it was when the dialog was opened: the page reads again meanwhile. */
+/** The root key at the time when the dialog opened; the page refreshes meanwhile. */
 const useOpened = (rootKey: RootKeyDetails): RootKeyDetails => useState(rootKey)[0];
 
 export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {
@@ -37,7 +38,7 @@ export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {
       error={update.error}
       onClose={onClose}
       onSubmit={(draft) => {
-        // A date that was not touched keeps its time of day.
+        // An unchanged date keeps its time of day.
         const isSameDay = draft.expiresOn === dateOf(before.expires);
         update.mutate(
           {
@@ -87,7 +88,7 @@ export function EnableRootKey({ rootKey, onClose }: DialogProps): ReactNode {
   );
 }
 
-/** One click away from what it uses; the difference is shown first. */
+/** Reduces a root key to the permissions that it uses. The dialog shows the difference first. */
 export function NarrowRootKey({
   rootKey,
   narrowTo,

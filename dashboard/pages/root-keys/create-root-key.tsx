@@ -5,7 +5,7 @@ import { expiresOf, RootKeyForm } from "./root-key-form.tsx";
 
 const EMPTY = { name: "", environment: "", permissions: [], expiresOn: "" };
 
-/** Makes a root key, and shows it this once. */
+/** Creates a root key and shows it once. */
 export function CreateRootKey({ onClose }: { onClose: () => void }): ReactNode {
   const create = useChange("admin.createRootKey", { refreshes: ["admin.listRootKeys"] });
   if (create.data !== undefined) return <NewRootKey secret={create.data.rootKey} onClose={onClose} />;

@@ -22,7 +22,7 @@ const here = getRouteApi("/root-keys");
 
 const STATE_KIND = { active: "good", disabled: "warn", expired: "bad" } as const;
 
-// A name is somebody's text: it is kept apart, so that no control character of it turns what stands beside it.
+// A name is user input: it is isolated so that its control characters cannot change the direction of the text around it.
 const COLUMNS: readonly Column<RootKey>[] = [
   {
     id: "name",
@@ -73,7 +73,7 @@ function RootKeysPage(): ReactNode {
     ...(state === undefined ? {} : { state }),
   };
   const pages = usePages("admin.listRootKeys", filter);
-  /** Changes one thing that the address says, and keeps the others. */
+  /** Sets one parameter of the address and keeps the others. */
   const set = (name: keyof RootKeySearch, value: string | undefined, replace = true): void =>
     void navigate({ search: (before) => readSearch({ ...before, [name]: value }), replace });
   const isFiltered = Object.keys(filter).length > 0;

@@ -2,7 +2,10 @@ import type { ReactNode } from "react";
 import { curlLine } from "../../components/curl-line.ts";
 import { SecretDialog } from "../../components/secret-dialog.tsx";
 
-/** A root key that was just made. The call of its command line needs no permission, so it works with exactly those that it has. */
+/**
+ * Shows a root key that was just created. Its curl command calls a procedure that requires no permission, so the command works with any
+ * permissions of the key.
+ */
 export function NewRootKey({
   secret,
   onClose,

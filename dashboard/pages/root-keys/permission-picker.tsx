@@ -9,7 +9,9 @@ import { Select } from "../../components/select.tsx";
 import { actionsOf, PRESETS, RESOURCES, type ResourceType, warningsOf } from "./tuples.ts";
 import "./root-keys.css";
 
-/** Chooses permissions: a resource, which one, and the actions; or a preset. What is chosen is shown as it will be stored. */
+/**
+ * Selects permissions: a resource type, an object and the actions, or a preset. The selected permissions are shown as they will be stored.
+ */
 export function PermissionPicker({
   permissions,
   onChange,
@@ -108,7 +110,7 @@ export function PermissionPicker({
   );
 }
 
-/** The first page of what the search finds. */
+/** Returns the first page of search results. */
 function useObjects(type: ResourceType, text: string): readonly ComboboxOption[] {
   const search = text.trim() === "" ? {} : { search: text.trim().slice(0, 256) };
   const apis = usePages("admin.listApis", search, { enabled: type === "api" });

@@ -14,7 +14,7 @@ import { RotateRootKey } from "./rotate-root-key.tsx";
 import { inWords } from "./tuples.ts";
 import "./root-keys.css";
 
-/** The details of a root key, and what can be done with it. */
+/** Details and actions of a root key. */
 export function RootKeyDrawer({
   rootKeyId,
   onOpen,

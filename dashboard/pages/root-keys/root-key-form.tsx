@@ -7,21 +7,21 @@ export interface RootKeyDraft {
   readonly name: string;
   readonly environment: string;
   readonly permissions: readonly string[];
-  /** A UTC date, `YYYY-MM-DD`, at the end of which it expires; empty: never. */
+  /** UTC date, `YYYY-MM-DD`, at the end of which the root key expires; empty if it never expires. */
   readonly expiresOn: string;
 }
 
 const DAY_MS = 86_400_000;
 const ENVIRONMENT = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
 
-/** Unix ms; undefined for never. */
+/** Returns the expiry, Unix ms; `undefined` if the root key never expires. */
 export const expiresOf = ({ expiresOn }: Pick<RootKeyDraft, "expiresOn">): number | undefined =>
   expiresOn === "" ? undefined : Date.parse(expiresOn) + DAY_MS - 1;
 
 export const dateOf = (expires: number | undefined): string =>
   expires === undefined ? "" : new Date(expires).toISOString().slice(0, 10);
 
-/** Why it cannot be sent yet; undefined when it can. */
+/** Returns the reason why the form cannot be submitted yet; `undefined` if it can. */
 export function problemOf({ name, environment, permissions, expiresOn }: RootKeyDraft): string | undefined {
   if (name.trim().length < 3) return "Give it a name of 3 characters at least that says what it is for.";
   if (environment !== "" && !ENVIRONMENT.test(environment)) return "The environment is a label such as production.";
@@ -29,7 +29,7 @@ export function problemOf({ name, environment, permissions, expiresOn }: RootKey
   return permissions.length === 0 ? "Choose a permission at least." : undefined;
 }
 
-/** The fields of a root key, for one that is made and one that is changed. */
+/** Form fields that the create and change forms share. */
 export function RootKeyForm({
   title,
   action,

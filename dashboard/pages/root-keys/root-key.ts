@@ -3,7 +3,7 @@ import type { Data, Procedure } from "../../../core/api/procedures.ts";
 export type RootKeyDetails = Data<"admin.getRootKey">;
 export type RootKey = Data<"admin.listRootKeys">[number];
 
-/** What a change of a root key makes old. */
+/** Procedures to read again after a change of a root key. */
 export const SHOWN_BY: readonly Procedure[] = ["admin.listRootKeys", "admin.getRootKey"];
 
 export const nameOf = ({ name, rootKeyId }: Pick<RootKey, "name" | "rootKeyId">): string => name ?? rootKeyId;

@@ -16,7 +16,7 @@ const OVERLAPS = [
   { value: String(90 * 24 * HOUR_MS), label: "90 days" },
 ];
 
-/** Makes a successor, and shows it this once. */
+/** Creates a successor and shows it once. */
 export function RotateRootKey({ rootKey, onClose }: { rootKey: RootKeyDetails; onClose: () => void }): ReactNode {
   const [overlap, setOverlap] = useState(String(24 * HOUR_MS));
   const rotate = useChange("admin.rotateRootKey", { refreshes: SHOWN_BY });

@@ -7,11 +7,11 @@ export interface RootKeySearch {
   readonly search?: string;
   readonly environment?: string;
   readonly state?: (typeof STATES)[number];
-  /** Whose details are open. */
+  /** Id of the root key whose details are open. */
   readonly rootKey?: string;
 }
 
-/** What the address says, without what it may not. */
+/** Reads the parameters of the address and omits invalid ones. */
 export function readSearch(search: Record<string, unknown>): RootKeySearch {
   const state = STATES.find((one) => one === search.state);
   return {

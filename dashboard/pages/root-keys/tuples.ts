@@ -2,7 +2,7 @@ import { OPERATOR_PERMISSIONS } from "../../../core/permissions/operator.ts";
 import { grantsOfPerson } from "../../../core/permissions/person-roles.ts";
 import { ALL_GRANTS } from "../../../core/permissions/root-key.ts";
 
-/* Permissions of root keys as people choose and read them. Pure. */
+/* Root key permissions as people select and read them. The functions are pure. */
 
 export const RESOURCES = [
   { type: "api", label: "APIs and their keys", one: "API" },
@@ -14,7 +14,7 @@ export const RESOURCES = [
 ] as const satisfies readonly { type: string; label: string; one?: string }[];
 export type ResourceType = (typeof RESOURCES)[number]["type"];
 
-/** What is never about one object. */
+/** Actions that never apply to a single object. */
 const ABOUT_ALL: ReadonlySet<string> = new Set([
   "api.create_api",
   "ratelimit.create_namespace",
@@ -22,7 +22,7 @@ const ABOUT_ALL: ReadonlySet<string> = new Set([
   "ratelimit.list_overrides",
 ]);
 
-/** The actions of a resource; with an id those that can be about one object. */
+/** Returns the actions of a resource; with an id, only the actions that can apply to a single object. */
 export const actionsOf = (type: ResourceType, id: string): readonly string[] =>
   ALL_GRANTS.map((tuple) => tuple.split("."))
     .filter(([of, , action]) => of === type && (id === "*" || !ABOUT_ALL.has(`${of}.${action}`)))
@@ -30,7 +30,7 @@ export const actionsOf = (type: ResourceType, id: string): readonly string[] =>
 
 export interface Preset {
   readonly label: string;
-  /** Whether it is about one API. */
+  /** Whether the permission applies to a single API. */
   readonly ofApi: boolean;
   readonly tuples: (apiId: string) => readonly string[];
 }
@@ -48,7 +48,7 @@ export const PRESETS: readonly Preset[] = [
   { label: "Read only", ofApi: false, tuples: () => grantsOfPerson("viewer") },
 ];
 
-/** "verify key on all APIs; 5 actions on the API api_1". */
+/** Summarizes permissions: "verify key on all APIs; 5 actions on the API api_1". */
 export function inWords(permissions: readonly string[]): string {
   if (permissions.length === 0) return "nothing";
   const held = new Set(permissions);
@@ -57,7 +57,7 @@ export function inWords(permissions: readonly string[]): string {
   return [...groups].map(([group, tuples]) => `${actionsText(tuples)} on ${objectText(group)}`).join("; ");
 }
 
-/** More actions than these are counted. */
+/** Maximum number of actions that the summary names; beyond it, actions are counted. */
 const NAMED = 2;
 
 function actionsText(tuples: readonly string[]): string {
@@ -74,7 +74,7 @@ function objectText(group: string): string {
   return `the ${resource !== undefined && "one" in resource ? resource.one : type} ${id}`;
 }
 
-/** What a person should think about before it gives these. */
+/** Returns warnings that a person should read before granting these permissions. */
 export function warningsOf(permissions: readonly string[]): readonly string[] {
   const warnings: string[] = [];
   const forAll = permissions.filter((tuple) => /^(?:api|ratelimit)\.\*\./.test(tuple) && !isAboutAll(tuple));
@@ -100,7 +100,7 @@ function isAboutAll(tuple: string): boolean {
   return ABOUT_ALL.has(`${type}.${action}`);
 }
 
-/** What comes and what goes, each sorted. */
+/** Returns the added and the removed permissions, each sorted. */
 export const differenceOf = (before: readonly string[], after: readonly string[]) => ({
   goes: before.filter((tuple) => !after.includes(tuple)).toSorted(),
   comes: after.filter((tuple) => !before.includes(tuple)).toSorted(),

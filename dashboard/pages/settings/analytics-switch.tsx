@@ -5,7 +5,7 @@ import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
 import { useDone } from "../../components/toast.tsx";
 
-/** Whether usage can be queried, and what it means. */
+/** Switch for usage queries, with an explanation. */
 export function AnalyticsSwitch({ isOn, mayChange }: { isOn: boolean; mayChange: boolean }): ReactNode {
   const [isAsking, setIsAsking] = useState(false);
   return (
@@ -28,7 +28,7 @@ export function AnalyticsSwitch({ isOn, mayChange }: { isOn: boolean; mayChange:
 
 function Ask({ isOn, onClose }: { isOn: boolean; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
-  // The dialog keeps what it asks while it closes over the answer.
+  // The dialog keeps its text while it closes, although the response has changed the state.
   const [wasOn] = useState(isOn);
   const update = useChange("admin.updateSettings", { refreshes: ["admin.getSettings", "admin.getUsageState"] });
   const action = wasOn ? "Switch usage off" : "Switch usage on";

@@ -1,14 +1,14 @@
 import type { Data } from "../../../core/api/procedures.ts";
 import { parseCount } from "../../components/duration.ts";
 
-/* What bounds a workspace's queries of usage: in words, and as a form has them. Pure. */
+/* Limits on usage queries of a workspace: their texts and their form fields. The functions are pure. */
 
 export type Bound = Data<"admin.getSettings">["bounds"][number];
 
 interface Words {
   readonly label: string;
   readonly unit: string;
-  /** What it does, in a sentence. */
+  /** Description of the limit, one sentence. */
   readonly about: string;
 }
 
@@ -59,11 +59,11 @@ const WORDS: Readonly<Record<string, Words>> = {
   },
 };
 
-/** One that is not known here is told in the server's words. */
+/** Returns the texts of a limit; a limit that this release does not know has the server's texts. */
 export const wordsOf = ({ name, about }: Pick<Bound, "name" | "about">): Words =>
   Object.hasOwn(WORDS, name) ? (WORDS[name] as Words) : { label: name, unit: "", about };
 
-/** The label of a field, which says in what the number is. */
+/** Returns the label of a field, which names the unit. */
 export function fieldLabel(bound: Pick<Bound, "name" | "about">): string {
   const { label, unit } = wordsOf(bound);
   return unit === "" || label.toLowerCase().split(" ").includes(unit) ? label : `${label} (${unit})`;
@@ -71,26 +71,26 @@ export function fieldLabel(bound: Pick<Bound, "name" | "about">): string {
 
 const number = (value: number): string => value.toLocaleString("en");
 
-/** "1,000 queries" */
+/** Formats a limit with its unit, such as "1,000 queries". */
 export const boundText = (bound: Pick<Bound, "name" | "about">, value: number): string =>
   `${number(value)} ${wordsOf(bound).unit}`.trim();
 
-/** What a field has before somebody types. */
+/** Returns the initial text of a field. */
 export const textOf = ({ value }: Pick<Bound, "value">): string => String(value);
 
 export interface BoundChange {
   readonly bound: Bound;
-  /** null for the default. */
+  /** New value; `null` for the default. */
   readonly to: number | null;
 }
 
-/** What is to be sent, and what is wrong, by the name of the bound. */
+/** The changes to send, and the problems by limit. */
 export interface BoundsDraft {
   readonly changes: readonly BoundChange[];
   readonly faults: ReadonlyMap<string, string>;
 }
 
-/** Reads the texts of a form; those that are missing are as they were. An empty text means the default. */
+/** Parses the texts of a form; missing fields are unchanged. An empty text means the default. */
 export function readBounds(bounds: readonly Bound[], texts: Readonly<Record<string, string>>): BoundsDraft {
   const changes: BoundChange[] = [];
   const faults = new Map<string, string>();

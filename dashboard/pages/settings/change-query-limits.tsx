@@ -8,10 +8,10 @@ import { countText } from "../../components/uses.ts";
 import { type Bound, type BoundChange, boundText, fieldLabel, readBounds, textOf, wordsOf } from "./bound.ts";
 import { problemAt } from "./fault-at.ts";
 
-/** All bounds in one form, of which only what was changed is sent, at once. */
+/** Form with all query limits. Only changed limits are sent, in one request. */
 export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[]; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
-  // What somebody else changes meanwhile is not mixed into what is typed here, and not sent either.
+  // Concurrent changes by others neither affect the form nor are sent.
   const [opened] = useState(bounds);
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
   const update = useChange("admin.updateBounds", { refreshes: ["admin.getSettings", "admin.getUsageState"] });

@@ -9,10 +9,10 @@ import { problemAt } from "./fault-at.ts";
 import { useUpdateWorkspace } from "./use-update-workspace.ts";
 import { quotaText, type Workspace } from "./workspace.ts";
 
-/** A page asks this often in a minute, when somebody works at it. */
+/** Approximate number of API requests per minute that the dashboard needs for one active person. */
 const PAGES_NEED_PER_MINUTE = 60;
 
-/** null: unlimited; undefined: it means nothing. */
+/** Returns the quota; `null` means unlimited, `undefined` means invalid. */
 function readQuota(text: string): number | null | undefined {
   if (text.trim() === "") return null;
   const typed = parseCount(text);

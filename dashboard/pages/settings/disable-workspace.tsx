@@ -64,7 +64,7 @@ export function DisableWorkspace({ workspace, onClose }: DialogProps): ReactNode
 const ROOT_KEYS_READ = 100;
 const NAMES_SHOWN = 5;
 
-/** Who is locked out: the root keys that work now, and of them what may be the operator's. */
+/** Lists the root keys that lose access: those that are valid now, with a notice if one may belong to the operator. */
 function ItsRootKeys({ workspaceId }: { workspaceId: string }): ReactNode {
   const { data, error, refetch } = useRootKeysOf(workspaceId);
   if (error !== null) return <ErrorNote error={error} doing="Reading its root keys" again={() => void refetch()} />;
@@ -92,7 +92,7 @@ type RootKey = Row<"admin.listRootKeys">;
 const mayOperate = ({ permissions }: RootKey): boolean =>
   OPERATOR_PERMISSIONS.every((tuple) => permissions.includes(tuple));
 
-/** Those first that were used last. */
+/** Names of root keys, most recently used first. */
 function Names({ rootKeys, hasMore }: { rootKeys: readonly RootKey[]; hasMore: boolean }): ReactNode {
   const sorted = rootKeys.toSorted((one, other) => (other.lastUsedOn ?? "").localeCompare(one.lastUsedOn ?? ""));
   const more = sorted.length - NAMES_SHOWN;
@@ -110,7 +110,7 @@ function Names({ rootKeys, hasMore }: { rootKeys: readonly RootKey[]; hasMore: b
   );
 }
 
-/** Of any workspace, not of the one that the page shows. */
+/** Reads the root keys of any workspace, which need not be the one that the page shows. */
 function useRootKeysOf(workspace: string) {
   const { report } = useContext(ConnectionContext);
   const api = useMemo(() => createApi({ workspace, report }), [workspace, report]);

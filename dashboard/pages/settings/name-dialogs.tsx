@@ -87,7 +87,7 @@ function NameDialog({
   children: ReactNode;
 }): ReactNode {
   const [name, setName] = useState(initial);
-  // What the server refused is said at the field until it is changed.
+  // The field shows the server's error until the value changes.
   const [sent, setSent] = useState<string>();
   const refused = sent === name && error !== null ? (takenText(error) ?? problemAt(error, "name")) : undefined;
   const fault = nameProblem(name);

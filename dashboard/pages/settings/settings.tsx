@@ -136,7 +136,7 @@ function Bounds({ bounds, mayChange }: { bounds: readonly Bound[]; mayChange: bo
   );
 }
 
-/** In the place of a control that the person has no permission for. */
+/** Replaces a control that the person has no permission for. */
 const WhoChanges = ({ needed: required, who }: { needed: string; who: string }): ReactNode => (
   <p className="muted">
     To change it you need <code>{required}</code>, which {who} hold.

@@ -12,17 +12,17 @@ export interface WorkspaceChange {
   readonly quotaPerMinute?: number | null;
 }
 
-/** The first that the person can go to when this one answers no more. */
+/** Returns the first workspace that the person can switch to when this one is disabled. */
 export function useOtherWorkspace(workspaceId: string): SessionWorkspace | undefined {
   return useWorkspace().session.workspaces.find(({ id, enabled }) => enabled && id !== workspaceId);
 }
 
-/** Whether requests in the workspace are refused after the change. */
+/** Returns whether the change makes the server reject all requests in the workspace. */
 const closes = ({ enabled, quotaPerMinute }: WorkspaceChange): boolean => enabled === false || quotaPerMinute === 0;
 
 /**
- * Changes a workspace and says so in a toast. When it is the one that the page shows and the change closes it, the page goes on to another one,
- * where it can be undone.
+ * Changes a workspace and shows a success message. If the change disables the workspace that the page shows, the page switches to another
+ * workspace, where the change can be undone.
  */
 export function useUpdateWorkspace(
   workspaceId: string,

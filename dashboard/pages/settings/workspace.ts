@@ -4,7 +4,7 @@ import type { Row } from "../../api/queries.ts";
 
 export type Workspace = Row<"admin.listWorkspaces">;
 
-/** What a change of a workspace makes old. */
+/** Procedures to read again after a change of a workspace. */
 export const SHOWN_BY: readonly Procedure[] = ["admin.listWorkspaces", "admin.getSettings"];
 
 export const quotaText = (perMinute: number | null): string =>
@@ -13,7 +13,7 @@ export const quotaText = (perMinute: number | null): string =>
 export const NAME_HINT =
   "1 to 63 letters, digits, dots, dashes and underscores; not with ws_ at its beginning. Labels of Namespaces can have it.";
 
-/** What is wrong with a name that was typed, to be said at its field; undefined while it is empty. */
+/** Returns the problem of a name, to be shown at its field; `undefined` while the name is empty. */
 export function nameProblem(name: string): string | undefined {
   const problem = name === "" ? undefined : workspaceNameProblem(name);
   return problem === undefined ? undefined : `${problem[0]?.toUpperCase()}${problem.slice(1)}.`;

@@ -21,7 +21,7 @@ import { quotaText, type Workspace } from "./workspace.ts";
 export const Route = createLazyRoute("/workspaces")({ component: WorkspacesPage });
 const here = getRouteApi("/workspaces");
 
-/** A window that is open, and over which workspace. */
+/** The open dialog, and the workspace that it edits. */
 type Opened =
   | { readonly kind: "create" }
   | { readonly kind: "rename" | "quota" | "disable" | "enable"; readonly workspace: Workspace };
@@ -94,17 +94,17 @@ const columnsOf = ({
   onOpen,
   mayUpdate,
 }: {
-  /** The one that the page shows. */
+  /** Id of the workspace that the page shows. */
   shownId: string;
   onOpen: (opened: Opened) => void;
-  /** Why it is not allowed; undefined when it is. */
+  /** Reason why the person may not change the workspace; `undefined` if the person may. */
   mayUpdate: string | undefined;
 }): readonly Column<Workspace>[] => [
   {
     id: "name",
     header: "Name",
     width: "minmax(8rem, 2fr)",
-    // Of one that is disabled nothing can be opened.
+    // A disabled workspace cannot be opened.
     cell: ({ workspaceId, name, enabled }) =>
       enabled ? (
         <Link to="/settings" search={{ workspace: workspaceId }} title={name}>

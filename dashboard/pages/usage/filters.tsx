@@ -10,7 +10,7 @@ import { OUTCOMES, outcomeInWords } from "../../usage/series.ts";
 const APIS_MAX = 100;
 const ANY = "";
 
-/** What the pictures are of: a part of time, an API, a key, an owner, an outcome. The address has it all. */
+/** Filters of the charts: time range, API, key, owner and outcome. The address contains all of them. */
 export function Filters({
   search,
   window,

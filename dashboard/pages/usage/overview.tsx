@@ -29,7 +29,7 @@ function UsagePage(): ReactNode {
   const search = here.useSearch();
   const navigate = useNavigate({ from: "/usage" });
   const [isPaused, setPaused] = useState(false);
-  // A range is an object when it is a chosen part: it stays the same one while the address does.
+  // A custom range is an object; `useMemo` keeps it identical while the address does not change.
   const range = useMemo(() => rangeOf(search), [search]);
   const everyMs = refreshMsOf(windowOf(range, 0).bucket);
   const [nowMs, askNow] = useNow(everyMs, isPaused);
@@ -49,7 +49,7 @@ function UsagePage(): ReactNode {
     askNow();
     void state.refetch();
   };
-  // The outcomes are those of two pictures.
+  // Two charts share the outcomes query.
   const common = commonError([rows, ...all].map(({ error }) => error));
   const panel = { again, isReportedAbove: common !== undefined };
 
@@ -180,7 +180,7 @@ const numbersOf = ({
   credits: number;
 }) => [verifications, refused, credits];
 const NO_LATENCY = { data: [], error: null, isFetching: false };
-/** Of an API that is not there: no key space has such an id. */
+/** Placeholder for an API that does not exist; no key space has this id. */
 const NO_KEY_SPACE = "none";
 
 function useFilter({ api, key, owner, outcome }: UsageSearch, keySpaceId: string | undefined): UsageFilter {
@@ -198,7 +198,7 @@ function useFilter({ api, key, owner, outcome }: UsageSearch, keySpaceId: string
 const hasFilter = ({ api, key, owner, outcome }: UsageSearch): boolean =>
   [api, key, owner, outcome].some((each) => each !== undefined);
 
-/** Why at least two pictures are missing, when it is one reason: then it is said once. */
+/** Returns the error that at least two charts share, so that it is shown once. */
 function commonError(errors: readonly (ApiError | null)[]): ApiError | undefined {
   const found = errors.filter((error) => error !== null);
   const [first] = found;

@@ -5,7 +5,7 @@ import { CopyButton } from "../../components/copy-button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { fragmentOf } from "../../usage/sql-fragment.ts";
 
-/** One picture: its title, the picture or why there is none, and the query behind it. */
+/** Panel of one chart: its title, the chart or the error, and the query. */
 export function Panel<T>({
   title,
   about,
@@ -21,12 +21,12 @@ export function Panel<T>({
   about?: ReactNode;
   isWide?: boolean;
   response: { readonly data: T | undefined; readonly error: ApiError | null; readonly isFetching: boolean };
-  /** The SQL behind it. */
+  /** SQL text of the query. */
   query?: string;
-  /** "Counting the outcomes" */
+  /** Action to name in an error, such as "Counting the outcomes". */
   doing: string;
   again: () => void;
-  /** The page says already why there is no answer. */
+  /** Whether the page already shows this error. */
   isReportedAbove: boolean;
   children: (data: T) => ReactNode;
 }): ReactNode {

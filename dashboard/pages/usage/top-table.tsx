@@ -3,13 +3,13 @@ import { EmptyState } from "../../components/empty-state.tsx";
 
 export interface TopTableRow {
   readonly id: string;
-  /** What the row is about: a link, or a text. */
+  /** Content of the first column: a link or a text. */
   readonly name: ReactNode;
-  /** In the order of the heads. */
+  /** Values in the order of the headers. */
   readonly numbers: readonly number[];
 }
 
-/** A short list of those with the most, largest first. */
+/** Short table of the items with the highest values, largest first. */
 export function TopTable({
   label,
   of,
@@ -18,7 +18,7 @@ export function TopTable({
   empty,
 }: {
   label: string;
-  /** The head of the first column. */
+  /** Header of the first column. */
   of: string;
   heads: readonly string[];
   rows: readonly TopTableRow[];

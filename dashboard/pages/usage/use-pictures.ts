@@ -17,8 +17,8 @@ const readKeys = (rows: readonly Record<string, unknown>[]): TopRow[] => readTop
 const readOwners = (rows: readonly Record<string, unknown>[]): TopRow[] => readTopRows(rows, "external_id");
 
 /**
- * All that the page Usage asks, for one moment: what is asked again is asked for all pictures together. Two queries at a time, because a server runs two
- * of a workspace at once: more would wait there, beside those of other clients.
+ * Runs all queries of the Usage page for one point in time: all charts refresh together. Two queries run at a time, because the server runs
+ * two per workspace at once; more would only wait there and delay other clients.
  */
 export function usePictures(
   range: Range,
@@ -51,7 +51,7 @@ export function usePictures(
   return { state, window, sql, rows, outcomes, keys, owners, limits, hasLatency, latency };
 }
 
-/** Ends with the window, so that the same minute is not asked for twice. */
+/** The query ends with the window, so that the same minute is not requested twice. */
 const latencyBody = (
   { fromMs, toMs, bucket }: TimeWindow,
   { keySpaceId, keyId, externalId }: UsageFilter,
@@ -66,7 +66,7 @@ const latencyBody = (
 
 const QUANTILES = ["p50", "p95", "p99"] as const;
 
-/** A value for each bucket of the window; a gap where nothing was verified. */
+/** Returns one value per bucket of the window; a bucket without verifications is a gap. */
 export function latencySeries(rows: Data<"admin.getLatencies">, window: TimeWindow) {
   const byTime = new Map(rows.map((row) => [row.time, row]));
   const times = bucketStarts(window);

@@ -9,8 +9,8 @@ import { type ReactNode, useEffect, useRef } from "react";
 import { KEYWORDS, offersAt, type QuerySchema } from "../../../usage/completion.ts";
 
 /*
- * The editor of a query. It stands in a shadow root, where CodeMirror keeps its styles in adopted sheets: the policy of the page
- * refuses style elements. The Tab key moves on, as everywhere: it is bound to nothing.
+ * Query editor. It runs in a shadow root, where CodeMirror keeps its styles in adopted style sheets, because the page's
+ * Content-Security-Policy forbids style elements. The Tab key moves the focus, as everywhere.
  */
 
 const DIALECT = SQLDialect.define({
@@ -52,8 +52,8 @@ const COLOURS = syntaxHighlighting(
 );
 
 /**
- * What is typed over a selection is put in by the editor: a browser that does so itself carries the look of what was there over into a style attribute,
- * which the policy of the page refuses.
+ * The editor inserts text that is typed over a selection. A browser that does so itself copies the old formatting into a style attribute,
+ * which the page's Content-Security-Policy forbids.
  */
 const typeOver = EditorView.domEventHandlers({
   beforeinput: (event, view) => {
@@ -65,13 +65,13 @@ const typeOver = EditorView.domEventHandlers({
   },
 });
 
-/** Marks a change that the page asked for: the page knows of it. */
+/** Marks a change that the page itself made, which needs no notification of the page. */
 const fromPage = Annotation.define<true>();
 
 const setParseError = StateEffect.define<number | undefined>();
 const FAULT = Decoration.mark({ class: "cm-fault" });
 
-/** The place of the error, until the text there changes. */
+/** Decoration at the error position, until the text there changes. */
 const fault = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update: (marked, { effects, docChanged, state }) => {
@@ -88,16 +88,16 @@ const fault = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field),
 });
 
-/** A text that takes the place of what was typed: an example, an older query, one that came by an address. */
+/** A text that replaces the editor's content: an example, an earlier query, or the query of an address. */
 export interface GivenText {
   readonly text: string;
 }
 
 export interface QueryEditorProps {
-  /** Another object each time a text is given. What is typed is the editor's, and only told. */
+  /** New object for each replacement. The editor owns the typed text and only reports it. */
   readonly given: GivenText;
   readonly schema: QuerySchema | undefined;
-  /** Offset of an error. */
+  /** Offset of the error in the text. */
   readonly problemAt: number | undefined;
   readonly describedBy: string;
   readonly onChange: (sql: string) => void;

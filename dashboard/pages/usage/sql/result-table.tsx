@@ -10,7 +10,7 @@ const OVERSCAN = 15;
 const cellText = (value: unknown): string =>
   value === null ? "null" : typeof value === "object" ? JSON.stringify(value) : String(value);
 
-/** The rows of an answer, of which only those that are seen are in the document. */
+/** Table of the rows of a result. Only visible rows are in the document. */
 export function ResultTable({ columns, rows }: { columns: readonly string[]; rows: Rows }): ReactNode {
   const scroller = useRef<HTMLDivElement>(null);
   const virtualizer = useVirtualizer({
@@ -52,7 +52,7 @@ export function ResultTable({ columns, rows }: { columns: readonly string[]; row
 
 const NOTHING: Rows[number] = {};
 
-/** Scrolling renders those rows alone that come into view. */
+/** During scrolling, only rows that come into view are rendered. */
 const ResultRow = memo(function ResultRow({
   index,
   start,

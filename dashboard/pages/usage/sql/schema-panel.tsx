@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { QuerySchema } from "../../../usage/completion.ts";
 
-/** What a query may name, with its meaning. */
+/** Lists the tables, columns and functions that a query may use, with their descriptions. */
 export function SchemaPanel({ schema }: { schema: QuerySchema }): ReactNode {
   return (
     <div className="sql-schema">

@@ -38,7 +38,10 @@ function SqlPage(): ReactNode {
     setSql(text);
     setGiven({ text });
   };
-  /** The query of the address, as far as the page knows. What it put there itself when that was run is not shown again: more may have been typed since. */
+  /**
+   * Last query of the address that the page handled. A query that the page itself wrote to the address is not loaded again, because the
+   * person may have typed more since.
+   */
   const addressed = useRef(given.text);
   // Somebody opened another query by its address, or went back.
   // biome-ignore lint/correctness/useExhaustiveDependencies: it follows the address, and not what is shown.

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { type PastQuery, readHistory, withQuery } from "../../../usage/query-history.ts";
 
-/** Queries of a workspace that were run in this browser. A browser may refuse its storage; then they last as long as the page. */
+/** Queries that ran in this browser, by workspace. If the browser denies storage, the history lasts until the page is closed. */
 export function useHistory(workspaceId: string): {
   history: readonly PastQuery[];
   add: (sql: string) => void;
@@ -14,9 +14,7 @@ export function useHistory(workspaceId: string): {
     try {
       if (next.length === 0) localStorage.removeItem(name);
       else localStorage.setItem(name, JSON.stringify(next));
-    } catch {
-      // See above.
-    }
+    } catch {}
   };
   return {
     history,

@@ -4,7 +4,7 @@ import { ApiError } from "../../../api/api-error.ts";
 import type { Rows } from "../../../usage/plot-choice.ts";
 import { queryOf } from "../../../usage/sql-fragment.ts";
 
-/** What became of the last query. */
+/** Result of the last query. */
 export type QueryRun =
   | { readonly kind: "none" }
   | { readonly kind: "running"; readonly sql: string; readonly startedMs: number }
@@ -25,7 +25,7 @@ const PROCEDURES = {
   ratelimits: "analytics.getRatelimits",
 } as const;
 
-/** One query at a time: a new one takes the place of the last. Leaving the page cancels. A cancelled query ends in the store, too. */
+/** Runs one query at a time: a new query replaces the running one. Leaving the page cancels the query, in the analytics store as well. */
 export function useQueryRun(): { run: QueryRun; start: (sql: string) => void; cancel: () => void } {
   const api = useApi();
   const [run, setRun] = useState<QueryRun>({ kind: "none" });
