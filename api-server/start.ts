@@ -10,7 +10,7 @@ import { findQueueDepth } from "../analytics/postgres/rollup-queue.ts";
 import { QueryMetrics } from "../analytics/query-metrics.ts";
 import { makeId } from "../core/ids.ts";
 import { utcDate } from "../core/utc-date.ts";
-import { DEFAULT_WORKSPACE } from "../core/workspaces/workspace-name.ts";
+import { DEFAULT_WORKSPACE } from "../core/workspaces/workspace.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import { deciderJson } from "../edge/events/verification-line.ts";
 import { type Certificate, followCertificate } from "../edge/follow-certificate.ts";

@@ -7,7 +7,7 @@ import { createRelayWaker } from "../api-server/db/relay-waker.ts";
 import { findWorkspace, type WorkspaceRow } from "../api-server/db/workspaces.ts";
 import type { Administrator } from "../api-server/domain/administration/administrator.ts";
 import { ensureWorkspace } from "../api-server/domain/administration/bootstrap.ts";
-import { DEFAULT_WORKSPACE } from "../core/workspaces/workspace-name.ts";
+import { DEFAULT_WORKSPACE } from "../core/workspaces/workspace.ts";
 import { isDatabaseUnavailable } from "../postgres/failures.ts";
 import { createPool } from "../postgres/pool.ts";
 import { UsageError } from "./command.ts";

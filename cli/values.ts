@@ -1,4 +1,4 @@
-import { EXPIRES_MAX_MS } from "../core/keys/expires-max.ts";
+import { EXPIRES_MAX_MS } from "../core/keys/key-hash.ts";
 import { parseDuration } from "../core/manifests/duration.ts";
 import { formatDuration } from "../core/manifests/from-store/format-duration.ts";
 import { type IpRange, parseIpRange } from "../core/verification/ip-address.ts";

@@ -8,27 +8,17 @@ import { cliReference } from "./generate/cli-reference.ts";
 import { configurationPage } from "./generate/configuration-page.ts";
 import { crds } from "./generate/crds.ts";
 import { errorsPage } from "./generate/errors-page.ts";
+import { rolesFileSchema, tenancySchema } from "./generate/file-schemas.ts";
 import { knownVariables } from "./generate/known-variables.ts";
 import { manifestReference } from "./generate/manifest-reference.ts";
 import { metricsPage } from "./generate/metrics-page.ts";
 import { openApi, openApiDigests } from "./generate/openapi.ts";
-import { rolesFileSchema } from "./generate/roles-file-schema.ts";
-import { tenancySchema } from "./generate/tenancy-schema.ts";
+import type { Target } from "./generate/target.ts";
 
 /*
  * Writes every generated file. With `--check` it only compares those of the repository, lists the stale ones and exits with code 1.
  * With `--ignored` it writes only those that git ignores, as `make setup` does.
  */
-
-/** Generated files: content by path from the project root. */
-export interface Target {
-  readonly name: string;
-  readonly files: () => Promise<ReadonlyMap<string, string>>;
-  /** Directory with only generated files: a file that the target does not return is stale. */
-  readonly ownsFolder?: string;
-  /** Whether git ignores the files, so that a checkout does not have them. */
-  readonly isIgnored?: true;
-}
 
 export const targets: readonly Target[] = [
   crds,

@@ -1,5 +1,5 @@
 import { type Assignment, namedWorkspaces } from "../../core/sessions/assignments.ts";
-import { DEFAULT_WORKSPACE } from "../../core/workspaces/workspace-name.ts";
+import { DEFAULT_WORKSPACE } from "../../core/workspaces/workspace.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 import { type AuditActor, type AuditContext, type AuditEvent, insertAuditEvents } from "../db/audit.ts";
 import type { SessionRow } from "../db/sessions.ts";

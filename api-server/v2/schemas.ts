@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { EXPIRES_MAX_MS } from "../../core/keys/expires-max.ts";
+import { EXPIRES_MAX_MS } from "../../core/keys/key-hash.ts";
 import { RATELIMITS_MAX } from "../domain/ratelimits/new-ratelimits.ts";
 
 /*

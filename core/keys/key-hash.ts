@@ -1,7 +1,10 @@
-/* Format of keys and their hashes, for code that cannot use `key-string.ts`, such as the dashboard. */
+/* Format and limits of keys, for code that cannot use `key-string.ts`, such as the dashboard. */
 
 /** Maximum characters of a key that is verified. */
 export const KEY_LENGTH_MAX = 512;
 
 /** SHA-256 in standard base64 with padding, as `hashKey` returns it. */
 export const KEY_HASH = /^[A-Za-z0-9+/]{43}=$/;
+
+/** The latest allowed expiry, Unix ms: 1 January 2100. */
+export const EXPIRES_MAX_MS = 4_102_444_800_000;

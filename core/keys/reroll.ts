@@ -1,4 +1,4 @@
-import { EXPIRES_MAX_MS } from "./expires-max.ts";
+import { EXPIRES_MAX_MS } from "./key-hash.ts";
 
 const MINUTE_MS = 60_000;
 

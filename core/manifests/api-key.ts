@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { EXPIRES_MAX_MS } from "../keys/expires-max.ts";
+import { EXPIRES_MAX_MS } from "../keys/key-hash.ts";
 import { celMilliseconds, durationOf, findDuration } from "./duration.ts";
 import {
   exactlyOneOf,

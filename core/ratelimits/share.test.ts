@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { shareOfLimit } from "./share.ts";
+import { shareOfLimit } from "./decide-limits.ts";
 
 test.each([
   { limit: 100, pods: 3, is: 33 },

@@ -12,3 +12,15 @@ export const Code = z.enum([
   "EXPIRED",
 ]);
 export type Code = z.infer<typeof Code>;
+
+/** Status of a gate's response by the code of the verification; 200 stands for the app's status. */
+export const STATUS_AT_A_GATE: Readonly<Record<Code, number>> = {
+  VALID: 200,
+  NOT_FOUND: 401,
+  DISABLED: 401,
+  EXPIRED: 401,
+  FORBIDDEN: 403,
+  INSUFFICIENT_PERMISSIONS: 403,
+  RATE_LIMITED: 429,
+  USAGE_EXCEEDED: 429,
+};

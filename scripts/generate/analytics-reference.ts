@@ -1,5 +1,5 @@
 import { ANALYTICS_SCHEMA } from "../../api-server/domain/analytics/schema.ts";
-import type { Target } from "../generate.ts";
+import type { Target } from "./target.ts";
 
 /** Generates docs/reference/analytics.md from the tables that validate analytics queries. */
 export const analyticsReference: Target = {

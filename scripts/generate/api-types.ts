@@ -1,6 +1,6 @@
 import { buildOpenApi } from "../../api-server/plugins/openapi.ts";
 import { procedures } from "../../api-server/v2/index.ts";
-import type { Target } from "../generate.ts";
+import type { Target } from "./target.ts";
 
 /*
  * Types for openapi-fetch, generated from the OpenAPI document. openapi-typescript would write the same, but needs the JavaScript API of

@@ -3,8 +3,8 @@ import { IMPORT_RULES, importOptions } from "../../cli/commands/import/import-co
 import { COMMANDS } from "../../cli/commands.ts";
 import { connection, database, json, paging, workspace } from "../../cli/options.ts";
 import { EXIT_CODES_HELP } from "../../cli/outcomes.ts";
-import type { Target } from "../generate.ts";
 import { SERVICES } from "./configuration-page.ts";
+import type { Target } from "./target.ts";
 
 /** Generates docs/reference/cli.md from the option tables. Options of services are on the configuration page. */
 export const cliReference: Target = {

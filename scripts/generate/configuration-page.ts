@@ -1,7 +1,7 @@
 import type { OptionRow, OptionTable } from "../../cli/command.ts";
 import { COMMANDS } from "../../cli/commands.ts";
 import { VARIABLES } from "../../cli/variables.ts";
-import type { Target } from "../generate.ts";
+import type { Target } from "./target.ts";
 
 /** Commands that run a service. */
 export const SERVICES = ["api-server", "ingest", "operator", "sidecar", "dev"] as const;

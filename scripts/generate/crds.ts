@@ -1,8 +1,8 @@
 import { stringify } from "yaml";
 import { PENDING_STATUS } from "../../core/manifests/conditions.ts";
 import { CATEGORY, GROUP, KINDS, type KindDefinition, VERSION } from "../../core/manifests/index.ts";
-import type { Target } from "../generate.ts";
 import { type Structural, structuralSchema } from "./structural-schema.ts";
+import type { Target } from "./target.ts";
 
 /** Generates a CustomResourceDefinition for each kind from the schemas that also type the reconcilers. */
 export const crds: Target = {

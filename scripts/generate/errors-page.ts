@@ -1,5 +1,5 @@
 import { ERROR_KINDS, type ErrorKind, type ErrorKindRow } from "../../core/errors.ts";
-import type { Target } from "../generate.ts";
+import type { Target } from "./target.ts";
 
 /** Error kinds that only a gate returns. */
 export const GATE_KINDS: ReadonlySet<ErrorKind> = new Set<ErrorKind>([

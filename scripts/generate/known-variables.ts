@@ -1,6 +1,6 @@
 import { COMMANDS } from "../../cli/commands.ts";
 import { VARIABLES } from "../../cli/variables.ts";
-import type { Target } from "../generate.ts";
+import type { Target } from "./target.ts";
 
 /** Generates cli/known-variables.ts, so that the image of a component knows the variables of all components without their commands. */
 export const knownVariables: Target = {

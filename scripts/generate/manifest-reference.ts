@@ -1,7 +1,7 @@
 import { DURATION_PATTERN } from "../../core/manifests/duration.ts";
 import { API_VERSION, KINDS, type KindDefinition } from "../../core/manifests/index.ts";
-import type { Target } from "../generate.ts";
 import { DURATION_FORM, type Structural, structuralSchema } from "./structural-schema.ts";
+import type { Target } from "./target.ts";
 
 /** Generates a table of fields for each kind from the descriptions in the schemas. */
 export const manifestReference: Target = {

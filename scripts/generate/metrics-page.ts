@@ -1,6 +1,6 @@
 import type { Metric } from "../../core/metric.ts";
-import type { Target } from "../generate.ts";
 import { METRIC_GROUPS, type MetricGroup } from "../metric-groups.ts";
+import type { Target } from "./target.ts";
 
 /** Generates docs/operations/metrics.md from the metric definitions of the components. */
 export const metricsPage: Target = {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { buildOpenApi } from "../../api-server/plugins/openapi.ts";
 import { V1_DOCUMENTS } from "../../api-server/plugins/v1/index.ts";
 import { procedures } from "../../api-server/v2/index.ts";
-import type { Target } from "../generate.ts";
+import type { Target } from "./target.ts";
 
 const FOLDER = "docs/reference";
 

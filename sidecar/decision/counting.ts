@@ -1,5 +1,5 @@
 import type { CreditCharge, CreditOutcome } from "../../core/charges.ts";
-import { shareOfLimit } from "../../core/ratelimits/share.ts";
+import { shareOfLimit } from "../../core/ratelimits/decide-limits.ts";
 import { CountersUnavailable } from "../../edge/counters/contract.ts";
 import { MemoryCounters, MemoryStore } from "../../edge/counters/memory.ts";
 import type { EdgeCounters } from "../../edge/open.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { ERROR_KINDS } from "../../core/errors.ts";
-import { Code } from "../../core/verification/codes.ts";
-import { STATUS_AT_A_GATE } from "../../core/verification/gate-status.ts";
+import { Code, STATUS_AT_A_GATE } from "../../core/verification/codes.ts";
 import { refusalProblem } from "./problems.ts";
 
 const STATUS = {

@@ -4,7 +4,7 @@ import { explainRule } from "../../core/explanation/explain-rule.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import type { KeyRecord } from "../../core/records.ts";
-import { STATUS_AT_A_GATE } from "../../core/verification/gate-status.ts";
+import { STATUS_AT_A_GATE } from "../../core/verification/codes.ts";
 import type { UsageEvent } from "../../edge/events/contract.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { STATUS_AT_A_GATE } from "../../core/verification/gate-status.ts";
+import { STATUS_AT_A_GATE } from "../../core/verification/codes.ts";
 import { type Server, startServer } from "../conformance/server.ts";
 import { type FaultLine, type LineFault, openFaultLine } from "../harness/fault-line.ts";
 import type { RunningProcess } from "../harness/process.ts";

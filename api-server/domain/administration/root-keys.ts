@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { makeId } from "../../../core/ids.ts";
-import { EXPIRES_MAX_MS } from "../../../core/keys/expires-max.ts";
+import { EXPIRES_MAX_MS } from "../../../core/keys/key-hash.ts";
 import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
 import { rootKeyPermissionProblem, storedTuple } from "../../../core/permissions/root-key.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { EXPIRES_MAX_MS } from "../../../core/keys/expires-max.ts";
+import { EXPIRES_MAX_MS } from "../../../core/keys/key-hash.ts";
 
 /*
  * Fields of keys that are written through v1. Their bounds are those of v2, because what a key is stands in one place.

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { EXPIRES_MAX_MS } from "../../../core/keys/expires-max.ts";
+import { EXPIRES_MAX_MS } from "../../../core/keys/key-hash.ts";
 import { ALL_GRANTS } from "../../../core/permissions/root-key.ts";
 import { buildTestApp, type Reply, type TestApp } from "../../test/app.ts";
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
-import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace-name.ts";
+import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";
 import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
 import { findWorkspace, isOtherWorkspaceOpen, type WorkspaceRow } from "../../db/workspaces.ts";

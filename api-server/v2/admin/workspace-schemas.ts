@@ -1,7 +1,6 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
-import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
-import { WORKSPACE_NAME } from "../../../core/workspaces/workspace-name.ts";
+import { QUOTA_MAX, WORKSPACE_NAME } from "../../../core/workspaces/workspace.ts";
 import type { WorkspaceRow } from "../../db/workspaces.ts";
 import { unixMs } from "../schemas.ts";
 

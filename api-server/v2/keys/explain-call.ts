@@ -4,7 +4,7 @@ import type { CompiledRule } from "../../../core/policies/match-rule.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { readStoredPolicy } from "../../../core/policies/stored-policy.ts";
 import type { KeyRecord } from "../../../core/records.ts";
-import { STATUS_AT_A_GATE } from "../../../core/verification/gate-status.ts";
+import { STATUS_AT_A_GATE } from "../../../core/verification/codes.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
 import { type ExplainDeps, type Explained, explain } from "../../../edge/verification/explain.ts";

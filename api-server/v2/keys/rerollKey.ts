@@ -1,6 +1,6 @@
 import type { PoolClient } from "pg";
 import * as z from "zod";
-import { EXPIRES_MAX_MS } from "../../../core/keys/expires-max.ts";
+import { EXPIRES_MAX_MS } from "../../../core/keys/key-hash.ts";
 import { expiryOfPredecessor, successorPrefix } from "../../../core/keys/reroll.ts";
 import { utcDate } from "../../../core/utc-date.ts";
 import type { CreditRow } from "../../credits/service.ts";

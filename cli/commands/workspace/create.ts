@@ -1,5 +1,5 @@
 import { createWorkspace } from "../../../api-server/domain/administration/workspaces.ts";
-import { workspaceNameProblem } from "../../../core/workspaces/workspace-name.ts";
+import { workspaceNameProblem } from "../../../core/workspaces/workspace.ts";
 import { withDatabase } from "../../administration.ts";
 import { defineCommand, UsageError } from "../../command.ts";
 import { objectShape } from "../../fields.ts";

@@ -1,5 +1,5 @@
 import type { WorkspaceRow } from "../../../api-server/db/workspaces.ts";
-import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
+import { QUOTA_MAX } from "../../../core/workspaces/workspace.ts";
 import { type Fields, instantText } from "../../fields.ts";
 import { parseInteger } from "../../values.ts";
 

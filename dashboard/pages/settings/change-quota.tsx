@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { QUOTA_MAX } from "../../../core/workspaces/quota.ts";
+import { QUOTA_MAX } from "../../../core/workspaces/workspace.ts";
 import { useWorkspace } from "../../api/session.ts";
 import { parseCount } from "../../components/duration.ts";
 import { FormDialog } from "../../components/form-dialog.tsx";

@@ -1,5 +1,5 @@
 import type { Procedure } from "../../../core/api/procedures.ts";
-import { workspaceNameProblem } from "../../../core/workspaces/workspace-name.ts";
+import { workspaceNameProblem } from "../../../core/workspaces/workspace.ts";
 import type { Row } from "../../api/queries.ts";
 
 export type Workspace = Row<"admin.listWorkspaces">;

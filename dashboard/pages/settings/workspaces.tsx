@@ -1,6 +1,6 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
-import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace-name.ts";
+import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace.ts";
 import { usePages } from "../../api/queries.ts";
 import { useMay, useWorkspace } from "../../api/session.ts";
 import { Ago } from "../../components/ago.tsx";

@@ -3,8 +3,8 @@ import { join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { z } from "zod";
 import { webhookConfigurations } from "../../../operator/webhook/configurations.ts";
-import type { Target } from "../../generate.ts";
 import { crds } from "../crds.ts";
+import type { Target } from "../target.ts";
 import { valuesYaml } from "./describe-values.ts";
 import { Values } from "./values.ts";
 
