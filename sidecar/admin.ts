@@ -4,11 +4,11 @@ import { guardedMessages, guardServer, type OnInternalError } from "../http/http
 import type { Probes } from "./probes.ts";
 import type { Readiness } from "./readiness.ts";
 
-/** Serves only probes and metrics, on a port separate from the traffic of the app. */
+/** Creates a server for probes and metrics only, on a separate port from the traffic of the app. */
 export function createAdminServer(options: {
   readiness: () => Readiness;
   metrics: () => Promise<{ type: string; text: string }>;
-  /** Hook that Kubernetes calls when the pod begins to terminate. The caller must present the token. */
+  /** Hook that Kubernetes calls when the pod begins to terminate; the caller must send the token. */
   podEnds?: { token: string; begin: () => void } | undefined;
   probes: Probes;
   onInternalError: OnInternalError;
@@ -47,7 +47,7 @@ export function createAdminServer(options: {
   return server;
 }
 
-/** Comparing digests takes constant time. */
+/** Compares digests, because the time of this comparison does not depend on the token. */
 const isEqual = (a: string, b: string): boolean => timingSafeEqual(digest(a), digest(b));
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

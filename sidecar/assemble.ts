@@ -29,11 +29,11 @@ interface Given {
   readonly refusals: RefusalCounts;
   readonly podsAlive: PodsAlive;
   readonly internalErrors: InternalErrorLog;
-  /** Whether the pod is terminating, so that each response is the last of its connection. */
+  /** Returns whether the pod is terminating, so that connections close after their current response. */
   readonly isEnding: () => boolean;
 }
 
-/** Assembles the dependencies of a decision, the same for the proxy and for the ext-auth endpoints. */
+/** Assembles the dependencies of a decision, which the proxy and the ext-auth endpoints share. */
 export function assembleDecision(given: Given): DecisionDeps {
   const { config, state, metrics, refusals, internalErrors } = given;
   return {
@@ -50,7 +50,7 @@ export function assembleDecision(given: Given): DecisionDeps {
   };
 }
 
-/** Assembles the dependencies of an exchange with the app at `upstream`. */
+/** Assembles the dependencies of an exchange with the app at `upstreamUrl`. */
 export function assembleExchange(given: Given, decision: DecisionDeps, upstreamUrl: string): ExchangeDeps {
   const { timeouts, limits, metrics, internalErrors } = given;
   const { onInternalError, nextId } = decision;
@@ -78,11 +78,11 @@ export function assembleExchange(given: Given, decision: DecisionDeps, upstreamU
       wholeBytesMax: limits.wholeBodyBytesMax,
     },
   };
-  // Without HTTP/2 to the app, a gRPC content type is only a claim of the client.
+  // Clients may send any gRPC content type, so the limits for gRPC calls apply only if the app speaks HTTP/2.
   const callBodies = speaksHttp2
     ? { ...bodies, bodyLimits: { ...bodies.bodyLimits, idleMs: eventsIdleMs, bytesPerSecondMin: 0 } }
     : bodies;
-  // Upgrades do not wait for a slot, because upgraded connections last long.
+  // Upgrades do not wait for a slot, because upgraded connections stay open for a long time.
   const upgradeLimiter = new ConcurrencyLimiter({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
   return {
     ...decision,
@@ -108,7 +108,7 @@ const assembleResponses = (
   docsUrl: config.errorDocsUrl,
   readScheduler: new ReadScheduler(internalErrors.exchange),
   nextId,
-  // While the app is unreachable, another pod can serve the client better.
+  // While the app is unreachable, a client gets a better response from another pod, so its connection is closed.
   isClosing: () => isEnding() || upstream.watch.state === "away",
 });
 

@@ -2,29 +2,29 @@ import { getHeapStatistics } from "node:v8";
 import type { ProjectionLimits } from "../edge/projection/projection.ts";
 
 const MIB = 1024 * 1024;
-/** Measured heap of a gate before the first key is cached: code, libraries, its policy. */
+/** Measured heap of a gate before the first key is cached: code, libraries and the policy. */
 const BASE_BYTES = 22 * MIB;
-/** Share of the remaining heap for the cache. The rest is for requests, counters, events, and garbage that V8 has not collected yet. */
+/** Share of the spare heap that the cache may use. Requests, counters, events and uncollected garbage use the rest. */
 const SHARE = 0.25;
-/** With more, requests and garbage would soon exhaust the heap. */
+/** Maximum configurable share of the spare heap: above it, requests and garbage could exhaust the heap. */
 const SHARE_MAX = 0.5;
 const NEGATIVE_ENTRY_BYTES = 250;
 const ABSENCES_SHARE = 0.1;
-/** Records per key: the key with its identity, and a share of the roles, APIs and overrides that keys have in common. */
+/** Records per key: the key, its identity, and a share of the roles, APIs and overrides that several keys use. */
 const RECORDS_PER_KEY = 2.5;
-/** Includes the active policy and the records that it refers to. */
+/** Minimum number of records, which includes the active policy and the records that it refers to. */
 const RECORDS_MIN = 1_000;
 
 /** Configured size of the cache. Default: derived from the heap. */
 export interface CacheSize {
   readonly keys?: number | undefined;
-  /** Memory, including data derived from records. */
+  /** Maximum memory of the cache, including data derived from records. */
   readonly bytes?: number | undefined;
 }
 
 /**
- * Returns how much a gate caches, by the largest heap that V8 may use (`--max-old-space-size`). Keys that do not fit are read from Redis
- * again, which is slower, but an exhausted heap ends the process.
+ * Returns the limits of a gate's cache. Defaults follow from the maximum heap of V8 (`--max-old-space-size`). Keys beyond the limits are
+ * read from Redis again, which is slower, but an exhausted heap would end the process.
  */
 export function cacheLimits({ keys, bytes }: CacheSize = {}, heapBytes = heapLimit()): ProjectionLimits {
   const spare = spareBytes(heapBytes);

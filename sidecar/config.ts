@@ -7,37 +7,37 @@ import type { CacheSize } from "./cache-limits.ts";
 import type { Snapshot } from "./snapshot/snapshot.ts";
 
 export interface SidecarConfig {
-  /** Access to the shared store. The caller opens and closes it. */
+  /** Access to the shared store. The caller opens it before the start and closes it afterwards. */
   readonly edge: Edge;
   readonly workspaceId: string;
   readonly policyId: string;
-  /** `http://host:port` of the app; `undefined` if only ext-auth endpoints are open. */
+  /** `http://host:port` of the app; `undefined` if the gate serves only ext-auth endpoints. */
   readonly upstream?: string | undefined;
-  /** Protocol of the app. Default: `http1`. With `h2c` upgrades still use HTTP/1.1. */
+  /** Protocol of the app. Default: `http1`. With `h2c`, upgrades still use HTTP/1.1. */
   readonly upstreamProtocol?: UpstreamProtocol | undefined;
-  /** Address for requests to the app. */
+  /** Address on which the gate accepts requests to the app. */
   readonly listen: Address;
-  /** Returns the current certificate for TLS. Default: no TLS. */
+  /** Returns the current TLS certificate. Default: no TLS. */
   readonly tls?: (() => Certificate) | undefined;
-  /** Endpoints where gateways request decisions. */
+  /** Endpoints at which gateways request decisions. Default: none. */
   readonly extAuth?: ExtAuthConfig | undefined;
-  /** Address for probes and metrics. */
+  /** Address that serves probes and metrics. */
   readonly admin: Address;
   readonly podId: string;
-  /** Token for `GET /drain` on the admin port, which reports that the pod terminates. Default: the path is not served. */
+  /** Token for `GET /drain` on the admin port, which reports that the pod terminates. Default: the gate does not serve this path. */
   readonly hookToken?: string | undefined;
-  /** Probes of the app that kubelet requests at the admin port. */
+  /** Probes of the app that kubelet requests from the admin port. Default: none. */
   readonly probes?: GateProbes | undefined;
   readonly region: string;
-  /** Snapshot on the pod's scratch disk. Default: none. */
+  /** Snapshot on the scratch disk of the pod. Default: none. */
   readonly snapshot?: Snapshot | undefined;
   readonly timeouts?: Partial<Timeouts>;
   readonly limits?: Partial<Limits>;
   readonly cache?: CacheSize | undefined;
-  /** Base URL of error types: `{errorDocsUrl}/errors/<kind>`. */
+  /** Base URL of error types, whose form is `{errorDocsUrl}/errors/<kind>`. */
   readonly errorDocsUrl: string;
   readonly logger: Logger;
-  /** Internal, for the benchmark against a plain proxy: disables the checks. Not available as a flag or environment variable. */
+  /** Internal option that disables the checks, for a benchmark against a plain proxy. No flag or environment variable sets it. */
   readonly checks?: false;
 }
 
@@ -45,88 +45,97 @@ export type UpstreamProtocol = "http1" | "h2c";
 
 export interface Address {
   readonly host: string;
-  /** 0 selects a free port. */
+  /** Port number; 0 selects a free port. */
   readonly port: number;
 }
 
 export interface ExtAuthConfig {
   /** Address of the HTTP ext-auth endpoint. */
   readonly authorize?: Address | undefined;
-  /** Address of the gRPC ext-auth endpoint: Envoy's ext_authz and rate limit service. */
+  /** Address of the gRPC ext-auth endpoint, which serves Envoy's ext_authz and rate limit service. */
   readonly grpc?: Address | undefined;
-  /** Addresses of trusted gateways, whose statements about a request and its client are used. Ignored where clients show certificates. */
+  /**
+   * Addresses of trusted gateways, whose information about a request and its client the gate uses. Ignored if gateways must present
+   * certificates.
+   */
   readonly trusted: readonly IpRange[];
   /**
-   * Returns the current certificate for TLS on the ext-auth endpoints. With a `ca`, which cannot be added or removed later, clients must
-   * show a certificate issued by it.
+   * Returns the current TLS certificate for the ext-auth endpoints. With a `ca`, which cannot be added or removed later, clients must
+   * present a certificate that this authority has issued.
    */
   readonly tls?: (() => Certificate) | undefined;
 }
 
 export interface Timeouts {
-  /** Maximum time to connect to the app, and maximum time to wait for a concurrency slot. */
+  /** Maximum time to connect to the app; also the maximum time to wait for a concurrency slot. */
   readonly connectMs: number;
   /** Maximum time from the end of the request to the head of the app's response. */
   readonly headersMs: number;
-  /** Maximum time without a byte of the app's response while the client waits for it. */
+  /** Maximum time without a byte of the app's response while the client reads it. */
   readonly bodyIdleMs: number;
-  /** Replaces `bodyIdleMs` for server-sent events, which may be idle. */
+  /** Maximum time without a byte of a server-sent event stream, used in place of `bodyIdleMs` because such streams may be idle. */
   readonly eventsIdleMs: number;
   /** Maximum time without a byte in either direction of an upgraded connection; 0 means no limit. */
   readonly tunnelIdleMs: number;
-  /** Maximum time for a client to read the written part of a response: at most 64 KiB. */
+  /** Maximum time for a client to read the written part of a response, which has at most 64 KiB. */
   readonly upstreamIdleMs: number;
-  /** Maximum time without a byte of a request's body while the app waits for it. */
+  /** Maximum time without a byte of a request body while the app waits for it. */
   readonly requestBodyIdleMs: number;
   /**
    * Maximum time without progress of a response to a client that has half-closed its connection, because the client may have disconnected.
-   * Also the maximum time without a byte on an upgraded connection that one side has half-closed.
+   * Also limits the time without a byte on an upgraded connection that one side has half-closed.
    */
   readonly halfClosedMs: number;
   /** Maximum time for a client to send the head of a request. */
   readonly requestHeadMs: number;
   /** Maximum idle time of a client's connection between requests. */
   readonly keepAliveMs: number;
-  /** How long the gate continues to serve, unready, after its pod begins to terminate. */
+  /** Time for which the gate still serves requests, unready, after its pod begins to terminate. */
   readonly drainMs: number;
   /** Grace period for requests in flight when the sidecar closes. */
   readonly closeMs: number;
-  /** Maximum time that a request waits for the credits of its key to be loaded. */
+  /** Maximum time for which a request waits until the credits of its key are loaded. */
   readonly creditLoadMs: number;
-  /** Age and interval at which open connections and streams are checked again. */
+  /** Age from which open connections and streams are checked again, and the interval of these checks. */
   readonly recheckMs: number;
   readonly reportMs: number;
   /** Interval of pings on connections of the gRPC ext-auth endpoint. */
   readonly extAuthPingMs: number;
   /** Interval of checks for a changed certificate. */
   readonly certificateMs: number;
-  /** Maximum time that a request waits for a counter in the store. */
+  /** Maximum time for which a request waits for a counter in the shared store. */
   readonly counterMs: number;
 }
 
 export interface Limits {
   readonly headBytesMax: number;
-  /** Maximum bytes of a rejected request's body that are read, so that the client can read the response. */
+  /** Maximum body bytes of a rejected request that are read, so that the client can read the response. */
   readonly drainBytesMax: number;
-  /** Maximum concurrent client connections, including TLS handshakes and without upgraded ones. */
+  /** Maximum number of concurrent client connections. TLS handshakes count, upgraded connections do not. */
   readonly clientConnectionsMax: number;
-  /** Maximum concurrent HTTP/2 client connections, which also count as client connections. */
+  /** Maximum number of concurrent HTTP/2 client connections, which also count as client connections. */
   readonly clientHttp2ConnectionsMax: number;
-  /** Maximum concurrent requests to the app. */
+  /** Maximum number of concurrent requests to the app. */
   readonly upstreamConnectionsMax: number;
-  /** Maximum concurrent connections that are upgraded or being upgraded. */
+  /** Maximum number of concurrent connections that are upgraded or being upgraded. */
   readonly upgradesMax: number;
-  /** Maximum share of each of these limits for one client address, above 0 and up to 1; less while others hold some. At 1 it is ignored. */
+  /**
+   * Maximum share of each connection and request limit for one client address, above 0 and up to 1. The share is smaller while other
+   * addresses use capacity; 1 disables it.
+   */
   readonly addressShare: number;
-  /** Maximum Content-Length of a body that is buffered completely before the request is sent to the app. */
+  /** Maximum Content-Length of a request body that is buffered completely before the request is sent to the app. */
   readonly wholeBodyBytesMax: number;
-  /** Maximum gateway connections at each ext-auth endpoint. */
+  /** Maximum number of gateway connections per ext-auth endpoint. */
   readonly extAuthConnectionsMax: number;
-  /** Maximum connections from all untrusted addresses together at each ext-auth endpoint. */
+  /** Maximum number of connections from all untrusted addresses together, per ext-auth endpoint. */
   readonly untrustedConnectionsMax: number;
-  /** Maximum concurrent calls of the gRPC ext-auth endpoint. */
+  /** Maximum number of concurrent calls of the gRPC ext-auth endpoint. */
   readonly extAuthCallsMax: number;
-  /** Minimum bytes per second of a request's body while the app waits for it, over each `requestBodyIdleMs`. 0 means no minimum. */
+  /**
+   * Minimum rate of a request body in bytes per second while the app waits for it, measured over each `requestBodyIdleMs`; 0 means no
+   * minimum.
+   */
   readonly bodyBytesPerSecondMin: number;
 }
 
@@ -135,16 +144,17 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   headersMs: 300_000,
   bodyIdleMs: 300_000,
   eventsIdleMs: 3_600_000,
-  // Both sides have their own pings, and TCP keepalive detects a peer that vanished.
+  // No idle limit: upgraded protocols have their own pings, and TCP keepalive detects a lost peer.
   tunnelIdleMs: 0,
-  // The kernel reports free space only when a third of its buffer, up to 1.3 MB, is free: a reader of 11 KB per second is fast enough.
+  // The kernel reports free space only when a third of its buffer, up to 1.3 MB, is free. With 120 s, a client that reads 11 KB per second
+  // is fast enough.
   upstreamIdleMs: 120_000,
-  // Long enough for most responses; meanwhile the app may work for clients that have disconnected.
+  // Most responses take less than 10 s, but during this time the app may work for a client that has disconnected.
   halfClosedMs: 10_000,
-  // A client that has begun to send usually has its body ready; networks that lose packets recover in less.
+  // A client that has begun to send usually has its body ready, and lossy networks recover in less than 10 s.
   requestBodyIdleMs: 10_000,
   requestHeadMs: 30_000,
-  // Longer than the idle time of common load balancers, so that they close first, and no request arrives at a closed connection.
+  // Load balancers usually have a shorter idle timeout, so they close a connection first, and no request arrives at a closed connection.
   keepAliveMs: 75_000,
   drainMs: 0,
   closeMs: 2_000,
@@ -159,35 +169,36 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
 export const DEFAULT_LIMITS: Limits = {
   headBytesMax: 16 * 1024,
   drainBytesMax: 1024 * 1024,
-  // An idle connection takes about 6 KB, and 60 KB with HTTP/2: at most half of the 320 MiB of an injected gate.
+  // An idle connection takes about 6 KB, with HTTP/2 about 60 KB, so idle connections take at most half of the 320 MiB of an injected gate.
   clientConnectionsMax: 10_000,
   clientHttp2ConnectionsMax: 1_000,
-  // Far more than an app serves at a time, unless it streams, and few enough for its backlog and file descriptors.
+  // Apps that do not stream serve far fewer requests at a time, and the backlog and file descriptors of an app suffice for this number.
   upstreamConnectionsMax: 1_000,
-  // Upgraded connections are mostly idle, so the limit is higher; each costs two file descriptors and about 30 KB.
+  // Upgraded connections are mostly idle, so their limit is higher. Each takes two file descriptors and about 30 KB.
   upgradesMax: 10_000,
-  // One client cannot exclude the others. A proxy before the gate, whose clients share its address, still gets half.
+  // One client cannot exclude the others, and a proxy in front of the gate, whose clients share its address, still gets half of the
+  // capacity.
   addressShare: 0.5,
-  // Covers nearly all API bodies, and limits the memory of waiting requests to one or two packets per connection.
+  // Most API request bodies are smaller, and the memory of waiting requests stays below one or two packets per connection.
   wholeBodyBytesMax: 16 * 1024,
-  // Far more than gateways use.
+  // Gateways use far fewer connections.
   extAuthConnectionsMax: 5_000,
   untrustedConnectionsMax: 100,
-  // A decision takes 1 to 2 ms, and at most a few hundred while Redis is slow.
+  // A decision takes 1 to 2 ms, or up to a few hundred milliseconds while Redis is slow.
   extAuthCallsMax: 1_000,
-  // Slower than any modem; intentionally slow clients are slower still.
+  // Even modems are faster; intentionally slow clients are slower.
   bodyBytesPerSecondMin: 240,
 };
 
-/** Lower limits with TLS, because an idle connection takes about 60 KB of memory, and 110 KB with HTTP/2. */
+/** Lower limits for TLS, because an idle TLS connection takes about 60 KB of memory, with HTTP/2 about 110 KB. */
 export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2ConnectionsMax"> = {
   clientConnectionsMax: 2_000,
   clientHttp2ConnectionsMax: 500,
 };
-/** Lower limit with TLS, because a gateway connection takes about 170 KB of memory: half of the 320 MiB of an injected gate. */
+/** Lower limit for TLS, because a gateway connection takes about 170 KB of memory: half of the 320 MiB of an injected gate in total. */
 const EXT_AUTH_TLS_LIMITS: Pick<Limits, "extAuthConnectionsMax"> = { extAuthConnectionsMax: 1_000 };
 
-/** Returns the defaults, which TLS lowers, overridden by the configuration. */
+/** Returns the limits: the configured ones, otherwise the defaults, which are lower with TLS. */
 export const limitsOf = ({ tls, extAuth, limits }: Pick<SidecarConfig, "tls" | "extAuth" | "limits">): Limits => ({
   ...DEFAULT_LIMITS,
   ...(tls && TLS_LIMITS),

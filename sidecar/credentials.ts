@@ -7,7 +7,7 @@ import { backoffMs, jitterMs } from "../core/backoff.ts";
 import { CREDENTIALS_PATH, CredentialsReply, type CredentialsRequest } from "../core/gates/credentials.ts";
 
 /*
- * Maintains the Redis user of the gate, which an api-server issues for the token of its pod's ServiceAccount.
+ * Maintains the Redis credentials of the gate, which an api-server issues for the ServiceAccount token of the pod.
  *
  *   none ──issued──► held ──a sixth of its lifetime is over, or Redis rejected it──► requesting (and held) ──issued──► held
  *     │ failed                                                                  │ failed
@@ -20,20 +20,20 @@ import { CREDENTIALS_PATH, CredentialsReply, type CredentialsRequest } from "../
 export interface CredentialsOptions {
   /** URL of an api-server. */
   readonly apiUrl: string;
-  /** Returns the CA bundle (PEM) for the server certificate. `undefined` selects the system's authorities. */
+  /** Returns the CA bundle (PEM) that verifies the server certificate; `undefined` selects the system's authorities. */
   readonly ca: (() => string) | undefined;
-  /** Kubernetes replaces the token in this file before it expires. */
+  /** File with the ServiceAccount token, which Kubernetes replaces before the token expires. */
   readonly tokenFile: string;
   readonly asked: CredentialsRequest;
   readonly logger: Pick<Logger, "info" | "warn">;
 }
 
 export interface Credentials {
-  /** `undefined` before the first credentials are issued. */
+  /** Current credentials; `undefined` until the first ones are issued. */
   readonly current: { readonly username: string; readonly password: string } | undefined;
   /**
-   * Reports that Redis has rejected the credentials, or that none are held. Requests new ones immediately, unless the last request was less
-   * than `REFUSED_PAUSE_MS` ago.
+   * Reports that Redis has rejected the credentials, or that there are none. Requests new credentials immediately, unless the last request
+   * was less than `REFUSED_PAUSE_MS` ago.
    */
   refused(): void;
   close(): void;
@@ -41,14 +41,14 @@ export interface Credentials {
 
 const RENEWED_AFTER_SHARE = 1 / 6;
 const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
-/** Delay after a rejection by Redis: a user that was just created on one node may still be rejected by another. */
+/** Delay after a rejection by Redis, because a Redis user that was just created on one node may be missing on another. */
 const REFUSED_PAUSE_MS = 1_000;
-/** Bounds of `Retry-After`, because a longer value may be a mistake. */
+/** Bounds of `Retry-After`, because a value outside of them is probably a mistake. */
 const RETRY_AFTER_MS = { min: 1_000, max: 60_000 } as const;
 const RESPONSE_MS_MAX = 10_000;
 const RESPONSE_BYTES_MAX = 64 * 1024;
 
-/** Requests credentials immediately, and again before they expire. Does not wait for the first response. */
+/** Requests credentials immediately, and again before they expire. Returns without waiting for the first response. */
 export function keepCredentials(options: CredentialsOptions): Credentials {
   const { logger } = options;
   let current: Credentials["current"];
@@ -80,12 +80,12 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
     } catch (error) {
       failures += 1;
       const reason = error instanceof Error ? error.message : String(error);
-      // Logged only when the reason changes.
+      // The warning is logged only when the reason changes.
       if (reason !== problem) logger.warn({ reason, held: current !== undefined }, "no user of Redis; asking again");
       problem = reason;
       const reportedMs = error instanceof NotNow ? error.retryAfterMs : undefined;
       const { min, max } = RETRY_AFTER_MS;
-      // A random delay beyond `Retry-After`, so that gates rejected together do not retry together.
+      // A random delay is added to `Retry-After`, so that gates that were rejected together do not retry together.
       askIn(
         reportedMs === undefined
           ? backoffMs(failures, RETRY)
@@ -102,7 +102,7 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       return current;
     },
     refused() {
-      // While no credentials are issued, the retries above are enough.
+      // Retries are already scheduled while no credentials are issued.
       if (failures > 0 || isAsking || performance.now() - gotAtMs < REFUSED_PAUSE_MS) return;
       void ask();
     },
@@ -151,7 +151,7 @@ interface ApiResponse {
 }
 
 class NotNow extends Error {
-  /** `undefined` if the server sent no `Retry-After`. */
+  /** `Retry-After` of the response; `undefined` if the server sent none. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, retryAfterMs: number | undefined) {
@@ -169,7 +169,7 @@ async function readText(response: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** Returns the `detail` of an error body; an empty text for any other response. */
+/** Returns the `detail` of an error body, or an empty string for any other body. */
 function detailOf(text: string): string {
   try {
     return String(JSON.parse(text).error.detail).slice(0, 300);

@@ -7,18 +7,18 @@ import type { PodsAlive } from "./pods-alive.ts";
 import { followPolicy, type PolicyFollower } from "./policy/follower.ts";
 import type { KeptSnapshot } from "./snapshot/snapshot.ts";
 
-/** The gate's view of the shared store: the records, including the policy, and the counters. */
+/** The gate's copy of the shared store: the records, including the policy, and the counters. */
 export interface GateState {
   readonly projection: Projection;
   readonly follower: PolicyFollower;
   readonly counters: EdgeCounters;
-  /** Clock of the shared store, integer Unix ms. The pod's own clock is used only until the store's is known. */
+  /** Returns the time of the shared store, integer Unix ms. Until this time is known, the pod's own clock is used. */
   readonly nowMs: () => number;
   readonly snapshot: KeptSnapshot | undefined;
   readonly podsAlive: PodsAlive;
 }
 
-/** Maximum wait for the store at startup when a snapshot was restored; long enough for a reachable store. */
+/** Maximum wait for the shared store at startup after a snapshot was restored. A reachable store responds in less time. */
 export const RESTORED_WAIT_MS = 100;
 
 export async function openGateState(config: SidecarConfig, timeouts: Timeouts): Promise<GateState> {
@@ -35,10 +35,10 @@ export async function openGateState(config: SidecarConfig, timeouts: Timeouts): 
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
   const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
   projection.onDropped((ref) => {
-    // Everything was dropped: the store, including its counters, may have gone back in time.
+    // The stream reports a full invalidation: the shared store may have gone back in time, including its counters.
     if (ref === undefined) counters.forgetDenials();
   });
-  // The estimate has fractions; compared, counted and recorded times are integer milliseconds.
+  // The estimated time of the store has fractions, but compared, counted and recorded times are integer milliseconds.
   const nowMs = (): number => Math.trunc(edge.stream.storeNowMs() ?? restored?.storeNowMs() ?? Date.now());
   const podsAlive: PodsAlive = { count: restored?.podsAlive ?? 0 };
   const isEnforced = (): boolean => !follower.isDeleted && follower.refused === undefined;

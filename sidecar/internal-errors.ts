@@ -7,7 +7,7 @@ const MESSAGES = {
   stray: "an error was caught by nothing else; the gate goes on",
 } as const;
 
-/** Logs events that may occur with every request: at most one line per kind in 5 s. */
+/** Logs events that any request may cause: at most one line per kind every 5 s. */
 export class InternalErrorLog {
   readonly #metrics: Metrics;
   readonly #logger: Logger;
@@ -21,7 +21,7 @@ export class InternalErrorLog {
   /** Logs an unexpected error that ended one exchange or connection. Never throws. */
   readonly exchange = (error: unknown, requestId?: string): void => this.#note("exchange", error, requestId);
 
-  /** Logs an error that only the process-level handlers caught. */
+  /** Logs an error that reached the handlers of the process. */
   readonly stray = (error: unknown): void => this.#note("stray", error);
 
   /** Logs that a response of the app cannot be forwarded. */

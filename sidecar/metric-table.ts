@@ -1,6 +1,6 @@
 import { defineMetrics } from "../core/metric.ts";
 
-/* Defines the metrics of a gate. Loaded on the first scrape, so that it does not slow the start. */
+/* Defines the metrics of a gate. This file is loaded at the first scrape, so that it does not delay the start. */
 
 const DECISIONS = [
   ...["VALID", "NOT_FOUND", "FORBIDDEN", "INSUFFICIENT_PERMISSIONS", "USAGE_EXCEEDED", "RATE_LIMITED", "DISABLED"],

@@ -5,11 +5,10 @@ import type { Decision } from "./decision/evaluate-head.ts";
 import type { SnapshotCounts } from "./snapshot/snapshot.ts";
 
 /*
- * Requests only increment plain numbers. The Prometheus client library is loaded only at the first scrape, so that it does not slow the
- * start.
+ * Requests only increment plain numbers. The Prometheus client library is loaded at the first scrape, so that it does not delay the start.
  */
 
-/** Upper bounds in seconds. */
+/** Upper bounds of the latency buckets, in seconds. */
 const BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1] as const;
 
 export class Metrics {
@@ -27,28 +26,30 @@ export class Metrics {
     MALFORMED: 0,
     UNAVAILABLE: 0,
   };
-  /** Requests that Audit mode admitted although Enforce would have rejected them. */
+  /** Number of requests that Audit mode admitted although Enforce mode would have rejected them. */
   auditedRefusals = 0;
-  /** Requests decided on data staler than the policy's first bound. */
+  /** Number of requests decided on data that was older than the first staleness bound of the policy. */
   staleDecisions = 0;
-  /** Open connections and streams that were ended because their key was no longer valid. */
+  /** Number of open connections and streams that were closed because their key was no longer valid. */
   connectionsRevoked = 0;
-  /** Connections rejected because of the connection limit, and connections evicted to admit others. */
+  /** Number of connections rejected at the connection limit, and of connections evicted to admit others. */
   readonly connectionLimit = { http1: { evicted: 0, rejected: 0 }, http2: { evicted: 0, rejected: 0 } };
   readonly counterFailures = { limits: 0, credits: 0 };
-  /** Requests at the ext-auth endpoints that were not decided. */
+  /** Number of requests at the ext-auth endpoints that were not decided, by reason. */
   readonly extAuthRejected = { untrusted: 0, malformed: 0, overloaded: 0 };
-  /** Requests of Envoy's rate limit service, by response. */
+  /** Number of requests of Envoy's rate limit service, by response. */
   readonly rateLimits = { OK: 0, OVER_LIMIT: 0, UNDECIDED: 0 };
   readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, busy: 0, stalled: 0 };
-  /** Number of times that the app sent bytes without a request. */
+  /** Number of times the app sent bytes without a request. */
   upstreamUnrequested = 0;
-  /** Unexpected errors: `exchange` for those that ended one exchange, `stray` for those that only the process-level handlers caught. */
+  /**
+   * Number of unexpected errors: `exchange` counts those that ended one exchange, `stray` those that reached the handlers of the process.
+   */
   readonly internalErrors = { exchange: 0, stray: 0 };
   readonly latencyBuckets = new Float64Array(BUCKETS.length + 1);
   latencySumS = 0;
 
-  /** Records how long the gate took to decide. */
+  /** Counts a decision and records its duration. */
   observe(decision: Decision, latencyMs: number): void {
     this.decisions[decision] += 1;
     const seconds = latencyMs / 1000;
@@ -59,7 +60,7 @@ export class Metrics {
   }
 }
 
-/** Values that are read when Prometheus scrapes. */
+/** Functions that are called when Prometheus scrapes. */
 export interface Readings {
   readonly stalenessS: () => number;
   readonly sourceUsable: () => boolean;
@@ -77,11 +78,11 @@ export interface Readings {
   readonly podsAlive: () => number;
   readonly cacheSizes: () => Readonly<Record<string, number>>;
   readonly isRestored: () => boolean;
-  /** Returns `undefined` if no snapshot is configured. */
+  /** Returns the counts of the snapshot; `undefined` if no snapshot is configured. */
   readonly snapshot: () => SnapshotCounts | undefined;
 }
 
-/** Returns a function that renders all metrics as text. No label identifies a key, an identity or a path. */
+/** Returns a function that renders all metrics as text. Labels never identify a key, an identity or a path. */
 export function exposeMetrics(metrics: Metrics, readings: Readings): () => Promise<{ type: string; text: string }> {
   let registry: Promise<Registry> | undefined;
   return async () => {

@@ -13,8 +13,8 @@ type Reported = Pick<GateState, "projection" | "follower"> & {
 };
 
 /**
- * Reports which policy this pod enforces, every `everyMs` and immediately after a change. A failed report is not retried, because the next
- * one is newer. Logs when reporting starts to fail, and when it works again.
+ * Reports the policy that this pod enforces, every `everyMs` and immediately after a change. A failed report is not retried, because the
+ * next report replaces it. Logs when reports start to fail, and when they succeed again.
  */
 export function startPodReports(
   config: Pick<SidecarConfig, "edge" | "workspaceId" | "policyId" | "podId" | "region" | "upstream" | "logger">,
@@ -55,7 +55,7 @@ export function startPodReports(
   };
 }
 
-/** Returns the report of this pod; `undefined` before it has seen a policy. */
+/** Returns the report of this pod; `undefined` before the first policy is read. */
 function describePod(
   pod: Pick<PodReport, "workspaceId" | "policyId" | "podId" | "region" | "release" | "upstreamPort">,
   { projection, follower, refusals, counters }: Reported,
@@ -71,7 +71,7 @@ function describePod(
   return { ...report, refused: { version: refused.version ?? 0, reason: refused.reason } };
 }
 
-/** Omits async limits, because their policy allows exceeding them at any time. */
+/** Returns the over-admission of this pod without async limits, which a policy allows to be exceeded at any time. */
 function overAdmissionOf({ units, largestShare, lastMs }: OverAdmissionTotal): PodLimitsExceeded | undefined {
   if (lastMs === undefined) return undefined;
   return { units, percent: Math.ceil(100 * largestShare), lastMs: Math.floor(lastMs) };

@@ -7,19 +7,19 @@ import type { GateProbe, GateProbes } from "../core/gates/probes.ts";
 
 /*
  * Probes the app for kubelet, which has no key (core/gates/probes.ts). A probe uses no data of the request that triggers it, and reports
- * only success or failure. Concurrent requests share one probe, so that many requests to the admin port do not become many to the app.
+ * only success or failure. Concurrent requests share one probe, so that many requests to the admin port cause few requests to the app.
  */
 
 const HOST = "127.0.0.1";
 
 export interface ProbeResult {
   readonly ok: boolean;
-  /** Text for kubelet's Event; contains no data of the app. */
+  /** Text for kubelet's Event, which contains no data of the app. */
   readonly detail: string;
 }
 
 export interface Probes {
-  /** Returns `undefined` if the path is not a probe. */
+  /** Runs the probe; returns `undefined` if the path does not belong to a probe. */
   run(path: string): Promise<ProbeResult> | undefined;
 }
 
@@ -49,16 +49,16 @@ async function runProbe({ probe, timeoutMs }: GateProbe): Promise<ProbeResult> {
   }
 }
 
-/** Handles errors after the result is known. Without a listener they would end the process. */
+/** Ignores errors that occur after the result, which would otherwise end the process. */
 const heard = (): void => undefined;
 
 type Of<Kind extends GateProbe["probe"]["kind"]> = Extract<GateProbe["probe"], { kind: Kind }>;
 
-/** Succeeds for statuses below 400, like kubelet. A redirect counts as success and is not followed. */
+/** Sends an HTTP probe. Like kubelet, it succeeds for statuses below 400, so a redirect is a success and is not followed. */
 async function probeHttp({ port, target, isTls, headers }: Of<"http">, signal: AbortSignal): Promise<ProbeResult> {
   const given = Object.fromEntries(headers.map(({ name, value }) => [name, value]));
   const options = { host: HOST, port, path: target, headers: given, signal, agent: false };
-  // Like kubelet, does not verify the app's certificate.
+  // Like kubelet, the probe does not verify the app's certificate.
   const call = isTls ? requestHttps({ ...options, rejectUnauthorized: false }) : requestHttp(options);
   call.on("error", heard);
   call.end();
@@ -80,12 +80,12 @@ async function probeTcp({ port }: Of<"tcp">, signal: AbortSignal): Promise<Probe
 }
 
 const HEALTH = "/grpc.health.v1.Health/Check";
-/** Status field of a HealthCheckResponse: field 1, a varint, with the value SERVING. */
+/** Status field of a HealthCheckResponse: field 1, a varint with the value SERVING. */
 const SERVING = Buffer.from([0x08, 0x01]);
 const FRAME_HEAD_BYTES = 5;
 const RESPONSE_BYTES_MAX = 1_024;
 
-/** grpc.health.v1 with hand-written encoding and decoding: one field each. */
+/** Sends a probe of grpc.health.v1. Both messages have one field, so they are encoded and decoded by hand. */
 async function probeGrpc({ port, service }: Of<"grpc">, signal: AbortSignal): Promise<ProbeResult> {
   const session = connectHttp2(`http://${HOST}:${port}`);
   session.on("error", heard);

@@ -4,13 +4,13 @@ import type { AppState } from "./upstream/app-watch.ts";
 
 export interface Readiness {
   readonly ready: boolean;
-  /** Shown unchanged, so it must contain no secrets. */
+  /** Details for the response of the endpoint, which must contain no secrets. */
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Until its pod terminates, a sidecar is ready when it can decide (without checks, always) and the app is not known to reject connections.
- * `app` is `undefined` for a sidecar without an app.
+ * Returns whether the sidecar is ready: its pod is not terminating, it can decide (always, if checks are disabled), and the app is not
+ * known to reject connections. `app` is `undefined` for a sidecar without an app.
  */
 export function evaluateReadiness(
   { follower, projection }: Pick<GateState, "follower" | "projection">,
@@ -37,9 +37,9 @@ export function evaluateReadiness(
       refused: follower.refused ?? null,
       freshness: freshness ?? null,
       stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
-      // Its age is `stalenessMs` until the store responds.
+      // `stalenessMs` is the age of the snapshot until the store responds.
       snapshot: projection.isRestored() ? "in use" : null,
-      // Cached keys are served without the store, so its state is shown but does not affect readiness.
+      // Cached keys are served without the store, so the state of the store is shown but does not affect readiness.
       source: projection.sourceState(),
       app: app ?? null,
       closing: isEnding,

@@ -5,19 +5,19 @@ import { setTimeout as sleep } from "node:timers/promises";
  *
  *   serving ──the pod terminates──► draining ──the time is over, or the app is unreachable──► drained ──► closed
  *
- * While draining the gate is unready, so that clients stop using it, but it continues to serve, because they learn of that late. Each
- * response is the last of its connection. Closing a connection between two requests may lose the next one, so idle connections are
- * closed only when drained.
+ * While the gate drains, it is unready, so that clients stop using it, but it still serves requests, because clients notice this late. It
+ * closes each connection after the current response. Idle connections are closed only when the gate is drained, because closing a
+ * connection between two requests may lose the next request.
  *
- * A native sidecar gets its signal when the app has terminated, which is too late: the `preStop` hook that Kubernetes calls when the pod
- * begins to terminate starts draining. For another sidecar the signal does.
+ * A native sidecar receives its signal after the app has terminated, which is too late. Therefore the `preStop` hook, which Kubernetes
+ * calls when the pod begins to terminate, starts draining. In any other sidecar the signal starts it.
  */
 
 const POLL_INTERVAL_MS = 100;
 
 export interface ShutdownOptions {
   readonly drainMs: number;
-  /** Whether no request can be served because the app is unreachable. Called while draining after a signal. */
+  /** Returns whether no request can be served because the app is unreachable. Called while the gate drains after a signal. */
   readonly isAppUnreachable: () => Promise<boolean>;
   /** Closes idle connections. */
   readonly closeIdle: () => void;
@@ -25,7 +25,7 @@ export interface ShutdownOptions {
 
 export class Shutdown {
   readonly #options: ShutdownOptions;
-  /** `performance.now()` when draining began; `undefined` while serving. */
+  /** Time at which draining began, as `performance.now()`; `undefined` before. */
   #beganMs: number | undefined;
 
   constructor(options: ShutdownOptions) {
@@ -36,7 +36,7 @@ export class Shutdown {
     return this.#beganMs !== undefined;
   }
 
-  /** Begins to drain. Further calls have no effect. */
+  /** Begins to drain; further calls have no effect. */
   begin(): void {
     if (this.#beganMs !== undefined) return;
     this.#beganMs = performance.now();
@@ -44,7 +44,7 @@ export class Shutdown {
     if (drainMs > 0) setTimeout(closeIdle, drainMs).unref();
   }
 
-  /** Begins to drain, if it has not begun, and resolves when it is over. */
+  /** Begins to drain if necessary, and resolves when draining is complete. */
   async drained(): Promise<void> {
     this.begin();
     const { drainMs, isAppUnreachable } = this.#options;

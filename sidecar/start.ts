@@ -22,22 +22,22 @@ import { Shutdown } from "./shutdown.ts";
 import { forwardUnchecked } from "./upstream/unchecked.ts";
 
 export interface Sidecar {
-  /** URL for requests to the app; `undefined` without an app. */
+  /** URL for requests to the app; `undefined` if there is no app. */
   readonly url: string | undefined;
   /** URL of the HTTP ext-auth endpoint; `undefined` if it is not open. */
   readonly authorizeUrl: string | undefined;
   /** URL of the gRPC ext-auth endpoint; `undefined` if it is not open. */
   readonly grpcUrl: string | undefined;
   readonly adminUrl: string;
-  /** Drains, completes requests in flight for a limited time, then closes everything. The edge stays open, because the caller opened it. */
+  /** Drains, waits a limited time for requests in flight, and closes everything except the edge, which the caller opened. */
   close(): Promise<void>;
-  /** Counts and logs errors that reach the process itself, like those that the gate catches. */
+  /** Counts and logs an error that reached the process itself, like errors that the gate catches. */
   logStrayError(error: unknown): void;
 }
 
 /**
- * Starts the gate. It listens even before the shared store or the policy is available: until then requests that need a decision get 503,
- * and `/readyz` shows why. Throws when a port is not available.
+ * Starts the gate. The gate listens even before the shared store or the policy is available; until then, requests that require a decision
+ * get 503, and `/readyz` shows why. Throws if a port is not available.
  */
 export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
@@ -164,7 +164,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   }
 }
 
-/** Without checks everything is forwarded directly, except upgrades. */
+/** Creates handlers for a gate without checks, which forwards all requests directly, except upgrades, which it still checks. */
 const withoutChecks = (exchange: ExchangeDeps): RequestHandlers => ({
   ...createGate(exchange),
   request: forwardUnchecked(exchange.forwarding),
@@ -179,14 +179,14 @@ const stayOpen =
     return true;
   };
 
-/** Closes everything that the sidecar has opened on the shared store. */
+/** Closes everything that the sidecar has opened in the shared store. */
 async function leave(config: SidecarConfig, { projection, counters }: GateState): Promise<void> {
   const { edge, workspaceId, policyId, podId, logger } = config;
   await Promise.all([
     projection.close(),
     counters.close(),
     edge.sink.flush().catch((error: unknown) => logger.warn({ err: error }, "the last events were not sent")),
-    // Keeps the other pods' reports. The removal is best-effort when the store is unavailable.
+    // Removes only the report of this pod. If the store is unavailable, the removal may fail.
     edge.pods.remove({ workspaceId, policyId, podId }).catch(() => undefined),
   ]);
 }

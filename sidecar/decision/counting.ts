@@ -9,15 +9,15 @@ import type { CountingDeps } from "../../edge/verification/count.ts";
 export interface CountingOptions {
   readonly projection: Projection;
   readonly counters: Pick<EdgeCounters, "consume" | "addLater">;
-  /** Number of pods that enforce the policy, as of the last report. */
+  /** Returns the number of pods that enforce the policy, as of the last report. */
   readonly podsAlive: () => number;
   readonly nowMs: () => number;
-  /** Maximum time that a request waits for the credits of its key to be loaded. */
+  /** Maximum time for which a request waits until the credits of its key are loaded. */
   readonly creditLoadMs: number;
   readonly onFailure: CountingDeps["onUncounted"];
 }
 
-/** Creates the counting of a gate. Requests that the shared store cannot count are counted in this process, from zero. */
+/** Creates the counting dependencies of a gate. If the shared store cannot count a request, this process counts it, starting from zero. */
 export function createCounting(options: CountingOptions): CountingDeps {
   const { projection, counters, podsAlive, nowMs, creditLoadMs, onFailure } = options;
   let localCounters: MemoryCounters | undefined;
@@ -29,7 +29,7 @@ export function createCounting(options: CountingOptions): CountingDeps {
       const pods = how === "LocalShare" ? podsAlive() : 1;
       const own = limits.map((charge) => ({ ...charge, limit: shareOfLimit(charge.limit, pods) }));
       const consumed = localCounters.consumeNow({ limits: own });
-      // Charges the full limits, because they are compared with the totals of all pods.
+      // The full limits apply here, because they are compared with the totals of all pods.
       if (consumed.passed) counters.addLater(limits, consumed.nowMs);
       return consumed;
     },
@@ -41,7 +41,7 @@ export function createCounting(options: CountingOptions): CountingDeps {
 const CREDIT_POLL_MS = 20;
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
-/** The previous call requested the load, which an api-server performs; this one spends as soon as it is done. */
+/** Spends credits as soon as an api-server has loaded them. The previous call requested the load. */
 async function pollCredits(
   counters: Pick<EdgeCounters, "consume">,
   credits: CreditCharge,
@@ -54,7 +54,7 @@ async function pollCredits(
       const { credits: outcome } = await counters.consume({ limits: [], credits });
       if (outcome !== undefined && outcome.status !== "unknown") return outcome;
     } catch (error) {
-      // The credits may or may not have been spent; retrying could spend them twice.
+      // The credits may have been spent, so a retry could spend them twice.
       if (error instanceof CountersUnavailable) return UNKNOWN;
       throw error;
     }

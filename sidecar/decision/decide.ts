@@ -19,16 +19,16 @@ import { internalProblem } from "./problems.ts";
 import { type VerifyDeps, verify } from "./verify.ts";
 
 /*
- * Decides one request, the same way for the proxy and for every ext-auth endpoint: evaluates its head, verifies its key if one is required,
- * and records the outcome (event, metrics, counts of rejections). The caller acts on the decision (the app, an HTTP status, a gRPC
- * response).
+ * Decides one request, in the same way for the proxy and for every ext-auth endpoint: evaluates its head, verifies its key if one is
+ * required, and records the outcome (event, metrics, counts of rejections). The caller turns the decision into a response or a request to
+ * the app.
  */
 
 export interface DecisionDeps {
   readonly policy: () => ActivePolicy | undefined;
   readonly verifying: VerifyDeps;
   readonly recording: RecordingDeps;
-  /** Returns the suffixes of ids, unique across processes. */
+  /** Returns an id suffix that is unique across processes. */
   readonly nextId: () => string;
   readonly metrics: DecisionMetrics;
   readonly refusals: RefusalSink;
@@ -49,7 +49,7 @@ export interface RefusalSink {
 export interface Refused {
   readonly kind: "refuse";
   readonly requestId: string;
-  /** Limit that the `RateLimit-*` headers show. */
+  /** Limit that the `RateLimit-*` response headers show. */
   readonly shown: ShownLimit | undefined;
   readonly refusal: Refuse;
 }
@@ -59,15 +59,15 @@ export interface Passed {
   readonly requestId: string;
   readonly shown: ShownLimit | undefined;
   readonly admitted: AdmittedRequest;
-  /** Alternating names and values; empty for a request without a valid key. */
+  /** Identity headers, as alternating names and values; empty for a request without a valid key. */
   readonly identity: readonly string[];
 }
 
 export type Decided = Refused | Passed;
 
 /**
- * Decides a request and records the decision. Returns synchronously when it need not wait. Never throws or rejects: an internal error is
- * reported and rejects the request. `startedMs` is of `performance.now()`.
+ * Decides a request and records the decision. Returns synchronously if no I/O is necessary. Never throws and never returns a rejected
+ * promise: an internal error is reported, and the request is rejected. `startedMs` is a value of `performance.now()`.
  */
 export function decide(
   deps: DecisionDeps,
@@ -83,7 +83,7 @@ class Deciding {
   readonly #startedMs: number;
   readonly #idEnding: string;
   readonly #requestId: string;
-  /** `performance.now()` when the decision was made; 0 before. */
+  /** Time of the decision, as `performance.now()`; 0 before the decision. */
   #decidedMs = 0;
   #shown: ShownLimit | undefined;
   #identity: readonly string[] = NOTHING;
@@ -125,7 +125,7 @@ class Deciding {
     return decision.kind === "pass" ? this.#pass(decision, verification) : this.#refuse(decision);
   }
 
-  /** Reports one event for each decision about a known key. */
+  /** Records one event for each decision about a key that exists. */
   #record({ code, counted }: Verdict & { kind: "decided" }, view: KeyView): void {
     const { recording, verifying } = this.#parts;
     recordVerification(recording, view, {
@@ -156,13 +156,13 @@ class Deciding {
     return this.#refuse(FAILED);
   }
 
-  /** `rule`: the rule that rejected the request, or would have. */
+  /** Records metrics. `rule` is the index of the rule that rejected the request, or would have rejected it in Enforce mode. */
   #observe(decision: Decision, rule: number | undefined): void {
     this.#parts.metrics.observe(decision, this.#tookMs());
     if (rule !== undefined && this.#active !== undefined) this.#parts.refusals.note(this.#active, rule, decision);
   }
 
-  /** Returns how long the decision took. The clock is read once, so that event and metrics have the same value. */
+  /** Returns the duration of the decision. The clock is read once, so that event and metrics contain the same value. */
   #tookMs(): number {
     if (this.#decidedMs === 0) this.#decidedMs = performance.now();
     return this.#decidedMs - this.#startedMs;
@@ -171,5 +171,5 @@ class Deciding {
 
 const NOTHING: readonly string[] = [];
 
-/** The result when the gate failed to handle the request. */
+/** Result for a request that the gate failed to handle. */
 export const FAILED: Refuse = { kind: "refuse", decision: "UNAVAILABLE", problem: internalProblem, closes: false };

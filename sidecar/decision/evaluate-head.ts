@@ -13,21 +13,21 @@ import { duplicateKeyProblem, missingKeyProblem, refusalProblem, unavailableProb
 import type { Question } from "./verify.ts";
 
 /*
- * Evaluates a request in two steps: by its head alone, and by the verdict on its key. Both are
- * pure functions. `Exchange` acts on their results.
+ * Evaluates a request in two steps, both of which are pure functions: by its head alone, and by the verdict on its key. `Exchange` acts on
+ * their results.
  *
  *   head ──evaluateHead──► refuse
  *              ├─────────► pass
  *              └─────────► verify ──checkVerdict──► refuse or pass
  */
 
-/** The outcome of a request: a verification code, or why its key was not verified. */
+/** Outcome of a request: a verification code, or the reason why the gate did not verify a key. */
 export type Decision = Code | "ANONYMOUS" | "MISSING_KEY" | "MALFORMED" | "UNAVAILABLE";
 
-/** The kind of a request: an ordinary one, one that waits for `100 Continue` before its body, or a protocol upgrade. */
+/** Kind of a request: an ordinary request, one whose client waits for `100 Continue`, or a protocol upgrade. */
 export type RequestKind = "request" | "expectant" | "upgrade";
 
-/** The evaluated part of a request; `IncomingMessage` implements it. */
+/** Part of a request that the gate evaluates; `IncomingMessage` implements this interface. */
 export interface ReceivedRequest {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
@@ -36,13 +36,13 @@ export interface ReceivedRequest {
   readonly socket: { readonly remoteAddress?: string | undefined };
 }
 
-/** A request as forwarded to the app. Open connections are rechecked with it. */
+/** A request as it is forwarded to the app, with the data to check its open connection again. */
 export interface AdmittedRequest extends Admission {
-  /** More headers are added to its `forwarded` later. */
+  /** Head for the app; further headers are added to `forwarded` later. */
   readonly head: Head;
-  /** Path and query in the bytes that were checked, without credentials. */
+  /** Path and query without credentials, with the same bytes that were checked. */
   readonly target: string;
-  /** Address to which concurrency slots are attributed: the client's as the policy finds it, otherwise the connection's. */
+  /** Address to which concurrency slots are attributed: the client's address if the policy defines it, otherwise that of the connection. */
   readonly address: string;
 }
 
@@ -50,18 +50,18 @@ export interface Refuse {
   readonly kind: "refuse";
   readonly decision: Decision;
   readonly problem: Problem;
-  /** Whether the end of the request is uncertain, so that the connection is closed after it. */
+  /** Whether the connection must be closed, because the end of the request is uncertain. */
   readonly closes: boolean;
-  /** Rule that rejected the request, as `RuleCount` defines it; `undefined` for rejections that are independent of the policy. */
+  /** Rule that rejected the request, as defined by `RuleCount`; `undefined` for rejections that do not depend on the policy. */
   readonly rule?: number;
 }
 
 export interface Pass {
   readonly kind: "pass";
   readonly decision: Decision;
-  /** Whether Audit mode admitted a request that Enforce would have rejected. */
+  /** Whether Audit mode admitted a request that Enforce mode would have rejected. */
   readonly isAudited: boolean;
-  /** Rule that would have rejected the request; `undefined` if it is admitted. */
+  /** Rule that would have rejected the request in Enforce mode; `undefined` if no rule would have. */
   readonly rule?: number;
 }
 
@@ -74,7 +74,7 @@ export type HeadDecision = Refuse | (Pass & AdmittedRequest) | Verify;
 
 const readAnyHead = compileHeadReader([]);
 
-/** Evaluates a request by its head. `active` is `undefined` while there is no policy. */
+/** Evaluates a request by its head. `active` is `undefined` if there is no policy yet. */
 export function evaluateHead(
   request: ReceivedRequest,
   kind: RequestKind,
@@ -90,7 +90,10 @@ export function evaluateHead(
   return judgeByPolicy(request, head, active);
 }
 
-/** Parsers reject other methods, but ext-auth endpoints receive them: a rule would treat `delete` as another method than many apps do. */
+/**
+ * Standard methods. Parsers reject other methods, but ext-auth endpoints receive them, and many apps treat `delete` like `DELETE` while a
+ * rule does not.
+ */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 const METHOD_UNKNOWN = malformedProblem("The method of the request is unknown.", "method");
 const UPGRADE_WITH_BODY = malformedProblem("A request for an upgrade has no body.");
@@ -148,7 +151,7 @@ function judgeByPolicy(request: ReceivedRequest, head: Head, active: ActivePolic
   return { kind: "verify", active, rule, hash, clientIp, head, method, path, target, address };
 }
 
-/** Audit mode forwards a rejected target unchanged, except for the credentials in its query. */
+/** Handles a rejected target. Audit mode forwards it unchanged, except for the credentials in its query. */
 function judgeRefusedTarget(
   active: ActivePolicy,
   reason: string,
@@ -156,7 +159,7 @@ function judgeRefusedTarget(
   request: Pick<AdmittedRequest, "head" | "method" | "address">,
 ): HeadDecision {
   const problem = malformedProblem(`The request is refused because ${reason}.`, "path");
-  // Without a path Audit mode could not forward the request.
+  // Without a path, Audit mode cannot forward the request.
   const rule = BEFORE_RULES;
   if (!url.startsWith("/")) return { kind: "refuse", decision: "MALFORMED", problem, closes: false, rule };
   const question = url.indexOf("?");
@@ -171,7 +174,7 @@ function judgeRefusedTarget(
   });
 }
 
-/** Audit mode admits requests that Enforce rejects, without identity headers. */
+/** Rejects the request, or in Audit mode admits it without identity headers. */
 function refuseOrAudit(
   { active, rule }: { readonly active: ActivePolicy; readonly rule: number },
   decision: Decision,
@@ -182,7 +185,7 @@ function refuseOrAudit(
   return { kind: "refuse", decision, problem, closes: false, rule };
 }
 
-/** The policy and rule for which a key was verified. */
+/** Policy and rule for which a key was verified. */
 type Judging = { readonly active: Pick<ActivePolicy, "policy">; readonly rule: Pick<Question["rule"], "index"> };
 
 /** Evaluates a request by the verdict on its key. */

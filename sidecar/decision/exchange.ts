@@ -6,7 +6,7 @@ import { openUpgrade, type UpgradeDeps } from "../upstream/upgrade.ts";
 import { type Decided, type DecisionDeps, decide, FAILED, type Passed } from "./decide.ts";
 import type { Refuse, RequestKind } from "./evaluate-head.ts";
 
-/* One request of the proxy: it is decided (`decide.ts`), and then forwarded to the app or rejected with a response of the gate. */
+/* One request of the proxy: `decide.ts` decides it, and this file forwards it to the app or sends the gate's own response. */
 
 export interface ExchangeDeps extends DecisionDeps {
   readonly answering: ResponseDeps;
@@ -32,14 +32,14 @@ export class Exchange {
     this.#kind = kind;
   }
 
-  /** Never throws: a failure affects only this request. */
+  /** Decides and handles the request. Never throws: a failure affects only this request. */
   begin(): void {
     const decided = decide(this.#parts, this.#client, this.#kind, this.#startedMs);
     if (decided instanceof Promise) void decided.then((late) => this.#act(late));
     else this.#act(decided);
   }
 
-  /** Never throws. */
+  /** Forwards or rejects the request. Never throws. */
   #act(decided: Decided): void {
     try {
       if (decided.kind === "pass") this.#pass(decided);
@@ -50,12 +50,12 @@ export class Exchange {
   }
 
   #pass({ requestId, shown, admitted, identity }: Passed): void {
-    // Its body turned out to be malformed in the meantime, and a response was sent.
+    // The body may have become malformed during the decision, in which case a response was already sent.
     if (this.#client.headersSent || this.#client.isOver) return;
     for (const text of identity) admitted.head.forwarded.push(text);
     admitted.head.forwarded.push("X-Postern-Request-Id", requestId);
     if (this.#kind === "upgrade") {
-      // An upgraded connection may stay open for days. It must not keep the policy that admitted it alive.
+      // An upgraded connection may stay open for days, so it must not retain the policy that admitted it.
       const { method, path, hash, clientIp } = admitted;
       const additions = { requestId, shown, admission: { method, path, hash, clientIp } };
       openUpgrade(this.#parts.upgrading, this.#client, admitted, additions, this.#startedMs);
@@ -67,7 +67,7 @@ export class Exchange {
   }
 
   #refuse({ requestId, shown }: Decided, { problem, closes }: Refuse): void {
-    // A client that waits for 100 Continue may send its body or not (RFC 9110, 10.1.1).
+    // A client that waits for `100 Continue` may or may not send its body (RFC 9110, 10.1.1).
     const close = closes || this.#kind !== "request";
     answerProblem(this.#parts.answering, this.#client, problem, { requestId, shown, close });
   }

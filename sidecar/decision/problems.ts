@@ -1,7 +1,7 @@
 import type { Code } from "../../core/verification/codes.ts";
 import type { Problem } from "../http/responses.ts";
 
-/* Responses to clients of rejected requests. */
+/* Problems that the gate sends to clients of rejected requests. */
 
 export const missingKeyProblem: Problem = {
   kind: "unauthorized",
@@ -34,13 +34,16 @@ export const duplicateKeyProblem: Problem = {
 };
 export const internalProblem: Problem = { kind: "unexpected_error", detail: "The gate failed to handle the request." };
 
-/** `NOT_FOUND`, `DISABLED`, `EXPIRED`: 401. `FORBIDDEN`, `INSUFFICIENT_PERMISSIONS`: 403. The other two: 429. */
+/**
+ * Returns the problem for a rejected key. The status is 401 for `NOT_FOUND`, `DISABLED` and `EXPIRED`, 403 for `FORBIDDEN` and
+ * `INSUFFICIENT_PERMISSIONS`, and 429 for the other two codes.
+ */
 export function refusalProblem(code: Exclude<Code, "VALID">, retryAfterS: number | undefined): Problem {
   const problem = BY_CODE[code];
   return retryAfterS === undefined ? problem : { ...problem, retryAfterS };
 }
 
-/** The request cannot be decided now: 503, with `Retry-After: 1`. */
+/** Returns the problem for a request that cannot be decided now: 503 with `Retry-After: 1`. */
 export const unavailableProblem = (detail: string): Problem => ({
   kind: "verification_unavailable",
   detail,

@@ -7,7 +7,7 @@ const MESSAGES = {
   credits: "credits cannot be spent; onCreditFailure says what is done",
 } as const;
 
-/** Logs why requests are not counted: one line in 5 s, with their number. */
+/** Logs why requests are not counted, at most one line every 5 s, with their number. */
 export function noteUncounted(log: Pick<Logger, "warn">): CountingDeps["onUncounted"] {
   const throttle = new LogThrottle();
   return (what, done, cause) => {
@@ -24,5 +24,5 @@ function reasonOf(cause: unknown): string {
 }
 
 const CAUSES_MAX = 5;
-/** The store is reachable, but no api-server has loaded the remaining credits of the key. */
+/** Reason if the shared store is reachable, but no api-server has loaded the remaining credits of the key. */
 const NOT_LOADED = "they are not loaded, which api-servers do";

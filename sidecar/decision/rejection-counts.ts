@@ -3,9 +3,9 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { Decision } from "./evaluate-head.ts";
 
 /**
- * Counts the requests that each rule of the active policy has rejected, or would have in Audit mode, by decision. Restarts at zero with
- * each policy, because rules are identified by their index. The size is bounded by rules and decisions, independent of the number of
- * clients.
+ * Counts requests per rule and decision that the active policy has rejected, or would have rejected in Enforce mode. Counts restart at zero
+ * for each policy, because the index of a rule identifies it only within its policy. Their number depends on rules and decisions only, not
+ * on clients.
  */
 export class RefusalCounts {
   readonly #nowMs: () => number;
@@ -17,9 +17,9 @@ export class RefusalCounts {
     this.#nowMs = nowMs;
   }
 
-  /** `rule` is an index of the policy, −1 for the implicit rule, `BEFORE_RULES` if no rule was reached. */
+  /** Counts a rejection. `rule` is an index in the policy, −1 for the implicit rule, or `BEFORE_RULES` if no rule was reached. */
   note(active: Pick<ActivePolicy, "serial">, rule: number, decision: Decision): void {
-    // Skips a request that began under the previous policy, because its rules differ.
+    // A request that began under the previous policy is not counted, because its rules differ.
     if (active.serial < this.#serial) return;
     this.#follow(active);
     let counts = this.#byRule.get(rule);
@@ -30,7 +30,7 @@ export class RefusalCounts {
     counts.set(decision, (counts.get(decision) ?? 0) + 1);
   }
 
-  /** Returns the report: the largest counts by name, and the sum of all others. */
+  /** Returns the report of this pod: the largest counts individually, and the sum of all others. */
   of(active: Pick<ActivePolicy, "serial" | "policy">): PodRefusals {
     this.#follow(active);
     const all: RuleCount[] = [...this.#byRule].flatMap(([rule, counts]) =>

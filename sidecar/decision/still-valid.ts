@@ -7,7 +7,7 @@ export interface StillValidDeps {
   readonly verifying: VerifyDeps;
 }
 
-/** Whether the request would still be admitted. Called for open connections and streams. */
+/** Returns whether the request would still be admitted. Called for open connections and streams. */
 export async function isStillValid({ policy, verifying }: StillValidDeps, admission: Admission): Promise<boolean> {
   const active = policy();
   if (active === undefined || active.policy.mode === "Audit") return true;

@@ -7,14 +7,14 @@ import * as edge from "../../edge/verification/verify.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 
 /*
- * Calls edge/verification for a rule of a policy: the gate's data must be fresh enough for the policy, the key must belong to the policy's
+ * Calls edge/verification for a rule of a policy. The gate's data must be fresh enough for the policy, the key must belong to the policy's
  * API, and the rule defines the required permissions and the charges.
  */
 
 export interface VerifyDeps extends edge.VerifyDeps {
   readonly projection: Projection;
   readonly workspaceId: string;
-  /** Called when the policy admits a request although the gate's data is stale. */
+  /** Called when a policy admits a request although the gate's data is stale. */
   readonly onStaleDecision: () => void;
 }
 
@@ -24,14 +24,14 @@ export interface Question extends RuleRequest {
 
 const TOO_OLD: edge.Verdict = { kind: "unknown", reason: "What the gate knows of API keys is too old." };
 
-/** Returns synchronously for a cached key without counting, which is the case for most requests. */
+/** Verifies a key. Returns synchronously if the key is cached and nothing is counted, which is the case for most requests. */
 export function verify(deps: VerifyDeps, question: Question): edge.Verdict | Promise<edge.Verdict> {
   return checkStaleness(deps, question) ?? edge.verify(deps, new GateVerification(deps, question));
 }
 
 /**
- * Whether an open connection may continue: all checks except the counters, which have been charged. A key that cannot be looked up does not
- * end a connection while the gate's data is fresh enough for its policy.
+ * Returns whether an open connection may continue: repeats all checks except the counters, which were charged at its start. A key that
+ * cannot be looked up does not end a connection while the gate's data is fresh enough for the policy.
  */
 export async function mayGoOn(deps: VerifyDeps, question: Question): Promise<boolean> {
   if (checkStaleness(deps, question) !== undefined) return false;
@@ -39,7 +39,7 @@ export async function mayGoOn(deps: VerifyDeps, question: Question): Promise<boo
   return verdict.kind !== "decided" || verdict.code === "VALID";
 }
 
-/** Returns the verdict when the data is too stale to decide. */
+/** Returns a verdict if the gate's data is too stale to decide, otherwise `undefined`. */
 function checkStaleness(deps: VerifyDeps, { active }: Question): edge.Verdict | undefined {
   const freshness = checkFreshness(active.policy.onStale, deps.projection.stalenessMs());
   if (freshness === "Expired") return TOO_OLD;
@@ -48,13 +48,13 @@ function checkStaleness(deps: VerifyDeps, { active }: Question): edge.Verdict | 
 }
 
 interface KeptPlans {
-  /** Serial number of the policy of the plans; 0 before the first. */
+  /** Serial number of the policy to which the plans belong; 0 before the first plan. */
   policy: number;
-  /** Plan at index `rule + 1`, because rule indexes start at −1. */
+  /** Charge plans per rule, each at index `rule + 1` because rule indexes start at −1. */
   byRule: (ChargePlan | undefined)[];
 }
 
-/** Caches the plan of a view and a rule, neither of which changes. Only plans of the active policy are kept. */
+/** Caches the charge plan per key view and rule, which are both immutable. Only plans of the active policy are retained. */
 const keptPlans = KeyView.remember((): KeptPlans => ({ policy: 0, byRule: [] }));
 
 class GateVerification extends RuleVerification<Question> {

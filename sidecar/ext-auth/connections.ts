@@ -4,29 +4,29 @@ import type { Certificate } from "../../edge/follow-certificate.ts";
 import type { Trust } from "./trusted.ts";
 
 /*
- * Limits the connections of an ext-auth endpoint: many from trusted addresses, and few from others, which are only rejected. A connection
- * beyond the limit is closed before any data of it is read, including TLS, so that untrusted clients take neither memory nor the capacity
- * of the gateways.
+ * Limits the connections of an ext-auth endpoint: many from trusted addresses, and few from others, whose requests are only rejected. A
+ * connection beyond the limit is closed before the server reads data, including TLS, so that untrusted clients use neither memory nor the
+ * capacity of the gateways.
  */
 
 export interface ExtAuthConnectionLimits {
-  /** Maximum connections from trusted addresses. */
+  /** Maximum number of connections from trusted addresses. */
   readonly extAuthConnectionsMax: number;
-  /** Maximum connections from all other addresses together; half of them from one address. */
+  /** Maximum number of connections from all other addresses together. One address may have half of them. */
   readonly untrustedConnectionsMax: number;
 }
 
-/** Idle time before TCP keepalive probes, which detect a peer that vanished. */
+/** Idle time before TCP keepalive probes, which detect a lost peer. */
 const KEEP_ALIVE_MS = 60_000;
-/** Maximum share of one address where trust is not known before the TLS handshake. */
+/** Maximum share of one address if trust is not known before the TLS handshake. */
 const SHARE = 0.5;
 
 /** An ext-auth endpoint that does not listen yet. */
 export interface ExtAuthServer {
   readonly server: Server;
   /**
-   * Sets the certificate for new connections; `undefined` for an endpoint without TLS. Throws when the certificate is not usable, and then
-   * keeps the previous one.
+   * Sets the certificate for new connections; `undefined` for an endpoint without TLS. Throws and keeps the previous certificate if the new
+   * one is invalid.
    */
   readonly setSecureContext: ((certificate: Certificate) => void) | undefined;
   /** Stops accepting connections, and completes requests in flight for at most `graceMs`. */
@@ -34,11 +34,13 @@ export interface ExtAuthServer {
 }
 
 export interface ExtAuthConnections {
-  /** Includes connections whose TLS handshake is not complete. */
+  /** Closes all connections, including those whose TLS handshake is not complete. */
   closeAll(): void;
 }
 
-/** Call it before the server listens. `onLimitReached` is called with the address of each rejected connection. */
+/**
+ * Limits the connections of a server, which must not listen yet. `onLimitReached` is called with the address of each rejected connection.
+ */
 export function boundConnections(
   server: Server,
   { extAuthConnectionsMax, untrustedConnectionsMax }: ExtAuthConnectionLimits,
@@ -52,7 +54,7 @@ export function boundConnections(
   });
   const strangers = new ConcurrencyLimiter({ max: untrustedConnectionsMax, share: SHARE, waitMs: 0 });
   const open = new Set<Socket>();
-  // The limit applies before the server's own handlers.
+  // The limiter replaces the server's own handlers, so that the limit applies before them.
   const serve = server.listeners("connection");
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {

@@ -19,18 +19,18 @@ import type { StatusCode } from "./generated/envoy/type/v3/http_status_pb.js";
 import { removedHeaders } from "./removed-headers.ts";
 
 /*
- * Envoy's ext_authz over gRPC: `envoy.service.auth.v3.Authorization/Check`. Envoy sends the request as it will be routed. The response
- * contains the headers to set and remove for the app, and the path that was checked, so that the app serves only that path.
+ * Envoy's ext_authz over gRPC: `envoy.service.auth.v3.Authorization/Check`. Envoy sends the request as it will route it. The response
+ * contains the headers to set and remove for the app, and the checked path, so that the app serves only this path.
  */
 
 export interface CheckDeps {
-  /** `startedMs` is of `performance.now()`. */
+  /** Decides a request. `startedMs` is a value of `performance.now()`. */
   readonly decide: (request: ReceivedRequest, startedMs: number) => Decided | Promise<Decided>;
   /** Base URL of error types. */
   readonly docsUrl: string;
 }
 
-/** Throws `ConnectError` if the attributes do not describe an HTTP request. */
+/** Decides the request that the attributes describe. Throws `ConnectError` if they do not describe an HTTP request. */
 export async function check(deps: CheckDeps, { attributes }: CheckRequest): Promise<CheckResponse> {
   const startedMs = performance.now();
   const http = attributes?.request?.http;
@@ -42,7 +42,7 @@ export async function check(deps: CheckDeps, { attributes }: CheckRequest): Prom
   return decided.kind === "pass" ? admit(decided, request) : refuse(deps, decided, http);
 }
 
-/** Envoy's own framing headers, which do not describe the evaluated request. */
+/** Framing headers of Envoy, which do not describe the evaluated request. */
 const FRAMING: ReadonlySet<string> = new Set([...HOP_BY_HOP, "content-length", "expect", "host"]);
 
 function requestOf(http: AttributeContext_HttpRequest, remoteAddress: string): ReceivedRequest {
@@ -51,7 +51,7 @@ function requestOf(http: AttributeContext_HttpRequest, remoteAddress: string): R
     if (!name.startsWith(":") && !FRAMING.has(name.toLowerCase())) rawHeaders.push(name, value);
   };
   for (const [name, value] of Object.entries(http.headers)) add(name, byteString(value));
-  // With `encode_raw_headers` headers arrive as received, including duplicates.
+  // If `encode_raw_headers` is set, Envoy sends headers as received, including duplicates.
   for (const { key, value, rawValue } of http.headerMap?.headers ?? []) {
     add(key, rawValue.length > 0 ? Buffer.from(rawValue).toString("latin1") : byteString(value));
   }
@@ -76,7 +76,7 @@ function options(headers: readonly string[]): Option[] {
 function admit({ requestId, shown, admitted, identity }: Passed, request: ReceivedRequest): CheckResponse {
   const told = [...identity, "X-Postern-Request-Id", requestId];
   const headersToRemove = removedHeaders(request.rawHeaders, admitted.head, told);
-  // The target without the key in its query, as it was checked.
+  // Replaces the path by the checked target, which has no key in its query.
   if (admitted.target !== request.url) told.push(":path", admitted.target);
   const limits: string[] = [];
   if (shown !== undefined) pushLimitHeaders(limits, shown);

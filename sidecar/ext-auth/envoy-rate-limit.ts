@@ -14,9 +14,11 @@ import {
 } from "./generated/envoy/service/ratelimit/v3/rls_pb.js";
 import type { Descriptor, DescriptorOutcome, RateLimited } from "./rate-limit.ts";
 
-/* Envoy's rate limit service over gRPC: `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. `rate-limit.ts` decides. */
+/*
+ * Envoy's rate limit service over gRPC: `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. `rate-limit.ts` makes the decisions.
+ */
 
-/** `rateLimit`, with its dependencies bound. */
+/** The function `rateLimit` with its dependencies bound. */
 export type RateLimiting = (domain: string, descriptors: readonly Descriptor[]) => Promise<RateLimited>;
 
 const DESCRIPTORS_MAX = 100;
@@ -24,7 +26,9 @@ const COST_MAX = 1_000_000_000;
 const UINT32_MAX = 0xffff_ffff;
 
 const DAY_MS = 86_400_000;
-/** Both unit enums have these numbers. Months have 30 days and years 365, as in Envoy's own service. */
+/**
+ * Duration of each unit by its number, which is the same in both unit enums. A month has 30 days and a year 365, as in Envoy's own service.
+ */
 const UNIT_MS: ReadonlyMap<number, number> = new Map([
   [Unit.SECOND, 1000],
   [Unit.MINUTE, 60_000],
@@ -33,11 +37,14 @@ const UNIT_MS: ReadonlyMap<number, number> = new Map([
   [Unit.MONTH, 30 * DAY_MS],
   [Unit.YEAR, 365 * DAY_MS],
 ]);
-/** Ordered from the longest unit. */
+/** Units in descending order of their duration. */
 const UNITS = [...UNIT_MS].reverse();
 const DURATION_MS_MAX = 10 * 365 * DAY_MS;
 
-/** Throws `ConnectError` for a request that is malformed, unknown or cannot be decided; then Envoy's `failure_mode_deny` applies. */
+/**
+ * Handles a rate limit request. Throws `ConnectError` if it is malformed, unknown or cannot be decided; Envoy then applies its
+ * `failure_mode_deny`.
+ */
 export async function shouldRateLimit(rateLimit: RateLimiting, request: RateLimitRequest): Promise<RateLimitResponse> {
   const { domain, descriptors } = request;
   if (domain === "") throw new ConnectError("the request has no domain", Code.InvalidArgument);
@@ -75,7 +82,7 @@ function readDescriptor(
 ): Descriptor {
   if (entries.length === 0) throw new ConnectError("a descriptor has no entries", Code.InvalidArgument);
   if (isNegativeHits) throw new ConnectError("hits cannot be given back", Code.Unimplemented);
-  // A value of 0 in a request means unset.
+  // A `hits_addend` of 0 in the request means that it is unset.
   const cost = hitsAddend === undefined ? ofRequest || 1 : Number(hitsAddend);
   const own = limit && { limit: limit.requestsPerUnit, durationMs: durationOf(limit) };
   return { entries, limit: own, cost: Math.min(cost, COST_MAX) };
@@ -91,7 +98,7 @@ function durationOf({ unit, unitMultiplier }: NonNullable<RateLimitDescriptor["l
   return durationMs;
 }
 
-/** Returns the duration in the longest unit of which it is a multiple. */
+/** Returns the duration as a multiple of the longest unit that divides it. */
 function unitOf(durationMs: number): { readonly unit: Unit; readonly unitMultiplier?: number } {
   const found = UNITS.find(([, unitMs]) => durationMs % unitMs === 0);
   if (found === undefined) return { unit: Unit.UNKNOWN };

@@ -12,46 +12,45 @@ import { Allowance } from "../../http/http2/allowance.ts";
 import type { ExtAuthConnections } from "./connections.ts";
 
 /*
- * Limits the sessions of the gRPC ext-auth endpoint and the calls on them: their number, their duration, and whether their peers still
- * respond.
+ * Limits the number and duration of sessions and calls of the gRPC ext-auth endpoint, and closes sessions whose peers do not respond.
  *
  *   session ──no call in time, a ping without response──► destroyed
  *      └──too many pings or settings──► GOAWAY with ENHANCE_YOUR_CALM, and destroyed
  *   call ──its message does not arrive in time, its response is not read in time──► reset
  *
- * nghttp2 counts resets of calls and ends the session.
+ * nghttp2 limits the resets of calls: it closes a session that has too many.
  */
 
 export interface GrpcCallLimits {
-  /** Maximum concurrent calls on all sessions, without long-lived ones. */
+  /** Maximum number of concurrent calls on all sessions, without long-lived calls. */
   readonly extAuthCallsMax: number;
-  /** Maximum time for the first call of a session to begin, and for the message of a call to arrive. */
+  /** Maximum time until the first call of a session begins; also the maximum time until the message of a call arrives. */
   readonly requestHeadMs: number;
-  /** Ping interval of a session. */
+  /** Interval of pings on each session. */
   readonly extAuthPingMs: number;
 }
 
-/** Maximum long-lived calls on all sessions: reflection, and health watches. */
+/** Maximum number of long-lived calls on all sessions: reflection and health watches. */
 const LASTING_MAX = 100;
-/** Maximum time from the beginning of a call to the end of its response. Only a watch may take longer. */
+/** Maximum time from the start of a call to the end of its response. Only a health watch may take longer. */
 export const CALL_MS_MAX = 60_000;
-/** Libraries measure with PING and SETTINGS, so a burst is normal. */
+/** Budget of PING and SETTINGS frames. Client libraries send them to measure connections, so a burst is normal. */
 const CONTROL_FRAMES = { burst: 1_000, perSecond: 100 };
-/** Maximum time for a gateway to end a call after the response. */
+/** Maximum time for a gateway to end a call after the complete response. */
 const ANSWERED_MS = 1_000;
-// RFC 9113, 7.
+// Error code of RFC 9113, 7.
 const NO_ERROR = 0;
 const CANCEL = 8;
 const ENHANCE_YOUR_CALM = 11;
 
-/** How long a call may be open: for one response, for a limited time, or indefinitely. */
+/** Permitted duration of a call: until one response, for a limited time, or indefinitely. */
 export type CallKind = "single" | "limited" | "watch";
 
 interface OpenCall {
   readonly request: Http2ServerRequest;
   readonly kind: CallKind;
   readonly sinceMs: number;
-  /** `performance.now()` when the complete response was handed over; 0 before. */
+  /** Time at which the complete response was written, as `performance.now()`; 0 before. */
   answeredMs: number;
 }
 
@@ -59,11 +58,11 @@ interface OpenSession {
   readonly sinceMs: number;
   hasRequested: boolean;
   pingedMs: number;
-  /** Whether the last ping is unanswered. */
+  /** Whether the peer has not responded to the last ping yet. */
   isAwaited: boolean;
 }
 
-/** Node's types omit the code, which becomes the code of GOAWAY. */
+/** Session whose `destroy` accepts an error code for GOAWAY, which Node's types omit. */
 type Destroyable = Omit<ServerHttp2Session, "destroy"> & { destroy(code?: number): void };
 
 export class GrpcCalls {
@@ -73,7 +72,7 @@ export class GrpcCalls {
   readonly #timer: NodeJS.Timeout;
   #lasting = 0;
 
-  /** Tracks the sessions of the server until `end`. */
+  /** Tracks the sessions of the server until `end` is called. */
   constructor(server: Http2Server | Http2SecureServer, limits: GrpcCallLimits) {
     this.#limits = limits;
     server.on("session", (session) => this.#follow(session));
@@ -81,7 +80,7 @@ export class GrpcCalls {
     this.#timer = startSweep(this.#look, shortestMs);
   }
 
-  /** Returns false when the limit is reached; then the call must be rejected. */
+  /** Registers a call. Returns false if the limit is reached, and the caller must then reject the call. */
   begin(request: Http2ServerRequest, kind: CallKind): boolean {
     const { stream } = request;
     const session = stream.session && this.#sessions.get(stream.session);
@@ -104,7 +103,7 @@ export class GrpcCalls {
     return true;
   }
 
-  /** Sends GOAWAY on each session, which ends when its calls in flight are complete, or after `graceMs`. */
+  /** Sends GOAWAY on each session. A session ends when its calls in flight are complete, at the latest after `graceMs`. */
   async end(server: NetServer, graceMs: number, connections: ExtAuthConnections): Promise<void> {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     for (const session of this.#sessions.keys()) session.close();
@@ -133,7 +132,7 @@ export class GrpcCalls {
     const nowMs = performance.now();
     const { requestHeadMs, extAuthPingMs } = this.#limits;
     for (const [stream, { request, kind, sinceMs, answeredMs }] of this.#calls) {
-      // RFC 9113, 8.1: the server need not wait for the rest of a request after its response.
+      // RFC 9113, 8.1: a server need not wait for the rest of a request after its complete response.
       if (answeredMs > 0 && nowMs - answeredMs > ANSWERED_MS) stream.close(NO_ERROR);
       const tookMs = nowMs - sinceMs;
       const isLate = (kind === "single" && !request.complete && tookMs > requestHeadMs) || tookMs > CALL_MS_MAX;

@@ -31,9 +31,9 @@ import { Reflection } from "./reflection.ts";
 import type { Trust } from "./trusted.ts";
 
 /*
- * The gRPC ext-auth endpoint, over HTTP/2: Envoy's ext_authz and rate limit service, health and reflection. This file and its imports are
- * loaded when the endpoint opens, so that a gate without it does not pay for them. In a bundle it is a separate file with copies of its
- * imports, so the decision functions are passed in.
+ * The gRPC ext-auth endpoint over HTTP/2: Envoy's ext_authz and rate limit service, health and reflection. This file and its imports are
+ * loaded when the endpoint opens, so that a gate without the endpoint uses no memory for them. In a bundle this file is separate and has
+ * its own copies of its imports, so its caller passes in the decision functions.
  */
 
 export interface GrpcExtAuthDeps {
@@ -48,18 +48,18 @@ export interface GrpcExtAuthDeps {
 
 const HEALTH_CHECK = `/${Health.typeName}/Check`;
 const OFFERED = [Authorization, RateLimitService, Health, V1, V1Alpha];
-/** Maximum delay until a health watch reports a change. */
+/** Maximum delay until a health watch reports a change of the state. */
 const POLL_MS = 250;
 /**
- * Several times the maximum head, because Envoy sends each header in two forms. Multiplied by the maximum calls it bounds the memory of the
- * endpoint.
+ * Maximum size of a message: several times that of a head, because Envoy sends each header in two forms. This size and the maximum number
+ * of calls bound the memory of the endpoint.
  */
 const MESSAGE_BYTES_MAX = 128 * 1024;
-/** Maximum concurrent calls per connection: Envoy opens more connections when it needs them. */
+/** Maximum number of concurrent calls per connection. Envoy opens more connections if necessary. */
 const STREAMS_MAX = 256;
-/** Maximum metadata of a call, which is ignored. */
+/** Maximum size of a call's metadata, which the endpoint ignores. */
 const METADATA_BYTES_MAX = 16 * 1024;
-/** Maximum requests per reflection call. */
+/** Maximum number of requests per reflection call. */
 const REFLECTED_MAX = 200;
 
 const KINDS: ReadonlyMap<string, CallKind> = new Map([
@@ -68,7 +68,10 @@ const KINDS: ReadonlyMap<string, CallKind> = new Map([
   [`/${V1Alpha.typeName}/ServerReflectionInfo`, "limited"],
 ]);
 
-/** `tls`: the options of `tls.createServer`; without them the endpoint speaks no TLS. Throws when the certificate is not usable. */
+/**
+ * Creates the endpoint. `tls` are options of `tls.createServer`; if `undefined`, the endpoint does not use TLS. Throws if the certificate
+ * is invalid.
+ */
 export function createGrpcExtAuth(
   deps: GrpcExtAuthDeps,
   limits: ExtAuthConnectionLimits & GrpcCallLimits,
@@ -80,7 +83,7 @@ export function createGrpcExtAuth(
     ...{ grpc: true, grpcWeb: false, connect: false },
     readMaxBytes: MESSAGE_BYTES_MAX,
     maxTimeoutMs: CALL_MS_MAX,
-    // A compressed message costs more to read than to send.
+    // Compression is off: a compressed message would cost the server more than its sender.
     acceptCompression: [],
     binaryOptions: { readUnknownFields: false },
   });
@@ -89,7 +92,7 @@ export function createGrpcExtAuth(
   const server: Http2Server | Http2SecureServer = secure ?? createServer({ settings });
   const calls = new GrpcCalls(server, limits);
   server.on("request", (req, res) => {
-    // Any client, such as kubelet, may check the health of the server. Watching requires trust, because it is long-lived.
+    // Any client, such as kubelet, may check the health of the server. A health watch requires trust, because it is long-lived.
     const address = req.socket.remoteAddress;
     const mayAsk = trust.isTrusted(address);
     if (!mayAsk && req.url !== HEALTH_CHECK) {
@@ -99,7 +102,7 @@ export function createGrpcExtAuth(
       onRejected("overloaded", { address });
       refuse(req, res, LIMIT_REACHED);
     } else handler(req, res);
-    // Allows one response per untrusted connection, as over HTTP.
+    // An untrusted connection gets one response and is then closed, as over HTTP.
     if (!mayAsk) req.stream.session?.close();
   });
   server.on("sessionError", () => undefined);
@@ -158,7 +161,7 @@ function addServices(router: ConnectRouter, deps: GrpcExtAuthDeps): void {
   });
 }
 
-/** Bounds the requests of a call, because each response may contain all descriptors. */
+/** Limits the number of requests in a call, because each response may contain all descriptors. */
 async function* bounded<T>(requests: AsyncIterable<T>): AsyncIterable<T> {
   let left = REFLECTED_MAX;
   for await (const request of requests) {
@@ -192,7 +195,7 @@ function addHealth(router: ConnectRouter, { isReady }: GrpcExtAuthDeps): void {
   });
 }
 
-/** Reports an internal error without sending its text to the client. */
+/** Reports an internal error, and sends the client a response without its text. */
 async function reported<T>(onInternalError: (error: unknown) => void, response: Promise<T>): Promise<T> {
   try {
     return await response;

@@ -11,15 +11,15 @@ import { removedHeaders } from "./removed-headers.ts";
 import type { Trust } from "./trusted.ts";
 
 /*
- * The HTTP ext-auth endpoint: a gateway requests a decision on a request, and the identity headers for the app. 200 admits the request;
- * every other status rejects it, with the body, `WWW-Authenticate`, `Retry-After` and `RateLimit-*` for the client. `parse-request.ts`
- * describes how gateways encode the request. The body of the gateway's request is ignored.
+ * The HTTP ext-auth endpoint, from which a gateway requests a decision on a request and the identity headers for the app. Status 200 admits
+ * the request. Any other status rejects it, with a body, `WWW-Authenticate`, `Retry-After` and `RateLimit-*` for the client.
+ * `parse-request.ts` describes how gateways encode the request. The endpoint ignores the body of the gateway's request.
  */
 
 export interface HttpExtAuthDeps {
   readonly decision: DecisionDeps;
   readonly trust: Trust;
-  /** Called for a request that was not decided, because its address is untrusted or it does not describe the request to evaluate. */
+  /** Called for a request that was not decided, because its sender is untrusted or it does not describe the request to evaluate. */
   readonly onRejected: (
     why: ExtAuthRejection,
     detail: { readonly address: string | undefined; readonly why?: string },
@@ -29,7 +29,7 @@ export interface HttpExtAuthDeps {
   readonly isEnding: () => boolean;
 }
 
-/** `overloaded`: too many concurrent requests or connections. */
+/** Reason why a request was not decided; `overloaded` means too many concurrent requests or connections. */
 export type ExtAuthRejection = "untrusted" | "malformed" | "overloaded";
 
 export interface HttpExtAuthLimits extends ExtAuthConnectionLimits {
@@ -40,17 +40,20 @@ export interface HttpExtAuthLimits extends ExtAuthConnectionLimits {
   readonly upstreamIdleMs: number;
 }
 
-/** Maximum body that is read; beyond it the connection is closed. */
+/** Maximum number of body bytes that are read; a larger body closes the connection. */
 const BODY_BYTES_MAX = 64 * 1024;
 
 export interface HttpExtAuth extends ExtAuthServer {
   readonly server: Server;
 }
 
-/** `tls`: the options of `tls.createServer`; without them the endpoint speaks no TLS. Throws when the certificate is not usable. */
+/**
+ * Creates the endpoint. `tls` are options of `tls.createServer`; if `undefined`, the endpoint does not use TLS. Throws if the certificate
+ * is invalid.
+ */
 export function createHttpExtAuth(deps: HttpExtAuthDeps, limits: HttpExtAuthLimits, tls?: TlsOptions): HttpExtAuth {
   const options = {
-    // Room for the head of the evaluated request, a copy of its target, and the gateway's own headers.
+    // The limit allows for the head of the evaluated request, a copy of its target, and the gateway's own headers.
     maxHeaderSize: 2 * limits.headBytesMax + 4096,
     headersTimeout: limits.requestHeadMs,
     requestTimeout: limits.requestHeadMs,
@@ -61,7 +64,7 @@ export function createHttpExtAuth(deps: HttpExtAuthDeps, limits: HttpExtAuthLimi
   const listener = (req: IncomingMessage, res: ServerResponse): void => respond(deps, req, res);
   const secure = tls && createTlsServer({ ...options, ...tls }, listener);
   const server = secure ?? createServer(options, listener);
-  // Headers beyond a count would be dropped silently, including credentials. The size is limited instead.
+  // Node would silently drop headers beyond a maximum count, including credentials, so only their total size is limited.
   server.maxHeadersCount = 0;
   server.setTimeout(limits.upstreamIdleMs);
   const { trust, onRejected } = deps;
@@ -79,7 +82,7 @@ export function createHttpExtAuth(deps: HttpExtAuthDeps, limits: HttpExtAuthLimi
   };
 }
 
-/** Never throws. */
+/** Decides and responds. Never throws. */
 function respond(deps: HttpExtAuthDeps, req: IncomingMessage, res: ServerResponse): void {
   const startedMs = performance.now();
   req.on("error", () => undefined);
@@ -107,7 +110,7 @@ function respond(deps: HttpExtAuthDeps, req: IncomingMessage, res: ServerRespons
   }
 }
 
-/** Returns the request to evaluate, or why it is rejected. */
+/** Returns the request to evaluate, or the reason for its rejection. */
 function readQuestion(
   { trust, onRejected }: HttpExtAuthDeps,
   req: IncomingMessage,
@@ -138,7 +141,7 @@ function passOver(req: IncomingMessage): void {
   });
 }
 
-/** `rawHeaders`: headers of the request, for a gateway that supports removing headers. */
+/** Sends the response to an admitted request. `rawHeaders` are its headers, if the gateway can remove headers. */
 function admit(
   deps: HttpExtAuthDeps,
   res: ServerResponse,
@@ -169,7 +172,7 @@ function refuse(
   send(deps, res, status, headers, body);
 }
 
-/** Responds to a request that is not decided. */
+/** Responds to a request that the endpoint does not decide. */
 function rejectCaller(deps: HttpExtAuthDeps, res: ServerResponse, problem: Problem): void {
   const requestId = `req_${deps.decision.nextId()}`;
   const { status, headers, body } = problemResponse(problem, { requestId, docsUrl: deps.docsUrl, accept: undefined });
@@ -189,7 +192,7 @@ function send(
   res.end(body);
 }
 
-/** Closes the connection: every gateway treats a missing response as a rejection. */
+/** Closes the connection after an internal error: every gateway treats a missing response as a rejection. */
 function fail({ decision }: HttpExtAuthDeps, res: ServerResponse, error: unknown, requestId: string | undefined): void {
   decision.onInternalError(error, requestId);
   res.destroy();

@@ -10,7 +10,7 @@ import { createHttpExtAuth, type ExtAuthRejection } from "./http-server.ts";
 import { type Descriptor, rateLimit } from "./rate-limit.ts";
 import { TRUSTED_BY_CERTIFICATE, trustedAmong } from "./trusted.ts";
 
-/* Opens the ext-auth endpoints, where gateways request decisions on requests that do not pass through the gate. */
+/* Opens the ext-auth endpoints, at which gateways request decisions on requests that do not pass through the gate. */
 
 export interface ExtAuthDeps {
   readonly decision: DecisionDeps;
@@ -19,9 +19,9 @@ export interface ExtAuthDeps {
   readonly docsUrl: string;
   readonly isEnding: () => boolean;
   readonly isReady: () => boolean;
-  /** Counts requests that were not decided. */
+  /** Number of requests that were not decided, by reason. */
   readonly rejected: Record<ExtAuthRejection, number>;
-  /** Counts the responses of the rate limit service. */
+  /** Number of responses of the rate limit service, by result. */
   readonly rateLimits: Record<"OK" | "OVER_LIMIT" | "UNDECIDED", number>;
   readonly logger: Logger;
 }
@@ -32,11 +32,11 @@ export interface ExtAuthServers {
   /** URL of the gRPC ext-auth endpoint; `undefined` if it is not open. */
   readonly grpcUrl: string | undefined;
   closeIdle(): void;
-  /** Completes requests in flight for at most `graceMs`. */
+  /** Closes the endpoints, after waiting up to `graceMs` for requests in flight. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Opens the configured ext-auth endpoints. Throws when a port is not available; then all are closed. */
+/** Opens the configured ext-auth endpoints. If a port is not available, closes all of them and throws. */
 export async function openExtAuthServers(deps: ExtAuthDeps, config: ExtAuthConfig): Promise<ExtAuthServers> {
   const closers: Array<(graceMs: number) => Promise<void>> = [];
   const idle: Array<() => void> = [];
@@ -50,7 +50,7 @@ export async function openExtAuthServers(deps: ExtAuthDeps, config: ExtAuthConfi
     await Promise.all(closers.map((closeOne) => closeOne(graceMs)));
   };
 
-  /** Listens, and follows the certificate. Returns the URL. */
+  /** Starts an endpoint, and updates its certificate when the files change. Returns the URL. */
   async function open({ server, setSecureContext, end }: ExtAuthServer, address: Address): Promise<string> {
     const url = await listen(server, address);
     closers.push(end);
@@ -73,7 +73,7 @@ export async function openExtAuthServers(deps: ExtAuthDeps, config: ExtAuthConfi
   async function openGrpc(address: Address): Promise<string> {
     const { decision, docsUrl, isReady } = deps;
     const { policy, verifying, recording, nextId, onInternalError } = decision;
-    // Its libraries are loaded only here, so that a gate without this endpoint does not pay for them.
+    // The endpoint's libraries are loaded only here, so that a gate without the endpoint uses no memory for them.
     const { createGrpcExtAuth } = await import("./grpc-server.ts");
     const limiting = { policy, counting: verifying, events: recording.events, nextId };
     const grpcDeps = {
@@ -116,7 +116,7 @@ const MESSAGES: Readonly<Record<ExtAuthRejection, string>> = {
   malformed: "a gateway asked for a decision and did not tell clearly about which request; it was refused",
 };
 
-/** Throttled, because any client that reaches the port can cause these log lines. */
+/** Logs rejected requests, throttled because any client that reaches the port can cause these lines. */
 function rejectedLog({ rejected, logger }: Pick<ExtAuthDeps, "rejected" | "logger">) {
   const throttle = new LogThrottle();
   return (kind: ExtAuthRejection, detail: { readonly address: string | undefined; readonly why?: string }): void => {

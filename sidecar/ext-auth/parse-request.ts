@@ -3,16 +3,16 @@ import { withoutPort } from "../../core/verification/ip-address.ts";
 import type { ReceivedRequest } from "../decision/evaluate-head.ts";
 
 /*
- * Reads the request to evaluate from the request that a gateway sends to the HTTP ext-auth endpoint. It supports three forms:
+ * Reads the request to evaluate from the request that a gateway sends to the HTTP ext-auth endpoint. Gateways use one of three forms:
  *
  *   X-Original-Method, X-Original-URI        nginx, HAProxy and Apache, as configured in docs/gateways.md
  *   X-Forwarded-Method, X-Forwarded-Uri      Traefik's ForwardAuth, Caddy's forward_auth
  *   the request itself, below /authorize     Envoy's ext_authz over HTTP: PUT /authorize/orders/1 evaluates PUT /orders/1
  *
- * The client's address is the last entry of X-Forwarded-For; in Envoy's form, the value of X-Real-IP.
+ * The client's address is the last entry of X-Forwarded-For, or in Envoy's form the value of X-Real-IP.
  *
- * A gateway forwards most headers of its client. So a request with more than one form, or with a duplicate or missing header, is rejected:
- * one of these headers would be the client's.
+ * A gateway also forwards most headers of its client, who could send these headers too. Therefore a request with more than one form, or
+ * with a duplicate or missing header, is rejected.
  */
 
 export const EXT_AUTH_PATH = "/authorize";
@@ -26,7 +26,7 @@ export interface ExtAuthRequest {
 export type ParsedExtAuthRequest =
   | { readonly kind: "asked"; readonly request: ReceivedRequest; readonly by: "headers" | "itself" }
   | { readonly kind: "malformed"; readonly why: string }
-  /** The request is not addressed to the ext-auth endpoint. */
+  /** The request has another path than the ext-auth endpoint. */
   | { readonly kind: "elsewhere" };
 
 const WAYS = [
@@ -37,11 +37,11 @@ const TELLING: ReadonlySet<string> = new Set(WAYS.flatMap(({ method, target }) =
 const FORWARDED_FOR = "x-forwarded-for";
 const REAL_IP = "x-real-ip";
 
-/** RFC 9110, 5.6.2. */
+/** Syntax of a method (RFC 9110, 5.6.2), limited to 64 characters. */
 const METHOD = /^[!#$%&'*+.^_`|~\dA-Za-z-]{1,64}$/;
 
 export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAuthRequest): ParsedExtAuthRequest {
-  // Caddy keeps the query of its request in this path.
+  // Caddy appends the query of the client's request to this path.
   const isHeaderWay = url === EXT_AUTH_PATH || url.startsWith(`${EXT_AUTH_PATH}?`);
   if (!isHeaderWay && !url.startsWith(`${EXT_AUTH_PATH}/`)) return { kind: "elsewhere" };
 
@@ -64,7 +64,8 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
   }
 
   const last = lastOf(forwardedFor);
-  // Envoy's own client appends Envoy's address instead, so its configuration sends the client's address in another header.
+  // Envoy's own HTTP client appends Envoy's address to X-Forwarded-For, so the Envoy configuration sends the client's address in another
+  // header.
   const client = isHeaderWay ? last : { address: addressIn(realIp ?? ""), before: last.before };
   if (client.before !== undefined) others.push("X-Forwarded-For", client.before);
   const asked = { httpVersion: "1.1", rawHeaders: others, socket: { remoteAddress: client.address } };
@@ -88,8 +89,8 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
 const unclear = (why: string): ParsedExtAuthRequest => ({ kind: "malformed", why });
 
 /**
- * Returns the last entry of X-Forwarded-For, which is the address that the gateway saw and replaces the connection's, and the entries
- * before it, which came with the request. Without a usable entry the address is empty and matches no IP allow-list.
+ * Returns the last entry of X-Forwarded-For, which is the client address that the gateway observed, and the preceding entries, which came
+ * with the request. If the last entry is not an address, the address is empty and matches no IP allow-list.
  */
 export function lastOf(forwardedFor: string | undefined): { address: string; before: string | undefined } {
   if (forwardedFor === undefined) return { address: "", before: undefined };
@@ -99,7 +100,7 @@ export function lastOf(forwardedFor: string | undefined): { address: string; bef
   return address === "" ? { address, before: undefined } : { address, before };
 }
 
-/** Returns an empty text if `text` is not an address. */
+/** Returns the address in `text`, or an empty string if `text` is not an address. */
 function addressIn(text: string): string {
   const address = withoutPort(text.trim());
   return isIP(address) === 0 ? "" : address;

@@ -8,9 +8,9 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 import { type DescriptorEntry, identifierOf } from "./descriptor-identifier.ts";
 
 /*
- * Decides for the rate limit service, independent of its protocol. A domain is a rate-limit namespace, a descriptor an identifier in it.
- * Its limit is the active override of the identifier, otherwise the limit in the descriptor, otherwise none. The descriptors are charged
- * together, all or none, on the counters that policies and the API use for this namespace.
+ * Decides for the rate limit service, independently of its protocol. A domain is a rate-limit namespace, and a descriptor is an identifier
+ * in it. The limit is the active override of the identifier, otherwise the limit in the descriptor; without either, the descriptor is
+ * unlimited. Either all descriptors are charged or none, on the counters that policies and the API use for this namespace.
  */
 
 export interface RateLimitDeps {
@@ -22,13 +22,16 @@ export interface RateLimitDeps {
 
 export interface Descriptor {
   readonly entries: readonly DescriptorEntry[];
-  /** Limit in the descriptor; `undefined` if it has none. */
+  /** Limit in the descriptor; `undefined` if the descriptor contains none. */
   readonly limit: { readonly limit: number; readonly durationMs: number } | undefined;
-  /** 0 checks without charging. */
+  /** Cost of the request; 0 checks the limit without charging. */
   readonly cost: number;
 }
 
-/** `charge` and `outcome` are `undefined` for a descriptor without a limit, and `outcome` for one that was admitted uncounted. */
+/**
+ * Result for one descriptor. `charge` and `outcome` are `undefined` if it has no limit; only `outcome` is `undefined` if it was admitted
+ * uncounted.
+ */
 export interface DescriptorOutcome {
   readonly charge: LimitCharge | undefined;
   readonly outcome: LimitOutcome | undefined;
@@ -38,7 +41,7 @@ export type RateLimited =
   | {
       readonly kind: "decided";
       readonly passed: boolean;
-      /** In the order of the descriptors. */
+      /** Results in the order of the descriptors. */
       readonly outcomes: readonly DescriptorOutcome[];
       readonly consumed: Consumed | undefined;
     }
@@ -47,7 +50,7 @@ export type RateLimited =
 
 const undecided = (reason: string): RateLimited => ({ kind: "undecided", reason });
 
-/** Rejects only with internal errors. */
+/** Decides on the descriptors of a domain. Rejects its promise only after internal errors. */
 export async function rateLimit(
   deps: RateLimitDeps,
   domain: string,
@@ -82,8 +85,8 @@ export async function rateLimit(
 }
 
 /**
- * Returns the namespace with this id, otherwise the live one with this name. Also checks the namespaces of the policy, because records of
- * names may be missing or unreadable in an installation that is being upgraded.
+ * Returns the namespace with this id, otherwise the existing namespace with this name. Also checks the namespaces of the policy, because
+ * name records may be missing or unreadable during an upgrade.
  */
 async function findNamespaceId(
   counting: VerifyDeps,
@@ -105,11 +108,11 @@ async function findNamespaceId(
   const byName = await findByName(counting, domain);
   if (byName.status === "found") return byName.value.id;
   if (![...lookups, byName].some(({ status }) => status === "unusable")) return { kind: "unknownDomain" };
-  // As when overrides cannot be read: limits in descriptors are counted, under the domain itself.
+  // As if overrides cannot be read, the limits in descriptors are counted, with the domain as the namespace.
   return policy.onCounterFailure === "Deny" ? undecided("The namespace cannot be looked up now.") : domain;
 }
 
-/** Also reads the namespace itself, because the record of a name may be outdated while an installation is being upgraded. */
+/** Finds a namespace by name. Reads the namespace record too, because the name record may be outdated during an upgrade. */
 async function findByName(
   { projection, workspaceId }: VerifyDeps,
   name: string,
@@ -122,8 +125,8 @@ async function findByName(
 }
 
 /**
- * Returns the limit of each descriptor, `undefined` for one without. Returns `undefined` as a whole when overrides cannot be read and the
- * policy denies.
+ * Returns the limit of each descriptor, or `undefined` for a descriptor without a limit. Returns `undefined` instead of an array if
+ * overrides cannot be read and the policy denies in this case.
  */
 async function limitsOf(
   { projection, workspaceId }: VerifyDeps,
@@ -154,7 +157,7 @@ async function limitsOf(
   );
 }
 
-/** Returns `undefined` when the descriptors cannot be counted and the policy does not admit uncounted requests. */
+/** Counts the descriptors. Returns `undefined` if they cannot be counted and the policy does not admit uncounted requests. */
 async function countAll(
   counting: VerifyDeps,
   { onCounterFailure, onCreditFailure }: ActivePolicy["policy"],
@@ -167,7 +170,7 @@ async function countAll(
   return counted.kind === "counted" ? counted : undefined;
 }
 
-/** Records one event for each counted descriptor, as for `ratelimit.multiLimit`. */
+/** Records one event per counted descriptor, like `ratelimit.multiLimit`. */
 function record(
   { events, nextId }: RateLimitDeps,
   limited: readonly AppliedLimit[],

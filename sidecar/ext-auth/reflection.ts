@@ -14,7 +14,7 @@ import {
   ServerReflectionResponseSchema,
 } from "./generated/grpc/reflection/v1/reflection_pb.js";
 
-/* gRPC server reflection, with which tools such as grpcurl discover services. Its two versions have the same messages. */
+/* gRPC server reflection, by which tools such as grpcurl discover services. Both versions of the protocol have the same messages. */
 
 /** Responds to reflection requests for these services. */
 export class Reflection {
@@ -51,7 +51,7 @@ export class Reflection {
     return respond({ case: "fileDescriptorResponse", value: { fileDescriptorProto } });
   }
 
-  /** Encoded once for each file, so that a request costs little more than the bytes of its response. */
+  /** Returns the encoded file and its imports. Each file is encoded once, so that further requests cost little. */
   #bytesOf(file: DescFile): Uint8Array[] {
     const made =
       this.#bytes.get(file) ?? [...closure(file)].map((one) => toBinary(FileDescriptorProtoSchema, protoOf(one)));
@@ -77,7 +77,7 @@ const messagesBelow = (messages: readonly DescMessage[]): DescMessage[] =>
 
 const protoOf = ({ proto }: DescFile): FileDescriptorProto => proto;
 
-/** Returns the file and all its imports, dependencies first. */
+/** Returns the file and all its imports, with dependencies first. */
 function closure(file: DescFile, found = new Set<DescFile>()): Set<DescFile> {
   if (found.has(file)) return found;
   for (const dependency of file.dependencies) closure(dependency, found);

@@ -1,13 +1,12 @@
 import type { Head } from "../http/head.ts";
 import { HOP_BY_HOP } from "../http/hop-by-hop.ts";
 
-/** Headers that a proxy sets itself, so that removing them would be wrong or without effect. */
+/** Headers that a proxy sets itself; removing them would be wrong or have no effect. */
 const KEPT: ReadonlySet<string> = new Set([...HOP_BY_HOP, "host", "content-length", "expect"]);
 
 /**
- * Returns the headers of a request that the app must not get, in lower case, without duplicates: credentials, and identity headers that the
- * client sent. For a gateway that supports removing headers. Omits the headers in `set` (alternating names and values), which the gateway
- * overwrites.
+ * Returns the names of headers that a gateway must remove before it forwards the request: credentials, and identity headers that the client
+ * sent. The names are unique, in lower case, and exclude those in `set` (alternating names and values), which the gateway overwrites.
  */
 export function removedHeaders(
   rawHeaders: readonly string[],

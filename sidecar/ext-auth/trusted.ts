@@ -1,9 +1,12 @@
 import { type IpRange, isInRange, parseIp } from "../../core/verification/ip-address.ts";
 
-/** Whether a connection from this address may use the ext-auth endpoints, which trust its statements about the request and its client. */
+/**
+ * Returns whether a connection from this address may use the ext-auth endpoints, which trust its information about the request and its
+ * client.
+ */
 export type IsTrusted = (address: string | undefined) => boolean;
 
-/** How an ext-auth endpoint authenticates gateways: by their address, or by a client certificate that TLS requires. */
+/** Method by which an ext-auth endpoint authenticates gateways: their address, or a client certificate that TLS requires. */
 export interface Trust {
   readonly by: "address" | "certificate";
   readonly isTrusted: IsTrusted;

@@ -1,14 +1,14 @@
 export interface PaceLimits {
-  /** Maximum time without a byte, and the window for `bytesPerSecondMin`. */
+  /** Maximum time without a byte, and the period over which `bytesPerSecondMin` is measured. */
   readonly idleMs: number;
-  /** 0 means no minimum. */
+  /** Minimum rate in bytes per second; 0 means no minimum. */
   readonly bytesPerSecondMin: number;
 }
 
 /**
- * Checks that a body arrives fast enough. Only time in which the app waits for data counts, because the client is not responsible for an
- * app that does not read. The minimum rate complements the idle time, because a client that sends single bytes is never idle. The rate is
- * checked per window, because a fast beginning would otherwise allow hours of dripping.
+ * Checks that a body arrives fast enough. Only time in which the app waits for data counts, because a client is not responsible for an app
+ * that does not read. A client that sends single bytes is never idle, so there is a minimum rate too. The rate is measured per period,
+ * because a fast start would otherwise compensate for hours of slow data.
  */
 export class BodyPace {
   readonly #limits: PaceLimits;
@@ -27,12 +27,12 @@ export class BodyPace {
     this.#windowBytes += bytes;
   }
 
-  /** Restarts the idle time when the app begins to wait for more. */
+  /** Restarts the idle time when the app begins to wait for more data. */
   waitFrom(nowMs: number): void {
     this.#movedMs = nowMs;
   }
 
-  /** Call it about once a second. `isWaiting`: whether the app waits for more. */
+  /** Returns whether the body is too slow. Called about once a second; `isWaiting` is whether the app waits for more data. */
   isTooSlow(nowMs: number, isWaiting: boolean): boolean {
     if (!isWaiting) {
       this.waitFrom(nowMs);

@@ -3,11 +3,11 @@ import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { readProxyBlock } from "../../core/policies/proxy-block.ts";
 import { withoutPort } from "../../core/verification/ip-address.ts";
 
-/** Returns the client's address from the address of the connection and the X-Forwarded-For values, which are joined with commas. */
+/** Returns the client's address. `forwardedFor` are the X-Forwarded-For values, joined with commas. */
 export type FindClientAddress = (connectionIp: string, forwardedFor: string | undefined) => string;
 
 /**
- * Compiles how the policy finds the client's address; `undefined` if it does not define this, in which case the API's IP list is not
+ * Compiles the policy's definition of the client's address; `undefined` if the policy has none, in which case the API's IP list is not
  * checked.
  */
 export function compileClientAddress(from: CompiledPolicy["clientAddress"]): FindClientAddress | undefined {
@@ -19,16 +19,16 @@ export function compileClientAddress(from: CompiledPolicy["clientAddress"]): Fin
   return (connectionIp, forwardedFor) => lastUntrusted(trusted, withoutMapping(connectionIp), forwardedFor);
 }
 
-/** Whether `connectionIp` is a trusted proxy, whose X-Forwarded-For is used. */
+/** Returns whether `connectionIp` is a trusted proxy, whose X-Forwarded-For is used. */
 export const isProxy = (find: FindClientAddress | undefined, connectionIp: string): boolean =>
   find !== undefined && find(connectionIp, NO_ADDRESS) === NO_ADDRESS;
 
-/** Must not be taken for a client address. */
+/** Value that must not be mistaken for a client address. */
 const NO_ADDRESS = "unknown";
 
 /**
- * Reads from the end, because each proxy appends the address that it saw: the first address that is not a trusted proxy is the last one
- * that a trusted proxy reported. All entries before it are controlled by the client.
+ * Returns the last address that is not a trusted proxy, reading X-Forwarded-For from its end. Each proxy appends the address from which it
+ * received the request, so a trusted proxy has reported this one. Clients control all entries before it.
  */
 function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: string | undefined): string {
   if (!isTrusted(trusted, connectionIp) || forwardedFor === undefined) return connectionIp;
@@ -36,7 +36,7 @@ function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: s
   let nearest = connectionIp;
   for (let at = entries.length - 1; at >= 0; at--) {
     const address = withoutPort((entries[at] ?? "").trim());
-    // An entry that is not an address ends the chain, because no trusted proxy reported the entries before it. It matches no list.
+    // An entry that is not an address ends the chain, because no trusted proxy reported the entries before it. This entry matches no list.
     if (isIP(address) === 0) return at === entries.length - 1 && address === "" ? nearest : address;
     nearest = withoutMapping(address);
     if (!isTrusted(trusted, nearest)) return nearest;
@@ -46,7 +46,7 @@ function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: s
 
 const MAPPED = "::ffff:";
 
-/** A server that listens on IPv6 sees IPv4 clients as `::ffff:192.0.2.1`. */
+/** Removes the prefix of an IPv4 address such as `::ffff:192.0.2.1`, as a server that listens on IPv6 reports it. */
 function withoutMapping(address: string): string {
   if (!address.startsWith(MAPPED)) return address;
   const rest = address.slice(MAPPED.length);
@@ -57,9 +57,9 @@ const isTrusted = (trusted: BlockList, address: string): boolean =>
   trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
 /**
- * Skips an entry that is not an address or block, because it cannot match any address, and a form that `BlockList` does not read, such as
- * `::1%`. `BlockList` compares in native code, on every request. Its `::/0` includes IPv4, which policies may rely on and `isInRange` does
- * not do.
+ * Adds a trusted proxy. Skips an entry that is not an address or block, because it matches no address, and forms that `BlockList` does not
+ * parse, such as `::1%`. `BlockList` is used because it compares in native code and because its `::/0` includes IPv4, on which policies may
+ * rely and which `isInRange` does not support.
  */
 function addProxy(trusted: BlockList, proxy: string): void {
   const block = readProxyBlock(proxy);

@@ -1,8 +1,8 @@
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
 
 /*
- * Encodes a problem for a gRPC client: 200 and `grpc-status` in one head that ends the stream (Trailers-Only of gRPC's mapping on HTTP/2).
- * With another HTTP status, clients would guess the code, and a rate limit would become UNAVAILABLE, which they retry immediately.
+ * Encodes a problem for a gRPC client: 200 and `grpc-status` in one head that ends the stream (a Trailers-Only response). With another HTTP
+ * status, clients would derive the code: a rate limit would become UNAVAILABLE, which clients retry immediately.
  */
 
 /** Codes of `google.rpc.Code`. */
@@ -16,7 +16,7 @@ const UNAUTHENTICATED = 16;
 const CODES: ReadonlyMap<number, number> = new Map([
   [401, UNAUTHENTICATED],
   [403, PERMISSION_DENIED],
-  // The app may have processed the request, so the code must not suggest that it is safe to retry.
+  // The app may have processed the request, so the code must not suggest that a retry is safe.
   [408, DEADLINE_EXCEEDED],
   [504, DEADLINE_EXCEEDED],
   [429, RESOURCE_EXHAUSTED],
@@ -27,13 +27,13 @@ const CODES: ReadonlyMap<number, number> = new Map([
 export const isGrpc = (contentType: string | undefined): boolean =>
   contentType !== undefined && /^application\/grpc(?:$|[+;\s])/i.test(contentType);
 
-/** Returns alternating names and values for the head of the response, in addition to the headers that every problem has. */
+/** Returns alternating names and values to add to the headers that every problem has. */
 export function grpcStatus({ kind, detail }: { readonly kind: ErrorKind; readonly detail: string }): string[] {
   const code = CODES.get(ERROR_KINDS[kind].status) ?? INTERNAL;
   return ["Content-Type", "application/grpc", "Grpc-Status", String(code), "Grpc-Message", percentEncoded(detail)];
 }
 
-/** gRPC's encoding of a message: printable ASCII except `%` is unchanged. */
+/** Encodes a gRPC message: percent-encodes all characters except printable ASCII other than `%`. */
 const percentEncoded = (text: string): string =>
   text.replaceAll(/[^\x20-\x24\x26-\x7e]+/gu, (part) =>
     [...Buffer.from(part)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),

@@ -6,10 +6,10 @@ import { rememberName } from "./known-names.ts";
 
 /*
  * Reads the head of a request in one pass: checks that its framing is unambiguous, finds its credential, and selects the headers for the
- * app. Clients send few different names, so the meaning of each is cached.
+ * app. The meaning of each header name is cached, because clients send few different names.
  */
 
-/** Meaning of a header; from `CREDENTIAL` on, the number also identifies the policy's header. */
+/** Meanings of a header. Numbers from `CREDENTIAL` on also identify one of the policy's credential headers. */
 const PASS = 0;
 const DROP = 1;
 const HOST = 2;
@@ -19,7 +19,10 @@ const CONNECTION = 5;
 const FORWARDED_FOR = 6;
 const CREDENTIAL = 16;
 
-/** The gate answers `Expect` itself. It does not forward request trailers, so it removes their announcement too. */
+/**
+ * Headers with a special meaning. The gate handles `Expect` itself, and it does not forward request trailers, so it removes the `Trailer`
+ * header too.
+ */
 const SPECIAL: ReadonlyMap<string, number> = new Map([
   ...[...HOP_BY_HOP].map((name) => [name, DROP] as const),
   ["expect", DROP],
@@ -31,36 +34,36 @@ const SPECIAL: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Maximum headers. Node's own server, and others, silently drop headers beyond 1,000 or 2,000; the gate's own headers come last and must
- * not be dropped.
+ * Maximum number of headers. Node's server and others silently drop headers beyond 1,000 or 2,000, and the gate's own headers, which come
+ * last, must not be dropped.
  */
 const HEADERS_MAX = 500;
 
 export interface Head {
-  /** Alternating names and values for the app: without credentials, identity headers and hop-by-hop headers. */
+  /** Headers for the app, as alternating names and values, without credentials, identity headers and hop-by-hop headers. */
   readonly forwarded: string[];
-  /** Why the framing is ambiguous, which closes the connection; `undefined` if it is not. */
+  /** Reason why the framing is ambiguous, in which case the connection is closed; `undefined` if it is unambiguous. */
   readonly malformed: string | undefined;
   readonly hasBody: boolean;
   /** Value of Content-Length; `undefined` if absent. */
   readonly bodyLength: number | undefined;
-  /** Credential in the headers: the one of the first location in the policy's order. */
+  /** Credential in the headers: that of the first location in the policy's order. */
   readonly credential: string | undefined;
-  /** Index of the location of `credential` in the policy's order. */
+  /** Index of the credential's location in the policy's order. */
   readonly credentialAt: number;
-  /** Whether a credential header was sent twice, which makes the credential ambiguous. */
+  /** Whether a credential header occurs twice, which makes the credential ambiguous. */
   readonly duplicateCredential: boolean;
   readonly forwardedFor: string | undefined;
 }
 
-/** A header of the policy's locations, with its schemes (lower case; `undefined` takes the complete value). */
+/** Header that the policy's locations name, with its schemes in lower case; the scheme `undefined` selects the complete value. */
 interface CredentialHeader {
   readonly schemes: ReadonlyArray<{ readonly scheme: string | undefined; readonly at: number }>;
 }
 
 export type ReadHead = (rawHeaders: readonly string[], httpVersion: string) => Head;
 
-/** Compiles the head reader for a policy's credential locations. Without locations, no header is a credential. */
+/** Compiles the reader of heads for a policy's credential locations. Without locations, no header is a credential. */
 export function compileHeadReader(locations: readonly CredentialLocation[]): ReadHead {
   const headers: Array<{ schemes: Array<{ scheme: string | undefined; at: number }> }> = [];
   const credentialNames = new Map<string, number>();
@@ -75,7 +78,7 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     headers[slot]?.schemes.push({ scheme: location.scheme?.toLowerCase(), at });
   }
   const known = new Map<string, number>();
-  /** The last valid Host; requests name few different ones. */
+  /** Cache of the last valid Host, because requests name few different hosts. */
   let knownHost = "";
 
   function classify(name: string): number {
@@ -145,19 +148,19 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     else if (lengths > 1) malformed = "There is more than one Content-Length header.";
     else if (codings > 1) malformed = "There is more than one Transfer-Encoding header.";
     else if (codings > 0 && lengths > 0) malformed = "There are both Content-Length and Transfer-Encoding.";
-    // RFC 9112, 6.1: HTTP/1.0 has no transfer codings, so the sender's framing cannot be trusted.
+    // RFC 9112, 6.1: HTTP/1.0 has no transfer codings, so the sender's framing is not trustworthy.
     else if (codings > 0 && httpVersion === "1.0") malformed = "HTTP/1.0 has no transfer codings.";
 
     const named = namedInConnection(connection);
     if (named !== undefined) forwarded = withoutNamed(forwarded, named);
     const hasBody = codings > 0 || (lengths > 0 && length !== "0");
-    // The parser accepts only digits.
+    // The parser accepts only digits in Content-Length.
     const bodyLength = lengths > 0 ? Number(length) : undefined;
     return { forwarded, malformed, hasBody, bodyLength, credential, credentialAt, duplicateCredential, forwardedFor };
   };
 }
 
-/** A header is the policy's credential only with the right scheme; `Authorization: Basic …` may be for the app. */
+/** Finds a credential in a header that has one of the policy's schemes; `Authorization: Basic …`, for example, may be meant for the app. */
 function findInHeader(
   header: CredentialHeader | undefined,
   value: string,
@@ -166,7 +169,7 @@ function findInHeader(
   for (const { scheme, at } of header.schemes) {
     if (scheme === undefined) return { credential: value, at };
     const { length } = scheme;
-    // A space, a tab or the end of the value must follow: `Bearerx` is another scheme.
+    // A space, a tab or the end of the value must follow the scheme: `Bearerx` is another scheme.
     const next = value.charCodeAt(length);
     if (value.length < length || !(Number.isNaN(next) || next === 32 || next === 9)) continue;
     if (value.slice(0, length).toLowerCase() === scheme) return { credential: value.slice(length).trim(), at };

@@ -1,11 +1,11 @@
 /*
- * Fields that this gate does not forward (RFC 9110, 7.6.1) in requests, responses, trailers and upgrades, in both directions. All names are
+ * Fields that the gate does not forward (RFC 9110, 7.6.1) in requests, responses, trailers and upgrades, in both directions. All names are
  * in lower case.
  */
 
 /**
- * The fields of the RFC, and old or related ones that all proxies remove. `TE` is removed because it may request a coding that the gate
- * cannot decode. `HTTP2-Settings` belongs to an upgrade that the gate does not support.
+ * Hop-by-hop fields of the RFC, and related ones that all proxies remove. `TE` is removed because it may request a coding that the gate
+ * cannot decode, and `HTTP2-Settings` because the gate does not support this upgrade.
  */
 export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
@@ -22,8 +22,8 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * `Connection` cannot remove these fields, because every receiver needs them for framing, routing and identifying the sender. By naming
- * `X-Forwarded-For` a client could hide its address if a proxy before the gate does not follow the RFC.
+ * Fields that `Connection` cannot remove, because every receiver needs them for framing, routing or identifying the sender. A client that
+ * names `X-Forwarded-For` in `Connection` could otherwise hide its address behind a proxy that does not follow the RFC.
  */
 const END_TO_END: ReadonlySet<string> = new Set([
   "authorization",
@@ -40,10 +40,10 @@ const END_TO_END: ReadonlySet<string> = new Set([
 ]);
 const END_TO_END_PREFIXES = /^(?:content|x-forwarded|sec)-/;
 
-/** Fast path: the usual options of `Connection`, which name no field. */
+/** Usual values of `Connection`, which name no field and take a fast path. */
 const PLAIN = /^(?:close|keep-alive|upgrade|keep-alive, ?upgrade|upgrade, ?keep-alive)$/i;
 
-/** Returns the fields that a `Connection` field removes, in addition to those of `HOP_BY_HOP`; `undefined` if it names none. */
+/** Returns the fields that a `Connection` field removes in addition to `HOP_BY_HOP`; `undefined` if there are none. */
 export function namedInConnection(connection: string | readonly string[] | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined) return undefined;
   const text = typeof connection === "string" ? connection : connection.join(",");

@@ -3,28 +3,28 @@ import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
 
 /*
  * Checks the requests and connections in flight once a second: rechecks the keys of long-lived ones, and aborts stalled ones. One sweep
- * over all costs less than a timer for each.
+ * costs less than a timer per request.
  */
 
-/** How a request was admitted, so that it can be checked again. */
+/** Data about the admission of a request that is needed to check it again. */
 export interface Admission {
   readonly method: string;
   readonly path: string;
-  /** `undefined` if no key was required. */
+  /** Hash of the key; `undefined` if no key was required. */
   readonly hash: string | undefined;
   readonly clientIp: string | undefined;
 }
 
 export interface InFlight extends Slotted {
-  /** `performance.now()` at the start. */
+  /** Start time, as `performance.now()`. */
   readonly startedMs: number;
-  /** `performance.now()` at the last check. */
+  /** Time of the last check, as `performance.now()`. */
   checkedMs: number;
-  /** `undefined`: never checked again. */
+  /** Data for further checks; `undefined` if the exchange is never checked again. */
   readonly admission: Admission | undefined;
-  /** Aborts the exchange when the client has neither sent nor read data for too long. */
+  /** Aborts the exchange if the client has neither sent nor read data for too long. */
   abortIfStalled(nowMs: number): void;
-  /** Terminates it immediately, because its key is no longer valid or the sidecar closes. */
+  /** Terminates the exchange immediately, because its key is no longer valid or the sidecar closes. */
   cut(): void;
 }
 
@@ -32,7 +32,7 @@ export type InFlightSet = Slots<InFlight>;
 
 const POLL_MS = 1_000;
 
-/** Starts the checks; returns the function that stops them. `isStillValid` must never throw. */
+/** Starts the checks, and returns a function that stops them. `isStillValid` must never throw. */
 export function watchInFlight(options: {
   inFlight: InFlightSet;
   recheckMs: number;

@@ -13,19 +13,19 @@ import { answerProblem, endWithProblem, type RefuseDeps } from "./responding.ts"
 import { type Problem, versionProblem } from "./responses.ts";
 
 /*
- * Accepts client connections: HTTP/1.1 with a strict parser, and HTTP/2 with Node's parser for connections that begin with its preface.
- * Responds to requests that the parser rejects. `head.ts` rejects ambiguous requests that the parser accepts.
+ * Accepts client connections: HTTP/1.1 with a strict parser, and HTTP/2 with Node's parser if a connection begins with the HTTP/2 preface.
+ * Responds to requests that a parser rejects. `head.ts` rejects ambiguous requests that a parser accepts.
  */
 
 export interface ListenerDeps extends RefuseDeps {
   readonly onInternalError: OnInternalError;
-  /** Whether connections from this address carry requests of many clients. */
+  /** Returns whether connections from this address carry requests of many clients. */
   readonly isProxy: (ip: string) => boolean;
   readonly onLimitReached: ServerHandlers["onLimitReached"];
 }
 
 export interface ListenerLimits extends ServerLimits {
-  /** Maximum share of the connections for one address, except proxies. */
+  /** Maximum share of the connections for one address. Proxies are exempt. */
   readonly addressShare: number;
 }
 
@@ -35,12 +35,9 @@ export type Begin = (exchange: ServerExchange) => void;
 /** Receives the requests, one at a time per connection. */
 export interface RequestHandlers {
   readonly request: Begin;
-  /**
-   * Called for a client that waits for `100 Continue` before it sends its body. `undefined`: the client is sent 100, and `request` is
-   * called.
-   */
+  /** Called for a client that waits for `100 Continue` before it sends its body. If `undefined`, the gate sends 100 and calls `request`. */
   readonly expectant: Begin | undefined;
-  /** Called for WebSocket upgrades. The connection belongs to HTTP until the exchange is detached. */
+  /** Called for a WebSocket upgrade. The connection remains an HTTP connection until the exchange is detached. */
   readonly upgrade: Begin;
 }
 
@@ -61,8 +58,8 @@ export function createListener(
     const expectation = httpVersion !== "1.0" ? headerIn(rawHeaders, "expect") : undefined;
     if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
     else if (namesTwoHosts(exchange)) refuse(exchange, TWO_HOSTS);
-    // Other upgrades are ignored, as RFC 9110 (7.8) allows, because `h2c` would carry requests past the gate. Upgrades of HTTP/1.0 must be
-    // ignored.
+    // Upgrades to other protocols are ignored, as RFC 9110 (7.8) allows, because requests over `h2c` would bypass the gate. Upgrades of
+    // HTTP/1.0 must be ignored.
     else if (isUpgrade && method === "GET" && httpVersion !== "1.0" && isWebSocket(rawHeaders)) {
       // An HTTP/2 stream shares its connection with other streams.
       if (httpVersion !== "2.0") readScheduler.leave(exchange.socket);
@@ -87,7 +84,7 @@ export function createListener(
     exchange: ServerExchange | undefined,
   ): void {
     const problem = fault === "late" ? HEAD_TOO_SLOW : describeFault(fault, "HTTP/1.1");
-    // When the response to the malformed request has begun, no other response can follow it.
+    // No other response can follow if the response to the malformed request has begun.
     if (exchange === undefined) {
       onMalformed();
       endWithProblem(answering, connection, problem);
@@ -136,8 +133,8 @@ const isWebSocket = (rawHeaders: readonly string[]): boolean =>
   headerIn(rawHeaders, "upgrade")?.trim().toLowerCase() === "websocket";
 
 /**
- * Whether Host differs from the authority of a target in absolute-form. The authority would take precedence (RFC 9112, 3.2.2), and clients
- * send both alike (RFC 9112, 3.2). But a proxy before the gate may have used Host, and the app gets only one of them.
+ * Returns whether Host differs from the authority of a target in absolute form. The authority takes precedence (RFC 9112, 3.2.2), and
+ * clients must send both alike (RFC 9112, 3.2). But a proxy in front of the gate may have used Host, and the app receives only one of them.
  */
 function namesTwoHosts({ url, rawHeaders }: ServerExchange): boolean {
   if (url.charCodeAt(0) === SLASH) return false;

@@ -1,17 +1,17 @@
 import type { CredentialLocation } from "../../core/policies/policy.ts";
 
 export interface QueryReading {
-  /** Query for the app, with its `?`, or empty. Credential parameters are removed; all other bytes are unchanged. */
+  /** Query for the app, including its `?`, or an empty string. Credential parameters are removed; all other bytes are unchanged. */
   readonly query: string;
   readonly credential: string | undefined;
-  /** Index of the location in the policy's order. */
+  /** Index of the credential's location in the policy's order. */
   readonly credentialAt: number;
   readonly duplicate: boolean;
 }
 
 export type ReadQuery = (query: string) => QueryReading;
 
-/** Compiles the reader for the policy's query parameters; `undefined` if it names none, which is usual. */
+/** Compiles a reader for the policy's query parameters; `undefined` if the policy names none, as most policies do. */
 export function compileQueryReader(locations: readonly CredentialLocation[]): ReadQuery | undefined {
   const orderByName = new Map<string, number>();
   for (const [at, location] of locations.entries()) {
@@ -46,14 +46,14 @@ export function compileQueryReader(locations: readonly CredentialLocation[]): Re
   };
 }
 
-/** Decodes as an app would, because a name written with escapes must be recognized too. */
+/** Decodes a name as an app would, because names with escapes must be recognized too. */
 function decode(text: string): string {
   const spaced = text.replaceAll("+", " ");
   if (!spaced.includes("%")) return spaced;
   try {
     return decodeURIComponent(spaced);
   } catch {
-    // Not UTF-8: escapes are decoded individually, so that ASCII ones are still recognized.
+    // The text is not UTF-8, so each escape is decoded separately, and ASCII characters are still recognized.
     return spaced.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
 }

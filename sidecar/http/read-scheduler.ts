@@ -2,19 +2,18 @@ import type { Socket } from "node:net";
 import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
 
 /*
- * Schedules reading of client bodies per turn of the event loop. All bytes of a body in one turn are passed on as one chunk. The
- * parser's work is per HTTP chunk, and a packet may hold 10,000 chunks of one byte, therefore:
+ * Schedules the reading of client bodies per turn of the event loop. All bytes of a body in one turn are passed on as one chunk. The
+ * parser's cost is per HTTP chunk, and a packet may contain 10,000 chunks of one byte. Therefore:
  *
- *   - After `TURN_PIECES_MAX` chunks, across all bodies, reading from every connection is paused for this turn. One read
- *     cannot be interrupted, and 1,000 connections may be ready at the same time.
- *   - A connection that brought `HEAVY_PIECES` or more in a turn is queued, and so is one that exceeded its share
- *     of a full turn. Queued connections are read one at a time, with pauses that leave three quarters of the time to
- *     all others.
+ *   - After `TURN_PIECES_MAX` chunks of all bodies together, reading from all connections is paused for the rest of the turn. One read
+ *     cannot be interrupted, and 1,000 connections may be readable at the same time.
+ *   - A connection that sends at least `HEAVY_PIECES` chunks in a turn, or exceeds its share of a full turn, is queued. Queued
+ *     connections are read one at a time, with pauses that leave three quarters of the time to all other connections.
  */
 
 /** Pauses and resumes reading from a connection. */
 export interface PausableReads {
-  /** May be called again while paused. */
+  /** Pauses reading. May be called again while reading is paused. */
   hold(): void;
   resumeReads(): void;
 }
@@ -22,15 +21,18 @@ export interface PausableReads {
 interface Inflow {
   readonly socket: Socket;
   readonly reading: PausableReads;
-  /** Chunks in the current turn. */
+  /** Number of chunks in the current turn of the event loop. */
   pieces: number;
   isHeld: boolean;
 }
 
 const TURN_PIECES_MAX = 2_048;
-/** With reads of 64 KiB: chunks of fewer than 60 bytes. */
+/** Number of chunks in one turn from which a connection is queued. A read of 64 KiB has as many if its chunks are smaller than 60 bytes. */
 const HEAVY_PIECES = 1_024;
-/** With reads of 64 KiB: chunks of 2 KiB and more, which cost what their bytes cost. */
+/**
+ * Number of chunks that each connection may have even in a full turn. A read of 64 KiB has as many if its chunks are 2 KiB, whose cost
+ * depends only on their bytes.
+ */
 const LIGHT_PIECES = 32;
 const REST_FACTOR = 3;
 const REST_MS_MAX = 1_000;
@@ -40,12 +42,12 @@ const POLL_MS = 50;
 export class ReadScheduler {
   readonly #onInternalError: OnInternalError;
   readonly #inflows = new Map<Socket, Inflow>();
-  /** Connections that received chunks in this turn. */
+  /** Connections that received chunks in this turn of the event loop. */
   #touched: Inflow[] = [];
   #pieces = 0;
   #sinceMs = 0;
   #isEndDue = false;
-  /** Queue of paused connections that brought too many chunks, the longest waiting first. */
+  /** Queue of paused connections that sent too many chunks; the longest waiting one is first. */
   readonly #line = new Set<Inflow>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -53,10 +55,7 @@ export class ReadScheduler {
     this.#onInternalError = onInternalError;
   }
 
-  /**
-   * Call it for each new connection, which is removed when it closes. `reading` pauses and resumes connections that are read by other means
-   * than socket listeners.
-   */
+  /** Schedules a new connection, until it closes. `reading` pauses and resumes a connection that is not read by socket listeners. */
   watch(socket: Socket, reading: PausableReads = new HoldableSocket(socket)): void {
     const inflow: Inflow = { socket, reading, pieces: 0, isHeld: false };
     this.#inflows.set(socket, inflow);
@@ -64,7 +63,7 @@ export class ReadScheduler {
     if (this.#isFull) hold(inflow);
   }
 
-  /** Stops scheduling a connection whose bytes are no longer request bodies. */
+  /** Stops scheduling a connection that no longer carries request bodies. */
   leave(socket: Socket): void {
     const inflow = this.#inflows.get(socket);
     if (inflow === undefined) return;
@@ -73,13 +72,13 @@ export class ReadScheduler {
     resumeReads(inflow);
   }
 
-  /** Whether the connection is queued, in which case the client is not responsible for missing data. */
+  /** Returns whether the connection is queued; its client is then not responsible for missing data. */
   isInLine(socket: Socket): boolean {
     const inflow = this.#inflows.get(socket);
     return inflow !== undefined && this.#line.has(inflow);
   }
 
-  /** Reports that one read of this connection contained this many chunks of a body. */
+  /** Reports the number of body chunks in one read of a connection. */
   count(socket: Socket, pieces: number): void {
     const wasFull = this.#isFull;
     this.#pieces += pieces;
@@ -114,7 +113,7 @@ export class ReadScheduler {
       const { socket, pieces } = inflow;
       inflow.pieces = 0;
       if (!this.#inflows.delete(socket)) continue;
-      // Moves the connection to the end, so that the next turn begins with those that were not read in a full turn.
+      // The connection moves to the end, so that the next turn begins with connections that were not read in a full turn.
       this.#inflows.set(socket, inflow);
       if (pieces < Math.min(share, HEAVY_PIECES)) continue;
       hold(inflow);
@@ -132,14 +131,14 @@ export class ReadScheduler {
     this.#timer = undefined;
     const [inflow] = this.#line;
     if (inflow === undefined) return;
-    // The next turn has capacity again.
+    // The next turn has free capacity again.
     if (this.#isFull) {
       this.#timer = setTimeout(this.#next, 1);
       return;
     }
     this.#line.delete(inflow);
     guardRun(() => resumeReads(inflow), this.#onInternalError);
-    // Only a turn with many chunks delays this timer.
+    // This timer is late only if a turn has many chunks.
     if (this.#line.size > 0) this.#timer = setTimeout(this.#next, POLL_MS);
   };
 }
@@ -155,11 +154,13 @@ function resumeReads(inflow: Inflow): void {
   inflow.reading.resumeReads();
 }
 
-/** The message's own `pause` would take effect only when its buffer is full, after tens of thousands of small chunks. */
+/**
+ * Pauses the socket, because pausing the message would take effect only when its buffer is full, after tens of thousands of small chunks.
+ */
 class HoldableSocket implements PausableReads {
   readonly #socket: Socket;
   #isHeld = false;
-  /** Whether the socket would be read if it were not paused by this class. */
+  /** Whether the socket would be read if this class had not paused it. */
   #isDesired = true;
 
   constructor(socket: Socket) {
@@ -180,11 +181,11 @@ class HoldableSocket implements PausableReads {
     if (this.#isDesired && !this.#socket.destroyed) this.#socket.resume();
   }
 
-  /** Pauses again when the socket is resumed while it is held. */
+  /** Pauses the socket again when another component resumes it. */
   readonly #onResume = (): void => {
     this.#isDesired = true;
     this.#socket.pause();
-    // A resume before the hold leaves the socket paused, but its reader has just started again.
+    // After a resume that preceded the hold, the socket is paused but its reader has just started again.
     this.#socket.emit("pause");
   };
 }

@@ -11,12 +11,12 @@ import type { ReadScheduler } from "./read-scheduler.ts";
  *       │
  *       └──first bytes of another───► handed over ──flowTo──► flowing
  *
- * The body is handed over only when there is data to send: a head that announces a body costs its sender nothing, and
- * handing over takes a concurrency slot at the app.
+ * The body is handed over only when there is data to send, because this takes a concurrency slot of the app, and a head that announces a
+ * body costs its sender nothing.
  */
 
 export interface BodyLimits extends PaceLimits {
-  /** Maximum Content-Length of a body that is buffered completely before it is handed over. */
+  /** Maximum Content-Length of a body that is buffered completely before it is passed on. */
   readonly wholeBytesMax: number;
 }
 
@@ -25,14 +25,14 @@ export interface BodyDeps {
   readonly readScheduler: ReadScheduler;
 }
 
-/** Destination of a body. */
+/** Receiver of a body. */
 export interface BodySink {
-  /** Returns false to pause until `want` is called. */
+  /** Writes bytes. Returns false to pause the body until its `want` is called. */
   write(bytes: Buffer): boolean;
   end(): void;
 }
 
-/** Maximum bytes buffered while waiting for a slot, plus one read. */
+/** Maximum number of bytes that are buffered during the wait for a slot, plus one read. */
 export const WAITING_BODY_BYTES_MAX = 64 * 1024;
 
 export class RequestBody implements BodyReceiver {
@@ -41,15 +41,15 @@ export class RequestBody implements BodyReceiver {
   readonly #isSmall: boolean;
   readonly #pace: BodyPace;
   #onThere: ((body: Buffer | RequestBody) => void) | undefined;
-  /** Bytes that wait to be handed over, or for a sink. */
+  /** Bytes that wait for the start of the request or for a sink. */
   readonly #buffered = new ChunkBuffer();
   #sink: BodySink | undefined;
   #hasEnded = false;
   #isDropped = false;
-  /** Whether the app waits for more than the client has sent. */
+  /** Whether the app waits for more data than the client has sent. */
   #isDesired = true;
 
-  /** `length` is the Content-Length; `undefined` with chunked coding. */
+  /** Creates the body of `exchange`. `length` is its Content-Length; `undefined` with chunked coding. */
   constructor({ bodyLimits, readScheduler }: BodyDeps, exchange: ServerExchange, length: number | undefined) {
     this.#exchange = exchange;
     this.#turns = readScheduler;
@@ -57,13 +57,13 @@ export class RequestBody implements BodyReceiver {
     this.#pace = new BodyPace(bodyLimits, performance.now());
   }
 
-  /** Starts to read. Calls `onThere` once, when there is data to send; never if the client disconnects before. */
+  /** Starts to read. Calls `onThere` once when there is data to send, or never if the client disconnects before. */
   whenThere(onThere: (body: Buffer | RequestBody) => void): void {
     this.#onThere = onThere;
     this.#exchange.read(this);
   }
 
-  /** Writes the buffered data to the sink, and then the data that arrives. */
+  /** Writes the buffered data to the sink, and then all data that arrives. */
   flowTo(sink: BodySink): void {
     if (this.#isDropped) return;
     this.#sink = sink;
@@ -71,12 +71,12 @@ export class RequestBody implements BodyReceiver {
     if (this.#hasEnded) sink.end();
   }
 
-  /** Call it about once a second. */
+  /** Returns whether the body arrives too slowly. Called about once a second. */
   isTooSlow(nowMs: number): boolean {
     return this.#pace.isTooSlow(nowMs, this.#isDesired && !this.#turns.isInLine(this.#exchange.socket));
   }
 
-  /** Stops accepting data. The connection reads the rest of the body. */
+  /** Stops accepting data. The connection discards the rest of the body. */
   drop(): void {
     this.#isDropped = true;
     this.#isDesired = false;
@@ -104,7 +104,7 @@ export class RequestBody implements BodyReceiver {
     this.#buffered.add(bytes);
     if (this.#isSmall) return;
     if (this.#buffered.bytes > WAITING_BODY_BYTES_MAX) this.#stopReading();
-    // A body that arrived completely in one read is handed over complete.
+    // A body that arrived completely in one read is passed on as one buffer.
     if (this.#onThere !== undefined && !isLast) this.#handOver(this);
   }
 
@@ -112,14 +112,13 @@ export class RequestBody implements BodyReceiver {
     if (this.#isDropped) return;
     this.#hasEnded = true;
     this.#isDesired = false;
-    // The complete body arrived before any of it was handed over.
+    // The complete body has arrived before any part of it was passed on.
     if (this.#onThere !== undefined) this.#handOver(this.#buffered.take());
     else this.#sink?.end();
   }
 
   #give(sink: BodySink, bytes: Buffer): void {
-    // Reading may have stopped while the body waited for its sink. A write that was accepted immediately is not followed by `want`, however
-    // large it was.
+    // Reading may have stopped while the body waited for its sink, and the sink calls `want` only after a write that returned false.
     if (sink.write(bytes)) this.want();
     else this.#stopReading();
   }

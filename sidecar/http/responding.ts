@@ -4,7 +4,7 @@ import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import type { ReadScheduler } from "./read-scheduler.ts";
 import { type Problem, rawProblem, sendProblem } from "./responses.ts";
 
-/* Sends a problem so that the client can read it, even while it is still sending. */
+/* Sends a problem in such a way that a client can read it even if it is still sending its request. */
 
 export interface ResponseDeps {
   /** Base URL of error types. */
@@ -20,14 +20,14 @@ export interface RefuseDeps {
   readonly onMalformed: () => void;
 }
 
-/** Responds to a request with a problem, unless a response has begun. `close` ends the connection afterwards. */
+/** Responds to a request with a problem, unless a response has begun. `close` closes the connection afterwards. */
 export function answerProblem(
   deps: ResponseDeps,
   exchange: ServerExchange,
   problem: Problem,
   { requestId, shown, close }: { requestId: string; shown?: ShownLimit | undefined; close: boolean },
 ): void {
-  // For example because of a parse error in the body.
+  // A response may have begun because of, for example, a parse error in the body.
   if (exchange.isOver || exchange.headersSent) return;
   if (close) {
     exchange.keepsAlive = false;
@@ -36,7 +36,7 @@ export function answerProblem(
   sendProblem(exchange, problem, { requestId, docsUrl: deps.docsUrl, shown });
 }
 
-/** Sends a problem on a connection on which no request could be read, and ends the connection. */
+/** Sends a problem on a connection from which no request could be read, and closes the connection. */
 export function endWithProblem(
   { docsUrl, nextId }: ResponseDeps,
   connection: ServerConnection,

@@ -6,16 +6,16 @@ import { grpcStatus, isGrpc } from "./grpc-problem.ts";
 import { headerIn } from "./header-in.ts";
 import { linesOf } from "./header-lines.ts";
 
-/* Builds the sidecar's own responses: error bodies in the form of the v2 API (api-v2.md section 4.1). */
+/* Builds the sidecar's own responses, whose error bodies have the form of the v2 API (api-v2.md, section 4.1). */
 
 export interface Problem {
   readonly kind: ErrorKind;
-  /** Explanation for people; never contains a secret. */
+  /** Explanation for people, which never contains a secret. */
   readonly detail: string;
-  /** Location of the problem, for the kinds with status 400 and 408. */
+  /** Location of the problem in the request, for kinds with status 400 or 408. */
   readonly location?: string;
   readonly authenticate?: string;
-  /** Integer seconds, at least 1. */
+  /** Value of `Retry-After` in integer seconds, at least 1. */
   readonly retryAfterS?: number | undefined;
 }
 
@@ -25,13 +25,13 @@ export const malformedProblem = (detail: string, location = "header"): Problem =
   location,
 });
 
-/** The parser accepts some other versions, which would reach the app as 1.1. */
+/** Problem for other HTTP versions: the parser accepts some of them, and the app would receive them as 1.1. */
 export const versionProblem: Problem = {
   kind: "http_version_not_supported",
   detail: "The gate speaks HTTP/2, HTTP/1.1 and HTTP/1.0.",
 };
 
-/** Returns the problem as a complete response, without the headers that depend on the connection. */
+/** Returns the problem as a complete response, except headers that depend on the connection. */
 export function problemResponse(
   problem: Problem,
   { requestId, docsUrl, accept }: { requestId: string; docsUrl: string; accept: string | undefined },
@@ -58,7 +58,7 @@ export function problemResponse(
   return { status, headers, body };
 }
 
-/** Headers of a problem, independent of the form of its body. */
+/** Returns the headers of a problem, which do not depend on the form of its body. */
 function problemHeaders(problem: Problem, requestId: string): string[] {
   const headers = ["X-Request-Id", requestId];
   if (problem.authenticate !== undefined) headers.push("WWW-Authenticate", problem.authenticate);
@@ -99,7 +99,7 @@ function sendGrpcProblem(
 
 const acceptOf = (rawHeaders: readonly string[]): string | undefined => headerIn(rawHeaders, "accept");
 
-/** Returns the problem as bytes, for a connection on which no request could be read. The connection ends with it. */
+/** Returns the problem as bytes, for a connection from which no request could be read and which is closed afterwards. */
 export function rawProblem(problem: Problem, context: { requestId: string; docsUrl: string }): string {
   const { status, headers, body } = problemResponse(problem, { ...context, accept: undefined });
   return `HTTP/1.1 ${status} ${ERROR_KINDS[problem.kind].title}\r\nConnection: close\r\n${linesOf(headers)}\r\n${body}`;

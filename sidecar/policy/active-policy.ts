@@ -5,9 +5,9 @@ import { compileClientAddress, type FindClientAddress } from "../http/client-add
 import { compileHeadReader, type ReadHead } from "../http/head.ts";
 import { compileQueryReader, type ReadQuery } from "../http/query-credential.ts";
 
-/** A policy prepared for evaluating requests. A request uses the same one from start to end. */
+/** A policy prepared for evaluating requests. Each request uses one `ActivePolicy` from start to end. */
 export interface ActivePolicy {
-  /** Differs for each prepared policy. Per-policy caches use it so that they do not retain the policy. */
+  /** Unique number of each prepared policy. Per-policy caches refer to this number, so that they do not retain the policy. */
   readonly serial: number;
   readonly record: PolicyRecord;
   readonly policy: CompiledPolicy;
@@ -17,26 +17,26 @@ export interface ActivePolicy {
   readonly findClientAddress: FindClientAddress | undefined;
 }
 
-/** Why this version cannot enforce a policy. */
+/** Reason why this version of the gate cannot enforce a policy. */
 export interface PolicyProblem {
   readonly problem: string;
 }
 
-/** Prepares a projected policy. A policy written by another version may not be readable. */
+/** Prepares a projected policy. Returns a problem if another version wrote the policy and this version cannot read it. */
 export function readPolicy(record: PolicyRecord): ActivePolicy | PolicyProblem {
   const { policy, problem } = readStoredPolicy(record.policy);
   if (policy === undefined) return { problem };
   try {
     return compileActive(record, policy);
   } catch (error) {
-    // A query in the syntax of a later version: the api-server that stored it could parse it.
+    // The query may use the syntax of a later version: the api-server that stored it could parse it.
     return { problem: error instanceof Error ? error.message : String(error) };
   }
 }
 
 let prepared = 0;
 
-/** Throws when a permission query does not parse. */
+/** Compiles the policy. Throws if a permission query is invalid. */
 function compileActive(record: PolicyRecord, policy: CompiledPolicy): ActivePolicy {
   const rules = compileRules(policy);
   prepared += 1;

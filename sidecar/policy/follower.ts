@@ -6,8 +6,8 @@ import type { RecordRef } from "../../edge/records.ts";
 import { type ActivePolicy, readPolicy } from "./active-policy.ts";
 
 /*
- * Holds the active policy. A new one replaces it as a whole, between two requests. If the new one cannot be read or is deleted, the gate
- * keeps the last one and reports that; it never admits requests without a policy.
+ * Holds the active policy. A new policy replaces it completely, between two requests. If the new policy cannot be read, or the policy is
+ * deleted, the gate keeps the last one and reports this. It never admits requests without a policy.
  *
  *   none held ──found──► held ──found──► held (the new one)
  *        │                  │ ▲ ▲
@@ -16,20 +16,20 @@ import { type ActivePolicy, readPolicy } from "./active-policy.ts";
  *   none held,      held, marked as deleted
  *   and why             held, and why a newer one is rejected (from held, and back, likewise)
  *
- * A policy of a later version is rejected when this version does not know its format or its terms, because the gate would not enforce the
- * unknown parts. Another policy will be announced, so retrying rarely helps. The gate still retries periodically, in case the record was
- * only damaged.
+ * A policy is rejected if a later version wrote it in a format or with terms that this version does not support, because the gate would
+ * not enforce the unsupported parts. The change stream announces the next policy, so a retry helps only if the record was damaged. The
+ * gate retries periodically for this case.
  */
 
 const RETRY = { firstMs: 50, maxMs: 1_000 };
 const REFUSED_RETRY_MS = 30_000;
-/** A missing policy may still arrive. After this time its absence is reported, and again after each further interval. */
+/** A missing policy may still arrive. Its absence is reported after this time, and again after each further interval. */
 const MISSED_AFTER_MS = 5_000;
 const MISSED_EVERY_MS = 60_000;
 
-/** A stored policy that is newer than the active one and cannot be enforced. */
+/** A stored policy that is newer than the active one but cannot be enforced. */
 export interface PolicyRefusal {
-  /** `undefined` if even the generation is not readable. */
+  /** Generation of the policy; `undefined` if not even the generation is readable. */
   readonly generation: number | undefined;
   readonly version: number | undefined;
   readonly reason: string;
@@ -40,7 +40,7 @@ export interface PolicyFollower {
   /** Whether the active policy has been deleted. */
   readonly isDeleted: boolean;
   readonly refused: PolicyRefusal | undefined;
-  /** Called when another policy becomes active, and when one is rejected or no longer is. */
+  /** Registers a listener for another active policy, and for the start or end of a rejection. */
   onChange(listener: () => void): void;
   close(): void;
 }
@@ -61,7 +61,7 @@ export function followPolicy(options: {
   let isDeleted = false;
   let isClosed = false;
   let isReading = false;
-  /** A change arrived during a read, which may have returned the older state. */
+  /** Whether a change arrived during a read, which may have returned the older state. */
   let readAgain = false;
   let retryMs = 0;
   let retry: NodeJS.Timeout | undefined;
@@ -71,7 +71,7 @@ export function followPolicy(options: {
     for (const listener of listeners) listener();
   };
 
-  /** Reports a missing policy, because a gate without one rejects every request but otherwise looks healthy. */
+  /** Reports a missing policy, because a gate without a policy rejects all requests but otherwise appears healthy. */
   function miss(reason: string): Outcome {
     const nowMs = performance.now();
     if (current === undefined && nowMs >= missedMs) {
@@ -81,7 +81,7 @@ export function followPolicy(options: {
     return "retry";
   }
 
-  /** Logs and reports each rejected policy once, however often it is read. */
+  /** Logs and reports each rejected policy once, even if it is read several times. */
   function refuse(refusal: PolicyRefusal): Outcome {
     isDeleted = false;
     const isKnown = refused?.version === refusal.version && refused?.reason === refusal.reason;
@@ -116,12 +116,12 @@ export function followPolicy(options: {
           "the policy is gone; its last version stays in force",
         );
       }
-      // The change stream will announce a new one. If no policy was ever seen there may be no announcement, so retry.
+      // The change stream announces a new policy. If none was ever read, there may be no announcement, so the read is retried.
       return current === undefined ? miss("the workspace has no policy of this name or id") : "done";
     }
     const record = lookup.value;
     const { generation, version } = record;
-    // Compares the contents, because a restored Postgres reuses the versions of the lost history.
+    // Compares the contents, because Postgres reuses the versions of the lost history after a restore.
     if (current !== undefined && isDeepStrictEqual(current.record, record)) {
       isDeleted = false;
       accept();

@@ -4,22 +4,22 @@ import { RECORD_KINDS } from "../../edge/records.ts";
 import { elapsedMs, type HostTimestamp } from "./host-clock.ts";
 
 /*
- * Format of the contents of a snapshot: a line of JSON about the snapshot, then a line `[kind, id, value]` for each record, without the
- * value if the record is deleted. It contains no secrets of Postern: a key is identified by its hash.
+ * Format of a snapshot: a line of JSON about the snapshot, then a line `[kind, id, value]` for each record, without the value if the record
+ * is deleted. A snapshot contains no secrets of Postern: it identifies a key by its hash.
  */
 
-/** A slice is created synchronously; requests are served between two slices. */
+/** Length of a slice of text, which is created synchronously; the gate serves requests between two slices. */
 const SLICE_CHARACTERS = 32 * 1024;
-/** Records that are not read within this time are read from the store as if they were not in the snapshot. */
+/** Maximum time for reading a snapshot. Records beyond it are not restored, and the gate reads them from the store. */
 const READ_MS_MAX = 500;
 
 const Head = z.object({
   position: z.object({ projectionId: z.string(), n: z.number(), entryId: z.string() }),
   stalenessMs: z.number().nonnegative(),
   taken: z.object({ bootId: z.string(), monotonicMs: z.number(), wallMs: z.number() }),
-  /** Clock of the shared store when the snapshot was taken. */
+  /** Time of the shared store's clock when the snapshot was taken. */
   storeMs: z.number(),
-  /** Number of pods that enforced the policy when the snapshot was taken; 0 if unknown. */
+  /** Number of pods that enforced the policy when the snapshot was taken; 0 if the number was unknown. */
   podsAlive: z.number(),
 });
 type Head = z.infer<typeof Head>;
@@ -36,11 +36,11 @@ export interface Taken extends Known {
 export interface Written {
   records: number;
   bytes: number;
-  /** Records that did not fit. */
+  /** Number of records that did not fit into the snapshot. */
   omitted: number;
 }
 
-/** Returns slices of text, at most `bytesMax` in total. Records that keys refer to come before keys, so that they fit. */
+/** Returns slices of text with at most `bytesMax` bytes in total. Records to which keys refer come before the keys, so that they fit. */
 export function* toSlices(snapshot: Taken, bytesMax: number, written: Written): Iterable<string> {
   const { position, stalenessMs, taken, storeMs, podsAlive } = snapshot;
   let slice = "";
@@ -72,12 +72,14 @@ export function* toSlices(snapshot: Taken, bytesMax: number, written: Written): 
 const lineOf = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
 export interface RestoredState extends Restored {
-  /** Lower bound of the shared store's current time: a record that has expired by it has expired. */
+  /** Returns a lower bound of the shared store's current time. A record that has expired by this time has expired in the store too. */
   readonly storeNowMs: () => number;
   readonly podsAlive: number;
 }
 
-/** Throws when the text is not a snapshot. Returns `undefined` when its age is uncertain. */
+/**
+ * Restores state from a snapshot. Throws if the contents are not a snapshot; returns `undefined` if the age of the snapshot is uncertain.
+ */
 export function fromContents(contents: Buffer, now: HostTimestamp | undefined): RestoredState | undefined {
   const lines = linesOf(contents);
   const { position, stalenessMs, taken, storeMs, podsAlive } = Head.parse(JSON.parse(lines.next().value ?? ""));
@@ -93,7 +95,10 @@ export function fromContents(contents: Buffer, now: HostTimestamp | undefined): 
   };
 }
 
-/** Continues from this age by the clocks of this process, which cost less to read. */
+/**
+ * Returns a function for the current age, which starts at `elapsed` and uses the clock of this process, because reading that clock costs
+ * less.
+ */
 function ageFrom(elapsed: number): () => number {
   const [monotonicMs, wallMs] = [performance.now(), Date.now()];
   return () => elapsed + Math.max(performance.now() - monotonicMs, Date.now() - wallMs);
@@ -103,7 +108,7 @@ function* recordsOf(lines: Iterable<string>): Restored["records"] {
   const untilMs = performance.now() + READ_MS_MAX;
   for (const line of lines) {
     const read = readLine(line);
-    // A record that is omitted here is only not cached.
+    // A record that is omitted here is merely not cached.
     if (read === undefined || performance.now() > untilMs) return;
     const [kind, id, value] = read;
     yield { kind, id, value, length: line.length };

@@ -3,24 +3,24 @@ import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { join } from "node:path";
 
 /*
- * One file in a directory that other processes may be able to write to. The path may be a link or a special file, its contents may have any
- * size and may be replaced at any time, and the disk may be full, read-only, or unresponsive.
+ * Reads and writes one file in a directory to which other processes may write. The path may be a link or a special file, its contents may
+ * have any size and may change at any time, and the disk may be full, read-only or unresponsive.
  */
 
 const NAME = "snapshot";
-/** A fixed name, so that a killed process leaves at most one temporary file. */
+/** Fixed name of the temporary file, so that a killed process leaves at most one. */
 const NEXT_NAME = "snapshot.next";
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
 
 /**
- * Returns `undefined` if the file does not exist. Throws for anything except a regular file of at most `bytesMax`, and never follows a
- * link.
+ * Returns the contents of the file; `undefined` if it does not exist. Throws unless it is a regular file of at most `bytesMax` bytes, and
+ * never follows a link.
  */
 export async function readSnapshotFile(directory: string, bytesMax: number): Promise<Buffer | undefined> {
   let file: FileHandle;
   try {
-    // O_NONBLOCK: opening a pipe would otherwise wait for its other end.
+    // Without O_NONBLOCK, opening a pipe would wait for a writer.
     file = await open(join(directory, NAME), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
@@ -31,7 +31,7 @@ export async function readSnapshotFile(directory: string, bytesMax: number): Pro
     if (!found.isFile()) throw new Error("it is no file");
     if (found.size > bytesMax) throw new Error(`it has ${found.size} bytes, and at most ${bytesMax} are read`);
     const bytes = Buffer.allocUnsafe(found.size);
-    // The file may have been truncated since; the seal detects missing bytes.
+    // The file may have been truncated in the meantime; the seal detects missing bytes.
     const { bytesRead } = await file.read(bytes, 0, found.size, 0);
     return bytes.subarray(0, bytesRead);
   } finally {
@@ -39,7 +39,7 @@ export async function readSnapshotFile(directory: string, bytesMax: number): Pro
   }
 }
 
-/** Replaces the file atomically once all chunks are on disk. Until then, and on failure, the previous file stays. */
+/** Replaces the file atomically once all chunks are on disk. If this fails, the previous file remains. */
 export async function writeSnapshotFile(directory: string, pieces: Iterable<Buffer>): Promise<void> {
   const next = join(directory, NEXT_NAME);
   await unlink(next).catch((error: NodeJS.ErrnoException) => {
@@ -47,7 +47,7 @@ export async function writeSnapshotFile(directory: string, pieces: Iterable<Buff
   });
   const file = await open(next, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
-    // Each chunk is created only after the previous one is written, so that requests are served in between.
+    // Each chunk is created only after the previous chunk is written, so that the gate serves requests in between.
     for (const piece of pieces) await file.writeFile(piece);
     await file.sync();
   } catch (error) {

@@ -1,16 +1,16 @@
 import { readFileSync } from "node:fs";
 
-/** A timestamp by the clocks that all processes of a host share. */
+/** A timestamp of the clocks that all processes of a host share. */
 export interface HostTimestamp {
-  /** Identifies the current boot of the kernel; changes with each boot. */
+  /** Identifier of the current boot of the kernel. */
   readonly bootId: string;
-  /** Continues across processes, restarts at each boot, and cannot be set. */
+  /** Monotonic time, which all processes share, which restarts at each boot, and which cannot be set. */
   readonly monotonicMs: number;
-  /** Continues while the host sleeps, and can be set. */
+  /** Wall-clock time, which also advances while the host sleeps, and which can be set. */
   readonly wallMs: number;
 }
 
-/** Returns `undefined` if the kernel does not report its boot id, because ages would then be uncertain. */
+/** Returns the current timestamp; `undefined` if the kernel does not report its boot id, because ages would be uncertain. */
 export function hostTimestamp(): HostTimestamp | undefined {
   try {
     const bootId = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -21,8 +21,8 @@ export function hostTimestamp(): HostTimestamp | undefined {
 }
 
 /**
- * Returns the time since an earlier timestamp, ms: the longer time of both clocks, so that a clock that was stopped or set back makes
- * nothing look younger. `undefined` after another boot, when only the clock that can be set would remain.
+ * Returns the time since an earlier timestamp, ms: the longer time of both clocks, so that a clock that stopped or was set back does not
+ * make data look newer. Returns `undefined` after another boot, because only the adjustable clock would remain.
  */
 export function elapsedMs(since: HostTimestamp, now: HostTimestamp | undefined): number | undefined {
   if (now === undefined || now.bootId !== since.bootId || now.monotonicMs < since.monotonicMs) return undefined;

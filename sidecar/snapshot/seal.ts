@@ -1,15 +1,15 @@
 import { type CipherGCM, createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
 /*
- * The bytes of a snapshot's file:
+ * Format of a snapshot file:
  *
- *   MAGIC   the format, in clear
+ *   MAGIC   identifier of the format, unencrypted
  *   salt    32 random bytes: each file has its own key and nonce, derived from the salt and the secret (HKDF-SHA256)
- *   …       the contents, AES-256-GCM
+ *   …       contents, encrypted with AES-256-GCM
  *   tag     16 bytes
  *
- * MAGIC and the owner are authenticated with the contents, so a file of another gate, policy or version does not open.
- * No part of a file is used before all of it is verified.
+ * MAGIC and the owner are authenticated with the contents, so a gate cannot open a file of another gate, policy or version. It uses no
+ * part of a file before it has verified the complete file.
  */
 
 const MAGIC = Buffer.from("postern-snapshot 1\n");
@@ -18,13 +18,13 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Size of a file beyond its contents. */
+/** Number of bytes of a file in addition to its contents. */
 export const SEAL_BYTES = MAGIC.length + SALT_BYTES + TAG_BYTES;
 
 export interface Seal {
-  /** Secret that only this workload has. */
+  /** Secret that only the gates of this workload have. */
   readonly secret: string;
-  /** Identifies the owner of the snapshot: only the same values in the same order open it. */
+  /** Identity of the snapshot's owner. A file can only be opened with the same values in the same order. */
   readonly owner: readonly string[];
 }
 
@@ -50,7 +50,7 @@ export class Sealer {
   }
 }
 
-/** Returns the contents; `undefined` if the file has another owner, is incomplete, or was changed. */
+/** Returns the contents; `undefined` if the file has another owner, is incomplete or was modified. */
 export function unseal(bytes: Buffer, seal: Seal): Buffer | undefined {
   if (bytes.length < SEAL_BYTES || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
   const begin = MAGIC.length + SALT_BYTES;

@@ -9,27 +9,30 @@ import { hostTimestamp } from "./host-clock.ts";
 import { SEAL_BYTES, type Seal, Sealer, unseal } from "./seal.ts";
 
 /*
- * Keeps the gate state on scratch disk of the pod, so that after a restart the gate can serve cached keys while the shared store is
- * unavailable. docs/decisions/0023-a-snapshot-on-the-pod.md describes its permitted use and its protection.
+ * Keeps the gate state on the scratch disk of the pod, so that after a restart the gate can serve cached keys while the shared store is
+ * unavailable. docs/decisions/0023-a-snapshot-on-the-pod.md describes the permitted use and the protection of a snapshot.
  *
- * The snapshot is written when newer state exists: every 10 s, or 1 s after a change of a record that it may contain, and less often when
- * it is large. While the store is unavailable no newer state exists, so the file stays unchanged and ages.
+ * The snapshot is written when newer state exists: every 10 s, or 1 s after a change of a record that it may contain, and less often if
+ * it is large. While the store is unavailable, no newer state exists, so the file ages unchanged.
  */
 
-/** Room for about 20,000 keys: a key with its share of other records takes about 700 bytes. The pod's volume has room for two files. */
+/**
+ * Maximum size of a snapshot, for about 20,000 keys: a key with its share of other records takes about 700 bytes. The pod's volume holds
+ * two files of this size.
+ */
 export const SNAPSHOT_BYTES_MAX = 16 * 1024 * 1024;
 export const SECRET_CHARACTERS_MIN = 32;
 
 const POLL_INTERVAL_MS = 1_000;
 const WRITE_EVERY_MS = 10_000;
-/** Average write rate, so that many gates on one node do not exhaust its disk bandwidth. */
+/** Maximum average write rate, so that many gates on one node do not exhaust its disk bandwidth. */
 const BYTES_PER_MS = 1024;
 /** Disk timeout at startup and shutdown. */
 const DISK_WAIT_MS = 1_000;
 
 export interface SnapshotConfig {
   readonly directory: string;
-  /** At least `SECRET_CHARACTERS_MIN` characters; shared only by the gates of this pod, now and after a restart. */
+  /** Secret of at least `SECRET_CHARACTERS_MIN` characters, which only the gates of this pod share, also after a restart. */
   readonly secret: string;
   readonly workspaceId: string;
   readonly policyId: string;
@@ -39,30 +42,30 @@ export interface SnapshotConfig {
 }
 
 export interface Snapshot {
-  /** State of an earlier process of this pod; `undefined` if its file is missing or cannot be used. */
+  /** State of an earlier process of this pod; `undefined` if the file is missing or unusable. */
   readonly restored: RestoredState | undefined;
-  /** Writes the state periodically from now on, until it is closed. */
+  /** Starts to write the state periodically, until `close` is called. */
   keep(known: CacheContents): KeptSnapshot;
 }
 
 export interface CacheContents {
   readonly projection: Projection;
-  /** The active policy, while the store has it and this version can enforce it. */
+  /** Returns the active policy; `undefined` if it is deleted or this version cannot enforce it. */
   readonly policy: () => PolicyRecord | undefined;
-  /** The shared store's clock, Unix ms. */
+  /** Returns the time of the shared store's clock, Unix ms. */
   readonly storeNowMs: () => number;
   readonly podsAlive: () => number;
 }
 
 export interface KeptSnapshot {
   readonly counts: SnapshotCounts;
-  /** Writes state that is newer than the file; waits at most one second for the disk. */
+  /** Writes the state if it is newer than the file, and waits at most one second for the disk. */
   close(): Promise<void>;
 }
 
 export interface SnapshotCounts {
   readonly writes: { written: number; failed: number };
-  /** Number of records in the last snapshot that was written. */
+  /** Number of records in the last written snapshot. */
   records: number;
   bytes: number;
   omitted: number;
@@ -104,7 +107,7 @@ class Keeper implements KeptSnapshot {
   #forgotten = 0;
   #cached = 0;
   #triedAtMs = Number.NEGATIVE_INFINITY;
-  /** Time by our monotonic clock at which the file on disk was current. */
+  /** Time at which the state in the file was current, as `performance.now()`. */
   #asOfMs = Number.NEGATIVE_INFINITY;
   #isFailing = false;
 
@@ -142,7 +145,7 @@ class Keeper implements KeptSnapshot {
     if (known === undefined || taken === undefined) return;
     const asOfMs = performance.now() - known.stalenessMs;
     const { records: cached } = projection.cacheSizes();
-    // Ages come from clocks that drift against each other; heartbeats arrive every second.
+    // The tolerance covers the drift between the clocks from which ages are computed; heartbeats arrive every second.
     const isNewer = asOfMs > this.#asOfMs + POLL_INTERVAL_MS / 2;
     if (!isNewer && forgotten === this.#forgotten && cached === this.#cached) return;
     this.#triedAtMs = performance.now();
@@ -171,7 +174,7 @@ class Keeper implements KeptSnapshot {
   }
 }
 
-/** The cache may have evicted the record of the policy, and holds records of policies that are not enforced. */
+/** Adds the active policy to the cached records, which may lack it and may contain policies that are not enforced. */
 function* withPolicy(records: Iterable<CachedEntry>, policy: PolicyRecord | undefined): Iterable<CachedEntry> {
   if (policy !== undefined) yield { kind: "policy", id: policy.policyId, value: policy };
   for (const record of records) if (record.kind !== "policy") yield record;

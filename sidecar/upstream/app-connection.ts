@@ -12,17 +12,20 @@ import type { AppWatch } from "./app-watch.ts";
  *                      └── broken, timeout, unusable: the exchange fails, and the connection is closed ──┘
  */
 
-/** Receives the events of an exchange on a connection. `onComplete`, `onUpgrade` or `onBroken` is the last call. */
+/** Receives the events of an exchange on a connection. The last call is `onComplete`, `onUpgrade` or `onBroken`. */
 export interface AppExchange {
   onInterim(status: number, headers: readonly string[]): void;
   onHead(status: number, reason: string, headers: readonly string[]): void;
-  /** The buffer is reused after the call returns, so data to keep must be copied. Returning false pauses the connection. */
+  /**
+   * Called with data. The connection reuses the buffer after the call, so the receiver must copy data that it keeps. Returning false pauses
+   * the connection.
+   */
   onData(bytes: Buffer): boolean;
   /** Called when all data of one read has been passed to `onData`. */
   onReadEnd(): void;
   onDrain(): void;
   onComplete(trailers: readonly string[]): void;
-  /** Called with a 101. Transfers the socket to the exchange, with the bytes that followed the head. */
+  /** Called with the head of a 101 response. Transfers the socket to the exchange, with the bytes after the head. */
   onUpgrade(headers: readonly string[], reason: string, socket: Socket, rest: Buffer): void;
   onBroken(failure: "unreachable" | "unusable" | "timeout", error: Error): void;
 }
@@ -30,41 +33,44 @@ export interface AppExchange {
 export interface AppConnectionOptions {
   readonly host: string;
   readonly port: number;
-  /** Whether the app speaks TLS. Its certificate must be issued by an authority that Node trusts. */
+  /** Whether the connection uses TLS. An authority that Node trusts must have issued the app's certificate. */
   readonly isTls: boolean;
   readonly connectMs: number;
   readonly headersMs: number;
   readonly bodyIdleMs: number;
-  /** Replaces `bodyIdleMs` for server-sent events. */
+  /** Maximum time without a byte of a server-sent event stream, used in place of `bodyIdleMs`. */
   readonly eventsIdleMs: number;
   readonly headBytesMax: number;
-  /** Whether our direction stays open after the app has ended its own, as upgrades require. */
+  /** Whether the gate can still send after the app has half-closed, as upgrades require. */
   readonly isHalfOpen?: boolean;
   readonly watch: AppWatch;
   readonly onInternalError: OnInternalError;
   /** Called when the connection has no exchange and may be reused. */
   readonly onIdle: (connection: AppConnection) => void;
   readonly onClosed: (connection: AppConnection) => void;
-  /** Called when the app sent bytes without a request. The connection is closed. */
+  /** Called when the app has sent bytes without a request. The connection is then closed. */
   readonly onUnrequested: () => void;
 }
 
-/** Less than the 5 s after which Node's server closes idle connections by default, because the app must not close during a request. */
+/**
+ * Maximum idle time of a connection. Node's server closes idle connections after 5 s by default, and the app must not close during a
+ * request.
+ */
 const IDLE_MS = 4_000;
 const IDLE_MS_MAX = 600_000;
-/** Margin below the keep-alive timeout that the app announces. */
+/** Margin that is subtracted from the keep-alive timeout that the app announces. */
 const IDLE_MARGIN_MS = 1_000;
 const PROBE_MS = 60_000;
 
 /**
- * Read buffer that all connections share: the data of a read is parsed, forwarded or copied before the next read. Allocating a buffer for
- * each read would cost as much as parsing its data.
+ * Read buffer that all connections share, because the data of a read is parsed, forwarded or copied before the next read. Allocating a
+ * buffer for each read would cost as much as parsing its data.
  */
 const INPUT = Buffer.allocUnsafeSlow(64 * 1024);
 
 export class AppConnection {
   readonly socket: Socket;
-  /** `performance.now()` until which the connection may be idle. */
+  /** Time until which the connection may be idle, as `performance.now()`. */
   idleUntilMs = 0;
   readonly #options: AppConnectionOptions;
   readonly #parser: MessageParser;
@@ -72,13 +78,16 @@ export class AppConnection {
   #isRequestSent = true;
   #isHeadReceived = false;
   #isConnected = false;
-  /** Idle limit of the current response. */
+  /** Maximum idle time of the current response. */
   #bodyIdleMs = 0;
   #isPaused = false;
-  /** `performance.now()` at which the current wait times out. */
+  /** Time at which the current wait times out, as `performance.now()`. */
   #deadlineMs = 0;
   #idleMs: number | undefined;
-  /** While a request body is being sent: bytes that the app has read, and when that number was first observed, by `performance.now()`. */
+  /**
+   * Number of bytes that the app has read while a request body is being sent; `#takenMs` is the time at which this number was first
+   * observed, as `performance.now()`.
+   */
   #takenBytes = -1;
   #takenMs = 0;
   #connectTimer: NodeJS.Timeout | undefined;
@@ -118,7 +127,10 @@ export class AppConnection {
     return !this.socket.destroyed && this.socket.writable;
   }
 
-  /** Begins an exchange with the head of its request and, if `body` is defined, its complete body. `isHead`: the response has no body. */
+  /**
+   * Begins an exchange: sends the head of its request and, if `body` is defined, its complete body. `isHead` means that the response has no
+   * body.
+   */
   begin(exchange: AppExchange, head: string, body: Buffer | undefined, isHead: boolean): void {
     this.#exchange = exchange;
     this.#isHeadReceived = false;
@@ -136,13 +148,13 @@ export class AppConnection {
     this.requestSent();
   }
 
-  /** Begins an exchange whose body follows by `write`, and ends with `requestSent`. */
+  /** Begins an exchange whose body follows in calls of `write` and ends with `requestSent`. */
   beginStream(exchange: AppExchange, head: string, isHead: boolean): void {
     this.begin(exchange, head, undefined, isHead);
     this.#isRequestSent = false;
   }
 
-  /** Called when the app has received the complete request: its time to begin or continue its response starts. */
+  /** Called when the complete request is sent; the time for the app to begin or continue its response starts. */
   requestSent(): void {
     this.#isRequestSent = true;
     this.#deadlineMs = performance.now() + (this.#isHeadReceived ? this.#bodyIdleMs : this.#options.headersMs);
@@ -155,13 +167,13 @@ export class AppConnection {
     this.socket.resume();
   }
 
-  /** Closes the connection. The exchange gets no further calls. */
+  /** Closes the connection without further calls to its exchange. */
   abort(): void {
     this.#exchange = undefined;
     this.socket.destroy();
   }
 
-  /** Fails an exchange that has timed out, and closes a connection that has been idle for too long. Called periodically. */
+  /** Aborts an exchange that has timed out, or closes a connection that has been idle for too long. Called periodically. */
   look(nowMs: number): void {
     if (this.#exchange === undefined) {
       if (nowMs > this.idleUntilMs) this.socket.destroy();
@@ -174,7 +186,7 @@ export class AppConnection {
   }
 
   /**
-   * Whether the app has read none of the buffered request data for as long as its response may take to begin or, once begun, to continue.
+   * Returns whether the app has not read buffered request data for as long as its response may take to begin or, once begun, to continue.
    */
   #isStuck(nowMs: number): boolean {
     const { socket } = this;
@@ -184,7 +196,7 @@ export class AppConnection {
       this.#takenMs = nowMs;
     }
     if (!this.#isHeadReceived) return nowMs - this.#takenMs > this.#options.headersMs;
-    // An app whose response the client does not read may stop reading, too.
+    // An app whose response the client does not read may stop reading the request, too.
     return !this.#isPaused && nowMs > this.#deadlineMs && nowMs - this.#takenMs > this.#bodyIdleMs;
   }
 
@@ -263,7 +275,10 @@ export class AppConnection {
     this.#options.onUnrequested();
   }
 
-  /** `hasSurplus`: further bytes followed the end of the response. They must not become the response to the next request. */
+  /**
+   * Completes the exchange. `hasSurplus` means that further bytes followed the response, which must not become the response to the next
+   * request.
+   */
   #complete(exchange: AppExchange, hasSurplus: boolean): void {
     const { socket } = this;
     this.#exchange = undefined;
@@ -318,7 +333,7 @@ export function isEventStream(headers: readonly string[]): boolean {
   return false;
 }
 
-/** Returns how long an idle connection lasts according to the app, less a margin. */
+/** Returns the idle timeout that the app announces, less a margin. */
 function idleMsOf(headers: readonly string[]): number {
   for (let at = 0; at < headers.length; at += 2) {
     if (headers[at]?.length !== 10 || headers[at]?.toLowerCase() !== "keep-alive") continue;

@@ -2,12 +2,12 @@ import { connect } from "node:net";
 import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
 
 /*
- * Tracks whether the app accepts connections, learned from the connections that the gate opens for requests.
+ * Tracks whether the app accepts connections, by the connections that the gate opens for requests.
  *
  *   unknown ──connected──► there ──refused──► away ──connected──► there
  *
- * An app that has never accepted a connection may still be starting. It does not make the gate unready, because the app may be started only
- * when the gate is ready. While the app is away, the gate polls for its return, because an unready gate gets no requests.
+ * An app that has never accepted a connection may still be starting. Such an app does not make the gate unready, because the app may be
+ * started only when the gate is ready. In state `away`, the gate polls the app, because an unready gate receives no requests.
  */
 
 const POLL_INTERVAL_MS = 250;
@@ -49,7 +49,7 @@ export class AppWatch {
     for (const listener of this.#listeners) guardRun(listener, this.#onInternalError);
   }
 
-  /** Opens a connection and closes it. Resolves when the state is known. */
+  /** Opens and closes a connection to check the app. Resolves when the state is known. */
   async look(): Promise<void> {
     const { hostname, port, protocol } = this.#origin;
     const host = hostname.replace(/^\[|\]$/g, "");

@@ -4,20 +4,20 @@ import type { Problem } from "../http/responses.ts";
 import type { Additions } from "./response-head.ts";
 import type { UpstreamFailure } from "./upstream.ts";
 
-/* Responses to a client when the app did not respond. */
+/* Problems that the gate sends to a client if the app does not respond. */
 
-/** `stalled`: the client did not send the rest of its body. */
+/** Reason for a failure; `stalled` means that the client did not send the rest of its body. */
 export type Failure = UpstreamFailure | "stalled";
 
 export interface Failed {
   readonly failure: Failure;
-  /** Reason for the log; contains no received data. */
+  /** Reason for the log, which contains no received data. */
   readonly why: string;
 }
 
 export interface FailureDeps {
   readonly answering: ResponseDeps;
-  /** Requests without a response of the app by reason, except those that the gate aborted. */
+  /** Number of requests without a response of the app, by reason; excludes requests that the gate aborted. */
   readonly counts: Record<Exclude<Failure, "aborted">, number>;
   /** Logs why a response of the app cannot be forwarded. */
   readonly onUnusableResponse: (why: string, requestId: string) => void;
@@ -35,7 +35,7 @@ const PROBLEMS: Readonly<Record<Failure, Problem>> = {
   stalled: { kind: "request_timeout", detail: "The rest of the body did not come in time.", location: "body" },
 };
 
-/** Responds in place of the app, and counts the failure. `close` ends the connection afterwards. */
+/** Responds to the client in place of the app, and counts the failure. `close` closes the connection afterwards. */
 export function answerFailure(
   { answering, counts, onUnusableResponse }: FailureDeps,
   client: ServerExchange,

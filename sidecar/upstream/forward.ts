@@ -22,15 +22,15 @@ import type { ResponseReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest
  *    ▼                 ▼ has begun can neither be withdrawn nor be presented as complete
  *   problem          over
  *
- * A client that disconnects ends the exchange in any state. The gate buffers at most one write that the client has not read, plus the data
- * that arrived meanwhile, up to a bound. Beyond the bound, reading from the app is paused until the client reads.
+ * If the client disconnects, the exchange ends in any state. The gate buffers at most one write that the client has not read, and a
+ * limited amount of data that arrives in the meantime. At this limit, reading from the app is paused until the client reads.
  */
 
 export interface ForwardDeps {
   readonly upstream: Upstream;
   readonly inFlight: InFlightSet;
   readonly bodies: BodyDeps;
-  /** Body limits for gRPC calls, which may be idle. */
+  /** Dependencies for the bodies of gRPC calls, which may be idle. */
   readonly callBodies: BodyDeps;
   readonly failing: FailureDeps;
   /** Maximum time for a client to read the written part of a response. */
@@ -39,7 +39,7 @@ export interface ForwardDeps {
   readonly halfClosedMs: number;
 }
 
-/** Headers added to the response. `requestId` is `undefined` when checks are disabled. */
+/** Data that the gate adds to the response. `requestId` is `undefined` if checks are disabled. */
 export interface Extras extends Additions {
   readonly admission: Admission | undefined;
 }
@@ -49,12 +49,12 @@ export interface ForwardedRequest extends Pick<UpstreamRequest, "method" | "targ
 }
 
 const UNKNOWN = -1;
-/** From this size on, buffered bytes are written before the end of the read. */
+/** Number of buffered bytes from which data is written before the end of the current read. */
 const WRITTEN_BYTES = 16 * 1024;
-/** The app is paused when this much is buffered while the client has not read the last write. */
+/** Number of buffered bytes at which reading from the app is paused, while the client has not read the last write. */
 const GATHERED_BYTES_MAX = 64 * 1024;
 
-/** Sends a request with the headers `request.head.forwarded` to the app, and its response to the client. */
+/** Sends a request with the headers `request.head.forwarded` to the app, and the app's response to the client. */
 export function forward(
   deps: ForwardDeps,
   client: ServerExchange,
@@ -89,15 +89,15 @@ class Forwarding implements ResponseReceiver, InFlight {
   #sent: Sent | undefined;
   #isOver = false;
   #answered = false;
-  /** Data received from the app and not yet written to the connection. */
+  /** Data from the app that is not yet written to the client's connection. */
   readonly #buffered = new ChunkBuffer();
-  /** Remaining bytes of the response, by its Content-Length. */
+  /** Number of remaining response bytes, by the Content-Length. */
   #left = UNKNOWN;
   #namedInConnection: ReadonlySet<string> | undefined;
-  /** `performance.now()` at the start of the write that the client has not read yet; 0 if no write is pending. */
+  /** Start of the write that the client has not read yet, as `performance.now()`; 0 if no write is pending. */
   #writingMs = 0;
   #isPaused = false;
-  /** Bytes written to a client that has half-closed its connection, and when that number last grew. */
+  /** Number of bytes written to a client that has half-closed its connection, and the time at which this number last grew. */
   #halfClosed = { bytes: -1, sinceMs: 0 };
   readonly #interim: InterimResponses;
 
@@ -118,7 +118,7 @@ class Forwarding implements ResponseReceiver, InFlight {
     this.#interim = new InterimResponses(client);
   }
 
-  /** Sends the request as soon as there is data to send: immediately if it has no body. */
+  /** Sends the request as soon as it has data to send; a request without a body is sent immediately. */
   send(request: Omit<UpstreamRequest, "body">): void {
     const client = this.#client;
     if (client.isOver) return;
@@ -152,7 +152,7 @@ class Forwarding implements ResponseReceiver, InFlight {
     const hasContent = mayHaveContent(client.method, status);
     let { lines } = head;
     if (hasContent && length !== undefined) this.#left = length;
-    // Only chunked coding and HTTP/2 have trailers.
+    // Only chunked coding and HTTP/2 support trailers.
     else if (hasContent && head.trailer !== undefined && client.httpVersion !== "1.0")
       lines += `trailer: ${head.trailer}\r\n`;
     this.#answered = true;
@@ -163,7 +163,7 @@ class Forwarding implements ResponseReceiver, InFlight {
     if (this.#left !== UNKNOWN) {
       this.#left -= bytes.length;
       if (this.#left === 0) {
-        // Sends the last bytes together with the end, so that a short response is one write.
+        // The last bytes are sent together with the end, so that a short response is one write.
         this.#finish(bytes);
         return true;
       }
@@ -174,14 +174,14 @@ class Forwarding implements ResponseReceiver, InFlight {
     return !this.#isPaused;
   }
 
-  /** Data may take long to follow the head, so the head is sent without waiting for it. */
+  /** The head is sent now, because the data may follow much later. */
   onReadEnd(): void {
     this.#flush();
   }
 
   /**
-   * Writes the buffered bytes, or only the head. Only one write is in progress at a time: bytes that arrive meanwhile are joined, so that
-   * for a client that does not read, many small chunks cost no more than a few large ones.
+   * Writes the buffered bytes, or only the head. One write is in progress at a time, and bytes that arrive during a write are joined, so
+   * that many small chunks for a client that does not read cost no more than a few large ones.
    */
   #flush(): void {
     if (this.#isOver || this.#writingMs > 0) return;
@@ -195,7 +195,7 @@ class Forwarding implements ResponseReceiver, InFlight {
 
   readonly #onWritten = (error?: Error | null): void => {
     this.#writingMs = 0;
-    // After an error the connection is closing, which ends the exchange.
+    // After an error, the connection closes and ends the exchange.
     if (this.#isOver || error) return;
     if (this.#buffered.bytes > 0) this.#flush();
     if (!this.#isPaused) return;
@@ -230,8 +230,8 @@ class Forwarding implements ResponseReceiver, InFlight {
   }
 
   /**
-   * A client that has half-closed its connection may have disconnected or may wait for the response. Only writing can tell, so it counts as
-   * disconnected when no byte could be sent for a while.
+   * Returns whether a client that has half-closed its connection counts as disconnected, because no byte could be sent to it for
+   * `halfClosedMs`. Such a client may also wait for the response, and only writing shows the difference.
    */
   #isClientGone(nowMs: number): boolean {
     const { socket } = this.#client;
@@ -253,7 +253,7 @@ class Forwarding implements ResponseReceiver, InFlight {
   #finish(bytes?: Buffer, trailers = ""): void {
     this.#leave();
     const last = this.#buffered.bytes === 0 ? kept(bytes) : this.#joinedWith(bytes);
-    // The app may respond before it has read the complete request. The connection discards the rest.
+    // The app may respond before it has read the complete request. The connection discards the rest of the request.
     this.#body?.drop();
     this.#client.end(last, trailers);
   }
@@ -269,7 +269,7 @@ class Forwarding implements ResponseReceiver, InFlight {
 
   #leave(): void {
     this.#isOver = true;
-    // A body that arrives after the end of the request must not start it.
+    // A body that arrives after the exchange is over must not start the request.
     if (this.#sent === undefined) this.#body?.drop();
     this.#parts.inFlight.remove(this);
   }
@@ -281,11 +281,11 @@ class Forwarding implements ResponseReceiver, InFlight {
   };
 }
 
-/** Short data is written immediately, as text. Longer data is copied first. */
+/** Returns bytes that remain valid: short data is written immediately as text, longer data is copied. */
 const kept = (bytes: Buffer | undefined): Buffer | undefined =>
   bytes === undefined || bytes.length <= JOINED_BYTES_MAX ? bytes : Buffer.from(bytes);
 
-/** Returns the head of a request for the app as header lines. A client of HTTP/1.0 may have sent no Host. */
+/** Returns the request headers for the app as header lines. Adds a Host if an HTTP/1.0 client has sent none. */
 export function linesFor(origin: URL, client: ServerExchange, { forwarded }: Pick<Head, "forwarded">): string {
   const host = client.httpVersion === "1.0" && !forwarded.includes("host") ? `host: ${origin.host}\r\n` : "";
   return host + linesOf(forwarded);

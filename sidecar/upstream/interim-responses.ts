@@ -1,7 +1,7 @@
 import type { ServerExchange } from "../../http/http1/server-exchange.ts";
 import { interimLines } from "./response-head.ts";
 
-/** Maximum informational responses forwarded per request, because a client may not read them. */
+/** Maximum number of informational responses that are forwarded per request, because a client may not read them. */
 const INTERIM_MAX = 10;
 
 /** Forwards informational responses of the app (RFC 9110, 15.2), such as `103 Early Hints`. */
@@ -13,7 +13,10 @@ export class InterimResponses {
     this.#exchange = exchange;
   }
 
-  /** Skips clients of HTTP/1.0, which would take it for the final response, and 100, because the gate answers `Expect` itself. */
+  /**
+   * Forwards an informational response, except to HTTP/1.0 clients, which would treat it as the final response, and except 100, because the
+   * gate handles `Expect` itself.
+   */
   pass(status: number, headers: readonly string[]): void {
     if (status === 100 || this.#count === INTERIM_MAX) return;
     this.#count += 1;

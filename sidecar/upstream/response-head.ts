@@ -5,14 +5,14 @@ import { ownText, rememberName } from "../http/known-names.ts";
 
 /*
  * Converts the head of an app's response for the client, for requests and upgrades. The app may send any response: a head that HTTP/1.1
- * cannot carry is corrected if that loses no information, and rejected otherwise. Apps send few different names, so the meaning of each is
- * cached.
+ * cannot carry is corrected if this loses no information, and rejected otherwise. The meaning of each header name is cached, because apps
+ * send few different names.
  */
 
 export interface ReceivedHead {
   readonly status: number;
   readonly reason: string | undefined;
-  /** Alternating names and values, as received. */
+  /** Alternating names and values of the headers, as received. */
   readonly headers: readonly string[];
 }
 
@@ -20,29 +20,29 @@ export interface ReceivedHead {
 export interface Additions {
   readonly requestId: string | undefined;
   readonly shown: ShownLimit | undefined;
-  /** `hash` is the hash of the key that the request required. */
+  /** Admission of the request; `hash` is the hash of its key, `undefined` if no key was required. */
   readonly admission: { readonly hash: string | undefined } | undefined;
 }
 
 /**
- * RFC 9111, 3.5: directives that allow or forbid a shared cache to store the response to a request with `Authorization`. Caches recognize
- * no other header as a credential, so a response to a request with a key is marked private if it has none of these directives.
+ * Directives that allow or forbid a shared cache to store the response to a request with `Authorization` (RFC 9111, 3.5). Caches recognize
+ * no other header as a credential, so the gate marks a response to a request with a key as private if it has none of these directives.
  */
 const SAYS_WHO_MAY_STORE = /(?:^|[,\s])(?:public|private|no-store|s-maxage|must-revalidate)(?:$|[,;=\s])/i;
 
 export type PassableHead =
   | {
       readonly kind: "passable";
-      /** `undefined` selects the standard phrase. */
+      /** Reason phrase; `undefined` selects the standard phrase of the status. */
       readonly reason: string | undefined;
-      /** Header lines, without the framing headers except Content-Length. */
+      /** Header lines without framing headers, except Content-Length. */
       readonly lines: string;
-      /** Value of Content-Length. */
+      /** Value of Content-Length; `undefined` if absent. */
       readonly length: number | undefined;
       readonly isDated: boolean;
-      /** Fields that `Connection` removed. They are removed from the trailers too. */
+      /** Fields that `Connection` names. They are removed from the headers and the trailers. */
       readonly named: ReadonlySet<string> | undefined;
-      /** Value of the `Trailer` header, which announces the trailers. */
+      /** Value of the `Trailer` header, which announces trailers. */
       readonly trailer: string | undefined;
     }
   | { readonly kind: "unusable"; readonly why: string };
@@ -90,8 +90,8 @@ const SWITCHING_PROTOCOLS = 101;
 const NO_CONTENT = 204;
 
 /**
- * Returns the head of a final response for the client, whose protocol supports statuses up to `statusMax`. With `isSwitching`, returns the
- * head of a 101, which ends HTTP on the connection.
+ * Returns the head of a final response for the client, whose protocol supports statuses up to `statusMax`. If `isSwitching`, returns the
+ * head of a 101 response, after which the connection leaves HTTP.
  */
 export function passableHead(
   { status, reason, headers }: ReceivedHead,
@@ -104,7 +104,7 @@ export function passableHead(
   let head = collect(status, headers, shown !== undefined, undefined);
   const named = namedInConnection(head.connection);
   if (named !== undefined) head = collect(status, headers, shown !== undefined, named);
-  // A transfer coding applies to one connection only. The gate cannot decode it, nor could a client that did not request it.
+  // A transfer coding applies to one connection only. The gate cannot decode it, and neither can a client that did not request it.
   if (head.coding !== undefined && head.coding.trim().toLowerCase() !== "chunked") {
     return { kind: "unusable", why: "its transfer coding is another than `chunked`" };
   }
@@ -127,7 +127,7 @@ interface Collected {
   readonly saysWhoMayStore: boolean;
 }
 
-/** Returns the lines of the forwarded fields, without the fields in `named`. */
+/** Returns the lines of the forwarded fields, except those in `named`. */
 function collect(
   status: number,
   headers: readonly string[],
@@ -146,12 +146,12 @@ function collect(
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
     const { lower, meaning } = known.get(name) ?? lookUp(name);
-    // A coding that `Connection` names still applies to the body.
+    // A transfer coding applies to the body even if `Connection` names its header.
     if (meaning !== CODING && named?.has(lower)) continue;
     if (meaning === PASS) lines += `${lower}: ${value}\r\n`;
     else if (meaning === LENGTH) {
       length = Number(value);
-      // RFC 9110, 8.6: a 204 has no content and no Content-Length.
+      // RFC 9110, 8.6: a 204 response has neither content nor a Content-Length.
       if (status !== NO_CONTENT) lines += `content-length: ${value}\r\n`;
     } else if (meaning === CODING) coding = coding === undefined ? value : `${coding},${value}`;
     else if (meaning === CONNECTION) connection = connection === undefined ? value : `${connection},${value}`;
@@ -190,8 +190,8 @@ export function interimLines(headers: readonly string[]): string {
 }
 
 /**
- * RFC 9110, 6.5.1: fields for framing, routing, caching, authorization and response control are not allowed in trailers. A client that
- * merges trailers into its headers would apply them too late, or twice. Headers that the gate sets are excluded too.
+ * Fields that are not allowed in trailers (RFC 9110, 6.5.1): those for framing, routing, caching, authorization and response control. A
+ * client that merges trailers into its headers would apply them too late or twice. Headers that the gate sets are excluded too.
  */
 const NEVER_TRAILERS: ReadonlySet<string> = new Set([
   "age",
@@ -226,17 +226,23 @@ export function passableTrailers(trailers: readonly string[], named: ReadonlySet
   return lines;
 }
 
-/** Bytes beyond ASCII are allowed too (RFC 9112, 4), but client libraries decode them differently. */
+/**
+ * Characters that the gate forwards in a reason phrase. RFC 9112, 4, also allows bytes beyond ASCII, but client libraries decode them
+ * differently.
+ */
 const WRITABLE = /^[\t\x20-\x7e]+$/;
 
 /**
- * Returns the reason phrase if it can be written; `undefined` to use the standard one. Phrases have no meaning (RFC 9110, 15.1), so they
- * never cause a rejection.
+ * Returns the reason phrase if it can be written, otherwise `undefined` for the standard phrase. Reason phrases have no meaning (RFC 9110,
+ * 15.1), so they never cause a rejection.
  */
 const writableReason = (reason: string | undefined): string | undefined =>
   reason !== undefined && WRITABLE.test(reason) ? reason : undefined;
 
 const STATUS_MAX = 999;
 
-/** Final statuses are three-digit numbers from 200 on. Values above 599 are forwarded where the client's protocol supports them. */
+/**
+ * Returns whether a status is final: a three-digit number from 200 on. Values above 599 are forwarded if the client's protocol supports
+ * them.
+ */
 const isFinalStatus = (status: number, max: number): boolean => status >= 200 && status <= max;

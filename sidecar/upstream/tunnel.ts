@@ -2,18 +2,21 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { InFlight, InFlightSet } from "../http/in-flight.ts";
 
-/** A socket or an HTTP/2 stream. */
+/** A socket or an HTTP/2 stream at one end of a tunnel. */
 type End = Duplex & { readonly bytesRead: number };
 
-/** Idle limits of a tunnel, without a byte in either direction. */
+/** Maximum times without a byte in either direction of a tunnel. */
 export interface TunnelWaits {
-  /** 0 means no limit. */
+  /** Maximum idle time while both sides are open; 0 means no limit. */
   readonly tunnelIdleMs: number;
-  /** Limit once one side has half-closed: that side may have disconnected, and not every app closes its own side then. */
+  /**
+   * Maximum idle time after one side has half-closed, because this side may have disconnected and some apps do not close their own side
+   * then.
+   */
   readonly halfClosedMs: number;
 }
 
-/** An upgraded connection: two sockets or streams joined in both directions. Either side may half-close. */
+/** An upgraded connection: two joined sockets or streams, either of which may half-close. */
 export class Tunnel implements InFlight {
   slot = -1;
   readonly startedMs: number;
@@ -21,7 +24,7 @@ export class Tunnel implements InFlight {
   readonly admission: InFlight["admission"];
   readonly #ends: readonly [End, End];
   readonly #waits: TunnelWaits;
-  /** Bytes received from both sides, whether one side has half-closed, and when either value last changed. */
+  /** Last observed state: bytes received from both sides, whether one side has half-closed, and the time of the last change. */
   #seen = { bytes: -1, isHalfClosed: false, sinceMs: 0 };
 
   constructor(
@@ -43,7 +46,7 @@ export class Tunnel implements InFlight {
       from_.on("error", () => to.destroy());
       from_.on("close", () => {
         inFlight.remove(this);
-        // The pipe has forwarded a normal end; after any other end the other side cannot continue.
+        // The pipe has forwarded a normal end. After any other end, the other side cannot continue.
         if (!from_.readableEnded) to.destroy();
       });
       from_.pipe(to);
@@ -69,7 +72,7 @@ export class Tunnel implements InFlight {
 
 const KEEP_ALIVE_PROBE_MS = 30_000;
 
-/** Disables HTTP timeouts; TCP keepalive probes detect a peer that vanished. */
+/** Disables HTTP timeouts and enables TCP keepalive probes, which detect a lost peer. */
 function setQuiet(socket: Socket): void {
   socket.setTimeout(0);
   socket.setNoDelay(true);

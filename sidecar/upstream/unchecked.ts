@@ -5,7 +5,7 @@ import { type ForwardDeps, forward } from "./forward.ts";
 const readAnyHead = compileHeadReader([]);
 const EXTRAS = { requestId: undefined, shown: undefined, admission: undefined };
 
-/** Forwards everything without checks: the baseline of the benchmark of the checks. */
+/** Forwards all requests without checks, as the baseline of the benchmark. */
 export const forwardUnchecked =
   (deps: ForwardDeps): Begin =>
   (client) => {

@@ -14,7 +14,7 @@ import { Tunnel, type TunnelWaits } from "./tunnel.ts";
 import type { Upstream } from "./upstream.ts";
 
 /*
- * An admitted upgrade (WebSocket): the gate requests it from the app, and after the 101 it joins both sockets in both directions.
+ * An admitted upgrade (WebSocket): the gate requests the upgrade from the app, and joins both sockets after the 101 response.
  *
  *   requested ──101──► joined ──both ends──► over
  *     │                   │
@@ -22,13 +22,13 @@ import type { Upstream } from "./upstream.ts";
  *     ▼                   ▼
  *   forwarded           both destroyed
  *
- * After the 101 no data is parsed or changed. Either side may half-close. A client of HTTP/2 has a stream in place of a connection
- * (RFC 8441), and its app gets an HTTP/1.1 upgrade.
+ * After the 101 response, the gate neither parses nor changes data. Either side may half-close. An HTTP/2 client has a stream in place of
+ * a connection (RFC 8441), and the app receives an HTTP/1.1 upgrade.
  */
 
 export interface UpgradeDeps {
   readonly upstream: Pick<Upstream, "connectForUpgrade" | "origin">;
-  /** Limits connections that are upgraded or being upgraded. */
+  /** Limits the connections that are upgraded or being upgraded. */
   readonly limiter: ConcurrencyLimiter;
   readonly inFlight: InFlightSet;
   readonly failing: FailureDeps;
@@ -38,7 +38,7 @@ export interface UpgradeDeps {
   readonly onInternalError: OnInternalError;
 }
 
-/** Requests the upgrade from the app if the limiter has a free slot. `request.head.forwarded` are the headers. */
+/** Requests an upgrade from the app if the limiter has a free slot, with the headers `request.head.forwarded`. */
 export function openUpgrade(
   deps: UpgradeDeps,
   client: ServerExchange,
@@ -49,7 +49,7 @@ export function openUpgrade(
   if (client.isOver) return;
   const { limiter } = deps;
   const { address } = request;
-  // The connection is not reused, whatever the app responds.
+  // The connection is not reused, even if the app declines the upgrade.
   client.keepsAlive = false;
   client.lingers = true;
   if (!limiter.tryAcquire(address)) {
@@ -88,7 +88,7 @@ class Asking implements AppExchange, InFlight {
     const { upstream, inFlight } = this.#parts;
     inFlight.add(this);
     this.#client.onClose = () => this.#leave();
-    // The client has nothing to send while it waits, so the end of its input means that it has disconnected.
+    // The client has nothing to send while it waits, so it has disconnected when its input ends.
     this.#client.onInputEnd = () => this.cut();
     const app = upstream.connectForUpgrade();
     this.#app = app;
@@ -189,10 +189,10 @@ class Asking implements AppExchange, InFlight {
   }
 }
 
-/** RFC 6455, 1.3. */
+/** Suffix that RFC 6455, 1.3, defines for `Sec-WebSocket-Accept`. */
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/** Returns why a 101 does not start the requested WebSocket; `undefined` if it does. */
+/** Returns the reason why a 101 response does not start the requested WebSocket; `undefined` if it does. */
 function whyNoWebSocket(client: ServerExchange, protocol: string, headers: readonly string[]): string | undefined {
   if (protocol.trim().toLowerCase() !== "websocket") return "it switches to another protocol than was asked for";
   const { madeKey } = client;

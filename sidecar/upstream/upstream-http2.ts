@@ -20,29 +20,27 @@ import {
 } from "./upstream.ts";
 
 /*
- * Connects to an app that speaks HTTP/2 without TLS (h2c), as gRPC apps do: each request is a stream of a session, under the same
- * concurrency
- * limit as HTTP/1.1 connections. Upgrades still use HTTP/1.1. A session that the app ends by GOAWAY finishes its streams, and the next
- * request
- * opens another. A request is sent once and never repeated.
+ * Connects to an app that uses HTTP/2 without TLS (h2c), as gRPC apps do: each request is a stream of a session, with the same concurrency
+ * limit as for HTTP/1.1 connections. Upgrades still use HTTP/1.1. After a GOAWAY of the app, a session completes its streams, and the next
+ * request opens another session. A request is sent once and never repeated.
  *
  *   waiting for a slot ──► requested ──head──► responding ──end──► over
  *                              └── reset, timeout, session lost: failed ──┘
  */
 
-/** Maximum streams per session; more requests open further sessions. An app may announce a lower limit. */
+/** Maximum number of streams per session. More requests open further sessions, and an app may announce a lower limit. */
 const STREAMS_MAX = 100;
 const SESSION_IDLE_MS = 60_000;
 const HEADER_PAIRS_MAX = 1_024;
 const HEAD_BYTES_MAX = 96 * 1024;
 /** Maximum memory for data that waits to be sent on one session, in MB. */
 const SESSION_MEMORY_MAX = 64;
-// RFC 9113, 7.
+// Error code of RFC 9113, 7.
 const CANCEL = 8;
 
 type Options = Pick<UpstreamOptions, "connectMs" | "headersMs" | "bodyIdleMs" | "eventsIdleMs" | "onInternalError">;
 
-/** Pseudo-header and header fields, as `node:http2` accepts them. */
+/** Pseudo-header and header fields in the form that `node:http2` accepts. */
 type Fields = string[];
 
 interface Session {
@@ -55,7 +53,10 @@ interface Http2Module {
   connect(origin: string, options: object): ClientHttp2Session;
 }
 
-/** `pool` provides the concurrency slots, the watch, and the connections for upgrades. Closing this upstream closes it. */
+/**
+ * Returns an upstream over HTTP/2. `pool` provides the concurrency slots, the watch and the connections for upgrades, and is closed
+ * together with the returned upstream.
+ */
 export function overHttp2(pool: Upstream, options: Options): Upstream {
   return new Http2Upstream(pool, options);
 }
@@ -97,7 +98,7 @@ class Http2Upstream implements Upstream {
     for (const { http2 } of this.#sessions) http2.destroy();
   }
 
-  /** Opens a stream. Throws when the head cannot be sent. */
+  /** Opens a stream. Throws if the head cannot be sent. */
   open(fields: Fields, isComplete: boolean): ClientHttp2Stream {
     const session = this.#free() ?? this.#connect();
     const stream = session.http2.request(fields, { endStream: isComplete });
@@ -139,7 +140,7 @@ class Http2Upstream implements Upstream {
       clearTimeout(late);
       this.watch.connected();
     });
-    // The streams of the session fail with it.
+    // The streams of the session fail together with the session.
     http2.on("error", (error) => {
       if (!isConnected) this.watch.failed(error);
     });
@@ -170,12 +171,12 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   #isRequestSent = false;
   #isHeadReceived = false;
   #isPaused = false;
-  /** Idle limit of the current response. */
+  /** Maximum idle time of the current response. */
   #bodyIdleMs = 0;
   #trailers: readonly string[] = NO_TRAILERS;
-  /** Time by `performance.now()` since when the app has read none of the buffered request body. */
+  /** Time since which the app has not read the buffered request body, as `performance.now()`. */
   #stuckMs = Number.POSITIVE_INFINITY;
-  /** `performance.now()` at which the current wait times out. */
+  /** Time at which the current wait times out, as `performance.now()`. */
   #deadlineMs = Number.POSITIVE_INFINITY;
 
   constructor(upstream: Http2Upstream, request: UpstreamRequest, receiver: ResponseReceiver) {
@@ -248,7 +249,8 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   }
 
   /**
-   * Uses the rule of HTTP/1.1 (app-connection.ts): the app may stop reading for as long as its response may take to begin or to continue.
+   * Returns whether the app has not read request data for too long, by the rule for HTTP/1.1 (app-connection.ts): the app may stop reading
+   * for as long as its response may take to begin or to continue.
    */
   #isStuck(nowMs: number): boolean {
     const stuckMs = nowMs - this.#stuckMs;
@@ -259,7 +261,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   #requestSent(): void {
     this.#isRequestSent = true;
     const atMs = performance.now() + this.#upstream.options.headersMs;
-    // The response may have begun long ago and been waiting for the rest of the request.
+    // The response may have begun long ago and paused while the app waited for the rest of the request.
     this.#deadlineMs = this.#isHeadReceived ? Math.max(this.#deadlineMs, atMs) : atMs;
   }
 
@@ -295,7 +297,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
       this.#upstream.options.onInternalError(error);
       this.abort();
     });
-    // The fourth argument is the raw head; not all versions of the types declare it.
+    // Some versions of the types do not declare the fourth argument, which is the raw head.
     const on = stream.on.bind(stream) as (event: string, listener: (...args: never[]) => void) => unknown;
     on("headers", (head: Record<string, unknown>, _flags: number, fields: string[]) => {
       if (!this.#isOver) this.#guard(() => this.#receiver.onInterim(Number(head[":status"]), withoutPseudo(fields)));
@@ -315,7 +317,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
     });
     stream.on("error", (error) => this.#break("unreachable", error));
     stream.once("close", () => {
-      // A complete response may still be queued, or wait for the client to read.
+      // The response may be complete although it is still queued or the client has not read it.
       if (this.#input?.isComplete !== true) this.#break("unreachable", new Error("the app reset the stream"));
     });
     return stream;
@@ -357,7 +359,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
       return;
     }
     this.#release();
-    // The app has responded before it received the complete request.
+    // The app has responded before the complete request was sent.
     if (!this.#isRequestSent) stream.close(CANCEL);
     this.#guard(() => this.#receiver.onEnd(this.#trailers));
   }
@@ -370,7 +372,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
     this.#guard(() => this.#receiver.onFailure(failure, error));
   }
 
-  /** An exception of the receiver is an internal error of the gate, not of the app. It ends this exchange. */
+  /** Calls the receiver. An exception of the receiver is an internal error of the gate, and ends this exchange. */
   #guard(receive: () => void): void {
     try {
       receive();

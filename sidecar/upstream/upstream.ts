@@ -10,61 +10,65 @@ import { AppWatch } from "./app-watch.ts";
 
 export interface UpstreamRequest {
   readonly method: string;
-  /** Path and query, in the bytes that were checked. */
+  /** Path and query, with the same bytes that were checked. */
   readonly target: string;
-  /** Header lines: with a Host, with the original Content-Length, and without hop-by-hop headers. */
+  /** Header lines with a Host and the original Content-Length, without hop-by-hop headers. */
   readonly lines: string;
-  /** A complete body, or one that has begun to arrive: a request takes a slot only after the first bytes of its body. */
+  /** Complete body, or a body that has begun to arrive: a request takes a slot only after the first bytes of its body. */
   readonly body: Buffer | RequestBody | undefined;
-  /** Value of Content-Length. */
+  /** Value of Content-Length; `undefined` if absent. */
   readonly bodyLength: number | undefined;
   /** Client address to which the concurrency slot is attributed. */
   readonly address: string;
 }
 
 /**
- * `unreachable`: no connection, or it broke before the head of the response. `timeout`: no response in time. `unusable`: the response
- * cannot be forwarded. `busy`: no concurrency slot became free, and the request was not sent. `aborted`: the gate aborted the request.
+ * Reason why a request failed. `unreachable`: the connection failed, or broke before the head of the response. `timeout`: the response did
+ * not arrive in time. `unusable`: the response cannot be forwarded. `busy`: no concurrency slot became free, and the request was not sent.
+ * `aborted`: the gate aborted the request.
  */
 export type UpstreamFailure = "unreachable" | "unusable" | "timeout" | "busy" | "aborted";
 
 /**
- * Receives the response: any number of `onInterim`, one `onHead`, then data with an `onReadEnd` after each read, then one `onEnd`.
- * `onFailure` may come at any point and is the last call.
+ * Receives the response: any number of `onInterim`, one `onHead`, data with an `onReadEnd` after each read, and one `onEnd`. `onFailure`
+ * may occur at any point and is then the last call.
  */
 export interface ResponseReceiver {
   /** Called with an informational response (1xx), any number of times before the head. */
   onInterim(status: number, headers: readonly string[]): void;
-  /** `status` is any three-digit number; `headers` are alternating names and values, as received. */
+  /** Called with the head of the response. `status` is any three-digit number; `headers` are alternating names and values, as received. */
   onHead(status: number, reason: string, headers: readonly string[]): void;
-  /** The buffer is reused after the call returns, so data to keep must be copied. Returning false pauses until `resume` is called. */
+  /**
+   * Called with data. The connection reuses the buffer after the call, so the receiver must copy data that it keeps. Returning false pauses
+   * the response until `resume` is called.
+   */
   onData(bytes: Buffer): boolean;
   /** Called when all data of one read has been passed to `onData`. */
   onReadEnd(): void;
-  /** `trailers` are alternating names and values, as received. */
+  /** Called at the end of the response. `trailers` are alternating names and values, as received. */
   onEnd(trailers: readonly string[]): void;
   onFailure(failure: UpstreamFailure, error: Error): void;
 }
 
 export interface Sent {
   resume(): void;
-  /** Aborts the request and closes its connection to the app. Has no effect when the exchange is over. */
+  /** Aborts the request and closes its connection to the app. Has no effect after the end of the exchange. */
   abort(): void;
 }
 
 export interface Upstream {
   readonly origin: URL;
   send(request: UpstreamRequest, receiver: ResponseReceiver): Sent;
-  /** Opens a separate connection for an upgrade. It needs no slot of this pool. */
+  /** Opens a separate connection for an upgrade, which takes no slot of this pool. */
   connectForUpgrade(): AppConnection;
   readonly limiter: ConcurrencyLimiter;
   readonly watch: AppWatch;
-  /** Aborts exchanges in flight without waiting for them. */
+  /** Closes all connections, and aborts exchanges in flight without waiting for them. */
   close(): Promise<void>;
 }
 
 /**
- * Bounds of the requests that wait for a slot. Beyond them a request gets 503 immediately, instead of after `connectMs`, because waiting
+ * Limits of requests that wait for a slot. A request beyond them gets 503 immediately instead of after `connectMs`, because waiting
  * requests take memory and may come from clients without a key.
  */
 const WAITING = { max: 2_000, bytesMax: 16 * 1024 * 1024 };
@@ -81,36 +85,36 @@ export function waitingBytes({ target, lines, body, bodyLength }: UpstreamReques
 }
 
 /**
- * How long each connection is used for only one request after the app has sent unrequested bytes. On a reused connection, bytes that arrive
- * just when a request is written cannot be distinguished from its response.
+ * Time for which each connection carries only one request after the app has sent unrequested bytes. On a reused connection, unrequested
+ * bytes that arrive while a request is written cannot be distinguished from its response.
  */
 const UNREQUESTED_MS = 60_000;
 
-/** Larger than the limit for a client's head, because an app may set many cookies and long policies. */
+/** Maximum size of a response head. It exceeds the limit for a client's head, because an app may set many cookies and long policies. */
 const RESPONSE_HEAD_BYTES_MAX = 64 * 1024;
 
 export interface UpstreamOptions {
-  /** Maximum time to connect to the app, and maximum time to wait for a concurrency slot. */
+  /** Maximum time to connect to the app; also the maximum time to wait for a concurrency slot. */
   readonly connectMs: number;
   /** Maximum time from the end of the request to the head of the app's response. */
   readonly headersMs: number;
   /**
-   * Maximum time without a byte of the app's response while the client waits for it. While the request is still arriving, the app reading a
-   * part of it also counts as activity.
+   * Maximum time without a byte of the app's response while the client reads it. While the request still arrives, reading a part of it also
+   * counts as activity of the app.
    */
   readonly bodyIdleMs: number;
-  /** Replaces `bodyIdleMs` for server-sent events. */
+  /** Maximum time without a byte of a server-sent event stream, used in place of `bodyIdleMs`. */
   readonly eventsIdleMs: number;
   readonly headBytesMax: number;
   readonly connectionsMax: number;
-  /** Maximum share of the connections for one client address, from 0 to 1. */
+  /** Maximum share of the connections for one client address, between 0 and 1. */
   readonly addressShare: number;
   readonly onInternalError: OnInternalError;
-  /** Called when the app sent bytes without a request. */
+  /** Called when the app has sent bytes without a request. */
   readonly onUnrequested: () => void;
 }
 
-/** `origin` is `http://host:port` or `https://host:port`. */
+/** Opens an upstream. `origin` is `http://host:port` or `https://host:port`. */
 export function openUpstream(origin: string, options: UpstreamOptions): Upstream {
   return new PooledUpstream(new URL(origin), options);
 }
@@ -124,10 +128,10 @@ class PooledUpstream implements Upstream {
   readonly limiter: ConcurrencyLimiter;
   readonly watch: AppWatch;
   readonly #options: AppConnectionOptions;
-  /** Stack of idle connections: the most recently used one is reused first, so that surplus ones time out. */
+  /** Stack of idle connections. The most recently used connection is reused first, so that surplus connections time out. */
   readonly #idle: AppConnection[] = [];
   readonly #connections = new Set<AppConnection>();
-  /** `performance.now()` from which connections are reused for further requests. */
+  /** Time from which connections are reused for further requests, as `performance.now()`. */
   #keepsFromMs = 0;
   readonly #timer: NodeJS.Timeout;
 
@@ -335,7 +339,7 @@ class PoolRequest implements Sent, Waiter, AppExchange, BodySink {
     this.#guard(() => this.#receiver.onFailure(failure, error));
   }
 
-  /** An exception of the receiver is an internal error of the gate, not of the app. It ends this exchange. */
+  /** Calls the receiver. An exception of the receiver is an internal error of the gate, and ends this exchange. */
   #guard(receive: () => void): void {
     try {
       receive();
