@@ -12,7 +12,7 @@ export interface AnalyticsSettingsRow extends RetentionRow {
   readonly run_ms_per_hour: number | null;
 }
 
-/** Returns `undefined` if the workspace has no settings. */
+/** Returns the analytics settings of a workspace; `undefined` if it has none. */
 export async function findAnalyticsSettings(
   db: Queryable,
   { workspaceId }: { workspaceId: string },

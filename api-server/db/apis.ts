@@ -24,7 +24,7 @@ export async function findApi(db: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** Returns the key spaces of the live APIs of the workspace among these ids, in no order. */
+/** Returns the key spaces of those of these APIs that are live and belong to the workspace, in no order. */
 export async function listKeySpaces(
   db: Queryable,
   { workspaceId, apiIds }: { workspaceId: string; apiIds: readonly string[] },
@@ -39,7 +39,7 @@ export async function listKeySpaces(
   return rows;
 }
 
-/** Like `findApi`, with a lock: no other transaction can change the row until this one ends. */
+/** Like `findApi`, and locks the API: no other transaction can change its row until this one ends. */
 export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Promise<ApiRow | undefined> {
   const text = `select id, key_space_id, name, delete_protection, default_prefix, default_byte_length, key_encryption, manager
                   from apis
@@ -49,7 +49,7 @@ export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** Like `findApi`, with a lock: the API cannot be deleted until the transaction ends. */
+/** Like `findApi`, and locks the API: no other transaction can delete it until this one ends. */
 export async function shareLockApi(
   tx: Queryable,
   { workspaceId, apiId }: ApiRef,
@@ -71,7 +71,7 @@ export interface NewApi {
   readonly createdAt: number;
 }
 
-/** Returns false, and inserts nothing, if the manager already has an API. */
+/** Inserts an API. Returns false, and inserts nothing, if the manager already has an API. */
 export async function insertApi(tx: Queryable, api: NewApi): Promise<boolean> {
   const text = `insert into apis (id, workspace_id, key_space_id, name, manager, created_at)
                 values ($1, $2, $3, $4, $5, $6)
@@ -85,7 +85,7 @@ export async function insertApi(tx: Queryable, api: NewApi): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** Violates `apis_manager` if the manager has another API. */
+/** Updates an API. Violates `apis_manager` if the manager has another one. */
 export async function updateApi(
   tx: Queryable,
   {
@@ -124,7 +124,7 @@ export interface ApiSettingsRow {
   readonly created_at: number;
 }
 
-/** Returns the settings sorted by id. */
+/** Returns the settings of APIs, sorted by id. */
 export async function listApiSettings(
   db: Queryable,
   { workspaceId, rowsMax }: { workspaceId: string; rowsMax: number },

@@ -19,7 +19,7 @@ const DEPTH_MAX = 4;
 /** Maximum JSON length of one field; with the number of fields that objects have, a row stays below about 20 KiB. */
 const FIELD_CHARS_MAX = 2_048;
 
-/** Returns the fields whose values differ, with `null` for a missing side; an empty change if all are equal. Pure. */
+/** Returns the fields whose values differ, with `null` for a field that one side lacks; an empty change if all are equal. Pure. */
 export function changeOf(before: Fields, after: Fields): AuditChange {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (name) => !isDeepStrictEqual(asStored(before[name]), asStored(after[name])),
@@ -29,7 +29,7 @@ export function changeOf(before: Fields, after: Fields): AuditChange {
   return { before: take(before), after: take(after) };
 }
 
-/** Normalizes a value as JSON does: without `undefined` members. Postgres reorders the members of an object. */
+/** Normalizes a value as JSON does, without `undefined` members, because Postgres reorders the members of an object. */
 const asStored = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null));
 
 function fieldOf(name: string, value: unknown): unknown {

@@ -25,7 +25,7 @@ export interface AuditTarget {
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** One row of the audit log. The description contains ids, never a secret. `changeOf` creates `before` and `after`. */
+/** One row of the audit log. The description contains ids, but never a secret. `changeOf` creates `before` and `after`. */
 export interface AuditEvent extends AuditChange {
   readonly event: string;
   readonly description: string;
@@ -33,7 +33,7 @@ export interface AuditEvent extends AuditChange {
 }
 
 export interface AuditActor {
-  /** `user` is a dashboard user, `system` a job of the server, `cli` a command-line user without a root key. */
+  /** Kind of actor: `user` is a dashboard user, `system` a job of the server, `cli` a command-line user without a root key. */
   readonly type: "rootkey" | "user" | "system" | "cli";
   readonly id: string;
   readonly name: string;
@@ -49,7 +49,7 @@ export interface AuditContext {
   readonly userAgent?: string | undefined;
   readonly requestId?: string | undefined;
   readonly randomBytes: (size: number) => Uint8Array;
-  /** Whether the events share a correlation id. Default: true. A job writes about many unrelated objects. */
+  /** Whether the events share a correlation id. Default: true. A job sets false, because its events are about unrelated objects. */
   readonly areOneCall?: boolean;
 }
 
@@ -88,7 +88,7 @@ export function auditContext({ caller, management, origin, deps }: AuditedCall):
   };
 }
 
-/** Like `insertAudit`, without a call: for a job of the server (its actor is `SYSTEM_ACTOR`) or an administrator. */
+/** Like `insertAudit`, for events without a call: those of a job of the server (its actor is `SYSTEM_ACTOR`) or of an administrator. */
 export async function insertAuditEvents(
   tx: Queryable,
   context: AuditContext,
@@ -110,7 +110,7 @@ export async function insertAuditEvents(
   if (batch.length > 0) await insert();
 }
 
-/** Events per statement. */
+/** Number of events per statement. */
 const BATCH = 1000;
 
 async function insertBatch(
@@ -157,7 +157,7 @@ export interface AuditRow {
   readonly targets: AuditTarget[];
   readonly correlation_id: string | null;
   readonly request_id: string | null;
-  /** `null` if the event changes no fields, and for rows written before this column existed. */
+  /** Changed fields before the change; `null` if the event changes no fields, and for rows written before this column existed. */
   readonly before: Fields | null;
   readonly after: Fields | null;
 }
@@ -165,7 +165,7 @@ export interface AuditRow {
 /** Exact-match filter; an omitted member matches all rows. */
 export interface AuditFilter {
   readonly workspaceId: string;
-  /** Unix ms; both ends are inclusive. */
+  /** Start of the range, Unix ms; both ends are inclusive. */
   readonly sinceMs: number;
   readonly untilMs?: number | undefined;
   readonly event?: string | undefined;

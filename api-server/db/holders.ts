@@ -14,8 +14,8 @@ const LINKS = {
 } as const;
 
 /**
- * Returns the number of keys that hold it directly, up to `max`. With `live`, counts only keys that are not deleted, in APIs that are not
- * deleted.
+ * Returns the number of keys that directly hold a permission or role, up to `max`. With `live`, counts only keys that are not deleted, in
+ * APIs that are not deleted.
  */
 export async function countHolders(
   db: Queryable,
@@ -35,13 +35,13 @@ export async function countHolders(
   return rows[0]?.keys ?? 0;
 }
 
-/** Removes it from at most `max` keys. Returns the number of keys. */
+/** Removes a permission or role from at most `max` keys. Returns the number of keys. */
 export async function deleteSomeHoldings(
   tx: Queryable,
   { workspaceId, kind, id, max }: Held & { readonly max: number },
 ): Promise<number> {
   const { table, column } = LINKS[kind];
-  // Uses ctid, which does not change for these rows, so that the planner cannot choose a nested loop over all links.
+  // The statement uses ctid, which does not change for these rows, so that the planner cannot choose a nested loop over all links.
   const text = `delete from ${table} link
                  where link.ctid = any (array(select held.ctid
                                                 from ${table} held

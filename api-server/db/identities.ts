@@ -24,8 +24,8 @@ export async function findIdentity(
 }
 
 /**
- * Like `findIdentity`, with a lock: other transactions cannot change the row until this one ends. Keys can still be attached to it, because
- * its id does not change.
+ * Like `findIdentity`, and locks the identity: other transactions cannot change its row until this one ends. Keys can still be attached to
+ * the identity, because its id does not change.
  */
 export async function lockIdentity(
   tx: Queryable,
@@ -71,8 +71,8 @@ export async function countIdentities(db: Queryable, workspaceId: string): Promi
 }
 
 /**
- * Returns identities whose id or external id contains `search`, case-insensitive. Not a prepared statement, so that Postgres plans each
- * text: it finds a rare one by trigrams, a common one by scanning the ids.
+ * Returns identities whose id or external id contains `search`, case-insensitive. The statement is not prepared, so that Postgres plans it
+ * for each text: it finds a rare text by trigrams, a common one by scanning the ids.
  */
 export async function searchIdentityIds(
   db: Queryable,
@@ -89,7 +89,10 @@ export async function searchIdentityIds(
   return rows.map(({ id }) => id);
 }
 
-/** Returns the live identities among these, in the given order, as many as fit into `bytesMax` with their limits; at least the first. */
+/**
+ * Returns the live identities among these ids, in the given order: as many as fit into `bytesMax` with their limits, and at least the
+ * first.
+ */
 export async function listIdentitiesThatFit(
   db: Queryable,
   { workspaceId, identityIds, bytesMax }: { workspaceId: string; identityIds: readonly string[]; bytesMax: number },
@@ -122,7 +125,7 @@ export async function findIdentityIdByExternalId(
   return rows[0]?.id;
 }
 
-/** Returns false, and inserts nothing, if a live identity already has the external id. */
+/** Inserts an identity. Returns false, and inserts nothing, if a live identity already has the external id. */
 export async function insertIdentity(
   tx: Queryable,
   identity: { id: string; workspaceId: string; externalId: string; meta: Json | null; createdAt: number },
@@ -152,7 +155,10 @@ export async function updateIdentity(
   });
 }
 
-/** Marks the identity as deleted. Keys may still refer to it, and are then treated as having no identity. Its limits are separate rows. */
+/**
+ * Marks the identity as deleted. Keys may still refer to it, and are then treated as keys without an identity. Its limits are separate
+ * rows.
+ */
 export async function deleteIdentity(
   tx: Queryable,
   { workspaceId, identityId, deletedAt }: { workspaceId: string; identityId: string; deletedAt: number },

@@ -4,11 +4,11 @@ import { USES_COUNTED_MAX } from "./permission-matrix.ts";
 export interface IdentityUsage {
   readonly created_at: number;
   readonly updated_at: number | null;
-  /** Number of its live keys, counted up to `USES_COUNTED_MAX` + 1. */
+  /** Number of the identity's live keys, counted up to `USES_COUNTED_MAX` + 1. */
   readonly keys: number;
 }
 
-/** Returns the usage of an identity that was found before; one that was deleted since has no keys. */
+/** Returns the usage of an identity that the caller has found; an identity that was deleted since has no keys. */
 export async function findIdentityUsage(
   db: Queryable,
   { workspaceId, identityId }: { workspaceId: string; identityId: string },

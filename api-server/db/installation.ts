@@ -29,13 +29,13 @@ export async function findPostgresState(db: Queryable): Promise<PostgresState> {
 }
 
 export interface RelayHolder {
-  /** Start time of its connection, Unix ms. */
+  /** Start time of the relay's connection, Unix ms. */
   readonly since: number;
-  /** Client host of the connection; `null` for a local one. */
+  /** Client host of the relay's connection; `null` for a local one. */
   readonly host: string | null;
 }
 
-/** Returns the holder of the relay's lock; `undefined` if no process holds it, or the database user may not see it. */
+/** Returns the process that holds the relay's lock; `undefined` if no process holds it, or the database user may not see the holder. */
 export async function findRelayHolder(db: Queryable): Promise<RelayHolder | undefined> {
   const text = `select (extract(epoch from a.backend_start) * 1000)::float8 as since, host(a.client_addr) as host
                   from pg_locks l
@@ -47,7 +47,7 @@ export async function findRelayHolder(db: Queryable): Promise<RelayHolder | unde
   return rows[0];
 }
 
-/** Returns the number of connections with this name: each api-server has one for health checks. */
+/** Returns the number of connections with this application name: each api-server has one such connection for health checks. */
 export async function countConnectionsNamed(db: Queryable, applicationName: string): Promise<number> {
   const text = `select count(*)::int as connections from pg_stat_activity a
                  where a.datname = current_database() and a.application_name = $1`;
@@ -69,7 +69,7 @@ export async function countSecretsByEncryptionKey(db: Queryable): Promise<{ id: 
   return rows;
 }
 
-/** Returns the first policies of all workspaces, to look up their sidecars. */
+/** Returns the first policies of all workspaces, so that the caller can look up their sidecars. */
 export async function listEveryPolicyRef(
   db: Queryable,
   { max }: { max: number },

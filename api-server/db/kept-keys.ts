@@ -1,14 +1,14 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import { KEY_COLUMNS, type KeyRef, type KeyRow } from "./keys.ts";
 
-/** A key whose row still exists: the key, its API or its identity may be deleted. */
+/** A key whose row still exists, although the key, its API or its identity may be deleted. */
 export interface KeptKeyRow extends KeyRow {
   readonly deleted_at: number | null;
   readonly api_name: string;
   readonly api_deleted_at: number | null;
   readonly ip_allow_list: string[];
   readonly workspace_enabled: boolean;
-  /** Deletion time of the linked identity; `null` if that is live, or there is no identity. */
+  /** Deletion time of the linked identity; `null` if the identity is live, or there is none. */
   readonly identity_deleted_at: number | null;
 }
 

@@ -23,14 +23,14 @@ export interface NewKey {
   readonly expiresAt: number | null;
   readonly manager: string | null;
   readonly createdAt: number;
-  /** `undefined` if unlimited. `lastRefillOn` (YYYY-MM-DD): refills due up to that day are skipped. */
+  /** Credits of the key; `undefined` if unlimited. `lastRefillOn` (YYYY-MM-DD): refills that are due up to this day are skipped. */
   readonly credits:
     | {
         granted: number;
         refillAmount: number | null;
         refillDay: number | null;
         lastRefillOn: string;
-        /** Unix ms; `null` without a refill. */
+        /** Time of the last refill, Unix ms; `null` without a refill. */
         lastRefillAt: number | null;
       }
     | undefined;
@@ -105,7 +105,7 @@ export interface KeySettings {
   readonly updatedAt: number;
 }
 
-/** Violates `keys_manager` if the manager has another key with this name. */
+/** Updates a key. Violates `keys_manager` if the manager has another key with this name. */
 export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, settings: KeySettings): Promise<void> {
   const text = `update keys
                    set name = $3, identity_id = $4, meta = $5::jsonb, enabled = $6, expires_at = $7, manager = $8,
@@ -167,7 +167,7 @@ export async function copyKeyGrants(
   await tx.query({ name: "copy-key-grants", text, values: [workspaceId, fromKeyId, toKeyId] });
 }
 
-/** Marks the key as deleted. Analytics and the audit log keep it. */
+/** Marks the key as deleted. Analytics and the audit log keep its data. */
 export async function deleteKey(
   tx: Queryable,
   { workspaceId, keyId, deletedAt }: KeyRef & { deletedAt: number },
@@ -176,7 +176,7 @@ export async function deleteKey(
   await tx.query({ name: "delete-key", text, values: [workspaceId, keyId, deletedAt] });
 }
 
-/** Deletes the row with all its parts; its hash can be used again. */
+/** Deletes the key's row with all its parts, so that its hash can be used again. */
 export async function purgeKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<void> {
   const text = "delete from keys where workspace_id = $1 and id = $2";
   await tx.query({ name: "purge-key", text, values: [workspaceId, keyId] });

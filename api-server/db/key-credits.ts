@@ -15,7 +15,7 @@ export interface KeyRef {
   readonly keyId: string;
 }
 
-/** Returns the credits of keys; no row for an unlimited key. */
+/** Returns the credits of keys; an unlimited key has no row. */
 export async function listKeyCredits(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -28,7 +28,7 @@ export async function listKeyCredits(
 }
 
 /**
- * Returns the credits of keys, locked, so that changes and the loading of Redis counters exclude one another. No row for an unlimited key.
+ * Returns the credits of keys, locked, so that changes and the loading of Redis counters exclude one another. An unlimited key has no row.
  * Rows are locked in id order, to avoid deadlock.
  */
 export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Promise<KeyCreditsRow[]> {
@@ -42,8 +42,8 @@ export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Pr
 }
 
 /**
- * Locks the keys, so that other transactions cannot lock them to change their credits until this one ends. They can still update other
- * columns.
+ * Locks the keys, so that other transactions cannot lock them to change their credits until this one ends. Other columns can still be
+ * updated.
  */
 export async function shareLockKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
   const text = `select
@@ -54,7 +54,7 @@ export async function shareLockKeys(tx: Queryable, keys: readonly KeyRef[]): Pro
   await tx.query({ name: "share-lock-keys", text, values: columnsOf(keys) });
 }
 
-/** Returns the keys that exist and are not deleted. */
+/** Returns those of the keys that exist and are not deleted. */
 export async function listLiveKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<ReadonlySet<string>> {
   const text = `select k.id
                   from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
@@ -70,7 +70,7 @@ export interface NewKeyCredits extends KeyRef {
   readonly refillDay: number | null;
 }
 
-/** Sets credits, each under a new `rev`, with 0 spent. A newly set refill starts with the next due date. */
+/** Sets credits, each under a new `rev` and without spent credits. A newly set refill starts with the next due date. */
 export async function putKeyCredits(
   tx: Queryable,
   { credits, today }: { credits: readonly NewKeyCredits[]; today: string },
@@ -110,8 +110,8 @@ const columnsOf = (keys: readonly KeyRef[]): [string[], string[]] => [
 ];
 
 /**
- * Stores the spent credits that the Redis counters report, only if they exceed the stored value and the grant is unchanged. Rows are locked
- * in id order, to avoid deadlock.
+ * Stores the spent credits of the Redis counters, only if they exceed the stored value and the grant is unchanged. Rows are locked in id
+ * order, to avoid deadlock.
  */
 export async function raiseSpent(
   db: Queryable,
@@ -136,7 +136,7 @@ export async function raiseSpent(
   });
 }
 
-/** Advances the sequence, because after a restore the Redis counters may hold higher revs than Postgres would assign. */
+/** Advances the sequence of revs, because after a restore the Redis counters may hold higher revs than Postgres would assign. */
 export async function renewCreditRevs(db: Queryable): Promise<void> {
   await db.query(`select setval('credit_rev', greatest((select last_value from credit_rev),
                                                        (extract(epoch from clock_timestamp()) * 1000)::bigint))`);
@@ -144,14 +144,14 @@ export async function renewCreditRevs(db: Queryable): Promise<void> {
 }
 
 export interface RefillRow extends KeyCreditsRow {
-  /** `YYYY-MM-DD` */
+  /** Date of the last refill, `YYYY-MM-DD`. */
   readonly last_refill_on: string;
   readonly api_id: string;
 }
 
 /**
- * Returns limited, live keys whose last refill was before `today`: candidates that may be due. Starts after `after`, sorted by date of the
- * last refill and id, which is the order of an index. A key that was refilled meanwhile is no longer in the range.
+ * Returns limited, live keys whose last refill was before `today` and that may therefore be due. Starts after `after`, sorted by the date
+ * of the last refill and by id, which is the order of an index. A key that was refilled meanwhile is no longer in the range.
  */
 export async function listRefillCandidates(
   db: Queryable,
@@ -171,7 +171,7 @@ export async function listRefillCandidates(
   return rows;
 }
 
-/** Returns the last refills of keys, with their credits locked in id order; no row for a key without a refill. */
+/** Returns the last refills of keys, and locks their credits in id order; a key without a refill has no row. */
 export async function lockRefills(
   tx: Queryable,
   keys: readonly KeyRef[],
@@ -196,7 +196,7 @@ export async function findLastRefill(tx: Queryable, { workspaceId, keyId }: KeyR
   return rows[0]?.last_refill_on;
 }
 
-/** Records that the keys were refilled, or checked, on that date; never moves the date back. */
+/** Records that the keys were refilled, or checked, on a date; never moves the recorded date back. */
 export async function setLastRefill(
   tx: Queryable,
   { keyIds, today }: { keyIds: readonly string[]; today: string },

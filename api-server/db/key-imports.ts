@@ -2,7 +2,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 import type { Json } from "./identities.ts";
 import { type NewRatelimit, ratelimitColumns } from "./ratelimits.ts";
 
-/* Statements that import keys. Each handles a thousand keys as its counterpart in key-changes.ts handles one. */
+/* Statements that import keys: each handles up to a thousand keys as its counterpart in key-changes.ts handles one. */
 
 /** Returns the hashes that belong to a key in any workspace, even a deleted one, because hashes are unique. */
 export async function listHashes(db: Queryable, { hashes }: { hashes: readonly string[] }): Promise<string[]> {
@@ -33,8 +33,8 @@ export async function listIdentityIdsByExternalId(
 }
 
 /**
- * Inserts identities, except those whose external id a live identity already has. Inserts in the given order, so that two callers with the
- * same ids wait for each other and do not deadlock. Returns the inserted identities.
+ * Inserts identities, except those whose external id a live identity already has. Returns the inserted identities. Inserts in the given
+ * order, so that two callers with the same ids wait for each other and do not deadlock.
  */
 export async function insertIdentities(
   tx: Queryable,
@@ -63,7 +63,7 @@ export async function insertIdentities(
 }
 
 /**
- * Inserts roles, except those whose name exists, case-insensitive. Inserts in the given order, to avoid deadlock. Returns the new roles.
+ * Inserts roles, except those whose name exists, case-insensitive. Returns the new roles. Inserts in the given order, to avoid deadlock.
  */
 export async function insertRolesForNames(
   tx: Queryable,
@@ -95,7 +95,7 @@ export interface ImportedKey {
   readonly meta: Json | null;
   readonly enabled: boolean;
   readonly expiresAt: number | null;
-  /** `undefined` if unlimited. */
+  /** Credits of the key; `undefined` if unlimited. */
   readonly credits: { granted: number; refillAmount: number | null; refillDay: number | null } | undefined;
   readonly permissionIds: readonly string[];
   readonly roleIds: readonly string[];
@@ -121,7 +121,7 @@ export async function insertImportedKeys(
     apiId: string;
     migrationId: string;
     createdAt: number;
-    /** YYYY-MM-DD. A refill that is due today waits for the next date. */
+    /** Current date, YYYY-MM-DD. A refill that is due today waits for the next date. */
     today: string;
     keys: readonly ImportedKey[];
   },

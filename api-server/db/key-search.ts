@@ -3,24 +3,24 @@ import { beginningWith, containing } from "./pages.ts";
 
 /* Searches live keys, newest first. */
 
-/** Start of a page: the key before it. */
+/** Start of a page: the key before its first one. */
 export interface KeyPosition {
   readonly createdAt: number;
   readonly keyId: string;
 }
 
-/** All given members must match; `undefined` ones are ignored. */
+/** Filter of keys. A key matches if it matches all members; `undefined` members are ignored. */
 export interface KeyFilter {
   readonly workspaceId: string;
-  /** "all": every API of the workspace. */
+  /** Ids of the APIs; "all" for every API of the workspace. */
   readonly apiIds: "all" | readonly string[];
   readonly keyId?: string | undefined;
   readonly hash?: string | undefined;
-  /** For one API a substring of the name, for several a prefix. Case-insensitive. */
+  /** Substring of the name for one API, a prefix for several. Case-insensitive. */
   readonly name?: string | undefined;
-  /** Prefix of the start. */
+  /** Prefix of the key's `start`. */
   readonly start?: string | undefined;
-  /** Identity of the owner and its external id, which v1 may have stored without an identity. */
+  /** Owner: an identity, and its external id, which v1 may have stored without an identity. */
   readonly owner?: { readonly identityId: string | undefined; readonly externalId: string } | undefined;
   readonly enabled?: boolean | undefined;
   readonly expired?: boolean | undefined;
@@ -43,17 +43,21 @@ export interface FoundKeyRow {
   readonly last_used_at: number | null;
   readonly created_at: number;
   readonly manager: string | null;
-  /** External id of its live identity, or the owner that v1 stored. */
+  /** External id of the key's live identity, or the owner that v1 stored. */
   readonly external_id: string | null;
-  /** Stored credits: spending of the last second may be missing. `null` if unlimited. */
+  /** Stored remaining credits, which may lack the spending of the last second; `null` if unlimited. */
   readonly remaining: number | null;
 }
 
-/** Maximum number of holders that are listed first. A permission with more holders is on many pages: each key is checked, newest first. */
+/**
+ * Maximum number of holders that are listed first. A permission with more holders is on many pages, so each key is checked instead, newest
+ * first.
+ */
 const HOLDERS_MAX = 5_000;
 
 /**
- * Returns the keys that hold a permission, directly or through a role, possibly twice; `undefined` if there are more than `HOLDERS_MAX`.
+ * Returns the keys that hold a permission, directly or through a role, some of them twice; `undefined` if there are more than
+ * `HOLDERS_MAX`.
  */
 async function findHolders(
   db: Queryable,
@@ -108,7 +112,7 @@ function conditionsOf(
 ): { readonly conditions: readonly string[]; readonly values: unknown[] } {
   const values: unknown[] = [filter.workspaceId];
   const conditions = ["k.deleted_at is null"];
-  /** Adds a value and returns its parameter. */
+  /** Adds a value, and returns the placeholder of its parameter. */
   const at = (value: unknown): string => `$${values.push(value)}`;
 
   const { apiIds } = filter;
@@ -131,7 +135,7 @@ function conditionsOf(
   }
   if (filter.enabled !== undefined) conditions.push(filter.enabled ? "k.enabled" : "not k.enabled");
   if (filter.expired !== undefined) {
-    // A key is still valid in the millisecond of its expiry.
+    // The comparison is strict, because a key is still valid in the millisecond of its expiry.
     const isExpired = `k.expires_at < ${at(filter.nowMs)}`;
     conditions.push(filter.expired ? isExpired : `(k.expires_at is null or not ${isExpired})`);
   }

@@ -38,7 +38,7 @@ export async function hasKeySecret(db: Queryable, { workspaceId, keyId }: KeyRef
   return rowCount === 1;
 }
 
-/** Returns the existing strings of these keys, in no order. */
+/** Returns the encrypted strings of those of these keys that have one, in no order. */
 export async function listKeySecrets(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -50,7 +50,7 @@ export async function listKeySecrets(
   return rows;
 }
 
-/** Returns strings of all workspaces that another encryption key has encrypted, with key ids after `after`. */
+/** Returns strings, of all workspaces, that other encryption keys have encrypted, for key ids after `after`. */
 export async function listKeySecretsOfOthers(
   db: Queryable,
   { encryptionKeyId, after, max }: { encryptionKeyId: string; after: string; max: number },
@@ -68,7 +68,10 @@ export async function listKeySecretsOfOthers(
   return rows;
 }
 
-/** Returns false, and writes nothing, if the row has changed since it was read: it was replaced, or the key was deleted. */
+/**
+ * Replaces an encrypted string. Returns false, and writes nothing, if the row has changed since it was read, because the string was
+ * replaced or the key deleted.
+ */
 export async function replaceKeySecret(db: Queryable, old: KeySecretRow, sealed: Sealed): Promise<boolean> {
   const text = `update key_secrets
                    set encryption_key_id = $4, nonce = $5, ciphertext = $6

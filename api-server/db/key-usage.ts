@@ -1,7 +1,8 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /**
- * Sets when a refill changed the keys, Unix ms; their manager stays the same. The rows are locked in id order, until the transaction ends.
+ * Sets the time at which a refill changed the keys, Unix ms; their managers stay the same. The rows are locked in id order until the
+ * transaction ends.
  */
 export async function noteRefill(
   tx: Queryable,

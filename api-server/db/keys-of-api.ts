@@ -1,7 +1,7 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import type { ApiRef } from "./apis.ts";
 
-/* Statements about all keys of an API, of which there can be a million: each call handles a batch. */
+/* Statements about all keys of an API, which can have a million: each call handles a batch. */
 
 /** Details of a deleted key. */
 export interface DeletedKeyRow {
@@ -9,7 +9,7 @@ export interface DeletedKeyRow {
   readonly name: string | null;
 }
 
-/** Returns the number of live keys. */
+/** Returns the number of live keys of an API. */
 export async function countKeysOfApi(db: Queryable, { workspaceId, apiId }: ApiRef): Promise<number> {
   const text = `select count(*) as n
                   from keys k
@@ -36,7 +36,7 @@ export async function findManagedKeyOfApi(
   return rows[0];
 }
 
-/** Returns the ids of live keys with credits, sorted, after `cursor`. */
+/** Returns the ids of an API's live keys with credits, sorted, after `cursor`. */
 export async function listLimitedKeyIds(
   db: Queryable,
   { workspaceId, apiId, cursor, max }: ApiRef & { cursor: string; max: number },
@@ -52,7 +52,7 @@ export async function listLimitedKeyIds(
   return rows.map(({ id }) => id);
 }
 
-/** Live keys without a manager and without credits; keys with credits are deleted one by one. */
+/** Live keys of an API without a manager and without credits; keys with credits are deleted one by one. */
 const UNLIMITED = `select k.id
                      from keys k
                     where k.workspace_id = $1 and k.api_id = $2 and k.deleted_at is null and k.manager is null
@@ -61,7 +61,7 @@ const UNLIMITED = `select k.id
                     limit $3
                       for update of k`;
 
-/** Marks at most `max` of them as deleted, and returns them. */
+/** Marks at most `max` unmanaged, unlimited keys of an API as deleted, and returns them. */
 export async function deleteSomeKeys(
   tx: Queryable,
   { workspaceId, apiId, max, deletedAt }: ApiRef & { max: number; deletedAt: number },
@@ -76,7 +76,7 @@ export async function deleteSomeKeys(
   return (await tx.query<DeletedKeyRow>({ name: "delete-some-keys", text, values })).rows;
 }
 
-/** Removes at most `max` of them with all their parts, and returns them. */
+/** Removes at most `max` unmanaged, unlimited keys of an API with all their parts, and returns them. */
 export async function purgeSomeKeys(
   tx: Queryable,
   { workspaceId, apiId, max }: ApiRef & { max: number },
@@ -89,7 +89,7 @@ export async function purgeSomeKeys(
   return (await tx.query<DeletedKeyRow>({ name: "purge-some-keys", text, values: [workspaceId, apiId, max] })).rows;
 }
 
-/** Removes at most `max` keys that were already marked as deleted, and returns their number. */
+/** Removes at most `max` keys of an API that were already marked as deleted, and returns their number. */
 export async function purgeSomeDeletedKeys(
   tx: Queryable,
   { workspaceId, apiId, max }: ApiRef & { max: number },

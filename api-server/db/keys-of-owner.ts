@@ -1,17 +1,17 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/* Statements about all keys of an owner, of which there can be very many: each call handles a batch. */
+/* Statements about all keys of an owner, who can have very many: each call handles a batch. */
 
 export interface OwnerRef {
   readonly workspaceId: string;
-  /** Only keys of this API; `undefined` for all APIs. */
+  /** API of the keys; `undefined` for all APIs. */
   readonly apiId: string | undefined;
   readonly externalId: string;
 }
 
 /**
- * Live keys of an owner, each once: keys whose v1 owner id matches, and keys of the live identity with this external id. Each set is found
- * by its own index.
+ * Live keys of an owner, each once: keys whose v1 owner id matches, and keys of the live identity with this external id. Each of these two
+ * sets is found by its own index.
  */
 const OWNED = `select t.id, t.api_id, t.enabled, t.manager
                  from keys t
@@ -28,14 +28,14 @@ const OWNED = `select t.id, t.api_id, t.enabled, t.manager
 /** Keys of an owner in one API. */
 export interface OwnedKeysRow {
   readonly api_id: string;
-  /** Unmanaged keys that differ from the desired state. */
+  /** Number of unmanaged keys that differ from the desired state. */
   readonly to_change: number;
-  /** Unmanaged keys that are in the desired state already. */
+  /** Number of unmanaged keys that are in the desired state already. */
   readonly unchanged: number;
   readonly managed: number;
 }
 
-/** Returns counts by API, sorted by its id. */
+/** Returns the numbers of an owner's keys per API, sorted by API id. */
 export async function countKeysOfOwner(
   db: Queryable,
   { workspaceId, apiId, externalId, enabled }: OwnerRef & { readonly enabled: boolean },
@@ -68,7 +68,7 @@ export async function listManagedKeysOfOwner(
 }
 
 /**
- * Enables or disables at most `max` unmanaged keys of an owner that differ from the desired state, in these APIs only. Returns the changed
+ * Enables or disables at most `max` unmanaged keys of an owner that differ from the desired state, only in these APIs. Returns the changed
  * keys. Rows are locked in id order, so that two of these calls do not deadlock.
  */
 export async function enableSomeKeysOfOwner(
@@ -88,7 +88,7 @@ export async function enableSomeKeysOfOwner(
   },
 ): Promise<{ readonly id: string; readonly api_id: string; readonly name: string | null }[]> {
   // The limit applies before the rows are locked, because a union cannot be locked; rows that another call has changed meanwhile are
-  // filtered out again.
+  // filtered out afterwards.
   const text = `with owned as (${OWNED}),
                      portion as materialized (select o.id
                                              from owned o

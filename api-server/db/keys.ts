@@ -17,7 +17,7 @@ export interface KeyRef {
   readonly keyId: string;
 }
 
-/** A live key with its scalar parts: its identity, if that is live, and its credits as stored. */
+/** A live key with its scalar parts: its identity, if the identity is live, and its stored credits. */
 export interface KeyRow {
   readonly id: string;
   readonly api_id: string;
@@ -28,26 +28,26 @@ export interface KeyRow {
   readonly enabled: boolean;
   readonly expires_at: number | null;
   readonly last_used_at: number | null;
-  /** Owner that v1 stored; kept when the identity is deleted. */
+  /** Owner that v1 stored; it stays when the identity is deleted. */
   readonly owner_id: string | null;
   readonly environment: string | null;
-  /** `null` if there was no refill, or its time is unknown because it is older than the column. */
+  /** Time of the last refill; `null` if there was none, or its time is unknown because it is older than the column. */
   readonly last_refill_at: number | null;
   readonly manager: string | null;
   readonly created_at: number;
   readonly updated_at: number | null;
-  /** Stored id, whether or not the identity is live. */
+  /** Stored id of the identity, whether or not the identity is live. */
   readonly identity_id: string | null;
-  /** `null` without an identity, or if it is deleted. */
+  /** External id of the identity; `null` if there is none or it is deleted. */
   readonly external_id: string | null;
   readonly identity_meta: Json | null;
-  /** `null` if unlimited. The exact number may be smaller, because spending is written later. */
+  /** Remaining credits; `null` if unlimited. The exact number may be smaller, because spending is written later. */
   readonly remaining: number | null;
   readonly refill_amount: number | null;
   readonly refill_day: number | null;
 }
 
-/** The columns of a `KeyRow`, with `KEY_JOINS`. */
+/** Columns of a `KeyRow`; they require `KEY_JOINS`. */
 export const KEY_COLUMNS = `k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
                        k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id,
                        i.meta as identity_meta, c.granted - c.spent as remaining, c.refill_amount, c.refill_day`;
@@ -64,7 +64,7 @@ export async function findKey(db: Queryable, { workspaceId, keyId }: KeyRef): Pr
   return rows[0];
 }
 
-/** Like `findKey`, by the hash of the key string. */
+/** Like `findKey`, but finds the key by the hash of its string. */
 export async function findKeyByHash(
   db: Queryable,
   { workspaceId, hash }: { workspaceId: string; hash: string },
@@ -94,7 +94,7 @@ export async function findKeyHome(
   return rows[0];
 }
 
-/** Like `findKey`, with a lock: no other transaction can change the key until this one ends. */
+/** Like `findKey`, and locks the key: no other transaction can change its row until this one ends. */
 export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
   const text = `select ${KEY_COLUMNS}
                   from keys k
@@ -113,7 +113,7 @@ export interface KeyPage {
   readonly rowsMax: number;
 }
 
-/** Returns the ids of live keys, sorted; empty for an API of another workspace. */
+/** Returns the ids of an API's live keys, sorted; empty for an API of another workspace. */
 export async function listKeyIds(db: Queryable, { workspaceId, apiId, cursor, rowsMax }: KeyPage): Promise<string[]> {
   const text = `select k.id
                   from apis a
@@ -129,7 +129,10 @@ export async function listKeyIds(db: Queryable, { workspaceId, apiId, cursor, ro
   return rows.map(({ id }) => id);
 }
 
-/** A separate statement, so that it finds the few keys of an identity among a million keys of an API. */
+/**
+ * Returns the ids of an identity's live keys in an API. It is a separate statement, so that it finds the few keys of an identity among a
+ * million keys of the API.
+ */
 export async function listKeyIdsOfIdentity(
   db: Queryable,
   { workspaceId, apiId, cursor, rowsMax, identityId }: KeyPage & { identityId: string },
@@ -183,7 +186,7 @@ export async function listKeyIdsOfOwner(
   return rows.map(({ id }) => id);
 }
 
-/** Returns the APIs of the live keys among these, each once, in no order. */
+/** Returns the APIs of those of these keys that are live, each once, in no order. */
 export async function listApisOfKeys(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -204,14 +207,14 @@ export async function listApisOfKeys(
 }
 
 /**
- * Returns the live keys among these, in the given order, as many as fit into `bytesMax` with their permissions, roles and limits; at least
- * the first. `place` is the position of a key in the request, starting at 1.
+ * Returns those of these keys that are live, in the given order: as many as fit into `bytesMax` with their permissions, roles and limits,
+ * and at least the first. `place` is the position of a key in the request, starting at 1.
  */
 export async function listKeysThatFit(
   db: Queryable,
   { workspaceId, keyIds, bytesMax }: { workspaceId: string; keyIds: readonly string[]; bytesMax: number },
 ): Promise<(KeyRow & Positioned)[]> {
-  // A slug or a name takes at most 128 bytes, and a limit about as much.
+  // Estimated size of a key: a slug or a name takes at most 128 bytes, and a limit about as much.
   const bytesOfNext = `select coalesce(sum(coalesce(octet_length(k.meta::text), 0) + coalesce(octet_length(i.meta::text), 0)
                                      + 128 * ((select count(*) from key_permissions kp where kp.key_id = k.id)
                                               + (select count(*) from key_roles kr where kr.key_id = k.id)
@@ -239,11 +242,11 @@ export async function listKeysThatFit(
 /** Parts of a key that can be numerous. */
 export interface KeyPartsRow {
   readonly key_id: string;
-  /** Slugs held directly and through roles, distinct, in no order. */
+  /** Slugs of permissions held directly and through roles, distinct, in no order. */
   readonly permissions: string[];
   readonly roles: string[];
   readonly ratelimits: RatelimitRow[];
-  /** Limits of the key's identity, if that is live. */
+  /** Limits of the key's identity; empty unless the identity is live. */
   readonly identity_ratelimits: RatelimitRow[];
 }
 
@@ -299,7 +302,7 @@ export async function listKeysOfManager(
   return rows;
 }
 
-/** Returns the live key with this name and manager; `null` counts as a name. */
+/** Returns the live key with this manager and name; `null` counts as a name. */
 export async function findKeyIdByManager(
   db: Queryable,
   { workspaceId, manager, name }: { workspaceId: string; manager: string; name: string | null },

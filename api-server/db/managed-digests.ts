@@ -2,8 +2,8 @@ import type { Queryable } from "../../postgres/queryable.ts";
 import type { ManagerRef } from "./managed-objects.ts";
 
 /*
- * Digest of the manifest-controlled state of an object, so that a client can detect changes of thousands of objects with one list. It
- * covers exactly the fields that a manifest can set: it stays the same while the object matches the manifest.
+ * Digest of those fields of an object that a manifest controls, so that a client can detect changes of thousands of objects with one list.
+ * It covers exactly these fields: it stays the same while the object matches the manifest.
  */
 
 export const DIGESTED_KINDS = ["role", "namespace", "override"] as const;
@@ -12,12 +12,15 @@ export type DigestedKind = (typeof DIGESTED_KINDS)[number];
 export interface DigestRow {
   readonly id: string;
   readonly manager: string;
-  /** Namespace of an override. */
+  /** Namespace of an override; `null` for other kinds. */
   readonly namespace_id: string | null;
   readonly digest: string;
 }
 
-/** Live rows of `roles`, `ratelimit_namespaces` and `ratelimit_overrides` that have a manager; the digest is computed from `content`. */
+/**
+ * Live rows of `roles`, `ratelimit_namespaces` and `ratelimit_overrides` that have a manager, with the `content` from which the digest is
+ * computed.
+ */
 const CONTENT: Readonly<Record<DigestedKind, string>> = {
   role: `select roles.id, roles.workspace_id, roles.manager, null as namespace_id,
                 jsonb_build_array(roles.name, roles.description,
@@ -31,7 +34,7 @@ const CONTENT: Readonly<Record<DigestedKind, string>> = {
                      jsonb_build_array(namespaces.name) as content
                 from ratelimit_namespaces namespaces
                where namespaces.manager is not null and namespaces.deleted_at is null`,
-  // The manager of the namespace decides whether the override may be in it.
+  // The manager of the namespace is part of the digest, because it decides whether the override may be in the namespace.
   override: `select overrides.id, overrides.workspace_id, overrides.manager, overrides.namespace_id,
                     jsonb_build_array(overrides.namespace_id, namespaces.manager, overrides.identifier, overrides.max_count,
                       overrides.duration_ms, overrides.async) as content

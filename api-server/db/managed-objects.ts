@@ -2,13 +2,13 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 /*
  * Kinds of objects that a manifest can manage. Each kind has one statement that reads an object's manager, and one that finds the object of
- * a manager. Only live objects are read.
+ * a manager. These statements read only live objects.
  */
 
 export const MANAGED_KINDS = ["api", "role", "permission", "namespace", "override", "key", "policy"] as const;
 export type ManagedKind = (typeof MANAGED_KINDS)[number];
 
-/** Kinds of which a manager has at most one object. A manager may have one key per name. */
+/** Kinds of which a manager has at most one object. `key` is not one of them, because a manager may have one key per name. */
 export type ClaimedKind = Exclude<ManagedKind, "key">;
 
 export interface ObjectRef {
@@ -39,7 +39,7 @@ const FIND_MANAGER: Readonly<Record<ManagedKind, string>> = {
   override: `select namespace_id, async, manager
                from ratelimit_overrides
               where workspace_id = $1 and id = $2 and deleted_at is null`,
-  // A key of a deleted API is not live.
+  // A key is not live if its API is deleted.
   key: `select k.api_id, k.manager
           from keys k
           join apis a on a.id = k.api_id and a.deleted_at is null

@@ -10,14 +10,14 @@ export interface OwnedRow {
   /** Display name: the slug of a permission, the identifier of an override. */
   readonly name: string | null;
   readonly manager: string | null;
-  /** Last manager of an orphaned object, and the time of release. */
+  /** Last manager of an orphaned object; `null` for a managed one. */
   readonly last_manager: string | null;
   readonly released_at: number | null;
 }
 
 export interface OwnedBy {
   readonly workspaceId: string;
-  /** A manager's name, or a prefix of it: the parts before a slash. Empty for every manager. */
+  /** Name of a manager, or a prefix of it: the parts before a slash. The empty string matches every manager. */
   readonly manager: string;
 }
 
@@ -29,7 +29,7 @@ const SELECT_OF: Readonly<Record<ManagedKind, string>> = {
                 from ratelimit_namespaces n where n.workspace_id = $1 and n.deleted_at is null`,
   override: `select 'override', o.id, o.identifier, o.manager
                from ratelimit_overrides o where o.workspace_id = $1 and o.deleted_at is null`,
-  // An orphaned key is treated as any other key.
+  // No orphans are listed for keys, because an orphaned key is treated as any other key.
   key: `select 'key', k.id, k.name, k.manager
           from keys k where k.workspace_id = $1 and k.manager is not null and k.deleted_at is null`,
   policy: "select 'policy', c.id, c.name, c.manager from policies c where c.workspace_id = $1 and c.deleted_at is null",
@@ -72,7 +72,10 @@ const UPDATE_MANAGER: Readonly<Record<ManagedKind, string>> = {
   policy: "update policies set manager = $4 where workspace_id = $1 and id = $2 and manager = $3",
 };
 
-/** Returns false if the object has another manager by now. Violates `<table>_manager` if the new manager has another object. */
+/**
+ * Changes the manager of an object. Returns false if the object has another manager by now. Violates `<table>_manager` if the new manager
+ * has another object.
+ */
 export async function updateManager(
   tx: Queryable,
   kind: ManagedKind,

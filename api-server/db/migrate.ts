@@ -12,31 +12,31 @@ import { type IndexStep, listMigrations, type Migration } from "./migration-file
  * are created concurrently, which is not possible in a transaction: see CONTRIBUTING.md.
  */
 
-/** Distinct from all other advisory locks. Two replicas that start concurrently migrate one at a time. */
+/** Advisory lock, distinct from all others, with which concurrently started replicas migrate one at a time. */
 export const MIGRATION_LOCK = 7_061_001;
 
-/** Connect timeout, because an unreachable host does not reject a connection. */
+/** Connect timeout. It is necessary, because an unreachable host does not reject a connection. */
 const CONNECT_MS_MAX = 5_000;
 /** Interval of the checks whether another process has finished migrating. */
 const TURN_POLL_MS = 200;
 const LOCK_TRY_MS = 500;
-/** Longer than Postgres's `deadlock_timeout` (1 s), after which it cancels a blocking autovacuum. */
+/** Lock timeout of a long attempt; longer than Postgres's `deadlock_timeout` (1 s), after which Postgres cancels a blocking autovacuum. */
 const LONG_LOCK_TRY_MS = 1_500;
 const LONG_TRY_EVERY = 5;
 const PAUSE_MS = 2_000;
 const LOCK_WAIT_MS_MAX = 600_000;
 
-/** Error codes of a lock timeout and of a deadlock. */
+/** SQLSTATEs of a lock timeout and of a deadlock, after which a migration is attempted again. */
 const TRY_AGAIN: ReadonlySet<string> = new Set(["55P03", "40P01"]);
 
 export interface MigrateOptions {
-  /** Folder of the numbered files. Default: this release's own. */
+  /** Folder of the migrations. Default: the folder of this release. */
   readonly folder?: string;
-  /** Maximum time to get the locks of one migration, ms. Default: 10 minutes. */
+  /** Maximum time to acquire the locks of one migration, ms. Default: 10 minutes. */
   readonly lockWaitMsMax?: number;
-  /** Called after each attempt that did not get its locks. */
+  /** Called after each attempt that did not acquire its locks. */
   readonly onBlocked?: (blocked: { readonly fileName: string; readonly attempt: number }) => void;
-  /** Called before each migration that is applied: `done` is the number of earlier ones, `total` the number that this run applies. */
+  /** Called before each migration: `done` is the number of migrations that this run has applied, `total` the number that it applies. */
   readonly onMigration?: (now: { readonly fileName: string; readonly done: number; readonly total: number }) => void;
 }
 
@@ -48,9 +48,9 @@ export interface MigrateOptions {
 export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
   const migrations = await listMigrations(options.folder);
   await withClient(databaseUrl, async (client) => {
-    // Without pending migrations, the user needs no privilege to create tables.
+    // Without pending migrations, the function returns before a statement that requires the privilege to create tables.
     if ((await findPending(client, migrations)).length === 0) return;
-    // The database's own timeouts may be shorter than the creation of an index.
+    // Timeouts are disabled, because those of the database may be shorter than the creation of an index.
     await client.query("set statement_timeout = 0; set lock_timeout = 0");
     await untilOurTurn(client);
     await client.query(`create table if not exists schema_migrations (
@@ -66,7 +66,7 @@ export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions 
   });
 }
 
-/** The database lacks migrations of this release, which another process must apply. */
+/** Thrown if the database lacks migrations of this release, which another process must apply. */
 export class SchemaBehind extends Error {
   override name = "SchemaBehind";
 }
@@ -87,7 +87,7 @@ async function withClient(databaseUrl: DatabaseUrl, work: (client: pg.Client) =>
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS_MAX,
   });
-  // A lost connection fails the current statement, or the next one; without a listener it would also end the process.
+  // Without a listener, a lost connection would end the process; the current or next statement fails in any case.
   client.on("error", () => undefined);
   try {
     await client.connect();
@@ -107,8 +107,8 @@ async function findPending(client: pg.Client, migrations: readonly Migration[]):
 }
 
 /**
- * Waits for the migration lock. It belongs to the session, so that it spans several transactions and ends with the connection in any case.
- * It is polled, because a waiting statement would hold a snapshot, and concurrent index creation waits for snapshots.
+ * Waits for the migration lock, which belongs to the session, so that it spans several transactions and ends with the connection in any
+ * case. The lock is polled, because a waiting statement would hold a snapshot, and concurrent index creation waits for snapshots.
  */
 async function untilOurTurn(client: pg.Client): Promise<void> {
   for (;;) {
@@ -163,7 +163,7 @@ async function applyInTransaction(client: pg.Client, migration: Migration, lockT
     await remember(client, migration);
     await client.query("commit");
   } catch (error) {
-    // On a lost connection the rollback fails too, with a less useful error than the first.
+    // On a lost connection the rollback fails too, with a less useful error than the original one.
     await client.query("rollback").catch(() => undefined);
     throw error;
   }
@@ -171,7 +171,7 @@ async function applyInTransaction(client: pg.Client, migration: Migration, lockT
 
 /**
  * Creates or drops an index. Reads and writes of the table continue, so that this may wait for long transactions without a limit. An
- * invalid index is the remainder of an interrupted run: no query uses it, but every write still maintains it.
+ * invalid index was left by an interrupted run: no query uses it, but every write still maintains it.
  */
 async function applyIndexStep(client: pg.Client, { kind, index, text }: IndexStep): Promise<void> {
   const found = await findIndex(client, index);

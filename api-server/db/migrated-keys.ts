@@ -1,17 +1,18 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/* Statements for the first verification of a key that was imported under a foreign hash. */
+/* Statements for the first verification of a key that was imported with a foreign hash. */
 
 /** A key that is verified with a migration: stored under its own hash, or still under the imported one. */
 export interface MigratedKeyRow {
   readonly id: string;
   readonly api_id: string;
-  /** Whether it is already stored under its own hash. */
+  /** Whether the key is already stored under its own hash. */
   readonly is_rewritten: boolean;
 }
 
 /**
- * Returns a live key of a live API in this workspace. Uses one statement, so that a concurrent rewrite is visible completely or not at all.
+ * Returns a live key of a live API in this workspace. It is read by one statement, so that a concurrent rewrite is visible completely or
+ * not at all.
  */
 export async function findMigratedKey(
   db: Queryable,
@@ -38,7 +39,7 @@ export async function findMigratedKey(
   return rows[0];
 }
 
-/** No-op if the key is rewritten already. Violates `keys_hash_key` if another key has the hash. */
+/** Stores a key under its own hash, unless that has happened already. Violates `keys_hash_key` if another key has the hash. */
 export async function rewriteMigratedKey(
   tx: Queryable,
   {

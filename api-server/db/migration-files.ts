@@ -46,8 +46,8 @@ const CREATE = /^create (?:unique )?index concurrently ([a-z_][a-z0-9_]*) on /;
 const DROP = /^drop index concurrently (?:if exists )?([a-z_][a-z0-9_]*)$/;
 
 /**
- * Accepts only these two statements, because the catalog shows whether they have completed, so that an interrupted file can be continued.
- * `if not exists` is rejected, because it skips the invalid index that an interrupted statement leaves.
+ * Returns the statements of a file, which may only create or drop indexes: for these, the catalog shows whether they have completed, so
+ * that an interrupted file can be continued. `if not exists` is rejected, because it skips the invalid index of an interrupted statement.
  */
 function readIndexSteps(fileName: string, sql: string): IndexStep[] {
   const texts = sql

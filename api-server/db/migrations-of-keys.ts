@@ -1,7 +1,7 @@
 import type { MigrationAlgorithm } from "../../core/keys/migration.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/* Migrations that import keys from another system. Those of the database schema are in migrate.ts. */
+/* Migrations that import keys from another system; migrate.ts has those of the database schema. */
 
 export interface MigrationRow {
   readonly id: string;
@@ -37,7 +37,7 @@ export async function findMigration(
   return rows[0];
 }
 
-/** Returns migrations sorted by id. */
+/** Returns the migrations of keys, sorted by id. */
 export async function listMigrations(
   db: Queryable,
   { workspaceId, rowsMax }: { workspaceId: string; rowsMax: number },

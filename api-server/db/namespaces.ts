@@ -9,7 +9,7 @@ export interface NamespaceRow {
 
 export interface NamespaceRef {
   readonly workspaceId: string;
-  /** Id or name. If both match, the id takes precedence. */
+  /** Id or name of the namespace. If both match, the id takes precedence. */
   readonly namespace: string;
 }
 
@@ -49,7 +49,7 @@ export async function findNamespaceByName(
   return rows[0];
 }
 
-/** Like `findNamespace`, with a lock: the namespace cannot be deleted until the transaction ends. */
+/** Like `findNamespace`, and locks the namespace: no other transaction can delete it until this one ends. */
 export async function shareLockNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -68,7 +68,7 @@ export async function shareLockNamespace(
   return rows[0];
 }
 
-/** Like `findNamespace`, with a lock: other transactions cannot change the row, or add overrides, until this one ends. */
+/** Like `findNamespace`, and locks the namespace: other transactions cannot change its row, or add overrides, until this one ends. */
 export async function lockNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -96,7 +96,7 @@ export async function lockNamespaceByName(
   return rows[0];
 }
 
-/** Finds the namespace of a limit call by id or name; a deleted one only if no live one matches. */
+/** Finds the namespace of a limit call by id or name. A deleted namespace is found only if no live one matches. */
 export async function findNamespaceEver(
   db: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -114,7 +114,7 @@ export async function findNamespaceEver(
   return rows[0];
 }
 
-/** Like `findNamespaceEver`, for several: one row per namespace found, with the text of the request. */
+/** Like `findNamespaceEver`, for several namespaces: one row for each that is found, with the text of the request. */
 export async function listNamespacesEver(
   db: Queryable,
   { workspaceId, namespaces }: { workspaceId: string; namespaces: readonly string[] },
@@ -137,7 +137,7 @@ export async function listNamespacesEver(
 }
 
 /**
- * Inserts a namespace unless a live one has its name or its manager. Waits for a concurrent transaction that inserts one.
+ * Inserts a namespace unless a live one has its name or its manager. Waits for a concurrent transaction that inserts the same.
  * @returns false if nothing was inserted.
  */
 export async function insertNamespace(
@@ -156,7 +156,7 @@ export async function insertNamespace(
   return rowCount === 1;
 }
 
-/** Violates `ratelimit_namespaces_manager` if the manager has another namespace. */
+/** Changes the manager of a namespace. Violates `ratelimit_namespaces_manager` if the manager has another namespace. */
 export async function updateNamespaceManager(
   tx: Queryable,
   { workspaceId, id, manager }: { workspaceId: string; id: string; manager: string | null },
@@ -165,7 +165,7 @@ export async function updateNamespaceManager(
   await tx.query({ name: "update-namespace-manager", text, values: [workspaceId, id, manager] });
 }
 
-/** Marks the namespace as deleted. See `deleteOverridesOfNamespace` for its overrides. */
+/** Marks the namespace as deleted; `deleteOverridesOfNamespace` marks its overrides. */
 export async function deleteNamespace(
   tx: Queryable,
   { workspaceId, id, deletedAt }: { workspaceId: string; id: string; deletedAt: number },

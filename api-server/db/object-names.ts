@@ -35,7 +35,7 @@ export interface ApiNameRow {
   readonly is_deleted: boolean;
 }
 
-/** Returns names by the ids of APIs or of their key spaces. */
+/** Returns the names of APIs by their ids or by the ids of their key spaces. */
 export async function listApiNames(db: Queryable, { workspaceId, ids, within }: Named): Promise<ApiNameRow[]> {
   const text = `select a.id, a.key_space_id, a.name, a.deleted_at is not null as is_deleted
                   from apis a

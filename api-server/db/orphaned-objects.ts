@@ -7,7 +7,7 @@ interface OrphanRef extends ObjectRef {
   readonly kind: ManagedKind;
 }
 
-/** Call it in the transaction that removes the manager. */
+/** Records the last manager of an object. Call it in the transaction that removes the manager. */
 export async function upsertOrphan(
   tx: Queryable,
   { workspaceId, kind, id, lastManager, releasedAt }: OrphanRef & { lastManager: string; releasedAt: number },
@@ -24,7 +24,7 @@ export async function deleteOrphan(tx: Queryable, { workspaceId, kind, id }: Orp
   await tx.query({ name: "delete-orphan", text, values: [workspaceId, kind, id] });
 }
 
-/** Returns the last manager of an object. The caller ensures that the object has no manager. */
+/** Returns the last manager of an object, which must have no manager now. */
 export async function findLastManager(
   db: Queryable,
   { workspaceId, kind, id }: OrphanRef,

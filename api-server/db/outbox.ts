@@ -2,8 +2,8 @@ import type { RecordKind, RecordRef } from "../../edge/records.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /**
- * An outbox entry: a record that must be projected again. `keyId` identifies a key whatever its hash is when the record is read;
- * `everything` means that a table was truncated, without entries for its rows.
+ * An outbox entry: a record that must be projected again. `keyId` identifies a key, whatever its hash is when the record is read;
+ * `everything` means that a table was truncated, which creates no entries for the rows.
  */
 export interface ReadEntry {
   readonly seq: number;
@@ -37,8 +37,8 @@ export async function listOutbox(db: Queryable, { max }: { max: number }): Promi
 }
 
 /**
- * `bulk: false` selects entries of small transactions and the first ones of large transactions; `bulk: true` the rest of large ones. So a
- * transaction that changes a million rows delays no other change.
+ * Queue of the outbox: `bulk: false` selects entries of small transactions and the first ones of large transactions; `bulk: true` the rest
+ * of large ones. So a transaction that changes a million rows delays no other change.
  */
 export interface Lane {
   readonly bulk: boolean;
@@ -101,7 +101,7 @@ export async function listOldestEntries(
   return new Map(marks.map(({ workspaceId, seq }) => [workspaceId, seq]));
 }
 
-/** Returns the number of the newest visible entry; 0 if there is none. */
+/** Returns the sequence number of the newest visible entry; 0 if there is none. */
 export async function newestEntry(db: Queryable): Promise<number> {
   const text = "select coalesce(max(o.seq), 0) as newest from outbox o";
   const { rows } = await db.query<{ newest: number }>({ name: "newest-mark", text });
@@ -131,7 +131,7 @@ export async function moveToRecent(db: Queryable, seqs: readonly number[]): Prom
 
 /** Puts the entries that were relayed in the last `keptMs` back into the outbox, so that they are relayed and announced again. */
 export async function insertRecentChanges(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
-  // Entries beyond the first ones of each workspace are bulk, like the rest of a large transaction.
+  // Entries after the first ones of each workspace are bulk, like the rest of a large transaction.
   const text = `insert into outbox (workspace_id, kind, id, bulk)
                 select r.workspace_id, r.kind, r.id, row_number() over (partition by r.workspace_id) > 200
                   from (select distinct workspace_id, kind, id

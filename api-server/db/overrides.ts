@@ -31,7 +31,7 @@ export async function findOverride(
   return rows[0];
 }
 
-/** Like `findOverride`, with a lock: no other transaction can change the row until this one ends. */
+/** Like `findOverride`, and locks the override: no other transaction can change its row until this one ends. */
 export async function lockOverride(
   tx: Queryable,
   { workspaceId, namespaceId, identifier }: OverrideRef,
@@ -128,7 +128,7 @@ export async function insertOverride(
   return rowCount === 1;
 }
 
-/** Violates `ratelimit_overrides_manager` if the manager has another override. */
+/** Updates an override. Violates `ratelimit_overrides_manager` if the manager has another override. */
 export async function updateOverride(
   tx: Queryable,
   override: OverrideValues & { readonly workspaceId: string; readonly id: string; readonly updatedAt: number },

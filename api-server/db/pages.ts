@@ -1,16 +1,16 @@
 /** A page of a list for the dashboard, sorted by name. */
 export interface NamedPage {
   readonly workspaceId: string;
-  /** First name of the page, in any case if the list ignores case; the empty string precedes every name. */
+  /** First name of the page, in any letter case if the list ignores case; the empty string precedes every name. */
   readonly cursor: string;
-  /** Substring of an id, a name or another text of a row; the empty string matches all. */
+  /** Substring of an id, a name or another text of a row; the empty string matches all rows. */
   readonly search: string;
   readonly rowsMax: number;
 }
 
-/** A row that was requested by its id, in a list of ids. */
+/** A row that was requested by its id, as one of several ids. */
 export interface Positioned {
-  /** Position of its id in the request, starting at 1. */
+  /** Position of the row's id in the request, starting at 1. */
   readonly place: number;
 }
 

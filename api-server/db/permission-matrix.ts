@@ -7,7 +7,7 @@ import type { RoleRow } from "./roles.ts";
  * Roles and permissions with their usage, for the dashboard. Both are sorted by name.
  *
  * If a million keys have one role, the planner assumes a million keys for every role, and would scan all of them for a role without keys.
- * `between` the same two ids is a range, for which it uses the index of the role; `offset 0` keeps it from joining all keys before it
+ * `between` the same two ids is a range, for which the planner uses the index of the role; `offset 0` keeps the planner from joining all keys before it
  * counts some.
  */
 
@@ -20,7 +20,7 @@ export interface UsedRoleRow extends RoleRow {
   readonly permissions: number;
 }
 
-/** Returns roles sorted by name, case-insensitive. Not prepared, so that Postgres plans each search by its text. */
+/** Returns roles sorted by name, case-insensitive. The statement is not prepared, so that Postgres plans each search by its text. */
 export async function listUsedRoles(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax }: NamedPage,
@@ -44,15 +44,15 @@ export async function listUsedRoles(
 }
 
 export interface MatrixRow extends PermissionRow {
-  /** Number of live keys that hold it directly, counted up to `USES_COUNTED_MAX` + 1. */
+  /** Number of live keys that hold the permission directly, counted up to `USES_COUNTED_MAX` + 1. */
   readonly keys: number;
-  /** Number of roles that grant it. */
+  /** Number of roles that grant the permission. */
   readonly roles: number;
-  /** Indexes into the given role ids, from 0, sorted: the roles that grant it. */
+  /** Indexes into the given role ids of those roles that grant the permission, from 0, sorted. */
   readonly granted: number[];
 }
 
-/** Returns rows sorted by slug, case-insensitive; each with the given roles that grant it. */
+/** Returns permissions sorted by slug, case-insensitive; each with those of the given roles that grant it. */
 export async function listMatrixRows(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax, roleIds }: NamedPage & { readonly roleIds: readonly string[] },

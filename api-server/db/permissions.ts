@@ -46,7 +46,7 @@ export async function listPermissionsById(
   return rows;
 }
 
-/** Finds a permission by id or slug, case-insensitive. If both match, the id takes precedence. */
+/** Finds a permission by id or slug; slugs are case-insensitive. If both match, the id takes precedence. */
 export async function findPermission(
   db: Queryable,
   { workspaceId, permission }: { workspaceId: string; permission: string },
@@ -60,7 +60,10 @@ export async function findPermission(
   return rows[0];
 }
 
-/** Like `findPermission`, with a lock: no other transaction can change the row until this one ends. It can still be granted. */
+/**
+ * Like `findPermission`, and locks the permission: no other transaction can change its row until this one ends. The permission can still be
+ * granted.
+ */
 export async function lockPermission(
   tx: Queryable,
   { workspaceId, permission }: { workspaceId: string; permission: string },
@@ -97,7 +100,7 @@ export async function listPermissions(
   return rows;
 }
 
-/** Returns permissions with `search` in one of their texts, case-insensitive. */
+/** Returns permissions that contain `search` in one of their texts, case-insensitive. */
 export async function searchPermissions(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: PermissionPage & { readonly search: string },
@@ -134,8 +137,8 @@ export async function insertPermission(
 }
 
 /**
- * Inserts permissions named by their slug, except existing slugs. Inserts in slug order, so that two callers with the same slugs wait for
- * each other and do not deadlock.
+ * Inserts permissions whose names are their slugs, except those whose slug exists. Inserts in slug order, so that two callers with the same
+ * slugs wait for each other and do not deadlock.
  */
 export async function insertPermissionsForSlugs(
   db: Queryable,
@@ -159,7 +162,7 @@ export async function insertPermissionsForSlugs(
   return rows;
 }
 
-/** Violates `permissions_manager` if the manager has another permission. The slug does not change. */
+/** Updates a permission, except its slug. Violates `permissions_manager` if the manager has another permission. */
 export async function updatePermission(
   tx: Queryable,
   { workspaceId, id, name, description, manager }: Omit<PermissionRow, "slug"> & { readonly workspaceId: string },
@@ -170,7 +173,7 @@ export async function updatePermission(
   await tx.query({ name: "update-permission", text, values: [workspaceId, id, name, description, manager] });
 }
 
-/** Deletes the row with its links to keys and roles. */
+/** Deletes a permission with its links to keys and roles. */
 export async function deletePermission(
   tx: Queryable,
   { workspaceId, permissionId }: { workspaceId: string; permissionId: string },
@@ -179,7 +182,7 @@ export async function deletePermission(
   await tx.query({ name: "delete-permission", text, values: [workspaceId, permissionId] });
 }
 
-/** One row per requested text; its permission is `null` if the text is neither an id nor a slug of the workspace. */
+/** Result for one requested text: its permission, or only `id: null` if the text is neither an id nor a slug of the workspace. */
 export type RequestedPermissionRow = { readonly asked: string } & (PermissionRow | { readonly id: null });
 
 /** Finds permissions by id or slug, case-insensitive, in the order of the request. If both match, the id takes precedence. */
@@ -261,7 +264,7 @@ export async function listPermissionsOfRoles(
 
 /**
  * Returns how many of the roles, in the given order, fit into `bytesMax` with all of their permissions; 0 if the first alone is too large.
- * Roles are measured one by one.
+ * Roles are measured one at a time.
  */
 export async function countRolesThatFit(
   db: Queryable,

@@ -3,7 +3,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 export interface PolicyHeadRow {
   readonly id: string;
-  /** Former id with which sidecars may have been started; they still read and report under it. */
+  /** Former id of the policy. Sidecars that were started with it still read and report under it. */
   readonly former_id: string | null;
   readonly api_id: string;
   readonly name: string;
@@ -14,7 +14,7 @@ export interface PolicyHeadRow {
 }
 
 export interface PolicyRow extends PolicyHeadRow {
-  /** Another release may have written it: read it with `readStoredPolicy`. */
+  /** Stored policy. Another release may have written it, so read it with `readStoredPolicy`. */
   readonly policy: unknown;
 }
 
@@ -53,7 +53,7 @@ export async function findPolicyByName(
   return rows[0];
 }
 
-/** Like `findPolicy`, with a lock: no other transaction can change the row until this one ends. */
+/** Like `findPolicy`, and locks the policy: no other transaction can change its row until this one ends. */
 export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: PolicyRef): Promise<PolicyRow | undefined> {
   const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
                   from policies
@@ -63,7 +63,7 @@ export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: Polic
   return rows[0];
 }
 
-/** Like `findPolicyByName`, with a lock: no other transaction can change the row until this one ends. */
+/** Like `findPolicyByName`, and locks the policy: no other transaction can change its row until this one ends. */
 export async function lockPolicyByName(
   tx: Queryable,
   { workspaceId, apiId, name }: PolicyName,
@@ -80,7 +80,7 @@ export async function lockPolicyByName(
   return rows[0];
 }
 
-/** Returns policies starting at `cursor`, sorted by id; of all APIs unless one is given. */
+/** Returns policies of one API or of all, starting at `cursor`, sorted by id. */
 export async function listPolicies(
   db: Queryable,
   page: { workspaceId: string; apiId: string | undefined; cursor: string; rowsMax: number },
@@ -102,14 +102,14 @@ export async function listPolicies(
 }
 
 export interface PolicyStatusRow extends PolicyHeadRow {
-  /** `null` if the API is deleted. */
+  /** Name of the API; `null` if the API is deleted. */
   readonly api_name: string | null;
   readonly api_manager: string | null;
 }
 
 /**
- * Returns policies with their APIs, starting at `cursor`, sorted by id. A cluster, which is the first part of a policy's name, restricts
- * the list.
+ * Returns policies with their APIs, starting at `cursor`, sorted by id. With a cluster, which is the first part of a policy's name, returns
+ * only the policies of this cluster.
  */
 export async function listPolicyStatuses(
   db: Queryable,
@@ -173,7 +173,7 @@ export async function insertPolicy(
   return rowCount === 1;
 }
 
-/** Stores the next version. Violates `policies_manager` if the manager has another policy. */
+/** Stores the next version of a policy. Violates `policies_manager` if the manager has another policy. */
 export async function updatePolicy(
   tx: Queryable,
   policy: PolicyRef & PolicyValues & { readonly updatedAt: number },
@@ -200,7 +200,10 @@ export async function updatePolicy(
   return row;
 }
 
-/** Changes the manager without a new version, because pods do not need it. Violates `policies_manager` like `updatePolicy`. */
+/**
+ * Changes the manager of a policy without a new version, because pods do not need the manager. Violates `policies_manager` like
+ * `updatePolicy`.
+ */
 export async function updatePolicyManager(
   tx: Queryable,
   { workspaceId, policyId, manager }: PolicyRef & { readonly manager: string | null },
@@ -236,7 +239,7 @@ export async function freePolicyId(
   return (row?.version ?? 0) + 1;
 }
 
-/** Changes the id of a policy, with at least this version. Sidecars that use the present id still find it. */
+/** Changes the id of a policy, and raises its version to at least this one. Sidecars that use the present id still find the policy. */
 export async function updatePolicyId(
   tx: Queryable,
   policy: PolicyRef & { readonly id: string; readonly versionMin: number },
@@ -254,8 +257,8 @@ export async function updatePolicyId(
 }
 
 /**
- * Raises the versions of all policies above those that they may have had in a history that a restore has lost: pods that report such a
- * version would otherwise seem to have the newest policy. A policy changes less than once a second, so the time in seconds is above them.
+ * Raises the versions of all policies above those that a restore has lost: pods that report a lost version would otherwise seem to have the
+ * newest policy. A policy changes less than once a second, so the time in seconds is above all of its versions.
  */
 export async function renewPolicyVersions(db: Queryable): Promise<void> {
   const text = "update policies set version = greatest(version + 1, extract(epoch from clock_timestamp())::bigint)";
@@ -271,14 +274,14 @@ export async function deletePolicy(
 }
 
 export interface PolicyOverviewRow extends PolicyStatusRow {
-  /** Values of the stored policy, which another release may have written. */
+  /** Mode of the stored policy, which another release may have written. */
   readonly mode: string | null;
   readonly on_stale: unknown;
   readonly rules: number;
   readonly changed_at: number;
 }
 
-/** Columns for lists of policies: a few values, because one policy may have 256 KiB. */
+/** Columns for lists of policies: only a few values, because one policy may have 256 KiB. */
 const OVERVIEW_COLUMNS = `policies.id, policies.former_id, policies.api_id, policies.name, policies.uid, policies.generation,
                        policies.version, policies.manager, apis.name as api_name, apis.manager as api_manager,
                        policies.policy ->> 'mode' as mode, policies.policy -> 'onStale' as on_stale,

@@ -2,13 +2,13 @@ import type { Queryable } from "../../postgres/queryable.ts";
 import type { Json } from "./identities.ts";
 import type { Sealed } from "./key-secrets.ts";
 
-/* Keys that wait to be created. The initial migration describes the row. */
+/* Keys that wait to be created. The initial migration describes their rows. */
 
 export interface NewQueuedKey {
   readonly keyId: string;
   readonly hash: string;
   readonly definition: Json;
-  /** `undefined` if the key will not be recoverable. */
+  /** Encrypted string of the key; `undefined` if the key will not be recoverable. */
   readonly sealed: Sealed | undefined;
 }
 
@@ -81,7 +81,7 @@ export interface QueuedKeyRow {
 }
 
 /**
- * Returns the workspaces that have a due key, sorted by id. Reads one row of each workspace with queued keys, regardless of their number.
+ * Returns the workspaces that have a due key, sorted by id. Reads one row per workspace with queued keys, regardless of the number of keys.
  */
 export async function listWorkspacesWithDueKeys(db: Queryable, { nowMs }: { nowMs: number }): Promise<string[]> {
   const text = `with recursive waiting as (
@@ -108,8 +108,8 @@ export async function listWorkspacesWithDueKeys(db: Queryable, { nowMs }: { nowM
 }
 
 /**
- * Returns the keys of a workspace that have been due for longest, at most `max`, locked until the transaction ends. Skips keys that another
- * transaction has locked.
+ * Returns at most `max` keys of a workspace, those that have been due for longest, and locks them until the transaction ends. Skips keys
+ * that another transaction has locked.
  */
 export async function lockDueKeys(
   tx: Queryable,
@@ -127,7 +127,7 @@ export async function lockDueKeys(
   return rows;
 }
 
-/** Deletes rows that this transaction has locked. */
+/** Deletes queued keys whose rows this transaction has locked. */
 export async function deleteLockedKeys(
   tx: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -136,21 +136,23 @@ export async function deleteLockedKeys(
   await tx.query({ name: "delete-locked-keys", text, values: [workspaceId, keyIds] });
 }
 
-/** A queued key as it was read: another process may have tried it since. */
+/** A queued key as it was read; another process may have attempted it since. */
 interface QueuedKeyRef {
   readonly workspaceId: string;
   readonly keyId: string;
   readonly failures: number;
 }
 
-/** Returns false if the row has changed since it was read. */
+/** Deletes a queued key. Returns false if its row has changed since it was read. */
 export async function deleteQueuedKey(db: Queryable, { workspaceId, keyId, failures }: QueuedKeyRef): Promise<boolean> {
   const text = "delete from queued_keys where workspace_id = $1 and key_id = $2 and failures = $3";
   const { rowCount } = await db.query({ name: "delete-queued-key", text, values: [workspaceId, keyId, failures] });
   return rowCount === 1;
 }
 
-/** Counts a failure, and postpones the key. Returns false, and changes nothing, if the row has changed since it was read. */
+/**
+ * Counts a failure of a queued key, and postpones the key. Returns false, and changes nothing, if its row has changed since it was read.
+ */
 export async function postponeQueuedKey(
   db: Queryable,
   { workspaceId, keyId, failures, dueAt }: QueuedKeyRef & { readonly dueAt: number },
@@ -164,8 +166,8 @@ export async function postponeQueuedKey(
 }
 
 /**
- * Returns the number of queued keys in all workspaces, up to `max`, and the time since which the oldest waits, Unix ms; `null` if there is
- * none.
+ * Returns the number of queued keys in all workspaces, up to `max`, and the time since which the oldest one waits, Unix ms; `null` if there
+ * is none.
  */
 export async function measureQueuedKeys(
   db: Queryable,

@@ -16,7 +16,7 @@ export interface NewRatelimit {
   readonly autoApply: boolean;
 }
 
-/** Returns limits sorted by name. */
+/** Returns the limits of an identity, sorted by name. */
 export async function listRatelimitsOfIdentity(
   db: Queryable,
   { workspaceId, identityId }: { workspaceId: string; identityId: string },
@@ -33,7 +33,7 @@ export async function listRatelimitsOfIdentity(
   return rows;
 }
 
-/** Returns limits sorted by name within each identity. */
+/** Returns the limits of identities, sorted by name within each identity. */
 export async function listRatelimitsOfIdentities(
   db: Queryable,
   { workspaceId, identityIds }: { workspaceId: string; identityIds: readonly string[] },
@@ -67,7 +67,7 @@ export async function insertIdentityRatelimits(
   });
 }
 
-/** Replaces the limits of an identity by name: an existing name keeps its id. */
+/** Replaces the limits of an identity by name: a limit with an existing name keeps its id. */
 export async function replaceIdentityRatelimits(
   tx: Queryable,
   owner: { workspaceId: string; identityId: string; createdAt: number },
@@ -97,7 +97,7 @@ export async function replaceIdentityRatelimits(
   });
 }
 
-/** Replaces the limits of a key by name: an existing name keeps its id, and so its counter. */
+/** Replaces the limits of a key by name: a limit with an existing name keeps its id, and so its counter. */
 export async function replaceKeyRatelimits(
   tx: Queryable,
   owner: { workspaceId: string; keyId: string; createdAt: number },
@@ -126,7 +126,7 @@ export async function replaceKeyRatelimits(
   });
 }
 
-/** Returns one array per column, as `unnest` requires. */
+/** Returns the limits as one array per column, as `unnest` requires. */
 export const ratelimitColumns = (ratelimits: readonly NewRatelimit[]) => [
   ratelimits.map(({ id }) => id),
   ratelimits.map(({ name }) => name),

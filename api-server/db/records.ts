@@ -5,23 +5,23 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 /*
  * Reads the current records of core/records.ts from Postgres. The relay writes them to Redis, and the api-server uses them for its own
- * verifications. One statement per kind reads any number of records. The two uses differ only in members that only the api-server's
- * responses contain: `meta`, and the owner and environment of v1.
+ * verifications. One statement per kind reads any number of records. Only the records of the api-server contain the members that its
+ * responses need: `meta`, and the owner and environment of v1.
  */
 
-/** A row of each of the statements below: its ref, and the record as JSON. */
+/** A row of each statement of this file: its ref, and the record as JSON. */
 interface RecordRow {
   readonly workspace_id: string;
   readonly id: string;
   readonly data: unknown;
 }
 
-/** `json_strip_nulls` omits optional members. It would change `meta` too, so `meta` is added separately. */
+/** Limits of a key or identity. `json_strip_nulls` omits optional members. It would change `meta` too, so `meta` is added separately. */
 const RATELIMITS = `select json_agg(json_build_object('id', l.id, 'name', l.name, 'limit', l.max_count,
                                                       'durationMs', l.duration_ms, 'autoApply', l.auto_apply))
                       from ratelimits l`;
 
-/** The requested records, as SQL: an array of workspaces and one of ids. */
+/** SQL expressions of the requested records: an array of workspaces and an array of ids. */
 export interface Asked {
   readonly workspaces: string;
   readonly ids: string;
@@ -29,7 +29,7 @@ export interface Asked {
 
 type Statements = Readonly<Record<Exclude<RecordKind, "rootKey">, string>>;
 
-/** A live policy is projected under its id, and under its former id, with which sidecars may have been started. */
+/** Ids under which live policies are projected: the id, and the former id, with which sidecars may have been started. */
 const POLICY_IDS = `(select p.workspace_id, p.id, p.id as policy_id from policies p where p.deleted_at is null
                      union all
                      select p.workspace_id, p.former_id, p.id from policies p where p.deleted_at is null and p.former_id is not null)`;
@@ -84,7 +84,7 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isComplete }: { is
                      json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
                 from ratelimit_namespaces n
                where n.workspace_id = any(${workspaces}) and n.id = any(${ids})`,
-  // A live namespace takes precedence over deleted ones with the same name; of those the latest is used.
+  // A live namespace takes precedence over deleted ones with the same name; otherwise the latest deleted one is used.
   namespaceName: `select distinct on (n.workspace_id, n.name) n.workspace_id, n.name as id,
                          json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
                     from ratelimit_namespaces n
@@ -106,7 +106,7 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isComplete }: { is
                       where o.workspace_id = any(${workspaces}) and o.namespace_id = any(${ids}) and o.deleted_at is null
                         and position('*' in o.identifier) > 0
                       group by o.workspace_id, o.namespace_id`,
-  // Under its former id, the record also contains the current id.
+  // The record under a former id also contains the current id.
   policy: `select p.workspace_id, named.id,
                   json_build_object('policyId', p.id, 'name', p.name, 'apiId', p.api_id, 'uid', p.uid,
                                     'generation', p.generation, 'version', p.version, 'policy', p.policy) as data
@@ -117,13 +117,13 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isComplete }: { is
 
 const MANY: Asked = { workspaces: "$1::text[]", ids: "$2::text[]" };
 /**
- * For one record. Postgres does not know the length of an array parameter, so it would plan the statement each time, which takes longer
- * than running it.
+ * Expressions for a single record. Postgres does not know the length of an array parameter, so it would plan a statement with arrays each
+ * time, which takes longer than running it.
  */
 const ONE: Asked = { workspaces: "array[$1]", ids: "array[$2]" };
 
 interface Reading {
-  /** Prefix of the statement names. */
+  /** Prefix of the names of the prepared statements. */
   readonly name: string;
   readonly one: Statements;
   readonly many: Statements;
@@ -135,12 +135,12 @@ const reading = (name: string, options: { isComplete: boolean }): Reading => ({
   many: writeStatements(MANY, options),
 });
 
-/** For pods, which do not need the rest for decisions. `meta` may be up to 1 MiB, and is not exposed to them. */
+/** Reads records for pods, without the members that decisions do not need. `meta` may be up to 1 MiB, and is not exposed to pods. */
 const PROJECTED = reading("read-projected", { isComplete: false });
-/** For the api-server, whose responses contain these members. */
+/** Reads complete records for the api-server, whose responses contain all members. */
 const WHOLE = reading("read-whole", { isComplete: true });
 
-/** All refs must be of this kind. */
+/** Returns the query that reads these refs, which must all be of this kind. */
 function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: readonly RecordRef[]) {
   const workspaceIds = [...new Set(refs.map((ref) => ref.workspaceId))];
   const ids = [...new Set(refs.map((ref) => ref.id))];
@@ -149,7 +149,7 @@ function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: rea
     : { name: `${name}-${kind}-many`, text: many[kind], values: [workspaceIds, ids] };
 }
 
-/** Returns the same records as text; `null` starting with the first record that has $3 bytes or more before it. */
+/** Returns a statement that selects the same records as text; `null` starting with the first record that has $3 bytes or more before it. */
 const sized = (statement: string): string =>
   `select workspace_id, id, case when bytes_before < $3 then data end as data
      from (select workspace_id, id, data,
@@ -157,8 +157,8 @@ const sized = (statement: string): string =>
              from (select workspace_id, id, data::text as data from (${statement}) as records offset 0) as texts) as sized`;
 
 /**
- * Returns the records of the refs, in their order; `undefined` for a record that does not exist, which is definite in Postgres. Refs may be
- * of several workspaces. Root keys have no record: `undefined`.
+ * Returns the records of the refs, in their order; `undefined` for a record that certainly does not exist, because it is not in Postgres.
+ * Refs may be of several workspaces. Root keys have no record, so the result for them is `undefined`.
  */
 async function readFull(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
   const found = new Map<string, unknown>();
@@ -177,8 +177,8 @@ export interface SomeRecords {
 }
 
 /**
- * Reads records as they are projected, until there are `bytesMax` bytes of JSON. The last record may exceed that, and there is at least
- * one. A kind is started only after all kinds before it in `refs` are read.
+ * Reads records as they are projected, until there are `bytesMax` bytes of JSON. The last record may exceed that size, and at least one is
+ * read. A kind is started only after all kinds before it in `refs` are read.
  */
 export async function readSomeRecords(
   db: Queryable,
@@ -210,10 +210,10 @@ export async function readSomeRecords(
   return { writes, unread };
 }
 
-/** Tables whose rows are first marked as deleted, and removed when nothing refers to them. */
+/** Tables whose rows are first marked as deleted, and removed when no row refers to them. */
 const DELETED_IN_STEPS = { api: "apis", identity: "identities", workspace: "workspaces" } as const;
 
-/** Records, for tombstones of the kind, whether a row still exists that others may refer to. */
+/** Sets `isRemoved` in those tombstones of the kind whose row no longer exists, so that no other row refers to it. */
 async function noteRemoved(db: Queryable, kind: RecordKind, writes: RecordWrite[]): Promise<void> {
   if (!REFERRED_KINDS.has(kind)) return;
   const isDeleted = ({ ref, data }: RecordWrite) => ref.kind === kind && data === undefined;
@@ -234,7 +234,10 @@ const isDeletedInSteps = (kind: RecordKind): kind is keyof typeof DELETED_IN_STE
 
 const place = (kind: RecordKind, workspaceId: string, id: string): string => `${kind} ${workspaceId} ${id}`;
 
-/** Creates a record source on Postgres: a missing record is definitely deleted. An unreachable Postgres is 'not usable'. */
+/**
+ * Creates a record source on Postgres, in which a missing record is certainly deleted. If Postgres is unreachable, records are 'not
+ * usable'.
+ */
 export function createPostgresSource(db: Queryable): RecordSource {
   return {
     async read(refs) {
@@ -254,13 +257,13 @@ export function createPostgresSource(db: Queryable): RecordSource {
 
 const GONE = { state: "gone" } as const;
 
-/** A page of refs, and the cursor of the next one; `undefined` on the last page. */
+/** A page of refs, and the cursor of the next page; `undefined` on the last one. */
 export interface RefPage {
   readonly refs: RecordRef[];
   readonly cursor: string | undefined;
 }
 
-/** Restricts the list of records of a kind. Default: all. An index finds the keys of one API, but not those of a workspace. */
+/** Restricts the list of records of a kind. Default: all records. An index finds the keys of one API, but not those of a workspace. */
 export type Within = { readonly workspaceId: string } | { readonly apiId: string };
 
 interface Range {
@@ -269,7 +272,7 @@ interface Range {
   readonly within?: Within | undefined;
 }
 
-/** Lists every record of a kind, page by page, for a full projection. The first page is after `""`. */
+/** Lists every record of a kind, page by page, for a full projection. The cursor of the first page is `""`. */
 export async function listRecordRefs(
   db: Queryable,
   { kind, after, within, max }: Range & { max: number },
@@ -315,7 +318,7 @@ function narrow(kind: ListedKind, within: Within | undefined, place: number): { 
   return { sql: `and ${LISTS[kind].workspace} = $${place}`, values: [within.workspaceId] };
 }
 
-/** In the order of a full projection: referenced kinds come first. */
+/** Record kinds in the order of a full projection: referenced kinds come first. */
 export const LISTED_KINDS = [
   "workspace",
   "api",
@@ -326,7 +329,7 @@ export const LISTED_KINDS = [
   "override",
   "key",
   "policy",
-  // Last: a relay without this kind that resumes the projection repeats the previous kind.
+  // `namespaceName` is last, because a relay that does not support it resumes an interrupted projection at the previous kind.
   "namespaceName",
 ] as const satisfies readonly RecordKind[];
 export type ListedKind = (typeof LISTED_KINDS)[number];
@@ -351,7 +354,7 @@ const entities = (table: string, where = "true"): Listed => ({
   where,
 });
 
-/** Deleted APIs and identities are listed too, because their tombstones distinguish 'gone' from 'not known'. */
+/** Source of each kind's refs. Deleted APIs and identities are included, because their tombstones distinguish 'gone' from 'not known'. */
 const LISTS: Readonly<Record<ListedKind, Listed>> = {
   workspace: { ...entities("workspaces"), workspace: "t.id" },
   api: entities("apis"),

@@ -8,7 +8,7 @@ import type { Batch, Queryable, RemoveBatch } from "../../postgres/queryable.ts"
  * tombstones again: one write each, without an effect for readers.
  */
 
-/** Scans `audit_log_by_time` backwards. */
+/** Removes old audit events by a backward scan of the index `audit_log_by_time`. */
 export const removeAudit: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -48,7 +48,7 @@ export const removeDeletedPolicies: RemoveBatch = (db, batch) =>
                       for update skip locked)`,
   );
 
-/** Removes deleted keys with all their parts: permissions, roles, limits, credits, encrypted strings. */
+/** Removes deleted keys with all their parts: permissions, roles, limits, credits and encrypted strings. */
 export const removeDeletedKeys: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -62,7 +62,7 @@ export const removeDeletedKeys: RemoveBatch = (db, batch) =>
                       for update skip locked)`,
   );
 
-/** Keeps a namespace that an active policy names, so that the response stays 'gone' instead of 'unknown'. */
+/** Removes deleted namespaces, except those that an active policy names, so that the response stays 'gone' instead of 'unknown'. */
 export const removeDeletedNamespaces: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -94,7 +94,7 @@ export const removeDeletedIdentities: RemoveBatch = (db, batch) =>
                       for update of i skip locked)`,
   );
 
-/** Keeps an API that keys still refer to: those keys are reported as gone, which requires the API's record. */
+/** Removes deleted APIs, except those that keys still refer to: these keys are reported as gone, which requires the API's record. */
 export const removeDeletedApis: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -110,7 +110,7 @@ export const removeDeletedApis: RemoveBatch = (db, batch) =>
                       for update of a skip locked)`,
   );
 
-/** Removes the usage of root keys that were revoked before that time, and usage of permissions that root keys no longer hold. */
+/** Removes the usage of root keys that were revoked before a time, and the usage of permissions that root keys no longer hold. */
 export const removeRootKeyUsage: RemoveBatch = (db, batch) =>
   remove(
     db,

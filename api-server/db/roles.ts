@@ -28,9 +28,9 @@ export async function findRole(
 }
 
 /**
- * Like `findRole`, with a lock: other transactions cannot change the row until this one ends. Keys can still be given the role, because its
- * id does not change; a stronger lock would block them, and deadlock with callers that create permissions. Deleting the role waits for
- * them.
+ * Like `findRole`, and locks the role: other transactions cannot change its row until this one ends. Keys can still be given the role,
+ * because its id does not change; a stronger lock would block these transactions, and deadlock with callers that create permissions.
+ * Deleting the role waits for them.
  */
 export async function lockRole(
   tx: Queryable,
@@ -46,7 +46,7 @@ export async function lockRole(
   return rows[0];
 }
 
-/** Like `lockRole`, by id only. */
+/** Like `lockRole`, but finds the role by id only. */
 export async function lockRoleById(tx: Queryable, { workspaceId, roleId }: RoleRef): Promise<RoleRow | undefined> {
   const text = `select id, name, description, manager
                   from roles
@@ -74,7 +74,7 @@ export async function listRoles(db: Queryable, { workspaceId, cursor, rowsMax }:
   return rows;
 }
 
-/** Returns roles with `search` in one of their texts, case-insensitive. */
+/** Returns roles that contain `search` in one of their texts, case-insensitive. */
 export async function searchRoles(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: RolePage & { readonly search: string },
@@ -90,10 +90,10 @@ export async function searchRoles(
   return rows;
 }
 
-/** One row per requested name; its role is `null` if no role of the workspace has the name. */
+/** Result for one requested name: its role, or only `id: null` if no role of the workspace has the name. */
 export type RequestedRoleRow = { readonly asked: string } & (RoleRow | { readonly id: null });
 
-/** Returns roles by name. Only the database compares names, ignoring case, so that the rules are those of the unique index. */
+/** Returns roles by name. Only the database compares names, so that they ignore case by the rules of the unique index. */
 export async function listRolesByName(
   db: Queryable,
   { workspaceId, names }: { workspaceId: string; names: readonly string[] },
@@ -153,7 +153,7 @@ export async function insertRole(
   return rowCount === 1;
 }
 
-/** Violates `roles_name` or `roles_manager` if another role has the name or the manager. */
+/** Updates a role. Violates `roles_name` or `roles_manager` if another role has the name or the manager. */
 export async function updateRole(
   tx: Queryable,
   { workspaceId, id, name, description, manager }: RoleRow & { readonly workspaceId: string },
@@ -164,13 +164,13 @@ export async function updateRole(
   await tx.query({ name: "update-role", text, values: [workspaceId, id, name, description, manager] });
 }
 
-/** Deletes the row with its links to keys and permissions. */
+/** Deletes a role with its links to keys and permissions. */
 export async function deleteRole(tx: Queryable, { workspaceId, roleId }: RoleRef): Promise<void> {
   const text = "delete from roles where workspace_id = $1 and id = $2";
   await tx.query({ name: "delete-role", text, values: [workspaceId, roleId] });
 }
 
-/** Adds links and leaves existing ones unchanged. */
+/** Adds permissions to a role; existing links stay unchanged. */
 export async function insertRolePermissions(
   tx: Queryable,
   { workspaceId, roleId, permissionIds }: RoleRef & { readonly permissionIds: readonly string[] },

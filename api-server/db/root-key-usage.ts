@@ -4,16 +4,16 @@ import { findSetting } from "./settings.ts";
 /** A use of a root key, on a UTC date (`YYYY-MM-DD`). */
 export interface RootKeyUse {
   readonly rootKeyId: string;
-  /** The tuple that was required and held; the empty string for any call. */
+  /** Permission tuple that was required and held; the empty string for any call. */
   readonly tuple: string;
   readonly usedOn: string;
-  /** For a tuple with `*`: the only id that was used on that day; `null` for several ids, or no id. */
+  /** Id of the only object that was used on that day through a tuple with `*`; `null` for several ids, or none. */
   readonly onlyId: string | null;
 }
 
 /**
- * Records uses, each root key and tuple once; ignores missing root keys. A row that is already up to date is not written. Rows are written
- * in a fixed order, so that two api-servers do not deadlock.
+ * Records uses of root keys, at most one per root key and tuple; ignores root keys that do not exist. A row that is already up to date is
+ * not written. Rows are written in a fixed order, so that two api-servers do not deadlock.
  */
 export async function upsertRootKeyUsage(db: Queryable, uses: readonly RootKeyUse[]): Promise<void> {
   const text = `insert into root_key_usage as u (root_key_id, tuple, workspace_id, last_used_on, only_id)
@@ -56,6 +56,6 @@ export async function listRootKeyUsage(
   return rows;
 }
 
-/** Returns the time since which uses are recorded, Unix ms. */
+/** Returns the time since which uses of root keys are recorded, Unix ms. */
 export const findUsageSince = async (db: Queryable): Promise<number> =>
   (await findSetting<number>(db, "root-key-usage-since")) ?? Number.POSITIVE_INFINITY;

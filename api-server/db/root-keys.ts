@@ -34,7 +34,7 @@ export interface NewRootKey {
   readonly createdAt: number;
   /** Display label. Default: no label. */
   readonly environment?: string | null;
-  /** The root key that it replaces. Default: none is replaced. */
+  /** Id of the root key that the new one replaces. Default: none is replaced. */
   readonly predecessorId?: string | null;
 }
 
@@ -52,7 +52,7 @@ export async function insertRootKey(db: Queryable, rootKey: NewRootKey): Promise
 }
 
 /**
- * Registers a root key whose string comes from the configuration, at each start: an existing one gets the grants of this version, and
+ * Registers a root key whose string comes from the configuration, at each start: an existing root key gets the grants of this version, and
  * becomes live again if it was revoked.
  */
 export async function upsertRootKey(db: Queryable, rootKey: NewRootKey): Promise<void> {
@@ -77,18 +77,18 @@ export interface RootKeySummary {
   readonly start: string;
   readonly environment: string | null;
   readonly permissions: string[];
-  /** Time since which it holds these permissions; `null` if since its creation. */
+  /** Time since which the root key holds these permissions; `null` if it holds them since its creation. */
   readonly permissions_changed_at: number | null;
   readonly enabled: boolean;
   readonly expires_at: number | null;
   readonly created_at: number;
-  /** The root key that it replaces, which may be revoked. */
+  /** Id of the root key that this one replaces, which may be revoked. */
   readonly predecessor_id: string | null;
-  /** The root key that replaces it, which may be revoked. */
+  /** Id of the root key that replaces this one, which may be revoked. */
   readonly successor_id: string | null;
-  /** Incremented by each update. */
+  /** Revision of the root key, incremented by each update. */
   readonly revision: number;
-  /** The last UTC date on which it called v1. */
+  /** The last UTC date on which the root key called v1. */
   readonly v1_used_on: string | null;
 }
 
@@ -103,7 +103,10 @@ const SUMMARY = `r.id, r.workspace_id, r.name, r.start, r.environment, r.permiss
                   from root_keys r
                   left join root_key_v1_usage u on u.root_key_id = r.id`;
 
-/** Returns root keys that are not revoked, oldest first. With `v1UsedSince`, a UTC date, only those that called v1 on that day or later. */
+/**
+ * Returns root keys that are not revoked, oldest first. With `v1UsedSince`, a UTC date, returns only those that called v1 on that day or
+ * later.
+ */
 export async function listRootKeys(
   db: Queryable,
   { workspaceId, v1UsedSince, rowsMax }: { workspaceId: string; v1UsedSince: string | null; rowsMax: number },
@@ -128,13 +131,13 @@ export const rootKeyState = (
 
 export interface RootKeyPage {
   readonly workspaceId: string;
-  /** Id of the first row. */
+  /** Id of the first row of the page. */
   readonly cursor: string;
-  /** Part of id, name or start, case-insensitive; the empty text matches all. */
+  /** Substring of id, name or start, case-insensitive; the empty string matches all. */
   readonly search: string;
-  /** `null` matches all. */
+  /** Environment of the root keys; `null` matches all. */
   readonly environment: string | null;
-  /** State at `nowMs`, by the rule of `rootKeyState`; `null` matches all. */
+  /** State at `nowMs`, as `rootKeyState` returns it; `null` matches all. */
   readonly state: RootKeyState | null;
   readonly nowMs: number;
   readonly rowsMax: number;
@@ -143,11 +146,11 @@ export interface RootKeyPage {
 }
 
 export interface PagedRootKey extends RootKeySummary {
-  /** Id of the next root key; `null` if there is none, or no more than `rowsMax` were requested. */
+  /** Id of the root key after this page; `null` if there is none, or no more than `rowsMax` were requested. */
   readonly next_id: string | null;
 }
 
-/** Returns root keys that are not revoked, starting at `cursor`, sorted by id: as many as fit, at least the first. */
+/** Returns root keys that are not revoked, starting at `cursor`, sorted by id: as many as fit into a page, and at least the first. */
 export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<PagedRootKey[]> {
   const text = `with page as (
                 select ${SUMMARY}
@@ -187,9 +190,9 @@ export async function findRootKeySummary(
   return rows[0];
 }
 
-/** The last root key of a chain in which each replaces the one before, including revoked ones. */
+/** The last root key of a chain in which each root key replaces the one before; revoked ones are included. */
 export interface LastSuccessor {
-  /** Whether the first one of the chain, the direct successor, is not revoked. */
+  /** Whether the first root key of the chain, the direct successor, is not revoked. */
   readonly is_succeeded: boolean;
   readonly created_at: number;
   readonly expires_at: number | null;
@@ -217,7 +220,7 @@ export async function findLastSuccessor(
   return rows[0];
 }
 
-/** Returns a root key that is not revoked, with a lock: other transactions cannot change the row until this one ends. */
+/** Returns a root key that is not revoked, and locks its row against changes until this transaction ends. */
 export async function lockRootKey(
   tx: Queryable,
   { workspaceId, rootKeyId }: RootKeyRef,

@@ -1,7 +1,7 @@
 import type { Assignment } from "../../core/sessions/assignments.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/** Identifies a person by its provider and the name there. */
+/** Identifies a person by its provider and its name at this provider. */
 export interface PersonRef {
   readonly issuer: string;
   readonly subject: string;
@@ -20,9 +20,9 @@ export interface SessionRow extends PersonRef {
   readonly ended_at: number | null;
 }
 
-/** A session, and the workspace that its call names. */
+/** A session, with the workspace that the session's call names. */
 export interface SessionInWorkspaceRow extends SessionRow {
-  /** `null` if there is no such workspace, or the call names no workspace. */
+  /** Workspace that the call names; `null` if it names none, or there is no such workspace. */
   readonly workspace_id: string | null;
   readonly workspace_name: string | null;
   readonly workspace_enabled: boolean | null;
@@ -89,7 +89,7 @@ export async function insertSession(db: Queryable, session: NewSession): Promise
   });
 }
 
-/** Skips the write if the session was seen after `notSince`: only one of several concurrent calls writes. */
+/** Sets when the session was last seen, unless that was after `notSince`, so that only one of several concurrent calls writes. */
 export async function updateSessionSeen(
   db: Queryable,
   { sessionId, seenAt, notSince }: { sessionId: string; seenAt: number; notSince: number },
@@ -100,7 +100,7 @@ export async function updateSessionSeen(
   await db.query({ name: "update-session-seen", text, values: [sessionId, seenAt, notSince] });
 }
 
-/** Ends the session with this token. Returns `undefined` if there is no such open session. */
+/** Ends the session with this token; returns `undefined` if there is no such open session. */
 export async function endSession(
   db: Queryable,
   { tokenHash, endedAt }: { tokenHash: string; endedAt: number },
@@ -137,7 +137,7 @@ export interface OpenSessionRow {
   readonly expires_at: number;
 }
 
-/** Returns open sessions, newest first. */
+/** Returns open sessions, the newest first. */
 export async function listOpenSessions(
   db: Queryable,
   { issuer, subject, nowMs, seenSince, rowsMax }: PersonRef & { nowMs: number; seenSince: number; rowsMax: number },
@@ -153,7 +153,7 @@ export async function listOpenSessions(
 }
 
 /**
- * Removes expired sessions, links and sign-in flows, a batch of each. Returns the number of rows of the largest batch, so that `rowsMax`
+ * Removes expired sessions, links and sign-in flows, a batch of each. Returns the number of rows in the largest of these batches; `rowsMax`
  * means that there may be more.
  */
 export async function removeOldSignIns(

@@ -1,6 +1,6 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/** Returns a value that the system stored about itself under a name; `undefined` if there is none. */
+/** Returns a value that Postern has stored under a name; `undefined` if there is none. */
 export async function findSetting<T>(db: Queryable, name: string): Promise<T | undefined> {
   const { rows } = await db.query<{ value: T }>({
     name: "find-setting",

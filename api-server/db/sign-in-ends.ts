@@ -2,7 +2,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 /* Ends sessions and links of other people, for administrators. */
 
-/** Ends all sessions of the people with this name, e-mail address or subject, and returns those. */
+/** Ends all sessions of the people with this name, e-mail address or subject. Returns these people. */
 export async function endSessionsNamed(
   tx: Queryable,
   { person, endedAt }: { person: string; endedAt: number },

@@ -10,12 +10,15 @@ export interface SignInFlow {
   readonly expiresAt: number;
 }
 
-/** More than one, so that the table shrinks again after many flows were started concurrently. */
+/**
+ * Maximum number of expired flows that one start removes; more than one, so that the table shrinks after many flows were started
+ * concurrently.
+ */
 const EXPIRED_REMOVED_MAX = 10;
 
 /**
- * Inserts a flow, and removes some that have expired. Unauthenticated clients may start sign-ins, so that the number of rows is bounded by
- * the flows started within one lifetime, and does not grow until the next retention run.
+ * Inserts a flow, and removes some that have expired. Unauthenticated clients may start sign-ins; so the number of rows is bounded by the
+ * flows started within one lifetime, and does not grow until the next retention run.
  */
 export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: number): Promise<void> {
   const text = `with expired as (
@@ -30,8 +33,8 @@ export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: n
 }
 
 /**
- * Takes a flow that this browser has started with this state, once. Another state leaves the flow in place: a page of another site can make
- * the browser return with any state, and must not end it.
+ * Removes and returns a flow that this browser has started with this state. Another state does not remove the flow, because a page of
+ * another site can make the browser return with any state, and must not end the flow.
  */
 export async function takeSignInFlow(
   db: Queryable,

@@ -7,7 +7,7 @@ export interface NewSignInLink {
   /** Name of the person. */
   readonly name: string;
   readonly role: PersonRole;
-  /** `null` means all workspaces. */
+  /** Id of the workspace; `null` means all workspaces. */
   readonly workspaceId: string | null;
   readonly madeBy: string;
   readonly createdAt: number;
@@ -34,8 +34,8 @@ export interface TakenLinkRow {
 }
 
 /**
- * Takes a link that is unused and not expired. Only one of any number of concurrent calls gets it, because it is one statement: Postgres
- * lets the others wait for the row and then checks the condition again.
+ * Consumes a link that is unused and not expired, and returns it. Only one of any number of concurrent calls gets the link, because it is
+ * one statement: Postgres lets the others wait for the row and then checks the condition again.
  */
 export async function takeSignInLink(
   tx: Queryable,

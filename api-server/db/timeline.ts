@@ -16,6 +16,6 @@ export async function findTimeline(db: Queryable): Promise<string | undefined> {
   }
 }
 
-/** SQLSTATE classes: feature not supported, no such function or no permission, wrong state (a standby). */
+/** SQLSTATE classes: feature not supported, missing function or permission, wrong state (a standby). */
 const isRefused = (error: unknown): boolean =>
   error instanceof Error && "code" in error && /^(0A|42|55)/.test(String(error.code));

@@ -14,11 +14,14 @@ interface OutboxEntry {
   readonly id: string;
 }
 
-/** A transaction that changed more records than this clears the whole cache of this process, because listing them would take longer. */
+/**
+ * Maximum number of dropped cache entries per transaction. A larger transaction clears the whole cache of this process, because listing its
+ * entries would take longer.
+ */
 const ENTRIES_MAX = 5000;
 
 /**
- * Two statements in one round trip. The cache of this process drops the records for which the row triggers created outbox entries in this
+ * Two statements in one round trip. This process's cache drops the records for which the row triggers created outbox entries in this
  * transaction, so that the caller sees the change in its next call. Procedures do not list their changes, so they cannot forget one.
  */
 const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
@@ -71,12 +74,15 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
     broken = await rollback(tx);
     throw error;
   } finally {
-    // A client that failed to roll back is unusable: the pool closes it.
+    // The pool closes a connection that failed to roll back, because it is unusable.
     tx.release(broken);
   }
 }
 
-/** Returns an empty list for a key that the transaction itself deleted, because another outbox entry contains the hash. */
+/**
+ * Returns the record of an outbox entry; an empty list for a key that the transaction itself deleted, because another entry contains the
+ * hash.
+ */
 const toRefs = ({ workspace_id, kind, id }: OutboxEntry): RecordRef[] =>
   kind === "keyId" || kind === "everything" ? [] : [{ workspaceId: workspace_id, kind, id }];
 

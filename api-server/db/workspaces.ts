@@ -5,7 +5,7 @@ export interface WorkspaceRow {
   readonly id: string;
   readonly name: string;
   readonly enabled: boolean;
-  /** `null` if unlimited; 0 rejects every request. */
+  /** Quota in requests per minute; `null` if unlimited, 0 rejects every request. */
   readonly quota_per_minute: number | null;
   readonly created_at: number;
 }
@@ -24,7 +24,7 @@ export async function findWorkspace(
   return rows[0];
 }
 
-/** Finds a workspace by id only, with a lock: other transactions cannot change the row until this one ends. */
+/** Finds a workspace by id only, and locks it: other transactions cannot change its row until this one ends. */
 export async function lockWorkspace(
   tx: Queryable,
   { workspaceId }: { workspaceId: string },
@@ -48,7 +48,7 @@ export async function listWorkspaces(db: Queryable, { rowsMax }: { rowsMax: numb
   return rows;
 }
 
-/** Returns the workspaces named by id or name, or all of them, sorted by name. A text in the form of an id is never compared with names. */
+/** Returns workspaces by id or name, or all of them, sorted by name. A text in the form of an id is never compared with names. */
 export async function listEnterable(
   db: Queryable,
   { named, rowsMax }: { named: "all" | readonly string[]; rowsMax: number },
@@ -88,14 +88,16 @@ export async function listWorkspaceIds(db: Queryable): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
-/** Returns ids sorted, including deleted workspaces: their tombstones are projected, so their change streams must exist. */
+/**
+ * Returns the ids of all workspaces, sorted, including deleted ones: their tombstones are projected, so their change streams must exist.
+ */
 export async function listEveryWorkspaceId(db: Queryable): Promise<string[]> {
   const text = "select id from workspaces order by id";
   const { rows } = await db.query<{ id: string }>({ name: "list-every-workspace-id", text });
   return rows.map((row) => row.id);
 }
 
-/** Returns false, and inserts nothing, if a workspace with this name (or id) exists. */
+/** Inserts a workspace. Returns false, and inserts nothing, if a workspace with this name or id exists. */
 export async function insertWorkspace(
   db: Queryable,
   { id, name, createdAt }: { id: string; name: string; createdAt: number },
