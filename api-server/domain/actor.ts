@@ -10,7 +10,7 @@ import type { Grants, RequiredPermission } from "./permissions/required-permissi
 export interface Caller {
   readonly workspaceId: string;
   readonly actor: CallingActor;
-  /** Session of a dashboard user; absent for a root key. */
+  /** Session of a dashboard user; `undefined` for a root key. */
   readonly session?: CallerSession;
 }
 
@@ -27,7 +27,7 @@ export interface CallerSession {
 /** Details of the request, for audit rows, events and IP allow-lists. */
 export interface Origin {
   readonly requestId: string;
-  /** Client address: that of the connection, or the one that a trusted proxy reports. */
+  /** Client address: the address of the connection, or the one that a trusted proxy reports. */
   readonly clientIp: string;
   readonly userAgent: string | undefined;
 }

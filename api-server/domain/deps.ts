@@ -14,36 +14,36 @@ import type { KeyVault } from "../keys/key-vault.ts";
 
 /* Dependencies of the use cases, by idea. A use case names the smallest one that has what it uses. */
 
-/** For reads of the database. */
+/** Dependencies of reads of the database. */
 export interface ReadDeps {
   readonly db: Pool;
 }
 
-/** For changes: transactions, audit rows and new ids. */
+/** Dependencies of changes: transactions, audit rows and new ids. */
 export interface ChangeDeps extends Transacting {
   /** Returns wall-clock time, Unix ms. */
   readonly nowMs: () => number;
   readonly randomBytes: (size: number) => Uint8Array;
 }
 
-/** For failures that occur with every request of an outage (`logThrottled`). */
+/** Dependencies of code that logs failures which occur with every request of an outage (`logThrottled`). */
 export interface LogDeps {
   readonly log: Logger;
   readonly throttle: LogThrottle;
 }
 
-/** For changes of keys that may have credits. */
+/** Dependencies of changes of keys that may have credits. */
 export interface CreditsDeps extends ChangeDeps {
   readonly credits: CreditService;
 }
 
-/** For keys whose secret can be returned. */
+/** Dependencies for keys whose secret can be returned. */
 export interface VaultDeps {
-  /** `undefined` without encryption keys: then no key is recoverable. */
+  /** Key vault; `undefined` without encryption keys: then no key is recoverable. */
   readonly keyVault: KeyVault | undefined;
 }
 
-/** For limits, quotas and credits. */
+/** Dependencies for limits, quotas and credits. */
 export interface CountingDeps extends LogDeps {
   readonly projection: Projection;
   readonly counters: Counters;
@@ -51,37 +51,37 @@ export interface CountingDeps extends LogDeps {
   readonly nowMs: () => number;
 }
 
-/** For rate-limit calls, which create their namespace on first use. */
+/** Dependencies of rate-limit calls, which create their namespace on first use. */
 export interface LimitDeps extends ChangeDeps, CountingDeps {
   readonly projection: Projection;
   readonly events: LineSink;
 }
 
-/** For events of verifications. */
+/** Dependencies for events of verifications. */
 export interface VerificationDeps {
   readonly events: LineSink;
-  /** `deciderJson` of this process: members that all its verification events share. */
+  /** Members that all verification events of this process share: its `deciderJson`. */
   readonly decidedBy: string;
   readonly nowMs: () => number;
 }
 
-/** For usage queries. */
+/** Dependencies of usage queries. */
 export interface UsageDeps extends CountingDeps, ReadDeps {
   readonly analytics: Pick<
     AnalyticsStore,
     "kind" | "query" | "countVerifications" | "countLatencies" | "uncountedForMs"
   >;
   readonly queryMetrics: QueryMetrics;
-  /** Reports the events that are pending in the streams. */
+  /** Reports the number of events that are pending in the streams. */
   readonly eventStreams: Pick<EventSource, "look">;
 }
 
-/** For reports of pods. */
+/** Dependencies for reports of pods. */
 export interface PodDeps extends LogDeps {
   readonly pods: PodReports;
 }
 
-/** For the description of the installation. */
+/** Dependencies for the description of the installation. */
 export interface InstallationDeps extends ReadDeps {
   readonly projection: Projection;
   readonly analytics: Pick<AnalyticsStore, "kind">;
@@ -94,7 +94,7 @@ export interface InstallationDeps extends ReadDeps {
 export interface InstallationDetails {
   readonly edge: Pick<Edge, "kind" | "describe" | "writer" | "source" | "events">;
   readonly isRelaying: () => boolean;
-  /** Worst degradation first, as in `/readyz?verbose`. */
+  /** Returns the degradations, worst first, as in `/readyz?verbose`. */
   readonly degradations: () => readonly { readonly reason: string; readonly means: string }[];
   /** Ids of the encryption keys of this process; the first one encrypts. */
   readonly encryptionKeyIds: readonly string[];

@@ -10,14 +10,13 @@ import {
 import type { Transacting } from "../../db/transaction.ts";
 
 /*
- * Changes root keys, workspaces and settings on behalf of a command, which works directly on the database and needs no permission except
- * access to it, or of the caller of a procedure `admin.*`. The row triggers announce each change to the running system, as for every other
- * writer.
+ * The actor of administrative changes: a command, which works directly on the database and needs no permission except access to it, or the
+ * caller of an `admin.*` procedure. The row triggers announce each change to the running system, as for every other writer.
  */
 export interface Administrator extends Transacting {
   /** Actor in the audit log. */
   readonly actor: AuditActor;
-  /** Request of a caller; absent for a command. */
+  /** Request of a caller; `undefined` for a command. */
   readonly request?: Pick<AuditContext, "remoteIp" | "userAgent" | "requestId">;
   readonly nowMs: () => number;
   readonly randomBytes: (size: number) => Uint8Array;

@@ -10,19 +10,19 @@ import { type AnalyticsChange, RETENTION_DAYS_MAX } from "./analytics.ts";
  */
 
 export interface AnalyticsSetting {
-  /** Option name without its leading dashes: `query-rows`. */
+  /** Name of the option without its leading dashes, such as `query-rows`. */
   readonly option: string;
-  /** Member name: `queryRows`. */
+  /** Name of the member, such as `queryRows`. */
   readonly name: string;
   readonly help: string;
   readonly column: keyof AnalyticsChange;
-  /** Minimum of the number as entered. */
+  /** Minimum of the number, in the unit in which it is entered. */
   readonly min: number;
   readonly max: number;
   readonly byDefault: number;
-  /** Number of stored units in 1 unit as entered. */
+  /** Number of stored units per entered unit. */
   readonly unit: number;
-  /** Returns the active value, as stored. */
+  /** Returns the active value in stored units. */
   readonly value: (settings: AnalyticsSettings) => number;
 }
 

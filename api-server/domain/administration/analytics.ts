@@ -5,10 +5,10 @@ import { lockWorkspace } from "../../db/workspaces.ts";
 import { type AnalyticsSettings, completeSettings, NOTHING_SET } from "../analytics/settings.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Maximum retention of usage, in days: longer than the months that are kept by default. */
+/** Maximum retention of usage, in days; it is longer than the default retention. */
 export const RETENTION_DAYS_MAX = 3_650;
 
-/** `null` restores the default. */
+/** Changed settings; `null` restores a default. */
 export type AnalyticsChange = Partial<AnalyticsSettingsRow>;
 
 /**
@@ -39,7 +39,7 @@ export async function changeAnalytics(
   });
 }
 
-/** Fields for the audit log, `rowsMax` for `rows_max`; `null` for the default. */
+/** Returns the fields for the audit log, such as `rowsMax` for `rows_max`; `null` for the default. */
 const fieldsOf = ({ enabled, ...bounds }: AnalyticsSettingsRow) => ({
   analytics: enabled,
   ...Object.fromEntries(Object.entries(bounds).map(([column, value]) => [camelCase(column), value])),

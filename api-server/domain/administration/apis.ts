@@ -10,7 +10,7 @@ import { changeOf } from "../../db/audit-change.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Limited because the API's record contains the complete list, and every pod of the API keeps it in memory. */
+/** Maximum number of entries. The API's record contains the complete list, and every pod of the API keeps it in memory. */
 export const IP_ALLOW_LIST_MAX = 100;
 
 const DEFAULT_PREFIX = /^[a-zA-Z0-9_]{1,8}$/;

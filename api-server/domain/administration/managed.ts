@@ -9,8 +9,8 @@ import { asItsOnly } from "../managed/rules.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
 /*
- * Administrative changes of managers. Usually a manifest and its operator decide who manages an object; these handle objects that a
- * manifest has orphaned, and moves to another cluster, namespace or name.
+ * Administrative changes of managers. Usually a manifest and its operator decide who manages an object. These functions handle objects that
+ * a manifest has orphaned, and moves to another cluster, namespace or name.
  */
 
 /**

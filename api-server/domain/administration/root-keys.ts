@@ -28,12 +28,12 @@ export const ROOT_KEY_NAME_LENGTH_MAX = 255;
 /** Label of the environment that uses a root key. */
 export const ROOT_KEY_ENVIRONMENT = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$/;
 
-/** Limited because a request with the root key checks all of them. */
+/** Maximum number of permissions of a root key, because each request with the root key checks all of them. */
 export const ROOT_KEY_PERMISSIONS_MAX = 1000;
 
 export interface IssuedRootKey {
   readonly rootKeyId: string;
-  /** The secret, which is not stored. */
+  /** The secret string, which is not stored. */
   readonly rootKey: string;
   readonly start: string;
   readonly createdAt: number;
@@ -57,7 +57,7 @@ export async function insertNewRootKey(
   options: Pick<NewRootKey, "workspaceId" | "permissions" | "environment" | "predecessorId"> & {
     name?: string | null;
     expiresAtMs?: number | null;
-    /** Unix ms. Default: the machine's clock. */
+    /** Creation time, Unix ms. Default: the machine's clock. */
     createdAt?: number;
   },
 ): Promise<IssuedRootKey> {
@@ -106,7 +106,7 @@ export interface RootKeyChange {
   readonly name?: string;
   readonly environment?: string | null;
   readonly enabled?: boolean;
-  /** Unix ms; `null` for no expiry. */
+  /** Expiry, Unix ms; `null` for none. */
   readonly expiresAt?: number | null;
   readonly permissions?: readonly string[];
 }
@@ -166,7 +166,7 @@ export interface RotatedRootKey extends IssuedRootKey, Pick<RootKeySummary, "nam
 /**
  * Creates a successor with the same name, environment and permissions. The old root key expires after `overlapMs`, or at its own expiry if
  * that is earlier. The successor gets the original lifetime of the old root key, unless `expiresAt` is given. `mayRotate` is called with
- * the locked root key, and throws to reject the rotation. Returns "ROTATED" if it has a successor that is not revoked.
+ * the locked root key, and throws to reject the rotation. Returns "ROTATED" if the old root key has a successor that is not revoked.
  */
 export async function rotateRootKey(
   administrator: Administrator,
@@ -181,7 +181,7 @@ export async function rotateRootKey(
     const last = successorId === null ? undefined : await findLastSuccessor(tx, { workspaceId, successorId });
     if (last?.is_succeeded === true) return "ROTATED";
     const nowMs = administrator.nowMs();
-    // If the root key has had a successor, its expiry may be that of an overlap.
+    // If the old root key has had a successor before, its expiry may be the end of that overlap.
     const expiresAt =
       options.expiresAt === undefined ? endOfSameLife(before, last ?? before, nowMs) : options.expiresAt;
     const made = await insertNewRootKey(tx, {
@@ -232,7 +232,7 @@ export async function revokeRootKey(
 
 const PERMISSIONS_NAMED = 50;
 
-/** A row of the log names only as many permissions as a person reads. */
+/** Returns the permissions for a row of the audit log, which names only as many as a person reads. */
 function someOf(permissions: readonly string[]): string {
   const named = permissions.toSorted().slice(0, PERMISSIONS_NAMED).join(", ");
   return permissions.length > PERMISSIONS_NAMED ? `${named} and ${permissions.length - PERMISSIONS_NAMED} more` : named;

@@ -5,10 +5,10 @@ import { insertSignInLink } from "../../db/sign-in-links.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Issuer of a person that signs in with a link: access to the database vouches for it. */
+/** Issuer of a person who signs in with a link: access to the database vouches for the person. */
 export const LINK_ISSUER = "postern:link";
 
-/** Long enough to paste it into a browser, too short to be found in a terminal's history. */
+/** Lifetime of a link: long enough to paste it into a browser, too short to be found in a terminal's history. */
 export const LINK_LIVES_MS = 5 * 60_000;
 
 export const PERSON_NAME_LENGTH_MAX = 255;
@@ -17,7 +17,7 @@ const TOKEN_BYTES = 32;
 
 export interface SignInLink {
   readonly linkId: string;
-  /** Only the result contains it. */
+  /** The secret token, which only the result contains. */
   readonly token: string;
   readonly expiresAt: number;
 }

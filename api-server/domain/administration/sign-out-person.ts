@@ -8,7 +8,7 @@ export interface SignedOutPerson {
   readonly links: number;
 }
 
-/** A row of the log names only as many sessions as a person reads. */
+/** Maximum number of sessions that a row of the audit log names: as many as a person reads. */
 const SESSIONS_NAMED = 20;
 
 /**

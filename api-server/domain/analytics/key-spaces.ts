@@ -20,7 +20,7 @@ const NAME = "keyspaceof";
 export async function joinKeySpaces(query: Query, db: Queryable, { workspaceId, within }: Readable): Promise<void> {
   const found = callsIn(query);
   if (found.length === 0) return;
-  // Postgres rejects a string with NUL, which no id contains.
+  // Only valid ids are looked up, because Postgres rejects a string with NUL.
   const apiIds = [...new Set(found.map(({ apiId }) => apiId))].filter((id) => /^\w{1,255}$/.test(id));
   const rows = await listKeySpaces(db, { workspaceId, apiIds });
   const readable = new Map(rows.filter((row) => within?.includes(row.keySpaceId) ?? true).map((row) => [row.id, row]));

@@ -16,7 +16,7 @@ export const LATENCY_ERRORS = [
   "analytics_connection_failed",
 ] as const;
 
-/** Each step is one row. */
+/** Maximum number of steps; each step is one row. */
 const LATENCY_STEPS_MAX = 1_000;
 
 export interface RequestedLatencies extends Omit<LatencyQuery, "timeoutMs" | "within"> {

@@ -2,9 +2,9 @@ import type { QueryLimits } from "../../../analytics/contract.ts";
 
 /** Limits of a workspace for the analytics procedures (api-v2.md section 18.3). */
 export interface AnalyticsLimits extends QueryLimits {
-  /** 0 rejects every query. */
+  /** Maximum number of queries per hour; 0 rejects every query. */
   readonly queriesPerHour: number;
-  /** Maximum total run time of the queries of an hour, ms. */
+  /** Maximum total run time of the queries per hour, ms. */
   readonly runMsPerHour: number;
 }
 
@@ -24,7 +24,7 @@ export const ANALYTICS_LIMITS: Readonly<Record<keyof AnalyticsLimits, LimitRow>>
   runMsPerHour: { byDefault: 1_800_000, min: 0, max: 1_000_000_000_000 },
 };
 
-/** Completes limits with defaults, and clamps values that another release stored outside of these bounds. */
+/** Completes limits with defaults, and clamps values that another release stored outside of the bounds of `ANALYTICS_LIMITS`. */
 export function completeLimits(stored: Readonly<Record<keyof AnalyticsLimits, number | null>>): AnalyticsLimits {
   const limit = (name: keyof AnalyticsLimits): number => {
     const { byDefault, min, max } = ANALYTICS_LIMITS[name];

@@ -7,7 +7,7 @@ import type { AnalyticsLimits } from "./limits.ts";
 
 /*
  * Counts the queries of a workspace and their run time over an hour in the Redis counters, so that all replicas share them. While the
- * counters are unavailable each replica counts alone: the quota protects the analytics store.
+ * counters are unavailable, each replica counts alone: the quota must still protect the analytics store.
  */
 
 const HOUR_MS = 3_600_000;
@@ -17,7 +17,7 @@ interface QuotaOf {
   readonly limits: Pick<AnalyticsLimits, "queriesPerHour" | "runMsPerHour">;
 }
 
-/** The counter is independent of the limit: a changed limit applies to earlier usage too. */
+/** The name of the counter does not contain the limit, so that a changed limit applies to earlier usage too. */
 const charge = (workspaceId: string, value: string, limit: number, cost: number): LimitCharge => ({
   workspaceId,
   scope: { kind: "quota", value },
@@ -31,7 +31,7 @@ const charge = (workspaceId: string, value: string, limit: number, cost: number)
 const queries = ({ workspaceId, limits }: QuotaOf): LimitCharge =>
   charge(workspaceId, "analytics-queries", limits.queriesPerHour, 1);
 
-/** The run time is known only afterwards; this is charged in advance. */
+/** Run time that is charged in advance, ms, because the actual run time is known only after the query. */
 const FIRST_MS = 1;
 
 const runTime = (workspaceId: string, limitMs: number, ms: number): LimitCharge =>
@@ -57,8 +57,8 @@ export async function chargeQuery(deps: CountingDeps, of: QuotaOf): Promise<void
 }
 
 /**
- * Charges the run time of a query beyond the part that `chargeQuery` has charged. It has already run, so it is never rejected: a query that
- * exceeds the remaining time leaves a deficit, which delays later queries.
+ * Charges the run time of a query beyond the part that `chargeQuery` has charged. The query has already run, so it is never rejected: a
+ * query that exceeds the remaining time leaves a deficit, which delays later queries.
  */
 export async function chargeRunTime(
   deps: CountingDeps,

@@ -92,7 +92,10 @@ async function translate(
   }
 }
 
-/** Runs the query and charges its run time, even if the store or the caller aborts it, so that disconnecting does not bypass the quota. */
+/**
+ * Runs the query and charges its run time, even if the query is aborted by the store or the caller, so that disconnecting does not bypass
+ * the quota.
+ */
 async function runCharged(
   deps: UsageDeps,
   query: StoreQuery,

@@ -4,7 +4,7 @@ import { listNamespaceIds } from "../../db/namespaces.ts";
 
 interface Held {
   readonly workspaceId: string;
-  /** Ids of the root key's tuples. */
+  /** Ids in the root key's tuples. */
   readonly ids: "all" | readonly string[];
 }
 
@@ -13,13 +13,13 @@ interface Held {
  * no live object of the workspace are ignored, so that the response does not reveal whether they exist elsewhere.
  */
 
-/** Returns the key spaces of these APIs; `undefined` for all of the workspace. */
+/** Returns the key spaces of the APIs that the root key may read; `undefined` for all of the workspace. */
 export async function keySpacesOf(db: Queryable, { workspaceId, ids }: Held): Promise<readonly string[] | undefined> {
   if (ids === "all") return undefined;
   return (await listKeySpaces(db, { workspaceId, apiIds: ids })).map(({ keySpaceId }) => keySpaceId);
 }
 
-/** Returns the namespaces among these that exist; `undefined` for all of the workspace. */
+/** Returns those of the root key's namespaces that exist; `undefined` for all of the workspace. */
 export async function namespacesOf(db: Queryable, { workspaceId, ids }: Held): Promise<readonly string[] | undefined> {
   return ids === "all" ? undefined : listNamespaceIds(db, { workspaceId, ids });
 }

@@ -13,7 +13,7 @@ export interface AnalyticsSettings {
   readonly retention: AnalyticsRetention;
 }
 
-/** Read for each query, so that a change takes effect immediately in every replica. */
+/** Reads the active settings. They are read for each query, so that a change takes effect immediately in every replica. */
 export const analyticsSettingsOf = async (db: Queryable, workspaceId: string): Promise<AnalyticsSettings> =>
   completeSettings((await findAnalyticsSettings(db, { workspaceId })) ?? NOTHING_SET);
 

@@ -12,12 +12,15 @@ export function sliceStart(slice: Slice, ms: number): number {
   return monthStart(monthNumber(ms));
 }
 
-/** Returns the number of slices from that of `startMs` to that of `endMs`, both inclusive; 0 if the second is earlier. */
+/**
+ * Returns the number of slices from the one that contains `startMs` to the one that contains `endMs`, both inclusive; 0 if the second is
+ * earlier.
+ */
 export function countSlices(slice: Slice, startMs: number, endMs: number): number {
   return Math.max(0, sliceNumber(slice, endMs) - sliceNumber(slice, startMs) + 1);
 }
 
-/** Returns the starts of those slices, ascending. */
+/** Returns the starts of the slices between two times, both inclusive, ascending. */
 export function slicesBetween(slice: Slice, startMs: number, endMs: number): number[] {
   const first = sliceNumber(slice, startMs);
   return Array.from({ length: countSlices(slice, startMs, endMs) }, (_, index) => startOf(slice, first + index));
@@ -37,17 +40,17 @@ function monthNumber(ms: number): number {
 
 function monthStart(number: number): number {
   const year = Math.floor(number / 12);
-  // Date.UTC maps the years 0 to 99 to the 20th century.
+  // Sets the year separately, because Date.UTC maps the years 0 to 99 to the 20th century.
   return new Date(0).setUTCFullYear(year, number - year * 12, 1);
 }
 
 export interface Window {
   readonly fromMs: number;
-  /** Exclusive. */
+  /** End of the window, exclusive. */
   readonly toMs: number;
 }
 
-/** Returns the hours from that of `startMs` to that of `endMs`, both inclusive. */
+/** Returns the full hours from the one that contains `startMs` to the one that contains `endMs`, both inclusive. */
 export const fullHours = (startMs: number, endMs: number): Window => ({
   fromMs: sliceStart("hour", startMs),
   toMs: sliceStart("hour", endMs) + HOUR_MS,

@@ -5,19 +5,19 @@ import type { UsageDeps } from "../deps.ts";
 import { type AnalyticsSettings, analyticsSettingsOf } from "./settings.ts";
 
 /**
- * Maximum delay of an event before it is in its stream: senders batch events for 200 ms, and clocks may differ slightly. Younger events
- * never count as processed.
+ * Maximum delay until an event is in its stream: senders batch events for 200 ms, and clocks may differ slightly. Younger events never
+ * count as processed.
  */
 const SENDING_MS = 1_000;
 
 export interface UsageState extends AnalyticsSettings {
-  /** Unix ms: events up to this time are in the count tables. `undefined` if it is unknown because a database does not respond. */
+  /** Time up to which all events are in the count tables, Unix ms; `undefined` if it is unknown because a database does not respond. */
   readonly countedUntilMs: number | undefined;
 }
 
 /**
- * Returns the analytics limits of a workspace, and the time up to which its usage is counted. Both exclude events that were lost in
- * transit.
+ * Returns the analytics limits of a workspace, and the time up to which its usage is counted. Events that were lost in transit are not
+ * considered.
  */
 export async function usageStateOf(deps: UsageDeps, workspaceId: string): Promise<UsageState> {
   const [settings, countedUntilMs] = await Promise.all([
@@ -35,7 +35,7 @@ async function countedUntil(deps: UsageDeps, workspaceId: string): Promise<numbe
   try {
     const { depths, failed } = await deps.eventStreams.look([workspaceId]);
     if (failed.length > 0) return undefined;
-    // Read after the stream, so that an event that moves between the two reads is seen in both rather than missed.
+    // The count tables are read after the stream, so that an event that moves between the two reads is seen in both rather than missed.
     const waitingMs = await deps.analytics.uncountedForMs(workspaceId);
     return nowMs - SENDING_MS - Math.max(0, waitingMs, ...depths.map(({ ageMs }) => ageMs));
   } catch (error) {

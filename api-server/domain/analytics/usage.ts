@@ -4,33 +4,33 @@ import { countSlices, fullHours, HOUR_MS, sliceStart, slicesBetween } from "./sl
 
 /* Counts verifications for callers without SQL: per time slice, per target, or both. */
 
-/** Maximum rows of a response with one row per slice, including empty slices. */
+/** Maximum number of rows in a response with one row per slice, including empty slices. */
 export const FILLED_MAX = 10_000;
-/** Maximum rows of any other response. */
+/** Maximum number of rows in any other response. */
 export const COUNTED_MAX = 100_000;
 
-/** Maximum future offset of an event; later events are not stored. */
+/** Maximum time by which an event may be in the future; later events are not stored. */
 const AHEAD_MS_MAX = 25 * HOUR_MS;
 
 export interface UsageQuery extends Omit<CountQuery, "fromMs" | "toMs" | "order" | "rowsMax"> {
-  /** Unix ms. Each is expanded to its full hour. */
+  /** Start and end of the window, Unix ms. Each is expanded to its full hour. */
   readonly startMs: number;
   readonly endMs: number;
-  /** `undefined`: by time if there are slices, otherwise the largest total first. */
+  /** Order of the rows; `undefined` sorts by time if there are slices, otherwise by total, largest first. */
   readonly order: CountOrder | undefined;
-  /** Maximum rows of the response, after sorting; `undefined` for all. */
+  /** Maximum number of rows in the response, after sorting; `undefined` for all. */
   readonly limit: number | undefined;
 }
 
 interface Clock {
   readonly nowMs: number;
-  /** Unix ms: earlier events are not counted. */
+  /** Time before which events are not counted, Unix ms. */
   readonly visibleFromMs: number;
 }
 
 export type CountVerifications = (question: CountQuery) => Promise<readonly UsageCount[]>;
 
-/** `tooMany`: the response would have more rows than `FILLED_MAX` or `COUNTED_MAX`. */
+/** Result of a count. `tooMany`: the response would have more rows than `FILLED_MAX` or `COUNTED_MAX`. */
 export type Usage =
   | { readonly kind: "counted"; readonly rows: readonly UsageCount[] }
   | { readonly kind: "tooMany"; readonly rowsMax: number };
@@ -81,7 +81,7 @@ export function fillSlices(sliceStarts: readonly number[], counted: readonly Usa
   return sliceStarts.map((timeMs) => byTime.get(timeMs) ?? nothing(timeMs));
 }
 
-/** Sorts rows of slices; equal ones by time. */
+/** Sorts rows of slices by a count; rows with equal counts are sorted by time. */
 export function inOrder(rows: readonly UsageCount[], { by, descending }: CountOrder): UsageCount[] {
   const rankOf = (row: UsageCount): number =>
     by === "time" ? (row.timeMs ?? 0) : by === "total" ? row.total : row.byCode[by];

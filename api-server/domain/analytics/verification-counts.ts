@@ -53,7 +53,7 @@ export async function countDays(
   );
 }
 
-/** The same message for both stores, with advice for the caller. */
+/** Returns the error for a query that takes too long: the same message for both stores, with advice for the caller. */
 const tooSlow = (cause: QueryRejected): QueryRejected =>
   new QueryRejected("timeout", "Counting took longer than its time limit. Ask for less time, or for larger units.", {
     cause,

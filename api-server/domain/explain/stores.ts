@@ -3,7 +3,7 @@ import type { ReadRecord } from "../../../edge/projection/contract.ts";
 import { createPostgresSource } from "../../db/records.ts";
 import type { InstallationDeps } from "../deps.ts";
 
-/** State of a key's record in one store. `missing`: the projection does not know the record; `gone`: the record is deleted. */
+/** State of a key's record in one store. `missing`: the projection does not contain the record; `gone`: the record is deleted. */
 export interface RecordSeen {
   readonly state: ReadRecord["state"] | "away";
   readonly version?: number;
@@ -12,7 +12,7 @@ export interface RecordSeen {
 
 /**
  * Reads the record of a key from Postgres, and from the store that the gates read; `isSame` if both are equal. `meta`, the owner and the
- * environment are not compared, because they are not projected to pods.
+ * environment are not compared, because pods do not receive them.
  */
 export async function seeRecord(
   { db, installation }: Pick<InstallationDeps, "db" | "installation">,

@@ -10,7 +10,7 @@ export interface LimitsPlan {
   readonly deleted: readonly RatelimitRow[];
 }
 
-/** Returns the changes from the current limits to the requested ones: an existing name keeps its id. */
+/** Returns the changes from the current limits to the requested ones: a limit with an existing name keeps its id. */
 export function planLimits(current: readonly RatelimitRow[], requested: readonly NewRatelimit[]): LimitsPlan {
   const byName = new Map(current.map((one) => [one.name, one]));
   const created: NewRatelimit[] = [];

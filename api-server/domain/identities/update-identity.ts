@@ -12,15 +12,17 @@ import { checkDistinctNames, limitsChanged, planLimits } from "./identity-limits
 
 /** Changes of an identity; `undefined` members stay unchanged. */
 export interface IdentityChange {
-  /** Id or external id; the id takes precedence. */
+  /** Id or external id of the identity; the id takes precedence. */
   readonly identity: string;
-  /** Replaces the complete value; an empty object removes it. */
+  /** New meta, which replaces the complete value; an empty object removes it. */
   readonly meta: Json | undefined;
-  /** Replaces all limits; an existing name keeps its id. */
+  /** New limits, which replace all others; a limit with an existing name keeps its id. */
   readonly ratelimits: readonly ChangedRatelimit[] | undefined;
 }
 
-/** A caller that cannot express `autoApply` leaves it unchanged; it is false for a new limit. */
+/**
+ * A requested limit. `undefined` for `autoApply`, from a caller that cannot express it, leaves it unchanged; it is false for a new limit.
+ */
 export type ChangedRatelimit = Omit<RequestedRatelimit, "autoApply"> & { readonly autoApply?: boolean };
 
 /**
@@ -36,7 +38,7 @@ export async function updateIdentity(
   checkDistinctNames(change.ratelimits ?? []);
   checkMeta(change.meta);
   return inTransaction(deps, async (tx) => {
-    // Locked before any read, so that the later of two concurrent calls sees the result of the other.
+    // The identity is locked before any read, so that the later of two concurrent calls sees the result of the other.
     const row = await lockIdentity(tx, { workspaceId, identity: change.identity });
     if (row === undefined) throw identityNotFound(change.identity);
     const { id: identityId, external_id: externalId } = row;
@@ -69,7 +71,7 @@ const shownLimit = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow):
   autoApply: auto_apply,
 });
 
-/** Limits have no order, so a different order is not a change. */
+/** Sorts the limits, because they have no order: a different order is not a change. */
 const inOrder = <T extends { readonly ratelimits: readonly RequestedRatelimit[] }>(fields: T) => ({
   ...fields,
   ratelimits: fields.ratelimits

@@ -29,7 +29,7 @@ const CERTIFICATE_SOON_MS = 14 * DAY_MS;
 const POLICIES_MAX = 1_000;
 const WORKSPACES_MAX = 1_000;
 
-/** Checks all components concurrently; they neither delay nor fail each other. */
+/** Checks all components concurrently; a slow or failing one does not affect the others. */
 export function describeInstallation(deps: InstallationDeps, away: UnavailableSince): Promise<Part[]> {
   const { installation, nowMs } = deps;
   const look = (part: string, help: string, ask: () => Promise<Seen>): Promise<Part> =>
@@ -105,7 +105,7 @@ async function seeProjection({ db, installation, projection }: InstallationDeps)
   const [state, storeNowMs, progress] = await Promise.all([
     writer.state(),
     writer.nowMs(),
-    // Written by the relay during a full projection.
+    // The relay writes this setting during a full projection.
     findSetting<RebuildProgress | null>(db, "projection-progress"),
   ]);
   const heartbeatAgeMs = state.asOfMs === 0 ? undefined : Math.max(0, Math.round(storeNowMs - state.asOfMs));

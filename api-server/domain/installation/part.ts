@@ -5,19 +5,19 @@ import { within } from "../../../edge/redis/script.ts";
  * deadline, so an unavailable or slow database changes only its own component.
  */
 
-/** `off`: not used here. `away`: no response. */
+/** State of a component. `off`: not used in this installation; `away`: no response. */
 export type PartState = "ok" | "warn" | "away" | "off";
 
-/** By name. The suffix gives the unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`. */
+/** Details by name. The suffix of a name is its unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`. */
 export type Details = Readonly<Record<string, string | number | boolean>>;
 
 export interface Part {
   readonly part: string;
   readonly state: PartState;
-  /** The problem in one sentence, and the document that helps. */
+  /** The problem in one sentence, and the document that describes the solution. */
   readonly problem?: string;
   readonly help?: string;
-  /** Time since which this process has seen it unavailable, Unix ms. */
+  /** Time since which this process has seen the component unavailable, Unix ms. */
   readonly unavailableSince?: number;
   readonly facts: Details;
 }

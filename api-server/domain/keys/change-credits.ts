@@ -14,7 +14,7 @@ import { inCreditsTransaction } from "./credits-transaction.ts";
 export interface CreditsChange<Required extends RequiredPermission> {
   readonly keyId: string;
   readonly operation: "set" | "increment" | "decrement";
-  /** With `set`, `null` makes the key unlimited. */
+  /** Value of the operation. With `set`, `null` makes the key unlimited. */
   readonly value: number | null | undefined;
   /** Permission that the root key needs on the key's API. */
   readonly needed: Required;

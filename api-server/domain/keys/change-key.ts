@@ -24,17 +24,17 @@ type Refill = CreditsState["refill"];
 export interface KeyChanges {
   readonly name?: string | null | undefined;
   readonly externalId?: string | null | undefined;
-  /** Whether the externalId is also stored as the v1 owner. Otherwise a change of it clears the owner. */
+  /** Whether the externalId is also stored as the v1 owner. If not, a change of the externalId clears the owner. */
   readonly storesOwner?: true;
   readonly meta?: Readonly<Record<string, unknown>> | null | undefined;
   /** Unix ms. */
   readonly expires?: number | null | undefined;
-  /** `null`: unlimited, without a refill. */
+  /** New credits and refill; `null` for an unlimited key without a refill. */
   readonly credits?:
     | { readonly remaining?: number | null | undefined; readonly refill?: Refill | null | undefined }
     | null
     | undefined;
-  /** Computes the limits of the key from its current ones. */
+  /** Returns the new limits of the key, given its current ones. */
   readonly ratelimits?:
     | readonly RequestedRatelimit[]
     | ((held: readonly RequestedRatelimit[]) => readonly RequestedRatelimit[])
@@ -50,7 +50,7 @@ export interface KeyChange<Required extends RequiredPermission> {
   readonly needed: Required;
   /** Name of the refill in the request, for the location of an error. */
   readonly refillField: string;
-  /** Replaces the roles and permissions of the locked key; returns the audit events. */
+  /** Replaces the roles and permissions of the locked key. Returns the audit events. */
   readonly relink: (tx: PoolClient, key: KeyRow) => Promise<readonly AuditEvent[]>;
 }
 
@@ -84,7 +84,7 @@ export async function changeKey<Required extends RequiredPermission>(
     }
     const stored = await findKey(tx, ref);
     const after = stored && (await fieldsOf(tx, ref, stored));
-    // Its API may have been deleted while the key was locked: then the key is no longer found, and no changes are logged.
+    // The key's API may have been deleted while the key was locked: then the key is no longer found, and no changes are logged.
     const changed = after && changeOf({ ...before, credits: credits.before }, { ...after, credits: credits.after });
     await insertAudit(tx, actor, [
       ...linked,
@@ -95,7 +95,7 @@ export async function changeKey<Required extends RequiredPermission>(
 
 const KEY_UPDATED = MANAGED.key.events.changed;
 
-/** Returns the fields of a key for the audit log, without its credits, whose exact number is in Redis. */
+/** Returns the fields of a key for the audit log, without its credits, because their exact number is in Redis. */
 async function fieldsOf(tx: PoolClient, ref: KeyRef, key: KeyRow) {
   const [deps] = await listKeyParts(tx, { workspaceId: ref.workspaceId, keyIds: [ref.keyId] });
   const { name, enabled, expires_at: expires, external_id: externalId, meta, owner_id: ownerId, manager } = key;
@@ -107,13 +107,13 @@ async function fieldsOf(tx: PoolClient, ref: KeyRef, key: KeyRow) {
   };
 }
 
-/** `{}` does not change credits. */
+/** Whether the changes contain credits; `{}` does not change any. */
 const changesCredits = ({ credits }: KeyChanges): boolean =>
   credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
 
 /**
- * Checks the rules of refill on the row before any write: whether a key is limited, and its refill, are always current there. Returns the
- * refill that the key will have.
+ * Checks the rules of refill on the row before any write: the row always has the current refill, and whether the key is limited. Returns
+ * the refill that the key will have.
  */
 function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Refill {
   const stored =
@@ -123,21 +123,24 @@ function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Re
   return creditsAfter(toCreditsState(stored), changes, refillField).refill;
 }
 
-/** A new refill, or one that is moved to another day, starts now, as `putKeyCredits` does for the next due date. */
+/**
+ * Returns the time of the last refill. A new refill, or one that is moved to another day, starts now, as `putKeyCredits` does for the next
+ * due date.
+ */
 function lastRefillAfter(key: KeyRow, refill: Refill, nowMs: number): number | null {
   if (refill === undefined) return null;
   const isNew = key.refill_amount === null || key.refill_day !== (refill.refillDay ?? null);
   return isNew ? nowMs : key.last_refill_at;
 }
 
-/** Throws PublicError 400 if the resulting state would contradict itself. */
+/** Returns the resulting credits. Throws PublicError 400 if they would contradict themselves. */
 function creditsAfter(current: CreditsState, { credits }: KeyChanges, refillField: string): CreditsState {
   const next = applyCreditsUpdate(current, credits);
   if ("error" in next) throw invalidField(refillField, next.error);
   return next;
 }
 
-/** The owner stays unless the externalId changes; a change through v2 replaces the owner that v1 stored. */
+/** Returns the resulting v1 owner: it stays unless the externalId changes; a change through v2 replaces it. */
 function ownerAfter(key: KeyRow, { externalId, storesOwner }: KeyChanges): string | null {
   if (externalId === undefined) return key.owner_id;
   return storesOwner === true || externalId === key.owner_id ? externalId : null;

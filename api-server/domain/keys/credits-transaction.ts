@@ -9,7 +9,7 @@ export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditR
 
 /**
  * Runs a transaction that may change a key's credits, during which the Redis counter is suspended; the counter is reopened after commit or
- * rollback. If reopening fails, the next spender finds it suspended and requests a load, so that the caller gets the result of the
+ * rollback. If reopening fails, the next spender finds the counter suspended and requests a load; so the caller gets the result of the
  * transaction and not this error.
  */
 export async function inCreditsTransaction<T>(
@@ -21,13 +21,13 @@ export async function inCreditsTransaction<T>(
   try {
     return await inTransaction(deps, (tx) =>
       work(tx, async (change) => {
-        // Set first: from here on the counter may be suspended, even if the call fails.
+        // The flag is set first, because the counter may be suspended even if the call fails.
         suspended = true;
         try {
           await deps.credits.change(tx, [key], change);
         } catch (error) {
-          // Reopening would make the caller wait for the unreachable Redis a second time. If Redis suspends the counter later, the next
-          // spender causes it to be reopened.
+          // A second call would wait for the unreachable Redis again. If Redis suspends the counter later, the next spender causes it to be
+          // reopened.
           if (error instanceof CountersUnavailable) suspended = false;
           throw error;
         }

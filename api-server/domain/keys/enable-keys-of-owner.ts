@@ -13,21 +13,21 @@ import { MANAGED } from "../managed/resources.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 
 /*
- * Disables, or enables, all keys of an owner. There can be very many, so it uses several transactions. The number per call is bounded, so
- * that the call ends in time and the relay does not lag for long; the caller repeats the call while keys remain. An interrupted call has
- * changed some keys, and the next one continues. Keys of manifests are skipped, because their manifests would revert the change.
+ * Disables, or enables, all keys of an owner. There can be very many keys, so the call uses several transactions. Their number per call is
+ * bounded, so that the call ends in time and the relay does not lag for long; the caller repeats the call while keys remain. An interrupted
+ * call has changed some keys, and the next one continues. Keys of manifests are skipped, because their manifests would revert the change.
  */
 
 const KEYS_PER_TRANSACTION = 500;
-/** Maximum keys that one call changes. */
+/** Maximum number of keys that one call changes. */
 export const KEYS_PER_CALL_MAX = 5_000;
-/** Maximum managed keys that are listed. */
+/** Maximum number of managed keys that a response lists. */
 const MANAGED_KEYS_NAMED = 20;
 
 export interface EnabledKeys {
-  /** Number of changed keys; in a dry run, of keys that would change. */
+  /** Number of changed keys; in a dry run, the number of keys that would change. */
   readonly changed: number;
-  /** Number of remaining keys. */
+  /** Number of keys that remain to be changed. */
   readonly left: number;
   /** Number of keys that already had the requested state before this call. */
   readonly unchanged: number;
@@ -60,7 +60,7 @@ export async function enableKeysOfOwner<Required extends RequiredPermission>(
   };
   if (dryRun) return { changed: sum("to_change"), left: 0, ...rest };
 
-  // Restricted to the APIs that were checked, because a key may get this owner meanwhile.
+  // Changes are restricted to the APIs that were checked, because a key of another API may get this owner meanwhile.
   const apiIds = counts.map(({ api_id }) => api_id);
   let changed = 0;
   for (let some = KEYS_PER_TRANSACTION; some === KEYS_PER_TRANSACTION && changed < KEYS_PER_CALL_MAX; changed += some) {

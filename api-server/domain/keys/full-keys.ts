@@ -6,7 +6,7 @@ import { decryptKeys } from "./recoverable-keys.ts";
 /** A key with all data of its API response. */
 export interface FullKey {
   readonly row: KeyRow;
-  /** Slugs held directly and through roles, and names of roles, are sorted. */
+  /** Permissions held directly and through roles, sorted by slug, and roles, sorted by name. */
   readonly parts: Omit<KeyPartsRow, "key_id">;
   /** Current remaining credits from the Redis counter; `undefined` if unlimited. */
   readonly remaining: number | undefined;
@@ -14,7 +14,10 @@ export interface FullKey {
   readonly plaintext: string | undefined;
 }
 
-/** Returns keys with their parts, in the given order, with one query for all parts. With a vault also the strings of recoverable keys. */
+/**
+ * Returns keys with their parts, in the given order, with one query for all parts. With a vault, the result includes the strings of
+ * recoverable keys.
+ */
 export async function readFullKeys(
   deps: ReadDeps & LogDeps & Pick<CreditsDeps, "credits">,
   workspaceId: string,
@@ -33,7 +36,7 @@ export async function readFullKeys(
   return rows.map((row) => ({
     row,
     parts: sorted(partsByKey.get(row.id) ?? NONE),
-    // A key that was unlimited when its row was read got these credits afterwards.
+    // A key that was unlimited when its row was read may have got these credits afterwards.
     remaining: row.remaining === null ? undefined : (remaining.get(row.id) ?? row.remaining),
     plaintext: plaintexts.get(row.id),
   }));

@@ -20,8 +20,8 @@ import { toCreditRow } from "./credits.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 
 /*
- * Imports keys atomically: either all of them are stored, or the call fails. For up to a few hundred keys, with one statement each;
- * import-keys.ts imports thousands and skips known hashes.
+ * Imports keys atomically: either all of them are stored, or the call fails. It handles up to a few hundred keys, with one statement for
+ * each; import-keys.ts imports thousands and skips known hashes.
  */
 
 /** A key without its secret and API. */
@@ -42,20 +42,20 @@ export interface KeyDefinition {
 /** A key that another system issued, as its importer describes it. */
 export interface ForeignKey extends KeyDefinition {
   readonly hash: string;
-  /** Also stored encrypted, if the API keeps recoverable keys. */
+  /** The key string, which is stored encrypted if the API keeps recoverable keys; `undefined` if it is unknown. */
   readonly plaintext: string | undefined;
 }
 
-/** The same key, ready to be stored: with its id, and without its plaintext. */
+/** An imported key that is ready to be stored: with its id, and without its plaintext. */
 export interface FullKeyToImport extends KeyDefinition {
   readonly id: string;
   readonly api: ApiRow;
   readonly hash: string;
-  /** `undefined` if the key is not recoverable. */
+  /** Encrypted string; `undefined` if the key is not recoverable. */
   readonly sealed: SealedString | undefined;
 }
 
-/** Members of a call that preparing a key requires. */
+/** Members of a call that are required for preparing a key. */
 interface Preparing {
   readonly caller: { readonly workspaceId: string };
   readonly deps: Pick<ChangeDeps, "randomBytes"> & VaultDeps;
@@ -86,7 +86,7 @@ export async function importFullKeys(
   await refuseExistingHashes(tx, keys);
   const identityIds = new Map<string, string>();
   const events: AuditEvent[] = [];
-  // In a fixed order, so that two imports of the same owners wait for each other and do not deadlock.
+  // Owners are created in a fixed order, so that two imports of the same owners wait for each other and do not deadlock.
   const owners = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
   for (const externalId of [...owners].sort()) {
     const ensured = await ensureIdentity(tx, call, externalId);
@@ -102,11 +102,14 @@ export async function importFullKeys(
   await insertAudit(tx, call, events);
 }
 
-/** Maximum names in an error, because a hundred keys may name 100,000 missing ones, and the error is part of a response and a log line. */
+/**
+ * Maximum number of names in an error, because a hundred keys may name 100,000 missing ones, and the error is part of a response and a log
+ * line.
+ */
 const NAMED = 20;
 
 interface FoundParts {
-  /** By lower-case name. */
+  /** Roles by lower-case name. */
   readonly roles: ReadonlyMap<string, NamedPart>;
   readonly permissions: ReadonlyMap<string, NamedPart>;
 }
@@ -141,7 +144,7 @@ async function refuseExistingHashes(tx: PoolClient, keys: readonly FullKeyToImpo
   if (hashes.length < keys.length || (await listHashes(tx, { hashes })).length > 0) throw hashTaken();
 }
 
-/** Does not identify the existing key, because another workspace may own it. */
+/** Error for a hash of an existing key. It does not identify that key, because another workspace may own it. */
 const hashTaken = (): PublicError =>
   new PublicError("key_already_exists", "A key of the request exists already, or is in it twice.");
 

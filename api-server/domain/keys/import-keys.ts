@@ -13,7 +13,7 @@ import { toCreditRow } from "./credits.ts";
 import { ensureImportParts, type ImportDeps } from "./import-parts.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 
-/** Keys per statement: enough to make round trips cheap, and few enough to keep each statement short. */
+/** Number of keys per statement: large enough to make round trips cheap, and small enough to keep each statement short. */
 const BATCH = 1000;
 
 /** A key as in the request. */
@@ -29,7 +29,7 @@ export interface KeyToImport {
   readonly ratelimits?: readonly RequestedRatelimit[] | undefined;
 }
 
-/** A row to be inserted, with its audit events. */
+/** A row to be inserted, with the permissions and roles of the key. */
 interface Prepared {
   readonly row: ImportedKey;
   readonly permissions: readonly NamedPart[];
@@ -64,7 +64,7 @@ export async function importKeys(
     const ids = await insertImportedKeys(tx, { ...target, today: utcDate(createdAt), keys: rows });
     for (const id of ids) inserted.add(id);
   }
-  // Another transaction may have inserted a hash meanwhile: that key is not part of this import.
+  // Another transaction may have inserted a hash meanwhile: a key with this hash is not part of this import.
   const ours = keys.filter(({ row }) => inserted.has(row.id));
   function* allEvents(): Iterable<AuditEvent> {
     yield* parts.events;

@@ -7,11 +7,11 @@ import { identityCreated } from "../identities/identities.ts";
 import { ensurePermissions, ensureRoles, type NamedPart } from "../permissions/permission-links.ts";
 
 /*
- * Looks up the parts that imported keys name, for all keys together. Missing ones are created; concurrent callers with the same names get
- * the same rows.
+ * Looks up the permissions, roles and identities that imported keys name, for all keys together. Missing ones are created; concurrent
+ * callers with the same names get the same rows.
  */
 
-/** Maximum attempts if a row is deleted between its creation by another transaction and reading it. */
+/** Maximum number of attempts if a row is deleted between its creation by another transaction and reading it. */
 const ATTEMPTS_MAX = 5;
 
 type Acting = Pick<Actor, "caller" | "deps" | "require">;
@@ -23,13 +23,13 @@ interface Naming {
 }
 
 export interface ImportDeps {
-  /** Ids by external id. */
+  /** Ids of identities by external id. */
   readonly identityIds: ReadonlyMap<string, string>;
-  /** By lower-case slug; the name is the slug as stored. */
+  /** Permissions by lower-case slug; the name is the slug as stored. */
   readonly permissions: ReadonlyMap<string, NamedPart>;
-  /** By the name in the request. */
+  /** Roles by the name in the request. */
   readonly roles: ReadonlyMap<string, NamedPart>;
-  /** Audit events of created parts, generated lazily; iterate only once. */
+  /** Audit events of created parts, generated lazily, so that they can be iterated only once. */
   readonly events: Iterable<AuditEvent>;
 }
 
@@ -37,7 +37,7 @@ export async function ensureImportParts(tx: PoolClient, actor: Acting, keys: rea
   const roleNames = new Set(keys.flatMap((key) => key.roles ?? []));
   const slugs = keys.flatMap((key) => key.permissions ?? []);
   const externalIds = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
-  // Roles, permissions, identities: always created in this order, to avoid deadlock.
+  // Roles, permissions and identities are always created in this order, to avoid deadlock.
   const { roles, events: madeRoles } = await ensureRoles(tx, actor, [...roleNames]);
   const { permissions, events: madePermissions } = await ensurePermissions(tx, actor, slugs);
   const { identityIds, made } = await ensureIdentities(tx, actor, [...externalIds]);
@@ -55,7 +55,7 @@ export async function ensureImportParts(tx: PoolClient, actor: Acting, keys: rea
 }
 
 interface EnsuredIdentities {
-  /** By external id. */
+  /** Ids of identities by external id. */
   readonly identityIds: Map<string, string>;
   /** Identities that this call created. */
   readonly made: readonly { readonly id: string; readonly externalId: string }[];

@@ -32,7 +32,7 @@ export const keysEnqueued = (count: number, importing: Importing): AuditEvent =>
   targets: targetsOf(importing),
 });
 
-/** Returns the event of a queued key that was not created. `reason` is the kind of its last error. */
+/** Returns the event of a queued key that was not created. `reason` is the kind of the key's last error. */
 export const queuedKeyGivenUp = (keyId: string, reason: string, importing: Importing): AuditEvent => ({
   event: "key.give_up",
   description: `Did not create the accepted key ${keyId} in API ${importing.apiId}: ${reason}`,
@@ -46,7 +46,7 @@ export const connectedToKey = (keyId: string, part: { type: "permission" | "role
   targets: [{ type: "key", id: keyId }, part],
 });
 
-/** Returns the event of removing that link. */
+/** Returns the event of removing a permission or role from a key. */
 export const disconnectedFromKey = (keyId: string, part: { type: "permission" | "role" } & Named): AuditEvent => ({
   event: `authorization.disconnect_${part.type}_and_key`,
   description: `Disconnected ${part.type} ${part.id} and key ${keyId}`,

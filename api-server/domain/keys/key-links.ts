@@ -12,7 +12,7 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 import { connectedToKey, disconnectedFromKey } from "./key-events.ts";
 
 /*
- * Links of a key to its direct permissions and to its roles. Six procedures change them; each defines the requested links, and this file
+ * Links of a key to its direct permissions and to its roles. Six procedures change links; each defines the requested links, and this file
  * writes only the difference, so that a repeated call changes nothing.
  */
 
@@ -23,14 +23,14 @@ interface LinkSort<End extends { readonly id: string }> {
   readonly toTarget: (end: End) => { readonly type: "permission" | "role"; readonly id: string; readonly name: string };
 }
 
-/** Sorted by slug. */
+/** Links to permissions, sorted by slug. */
 export const permissionLinks: LinkSort<PermissionRow> = {
   list: listPermissionsOfKey,
   replace: (tx, key, permissionIds) => replaceKeyPermissions(tx, { ...key, permissionIds }),
   toTarget: ({ id, slug }) => ({ type: "permission", id, name: slug }),
 };
 
-/** Sorted by name. */
+/** Links to roles, sorted by name. */
 export const roleLinks: LinkSort<RoleRow> = {
   list: listRolesOfKey,
   replace: (tx, key, roleIds) => replaceKeyRoles(tx, { ...key, roleIds }),
@@ -55,11 +55,11 @@ export async function lockKeyToLink<Required extends RequiredPermission>(
 export interface Relinking<End> {
   /** Returns the requested links, given the current ones. Duplicates count once. */
   readonly wanted: (held: readonly End[]) => readonly End[];
-  /** Events of objects that were created for the change; logged between the removed and the added links. */
+  /** Events of objects that were created for the change. They are logged between the removed and the added links. */
   readonly events?: readonly AuditEvent[];
 }
 
-/** Adds links to those that the key has. */
+/** Adds links; the key keeps the others. */
 export const adding = <End>(ends: readonly End[], events: readonly AuditEvent[] = []): Relinking<End> => ({
   wanted: (held) => [...held, ...ends],
   events,
@@ -80,11 +80,11 @@ export function removing<End extends { readonly id: string }>(ids: Iterable<stri
 interface Written<End> {
   readonly before: End[];
   readonly isRelinked: boolean;
-  /** Events of the removed and added links, with those of created objects in between. */
+  /** Events of the removed and the added links, with the events of created objects in between. */
   readonly events: readonly AuditEvent[];
 }
 
-/** Replaces the links of a locked key by the requested ones. The caller updates the key row and writes the audit log. */
+/** Replaces the links of a locked key with the requested ones. The caller updates the key row and writes the audit log. */
 export async function writeLinks<End extends { readonly id: string }>(
   tx: PoolClient,
   key: KeyRef,

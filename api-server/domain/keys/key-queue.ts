@@ -29,21 +29,23 @@ import { requestIdOf } from "./queued-key-record.ts";
  * no failure is counted.
  */
 
-/** After the first attempt: 2 s, 4 s, … 1,024 s later. A key that cannot be created is abandoned after 34 minutes. */
+/**
+ * Maximum number of retries: 2 s, 4 s, … 1,024 s after the previous attempt. A key that cannot be created is abandoned after 34 minutes.
+ */
 export const RETRIES_MAX = 10;
-/** Without jitter: keys are tried one at a time, so keys that failed together do not retry together. */
+/** Backoff without jitter: keys are tried one at a time, so keys that failed together do not retry together. */
 const RETRY = { firstMs: 2_000, maxMs: 2_000 * 2 ** (RETRIES_MAX - 1), random: () => 0 };
 /** Errors that a retry cannot fix, because ids are never reused. */
 const FINAL: ReadonlySet<string> = new Set<ErrorKind>(["api_not_found"]);
 
-/** Limits of a time slice, which ends with the first of both. */
+/** Limits of a time slice, which ends when it reaches either of them. */
 const TURN = { batchesMax: 10, msMax: 500 } as const;
-/** Keys per transaction; with 25, the cost of the shared statements is small. */
+/** Number of keys per transaction; with 25, the cost of the shared statements is small. */
 const BATCH = 25;
 /** Timeouts of a transaction. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 5_000, idleMsMax: 10_000 } as const;
 const MEASURED_MAX = 1_000_000;
-/** Maximum length of the reason in a log line, because a rejection lists everything that is missing. */
+/** Maximum length of the reason in a log line, because an error lists everything that is missing. */
 const DETAIL_CHARACTERS_MAX = 1_000;
 
 interface KeyQueueDeps extends Transacting {
@@ -129,7 +131,7 @@ export class KeyQueue {
     this.#oldest.set(oldest === null ? 0 : Math.max(0, nowMs() - oldest) / 1000);
   }
 
-  /** Ends the time slices in progress, each after its current key. */
+  /** Ends the time slices in progress; each still completes its current key. */
   close(): void {
     this.#isClosing = true;
   }
@@ -163,7 +165,7 @@ export class KeyQueue {
     return taken.length > 0;
   }
 
-  /** Tries each key alone after a batch has failed. Failed keys are no longer due, so each key of the batch gets its attempt. */
+  /** Tries each key alone after a batch has failed. Failed keys are no longer due, so that each key of the batch gets its attempt. */
   async #oneByOne(workspaceId: string, count: number): Promise<void> {
     for (let tried = 0; tried < count; tried++) {
       if (this.#isClosing || !(await this.#next(workspaceId, 1))) return;
@@ -189,7 +191,7 @@ export class KeyQueue {
   }
 }
 
-/** Identifies the key for its caller, without its secret or hash. */
+/** Returns the names by which the caller knows the key, without its secret or hash. */
 const nameOf = (row: QueuedKeyRow) => ({
   workspaceId: row.workspace_id,
   apiId: row.api_id,

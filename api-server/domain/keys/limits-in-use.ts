@@ -6,13 +6,13 @@ import { type LimitCount, readCounts } from "../ratelimits/read-counts.ts";
 export interface LimitInUse {
   readonly row: RatelimitRow;
   readonly of: "key" | "identity";
-  /** Whether the key has its own limit with this name, which applies instead of the identity's. */
+  /** Whether the key has its own limit with this name, which applies instead of that of the identity. */
   readonly isReplaced: boolean;
-  /** `undefined` while the Redis counters are unreachable. */
+  /** State of the counter; `undefined` while the Redis counters are unreachable. */
   readonly current: LimitCount | undefined;
 }
 
-/** Reads the counters without charging them: all in one round trip on a single Redis. The key's own limits come first. */
+/** Reads the counters without charging them; on a single Redis, all in one round trip. The key's own limits come first. */
 export async function readLimitsInUse(
   deps: Pick<CountingDeps, "counters">,
   workspaceId: string,

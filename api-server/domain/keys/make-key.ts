@@ -24,7 +24,7 @@ import { requireKeyEncryption } from "./key-encryption.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 import { drawKey } from "./new-key.ts";
 
-/** A requested key. Default prefix and length: those of the API. */
+/** A requested key. Its prefix and length default to those of the API. */
 export interface KeyToMake {
   readonly apiId: string;
   readonly prefix?: string | undefined;
@@ -36,13 +36,13 @@ export interface KeyToMake {
   /** Environment that v1 stores. */
   readonly environment?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
-  /** Names of roles, which must exist, unless `needed` has the permission to create them. */
+  /** Names of roles. They must exist, unless `needed` has the permission to create them. */
   readonly roles?: readonly string[] | undefined;
   /** Slugs of permissions; missing ones are created. */
   readonly permissions?: readonly string[] | undefined;
   /** Unix ms. */
   readonly expires?: number | undefined;
-  /** Default: unlimited. */
+  /** Credits of the key. Default: unlimited. */
   readonly credits?: CreditsState | undefined;
   readonly ratelimits?: readonly RequestedRatelimit[] | undefined;
   readonly enabled: boolean;
@@ -51,7 +51,7 @@ export interface KeyToMake {
 
 export interface MadeKey {
   readonly keyId: string;
-  /** The secret. */
+  /** The secret key string. */
   readonly key: string;
 }
 
@@ -60,11 +60,11 @@ type Making<Required extends RequiredPermission> = Actor<Required, ChangeDeps & 
 /** Permissions that the root key needs on the API. */
 interface MakeNeeds<Required extends RequiredPermission> {
   readonly createKey: Required;
-  /** Needed for a recoverable key. */
+  /** Permission that is needed for a recoverable key. */
   readonly encryptKey: Required;
-  /** For v1: needed for a new role. In v2 roles are never created here. */
+  /** Permission that v1 needs for a new role. In v2, creating a key never creates roles. */
   readonly createRole?: Required;
-  /** For v1: needed for a new permission. In v2 creating the key is enough. */
+  /** Permission that v1 needs for a new permission. In v2, the permission to create the key is enough. */
   readonly createPermission?: Required;
 }
 
@@ -91,7 +91,7 @@ export async function makeKey<Required extends RequiredPermission>(
   try {
     return await inTransaction(deps, (tx) => insertEverything(tx, actor, requested, { api, vault, needed: required }));
   } catch (error) {
-    // The same manager created a key with this name concurrently; now it can be found and named.
+    // The same manager has created a key with this name concurrently; the error can now name that key.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
     await refuseSecondOfManager(deps.db, actor, requested.name);
     throw error;
@@ -142,7 +142,7 @@ async function insertEverything<Required extends RequiredPermission>(
             granted: credits.remaining,
             refillAmount: credits.refillAmount,
             refillDay: credits.refillDay,
-            // A refill that is set today starts with the next due date, even if today is one.
+            // A refill that is set today starts with the next due date, even if it is due today.
             lastRefillOn: utcDate(createdAt),
             lastRefillAt: credits.refillAmount === null ? null : createdAt,
           },
@@ -165,7 +165,7 @@ async function insertEverything<Required extends RequiredPermission>(
   return { keyId, key };
 }
 
-/** Returns the roles with these names, each once. Throws PublicError 404, or 403 if creating them needs a permission. */
+/** Returns the roles with these names, each once. Throws PublicError 404 for a missing role, or 403 if creating one needs a permission. */
 async function findRoles<Required extends RequiredPermission>(
   tx: PoolClient,
   actor: Making<Required>,
@@ -178,8 +178,8 @@ async function findRoles<Required extends RequiredPermission>(
 }
 
 /**
- * A manager's keys are distinguished by name. For a second key with the same name, the first cannot be returned, because its string is not
- * stored. Throws PublicError 409 `managed_exists`.
+ * Throws PublicError 409 `managed_exists` if the manager already has a key with this name. A manager's keys are distinguished by name, and
+ * the first key cannot be returned, because its string is not stored.
  */
 async function refuseSecondOfManager(
   db: Pick<PoolClient, "query">,

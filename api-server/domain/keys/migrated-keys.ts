@@ -16,7 +16,7 @@ export async function takeOverMigratedKey(
     readonly migrationId: string;
     readonly key: string;
     readonly hash: string;
-    /** Called before any write. */
+    /** Whether the caller may verify keys of the API. It is called before any write. */
     readonly mayVerify: (apiId: string) => boolean;
   },
 ): Promise<boolean> {
@@ -30,12 +30,12 @@ export async function takeOverMigratedKey(
     try {
       await inTransaction(deps, (tx) => rewriteMigratedKey(tx, rewrite));
     } catch (error) {
-      // Another key has this hash, which is not visible here: one of another workspace, or a deleted one.
+      // Another key has this hash: a key of another workspace, or a deleted one, neither of which is visible here.
       if (isUniqueViolation(error, "keys_hash_key")) return false;
       throw error;
     }
   }
-  // If another transaction rewrote it, this one has no outbox entries, and the negative entry is still cached here.
+  // If another transaction rewrote the key, this one has no outbox entries, and this process still caches the negative entry.
   deps.projection.drop([{ workspaceId, kind: "key", id: hash }]);
   return true;
 }

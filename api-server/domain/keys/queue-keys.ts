@@ -11,7 +11,7 @@ import { writeAsked, writeDefinition } from "./queued-key-record.ts";
 
 /** Maximum queued keys of one workspace. Creating more would take too long for a caller that waits for the result. */
 export const QUEUED_KEYS_MAX = 100_000;
-/** A few thousand keys are created in this time. */
+/** Delay of a retry, in which a few thousand keys are created. */
 const RETRY_AFTER_S = 30;
 
 /**

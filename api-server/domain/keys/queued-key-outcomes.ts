@@ -37,7 +37,7 @@ export async function createQueuedKeys(
 
 type OfOneCall = [QueuedKeyRow, ...QueuedKeyRow[]];
 
-/** Groups the keys that one call requested, in their order. */
+/** Groups rows by the call that requested the keys, in their order. */
 function byCall(rows: readonly QueuedKeyRow[]): OfOneCall[] {
   const calls = new Map<string, OfOneCall>();
   for (const row of rows) {
@@ -49,7 +49,7 @@ function byCall(rows: readonly QueuedKeyRow[]): OfOneCall[] {
   return [...calls.values()];
 }
 
-/** Removes the row of a key that is not created. Returns false if another process has tried the key since it was read. */
+/** Removes the row of a key that is not created. Returns false if another process has tried the key since the row was read. */
 export function giveUpQueuedKey(
   db: Pool,
   { nowMs, randomBytes }: AuditedCall["deps"],
@@ -64,7 +64,7 @@ export function giveUpQueuedKey(
   });
 }
 
-/** Identifies the row as it was read. */
+/** Identifies a queued key by its row as it was read. */
 export const refOf = ({ workspace_id: workspaceId, key_id: keyId, failures }: QueuedKeyRow) => ({
   workspaceId,
   keyId,

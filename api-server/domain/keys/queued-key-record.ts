@@ -9,7 +9,7 @@ import type { KeyDefinition } from "./import-full-keys.ts";
  * filled.
  */
 
-/** A member that is always present; `optional()` alone would omit it. */
+/** Schema of a member that is always present in the output; `optional()` alone would omit it. */
 const orUndefined = <Schema extends z.ZodType>(schema: Schema) => schema.optional().transform((value) => value);
 
 const Definition = z.object({
@@ -17,7 +17,7 @@ const Definition = z.object({
   name: orUndefined(z.string()),
   externalId: orUndefined(z.string()),
   environment: orUndefined(z.string()),
-  // Unchanged, because a record schema would omit members with certain names.
+  // `meta` stays unchanged, because a record schema would omit members with certain names.
   meta: orUndefined(z.custom<Json>((value) => typeof value === "object" && value !== null)),
   roles: z.array(z.string()).default([]),
   permissions: z.array(z.string()).default([]),
@@ -40,7 +40,7 @@ const Definition = z.object({
     .default([]),
 });
 
-/** Throws for an unreadable record. */
+/** Parses the definition of a queued key. Throws if it is unreadable. */
 export const readDefinition = (record: unknown): KeyDefinition => Definition.parse(record);
 
 export const writeDefinition = ({
@@ -80,17 +80,17 @@ const RequestedRecord = z.object({
   userAgent: orUndefined(z.string()),
 });
 
-/** Throws for an unreadable record. */
+/** Parses the call that requested a key. Throws if it is unreadable. */
 export function readAsked(workspaceId: string, record: unknown): QueuedCall {
   const { rootKeyId, rootKeyName = "root key", ...origin } = RequestedRecord.parse(record);
   const actor = { type: "rootkey", id: rootKeyId, name: rootKeyName } as const;
   return { caller: { workspaceId, actor }, management: UNMANAGED, origin };
 }
 
-/** For the log; `undefined` if the record is unreadable. */
+/** Returns the request id for the log; `undefined` if the record is unreadable. */
 export const requestIdOf = (record: unknown): string | undefined => RequestedRecord.safeParse(record).data?.requestId;
 
-/** Only v1 queues keys, and only root keys call it. */
+/** Serializes the call that requested a key. Only v1 queues keys, and only root keys call it. */
 export function writeAsked({ caller: { actor }, origin }: QueuedCall): Json {
   const { requestId, clientIp, userAgent } = origin;
   return { rootKeyId: actor.id, rootKeyName: actor.name, requestId, clientIp, userAgent };

@@ -32,7 +32,8 @@ export interface Reencrypted {
 
 /**
  * Encrypts a batch of strings of other encryption keys again with the first configured one. This is the second step of a rotation, after
- * which the older ones may be removed. Safe to repeat, and to run concurrently with all other work. The first batch is after `""`.
+ * which the older encryption keys may be removed. It is safe to repeat, and to run concurrently with all other work. The cursor of the
+ * first batch is `""`.
  */
 export async function reencryptKeys(
   { db, vault }: { readonly db: ReadDeps["db"]; readonly vault: KeyVault },

@@ -17,11 +17,11 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 import { removeKey } from "./remove-key.ts";
 
 /*
- * Deletes all keys of an API. There can be a million, so it uses several transactions; if the call is interrupted, some keys remain, and
- * the next call continues. Each key has a row in the audit log.
+ * Deletes all keys of an API. There can be a million keys, so the call uses several transactions; if it is interrupted, some keys remain,
+ * and the next call continues. Each key has a row in the audit log.
  */
 
-/** Keys that are deleted in one transaction. */
+/** Number of keys that are deleted in one transaction. */
 const KEYS_PER_TRANSACTION = 500;
 
 /**
@@ -57,7 +57,7 @@ export async function removeKeysOfApi<Required extends RequiredPermission>(
   return unlimited + limited + (await inParts(() => inTransaction(deps, (tx) => purgeSomeDeletedKeys(tx, some))));
 }
 
-/** Repeats the work until a batch is not full; returns the sum. */
+/** Repeats `work` until a batch is not full. Returns the sum of the batch sizes. */
 async function inParts(work: () => Promise<number>): Promise<number> {
   let sum = 0;
   for (let part = KEYS_PER_TRANSACTION; part === KEYS_PER_TRANSACTION; sum += part) part = await work();
@@ -86,7 +86,7 @@ async function removeLimitedKeys<Required extends RequiredPermission>(
   }
 }
 
-/** Returns false if a concurrent call has removed the key. */
+/** Removes a key. Returns false if a concurrent call has removed it. */
 async function removeIfThere<Required extends RequiredPermission>(
   actor: Actor<Required, CreditsDeps>,
   options: { readonly keyId: string; readonly permanent: boolean; readonly needed: Required },

@@ -4,8 +4,8 @@ import type { Actor } from "../actor.ts";
 import { creatingManager } from "./rules.ts";
 
 /*
- * A manager has one object of a kind, except keys. So creating with a manager is safe to repeat: the second call returns the object that
- * the first one created.
+ * A manager has at most one object of each kind except keys. So creating with a manager is safe to repeat: the second call returns the
+ * object that the first one created.
  */
 
 /** Returns the existing object of the call's manager; `undefined` without a manager. */
@@ -18,7 +18,7 @@ export async function findCreated<Kind extends ClaimedKind>(
   return manager === null ? undefined : findOwn(tx, kind, { workspaceId: actor.caller.workspaceId, manager });
 }
 
-/** `own` is the existing object of the manager; `taken` if another object conflicts. */
+/** Result of a creation: `own` is the manager's existing object; `taken` if another object conflicts. */
 export type Creation = { readonly outcome: "made" | "taken" } | { readonly outcome: "own"; readonly id: string };
 
 /** @param insert inserts the object; returns false if its name, or its manager, already has another one. */
@@ -31,7 +31,7 @@ export async function createOnce(
   const own = await findCreated(tx, actor, kind);
   if (own !== undefined) return { outcome: "own", id: own.id };
   if (await insert()) return { outcome: "made" };
-  // Either the name exists, or a concurrent call of the same manager has created the object.
+  // If nothing was inserted, either the name exists, or a concurrent call of the same manager has created the object.
   const quicker = await findCreated(tx, actor, kind);
   return quicker === undefined ? { outcome: "taken" } : { outcome: "own", id: quicker.id };
 }

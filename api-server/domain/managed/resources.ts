@@ -45,7 +45,7 @@ export interface ManagedRow {
 /** An object as a caller names it. */
 export interface NamedObject {
   readonly workspaceId: string;
-  /** Its id, or its name if the procedure accepts names. */
+  /** The object's id, or its name if the procedure accepts names. */
   readonly which: string;
 }
 
@@ -55,20 +55,23 @@ export interface Timestamp {
   readonly timeMs: number;
 }
 
-/** `Audited` has the fields of a row that the audit log shows; the object need not be stored yet. */
+/**
+ * Functions and texts for one kind of managed object. `Audited` has the fields of a row that the audit log shows; the object need not be
+ * stored yet.
+ */
 export interface ManagedResource<Row extends ManagedRow = never, Ref extends NamedObject = never, Audited = never> {
   readonly kind: ManagedKind;
-  /** Noun for error messages, before the object's id. */
+  /** Noun of the kind, which precedes the object's id in error messages. */
   readonly noun: string;
-  /** Unique index that a manager's second object would violate: `<table>_manager`. */
+  /** Name of the unique index that a manager's second object would violate: `<table>_manager`. */
   readonly index: `${string}_manager`;
   /** Event names of the audit log. */
   readonly events: { readonly created: string; readonly changed: string; readonly deleted: string };
   readonly targets: (object: Audited) => readonly AuditTarget[];
   readonly notFound: (which: string) => PublicError;
-  /** Returns the live object; other transactions cannot change its row until this one ends. */
+  /** Returns the live object and locks it; other transactions cannot change its row until this one ends. */
   readonly lock: (tx: Queryable, ref: Ref) => Promise<Row | undefined>;
-  /** Writes the manager of a locked object, and leaves the rest unchanged. */
+  /** Writes the manager of a locked object, and leaves the other columns unchanged. */
   readonly setManager: (tx: Queryable, row: Row, manager: string | null, timestamp: Timestamp) => Promise<void>;
 }
 
@@ -103,7 +106,7 @@ interface Resources {
     Removable<NamespaceRow>;
   readonly override: ManagedResource<OverrideOfNamespace, NamedOverride, AuditedOverride> &
     Removable<OverrideOfNamespace>;
-  /** `keys.deleteKey` deletes a key with its credits, in one of two ways. */
+  /** A key has no common `remove`, because `keys.deleteKey` deletes a key with its credits, in one of two ways. */
   readonly key: ManagedResource<KeyRow, NamedObject, Pick<KeyRow, "id" | "name" | "api_id">>;
   readonly policy: ManagedResource<PolicyRow, NamedObject, Pick<PolicyRow, "id" | "name" | "api_id">> &
     Removable<PolicyRow>;
@@ -165,7 +168,7 @@ export const MANAGED: { readonly [Kind in ManagedKind]: Resources[Kind] & { read
     notFound: namespaceNotFound,
     lock: (tx, { workspaceId, which }) => lockNamespace(tx, { workspaceId, namespace: which }),
     setManager: (tx, { id }, manager, { workspaceId }) => updateNamespaceManager(tx, { workspaceId, id, manager }),
-    // Includes its overrides.
+    // Marks the namespace and its overrides as deleted.
     remove: async (tx, { id }, { workspaceId, timeMs: deletedAt }) => {
       await deleteNamespace(tx, { workspaceId, id, deletedAt });
       await deleteOverridesOfNamespace(tx, { workspaceId, namespaceId: id, deletedAt });

@@ -10,18 +10,18 @@ import type { ManagedResource, ManagedRow } from "./resources.ts";
 
 /** Headers of a client that manages objects, such as the operator (api-v2.md section 24.1). */
 export interface Management {
-  /** `<cluster>/<kind>/<namespace>/<name>`; `undefined` if the header is absent. */
+  /** Name of the manager, `<cluster>/<kind>/<namespace>/<name>`; `undefined` if the header is absent. */
   readonly manager: string | undefined;
   readonly adopt: boolean;
   readonly release: boolean;
 }
 
-/** An actor, or any object with its three headers. */
+/** An actor, or any object with the headers of `Management`. */
 export interface Managing {
   readonly management: Management;
 }
 
-/** For a call without such headers, or one that ignores them: it changes only unmanaged objects. */
+/** Management of a call without these headers, or of one that ignores them: it changes only unmanaged objects. */
 export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
 /**
@@ -66,7 +66,7 @@ export const adopting = <T>(
   work: () => Promise<T>,
 ): Promise<T> => asItsOnly(management.manager, resource, work);
 
-/** Like `adopting`, without a call: `manager` is the value that the statement writes. */
+/** Like `adopting`, for a given manager, which is the value that the statement writes. */
 export async function asItsOnly<T>(
   manager: string | null | undefined,
   { index }: Pick<ManagedResource, "index">,

@@ -7,7 +7,7 @@ import { deleteManaged, lockManaged } from "../managed/changes.ts";
 import type { LockableResource, ManagedResource, ManagedRow, NamedObject, Removable } from "../managed/resources.ts";
 import { guardManaged, isRemoval } from "../managed/rules.ts";
 
-/** Links that are deleted in one transaction. */
+/** Number of links that are deleted in one transaction. */
 const HOLDERS_PER_TRANSACTION = 2000;
 
 /**

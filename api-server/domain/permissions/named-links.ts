@@ -8,16 +8,16 @@ import { ensurePermissions, ensureRoles, getRolesByName } from "./permission-lin
 import type { RequiredPermission } from "./required-permissions.ts";
 
 /*
- * Permissions and roles as v1 names them for a key: one by one, by id or name, each with a flag that allows creating it. In v2 the
- * procedure decides for all of them whether they are created.
+ * Permissions and roles as v1 names them for a key: one by one, by id or name, each with a flag that allows creating it. In v2, the
+ * procedure decides whether all of them may be created.
  */
 
 export interface NamedLink {
-  /** Takes precedence over the name. */
+  /** Id of the object, which takes precedence over the name. */
   readonly id: string | undefined;
   /** Name of a role, or slug of a permission. Case-insensitive. */
   readonly name: string | undefined;
-  /** Whether a missing name is created. */
+  /** Whether the object is created if its name is missing. */
   readonly create: boolean;
 }
 

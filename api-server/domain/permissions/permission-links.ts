@@ -11,7 +11,7 @@ import { MANAGED } from "../managed/resources.ts";
 import { roleNotFound } from "../refusals/refusals.ts";
 import type { Grants, RequiredPermission } from "./required-permissions.ts";
 
-/** Maximum attempts if a permission is deleted between finding and reading it. */
+/** Maximum number of attempts if a permission is deleted between finding and reading it. */
 const ATTEMPTS_MAX = 5;
 
 type Acting<Required extends RequiredPermission> = Pick<Actor, "caller" | "deps"> & Pick<Grants<Required>, "require">;
@@ -19,14 +19,16 @@ type Acting<Required extends RequiredPermission> = Pick<Actor, "caller" | "deps"
 export interface EnsuredPermissions {
   /** All requested permissions, sorted by slug, spelled as stored. */
   readonly permissions: readonly PermissionRow[];
-  /** `permission.create` for each that this call created, generated lazily; iterate only once. */
+  /**
+   * Event `permission.create` of each permission that this call created; generated lazily, so that the events can be iterated only once.
+   */
   readonly events: Iterable<AuditEvent>;
 }
 
 /** Slugs are ASCII, so this folds case exactly as the database does. */
 const foldCase = (slug: string): string => slug.toLowerCase();
 
-/** Duplicate slugs, regardless of case, count once, in their first spelling. */
+/** Returns the distinct slugs: those that differ only in case count once, in their first spelling. */
 function distinctSlugs(slugs: readonly string[]): string[] {
   const byFolded = new Map<string, string>();
   for (const slug of slugs) {
@@ -135,7 +137,7 @@ export async function ensureRoles<Required extends RequiredPermission>(
     const unknown = missing.filter((name) => !roles.has(name));
     if (unknown.length === 0) return { roles, events };
     if (options.newNamesNeed !== undefined) actor.require(options.newNamesNeed);
-    // The database creates one of several names that differ only in case; the next iteration finds it for all of them.
+    // Of several names that differ only in case, the database creates one; the next iteration finds it for all of them.
     const inserted = await insertRolesForNames(tx, {
       workspaceId,
       createdAt: actor.deps.nowMs(),

@@ -14,9 +14,9 @@ import {
 export interface RequiredPermission<Type extends PermissionType = PermissionType, Action extends string = string>
   extends RootKeyPermission<Type, Action> {
   readonly orFor?: "apiId" | "namespaceId" | "identityId" | "environment";
-  /** Condition under which it is required, such as "with `recoverable`"; absent if it is always required. */
+  /** Condition under which the permission is required, such as "with `recoverable`"; `undefined` if it is always required. */
   readonly when?: string;
-  /** The code with which v1 rejects a call that lacks it, if that is not INSUFFICIENT_PERMISSIONS (api-v1.md section 4). */
+  /** Code with which v1 rejects a call that lacks the permission, if that is not INSUFFICIENT_PERMISSIONS (api-v1.md section 4). */
   readonly refusedAs?: "UNAUTHORIZED" | "NOT_FOUND";
 }
 
@@ -25,7 +25,7 @@ export type RequiredPermissions = Readonly<Record<string, RequiredPermission>>;
 
 /**
  * Permissions of a root key, restricted to the declared ones. The members are properties and not methods, so that the compiler compares
- * their parameters: a helper accepts only calls whose procedure declares the permissions that the helper requires.
+ * their parameters: a helper accepts only calls whose procedure declares all permissions that the helper requires.
  */
 export interface Grants<Required extends RequiredPermission> {
   /**
@@ -36,15 +36,15 @@ export interface Grants<Required extends RequiredPermission> {
   readonly require: (required: Required, id?: string) => void;
   /** Like `require`, but returns whether the permission is held. */
   readonly holds: (required: Required, id?: string) => boolean;
-  /** Whether the permission is held for at least one object. */
+  /** Whether the caller holds the permission for at least one object. */
   readonly holdsForSome: (required: Required) => boolean;
-  /** Returns the ids for which it is held individually; "all" if it is held for every object. */
+  /** Returns the ids for which the caller holds the permission individually; "all" if the caller holds it for every object. */
   readonly idsHeld: (required: Required) => "all" | readonly string[];
   /** Returns the tuples that the caller does not hold and so may not grant to a root key. */
   readonly beyond: (tuples: readonly string[]) => readonly string[];
 }
 
-/** 403 `forbidden`: the root key lacks a permission, or the user's role does. */
+/** Error 403 `forbidden`: the root key, or the user's role, lacks a permission. */
 export class MissingPermission extends PublicError {
   readonly needed: RequiredPermission;
 
@@ -92,7 +92,7 @@ export const refusedAsUnauthorized = <Required extends RequiredPermission>(requi
   refusedAs: "UNAUTHORIZED",
 });
 
-/** Returns the same permission, for which v1 returns 404 to a caller that lacks it: the object to create counts as not found. */
+/** Returns the same permission, for which v1 returns 404 to a caller that lacks it, as if the object to create were not found. */
 export const refusedAsNotFound = <Required extends RequiredPermission>(required: Required): Required => ({
   ...required,
   refusedAs: "NOT_FOUND",

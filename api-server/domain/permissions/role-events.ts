@@ -16,7 +16,7 @@ export const roleConnected = (role: Role, permission: Permission): AuditEvent =>
   targets: targets(role, permission),
 });
 
-/** Only this event's name is plural (api-v2.md section 20). */
+/** The event name is plural, unlike all others (api-v2.md section 20). */
 export const roleDisconnected = (role: Role, permission: Permission): AuditEvent => ({
   event: "authorization.disconnect_role_and_permissions",
   description: `Disconnected role ${role.id} and permission ${permission.id}`,

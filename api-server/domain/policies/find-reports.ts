@@ -4,8 +4,9 @@ import type { PolicyHeadRow } from "../../db/policies.ts";
 import type { PodDeps } from "../deps.ts";
 
 /**
- * Returns the reports of the sidecars of these policies, in their order, read in one round trip. A renamed policy includes the reports of
- * its former id. Returns `undefined` if Redis is unreachable, because policies must be readable and changeable then too.
+ * Returns the reports of the sidecars of these policies, in the order of the policies, read in one round trip. A renamed policy includes
+ * the reports of its former id. Returns `undefined` if Redis is unreachable, because policies must be readable and changeable without
+ * Redis.
  */
 export async function findReports(
   { pods, throttle, log }: PodDeps,
@@ -19,7 +20,7 @@ export async function findReports(
     const byPolicy = Map.groupBy(reports.flat(), ({ policyId }) => policyId);
     return rows.map((row) => idsOf(row).flatMap((id) => byPolicy.get(id) ?? []));
   } catch (error) {
-    // The operator reads every policy repeatedly, so the failure is throttled in the log.
+    // The log of this failure is throttled, because the operator reads every policy repeatedly.
     const reason = error instanceof Error ? error.message : String(error);
     logThrottled({ throttle, log }, { reason, message: "reports of sidecars cannot be read" });
     return undefined;

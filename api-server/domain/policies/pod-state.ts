@@ -8,7 +8,7 @@ import type { PodReportSummary, RuleCount } from "../../../edge/pods/contract.ts
  * decision depends on the sums.
  */
 
-/** `unsupported`: the pod keeps its last policy, because it cannot enforce this version. */
+/** State of a pod. `unsupported`: the pod keeps its last policy, because it cannot enforce this version. */
 export type PodState = "updated" | "behind" | "unsupported";
 
 export interface PodsTogether {
@@ -16,13 +16,13 @@ export interface PodsTogether {
   readonly updated: number;
   readonly behind: number;
   readonly unsupported: number;
-  /** Reason of one pod that does not support the version. */
+  /** Reason that one of the pods reported why it does not support the version. */
   readonly reason: string | undefined;
   /** Number of pods that serve on data older than the policy's first bound, and of pods that reject requests for that reason. */
   readonly stale: number;
   readonly expired: number;
   readonly maxStalenessMs: number;
-  /** Number of requests rejected under this version, and of those that Audit mode admitted although they would have been rejected. */
+  /** Number of requests rejected under this version, and of requests that Audit mode admitted although they would have been rejected. */
   readonly refused: number;
   readonly wouldRefuse: number;
 }
@@ -36,7 +36,7 @@ export function readOnStale(stored: unknown): CompiledPolicy["onStale"] {
 }
 
 export function stateOf({ version, refused }: PodReportSummary, versionNow: number): PodState {
-  // A rejection without a readable version still counts.
+  // Version 0 means that the pod could not read the version that it rejected; such a report counts too.
   if (refused !== undefined && (refused.version === versionNow || refused.version === 0)) return "unsupported";
   return version === versionNow ? "updated" : "behind";
 }
@@ -59,7 +59,7 @@ export function overAdmittedBy(
   };
 }
 
-/** A sidecar without a heartbeat has an infinite lag, which JSON cannot express. */
+/** Returns the duration as valid JSON: a sidecar without a heartbeat has an infinite lag, which JSON cannot express. */
 export const toJsonMs = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
 
 export function together(
@@ -90,7 +90,10 @@ function countIn({ refusals }: PodReportSummary, mode: "Enforce" | "Audit"): num
   return refusals.counts.reduce((sum, { count }) => sum + count, refusals.others);
 }
 
-/** Returns the summed counts of all pods that enforce this version, largest first; `others` contains the rules that pods did not name. */
+/**
+ * Returns the summed counts of all pods that enforce this version, largest first; `others` contains the counts of rules that pods did not
+ * name.
+ */
 export function byRule(
   reports: readonly PodReportSummary[],
   version: number,
@@ -113,7 +116,7 @@ export function byRule(
   return { sinceMs, counts: named, others: rest };
 }
 
-/** 256 rules and the denying decisions: no policy has more, but a pod may report more. */
+/** Maximum number of named rules. A policy has at most 256 rules and the denying decisions, but a pod may report more. */
 const NAMED_MAX = 1_000;
 
 /** Clamps the sum, because pods may report numbers that overflow. */

@@ -5,11 +5,13 @@ import type { VerifyDeps } from "../../../edge/verification/verify.ts";
 import type { CountingDeps } from "../deps.ts";
 
 /**
- * While Redis is unreachable, each process evaluates limits by its own counts (api-v2.md section 9.1), so that several may together admit
- * more than the limit.
+ * Counting without Redis: each process evaluates limits by its own counts (api-v2.md section 9.1), so that several processes together may
+ * admit more than the limit.
  */
 export const LIMITS_ALONE: WithoutStore = { onCounterFailure: "Local", onCreditFailure: "Deny" };
-/** Credits are never granted without Redis, and limits are not counted for a call that cannot be decided. */
+/**
+ * Counting without Redis for calls with credits: credits are never granted, and limits are not counted for a call that cannot be decided.
+ */
 export const WITH_CREDITS: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny" };
 const QUOTA: WithoutStore = { onCounterFailure: "Allow", onCreditFailure: "Deny" };
 
@@ -37,7 +39,7 @@ export class ServerCounting implements VerifyDeps {
     return this.counters.consume({ limits: limits.map((charge) => ({ ...charge, accuracy: "local" })) });
   }
 
-  /** Charges between two changes, for a key whose credits change constantly. */
+  /** Loads the counter and spends in one step, for a key whose credits change constantly. */
   async loadAndSpend(charge: CreditCharge): Promise<CreditOutcome | undefined> {
     const { counters, credits } = this.#deps;
     const spent = await credits.loadAndSpend(charge, () => counters.consume({ limits: [], credits: charge }));
@@ -45,7 +47,7 @@ export class ServerCounting implements VerifyDeps {
   }
 
   onUncounted(_what: "limits" | "credits", done: WithoutStore["onCounterFailure"], cause: unknown): void {
-    // A rejection throws its own error, which is logged where the response is sent.
+    // A rejection throws an error of its own, which is logged where the response is sent.
     if (done === "Deny") return;
     logThrottled(this.#deps, {
       reason: cause instanceof Error ? cause.message : String(cause),
@@ -56,7 +58,7 @@ export class ServerCounting implements VerifyDeps {
 
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
-/** Consumes limits, all or none; by this process's own counts while Redis is unreachable. */
+/** Consumes limits, all or none; while Redis is unreachable, by the counts of this process. */
 export async function consumeLimits(deps: CountingDeps, limits: readonly LimitCharge[]): Promise<Consumed> {
   const consumed = await consume(deps, { limits, withoutStore: LIMITS_ALONE });
   if (consumed === undefined) throw new Error("limits are counted in this process when nothing else can be");

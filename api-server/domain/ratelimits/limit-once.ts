@@ -8,7 +8,7 @@ import { consumeLimits } from "./counting.ts";
 import { applyLimits, type LimitRequest, toLimitEvent } from "./limit-requests.ts";
 import { type LimitPermissions, namespaceToLimit } from "./namespaces.ts";
 
-/** Result of one limit call: the limit with its override, and its count. */
+/** Result of one limit call: the limit, with its override if there is one, and its count. */
 export interface Limited extends AppliedLimit {
   readonly namespaceId: string;
   readonly outcome: LimitOutcome;

@@ -22,7 +22,7 @@ export async function namespacesToLimit<Required extends RequiredPermission>(
   const missing = names.filter((name) => !known.has(name));
   if (missing.length > 0) {
     actor.require(permissions.createNamespace);
-    // No root key can have a permission for the id of a namespace that does not exist yet.
+    // This requires the permission for all namespaces, because no root key can have one for the id of a namespace that does not exist yet.
     actor.require(permissions.limit);
   }
   for (const { id } of known.values()) actor.require(permissions.limit, id);
@@ -31,7 +31,7 @@ export async function namespacesToLimit<Required extends RequiredPermission>(
   return new Map([...known, ...(await makeNamespaces(actor, missing))]);
 }
 
-/** The cache may lag slightly behind another replica, so unknown names are looked up in the database. */
+/** Finds namespaces by name. Unknown names are looked up in the database, because the cache may lag slightly behind another replica. */
 async function findNamespaces(
   actor: Actor<never, LimitDeps>,
   names: readonly string[],
@@ -57,7 +57,7 @@ async function findNamespaces(
   return found;
 }
 
-/** Atomic, and in a fixed order, so that two calls that create the same ones do not deadlock. */
+/** Creates namespaces atomically, in a fixed order, so that two calls that create the same ones do not deadlock. */
 async function makeNamespaces(
   actor: Actor<never, LimitDeps>,
   names: readonly string[],
@@ -69,7 +69,7 @@ async function makeNamespaces(
     const allEvents: AuditEvent[] = [];
     for (const name of names.toSorted()) {
       const { namespace, events } = await obtainNamespace(tx, actor, name);
-      // Another transaction created and deleted it meanwhile: this transaction is rolled back.
+      // Another transaction created and deleted the namespace meanwhile, so this transaction is rolled back.
       if (namespace.deleted) throw namespaceDeleted(name);
       namespaces.set(name, namespace);
       allEvents.push(...events);
@@ -77,7 +77,7 @@ async function makeNamespaces(
     await insertAudit(tx, actor, allEvents);
     return namespaces;
   });
-  // If another transaction created one, this one has no outbox entries, and the negative entry is still cached here.
+  // If another transaction created a namespace, this one has no outbox entry for it, and this process still caches the negative entry.
   deps.projection.drop(names.map((id) => ({ workspaceId, kind: "namespaceName", id })));
   return made;
 }

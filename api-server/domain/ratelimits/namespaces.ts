@@ -12,10 +12,10 @@ import { MANAGED } from "../managed/resources.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { knownValue } from "../refusals/refusals.ts";
 
-/** Maximum attempts if others create and delete a namespace during the read. */
+/** Maximum number of attempts if others create and delete a namespace during the read. */
 const ATTEMPTS_MAX = 5;
 
-/** Every namespace id begins with this; a name may, too. */
+/** Prefix of every namespace id; a name may have it too. */
 const ID_START = "rlns_";
 
 /** Permissions that a procedure which limits by namespace declares. */
@@ -54,7 +54,10 @@ export async function recallNamespace(
   return byName?.deleted === false ? byName : (byId ?? byName);
 }
 
-/** The cache may lag slightly behind another replica, so the database is read before a call is rejected. */
+/**
+ * Returns the namespace from the database, or creates it. The cache may lag slightly behind another replica, so the database is read before
+ * a call is rejected.
+ */
 async function ensureNamespace<Required extends RequiredPermission>(
   actor: Actor<Required, LimitDeps>,
   permissions: LimitPermissions<Required>,
@@ -65,11 +68,12 @@ async function ensureNamespace<Required extends RequiredPermission>(
   const existing = await findNamespaceEver(deps.db, { workspaceId, namespace: name });
   if (existing === undefined) {
     actor.require(permissions.createNamespace);
-    // No root key can have a permission for its id. Checked here, so that a rejected call does not create a namespace.
+    // This requires the permission for all namespaces, because no root key can have one for a new id. The check comes first, so that a
+    // rejected call does not create a namespace.
     actor.require(permissions.limit);
   }
   const namespace = existing ?? (await makeNamespace(actor, name));
-  // If another transaction created it, this one has no outbox entries, and the negative entry is still cached here.
+  // If another transaction created the namespace, this one has no outbox entry, and this process still caches the negative entry.
   deps.projection.drop([
     { workspaceId, kind: "namespaceName", id: name },
     { workspaceId, kind: "namespace", id: namespace.id },
@@ -88,7 +92,7 @@ async function makeNamespace(actor: Actor<never, LimitDeps>, name: string): Prom
 
 /**
  * Returns the namespace with this name, including a deleted one, with the audit event if it had to be created. Concurrent callers get the
- * same one.
+ * same namespace.
  */
 export async function obtainNamespace(
   tx: Queryable,

@@ -5,7 +5,7 @@ import type { ChangeDeps } from "../deps.ts";
 /** Maximum number of limits per key or identity. */
 export const RATELIMITS_MAX = 50;
 
-/** As in requests; the duration is in ms. */
+/** A limit as in requests; the duration is in ms. */
 export interface RequestedRatelimit {
   readonly name: string;
   readonly limit: number;

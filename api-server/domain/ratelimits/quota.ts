@@ -6,9 +6,9 @@ import { consumeQuota } from "./counting.ts";
 const WINDOW_MS = 60_000;
 
 export interface ChargedQuota {
-  /** Alternating names and values of headers for every later response. Empty if the counter could not be read. */
+  /** Header lines for every later response, as alternating names and values; empty if the counter could not be read. */
   readonly headers: readonly string[];
-  /** 429 for a request beyond the quota. */
+  /** Error 429 if the request is beyond the quota, otherwise `undefined`. */
   readonly refusal: PublicError | undefined;
 }
 

@@ -4,15 +4,15 @@ import type { CountingDeps } from "../deps.ts";
 
 /** Current counter state of a limit. */
 export interface LimitCount {
-  /** Units used in the sliding window, at most the limit. */
+  /** Number of units used in the sliding window, at most the limit. */
   readonly used: number;
   readonly remaining: number;
-  /** Unix ms: the end of the current window. */
+  /** End of the current window, Unix ms. */
   readonly resetMs: number;
 }
 
 /**
- * Reads counters without charging them, in the order of the limits: all in one round trip on a single Redis. Returns `undefined` while the
+ * Reads counters without charging them, in the order of the limits; on a single Redis, all in one round trip. Returns `undefined` while the
  * Redis counters are unreachable.
  */
 export async function readCounts(
@@ -21,7 +21,7 @@ export async function readCounts(
 ): Promise<readonly LimitCount[] | undefined> {
   if (limits.length === 0) return [];
   try {
-    // Counts that processes keep locally are flushed to Redis with a short delay.
+    // Reads are strict, because counts that processes keep locally are flushed to Redis with a short delay.
     const charges = limits.map((limit): LimitCharge => ({ ...limit, cost: 0, accuracy: "strict" }));
     const consumed = await counters.consume({ limits: charges });
     return consumed.limits.map(({ remaining, resetMs }, i) => ({

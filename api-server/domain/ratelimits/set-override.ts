@@ -13,12 +13,12 @@ import { adopting, creatingManager, guardManaged } from "../managed/rules.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { namespaceNotFound } from "../refusals/refusals.ts";
 
-/** Maximum attempts if others set and delete an override during the read. */
+/** Maximum number of attempts if others set and delete an override during the read. */
 const ATTEMPTS_MAX = 5;
 
-/** As in requests; the duration is in ms. */
+/** An override as in requests; the duration is in ms. */
 export interface RequestedOverride {
-  /** Id or name; the id takes precedence. */
+  /** Id or name of the namespace; the id takes precedence. */
   readonly namespace: string;
   readonly identifier: string;
   readonly limit: number;
@@ -59,13 +59,13 @@ export async function setOverride<Required extends RequiredPermission>(
   });
 }
 
-/** Returns `undefined` if another transaction has just created one for the identifier. */
+/** Creates an override and returns its id; `undefined` if another transaction has just created one for the identifier. */
 async function create(tx: PoolClient, setting: Setting): Promise<string | undefined> {
   const { actor, namespace, wanted: requested } = setting;
   const { caller, deps } = actor;
   const { workspaceId } = caller;
   const manager = creatingManager(actor);
-  // A manager has one override. Creating is safe to repeat, so the response names the existing one.
+  // A manager has at most one override. Creating is safe to repeat, so the response names the existing one.
   const own = await findCreated(tx, actor, "override");
   if (own !== undefined) return own.id;
   const id = makeId("override", deps.randomBytes(16));

@@ -1,8 +1,8 @@
 import { invalidField } from "./refusals.ts";
 
 /**
- * Pods cache the keys and identities in use, so the size of meta is limited well below that of a body (api-v2.md section 6.1). A value
- * takes up to 160 bytes of memory, however short its text is.
+ * Maximum size of meta, well below that of a body (api-v2.md section 6.1), because pods cache the keys and identities in use. A value takes
+ * up to 160 bytes of memory, however short its text is.
  */
 const META_BYTES_MAX = 1_048_576;
 const META_VALUES_MAX = 10_000;
@@ -18,7 +18,7 @@ export function checkMeta(meta: Readonly<Record<string, unknown>> | null | undef
   throw invalidField(location, `expected at most ${META_BYTES_MAX} bytes when serialised, got ${bytes}`);
 }
 
-/** Recursive; the depth is bounded by that of the body. */
+/** Counts the values in a JSON value, recursively; the depth is bounded by that of the body. */
 function countValues(value: unknown): number {
   let count = 1;
   if (Array.isArray(value)) for (const entry of value) count += countValues(entry);

@@ -1,7 +1,10 @@
 import { PublicError } from "../../../core/errors.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
 
-/* The same text whether an object never existed, was deleted, or belongs to another workspace (api-v2.md section 4.3). */
+/*
+ * Error for a missing API. Its text is the same whether the API never existed, was deleted, or belongs to another workspace (api-v2.md
+ * section 4.3).
+ */
 
 export const apiNotFound = (apiId: string): PublicError =>
   new PublicError("api_not_found", `There is no API ${apiId} in the workspace.`);
@@ -9,7 +12,7 @@ export const apiNotFound = (apiId: string): PublicError =>
 export const keyNotFound = (keyId: string): PublicError =>
   new PublicError("key_not_found", `There is no key ${keyId} in the workspace.`);
 
-/** For callers who name a key by its string, which responses never repeat. */
+/** Error for callers who name a key by its string, which responses never repeat. */
 export const keyOfSecretNotFound = (): PublicError =>
   new PublicError("key_not_found", "There is no key with this secret in the workspace.");
 
