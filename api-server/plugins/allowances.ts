@@ -1,7 +1,7 @@
 import { BoundedCache } from "../../edge/bounded-cache.ts";
 
 /**
- * Maximum number of tracked clients: more addresses than an attacker has pods in a cluster. An evicted client starts with a full allowance.
+ * Maximum number of tracked clients; more than the pods that an attacker has in a cluster. An evicted client starts with a full allowance.
  */
 const ENTRIES_MAX = 10_000;
 
@@ -9,7 +9,7 @@ export interface AllowancesOptions {
   readonly windowMs: number;
   /** Maximum cost per client and window. */
   readonly max: number;
-  /** Returns monotonic time. */
+  /** Returns monotonic time, ms. */
   readonly nowMs: () => number;
 }
 
@@ -22,7 +22,7 @@ export class Allowances {
     this.#options = options;
   }
 
-  /** Returns the time until the window ends, in ms, if the allowance was used up already; otherwise `undefined`. */
+  /** Charges a client. Returns the time until the window ends, in ms, if the allowance was used up already; otherwise `undefined`. */
   spend(key: string, cost: number): number | undefined {
     const { windowMs, max, nowMs } = this.#options;
     const now = nowMs();

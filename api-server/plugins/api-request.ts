@@ -10,7 +10,7 @@ import type { Deps } from "../deps.ts";
 
 /** Settings with which the path of a request was registered. */
 export interface ApiRoute {
-  /** Registered path, which is its name in metrics and logs; `undefined` for an unknown path. */
+  /** Registered path, which is the name of the route in metrics and logs; `undefined` for an unknown path. */
   readonly url?: string | undefined;
   readonly config: RouteSettings;
 }
@@ -20,7 +20,7 @@ export interface RouteSettings {
   isOpen?: boolean;
   /** Whether a dashboard session may replace the root key. */
   takesSessions?: boolean;
-  /** Headers of each response, including errors. */
+  /** Headers of each response of the route, including errors. */
   headers?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -29,20 +29,20 @@ export interface ApiRequest {
   readonly id: string;
   /** Original URL with its query string. */
   readonly url: string;
-  /** Names are lower-case. */
+  /** Headers, with lower-case names. */
   readonly headers: IncomingHttpHeaders;
   /** Bytes of the body, as a Buffer; `undefined` if empty. */
   readonly body: unknown;
   readonly query: unknown;
   /** Path parameters. */
   readonly params: unknown;
-  /** Client address: that of the connection, or the one that a trusted proxy reports. */
+  /** Client address: the address of the connection, or the one that a trusted proxy reports. */
   readonly ip: string;
   /** Arrival time, by `performance.now()`. */
   readonly startedMs: number;
-  /** Set while the rest of a rejected body is read; resolves when that ends. */
+  /** Resolves when the rest of a rejected body has been read; `undefined` if no body was rejected. */
   readonly discarded: Promise<void> | undefined;
-  /** Releases the slot of a large body, when its handler has ended. */
+  /** Releases the slot of a large body. Called when the handler has ended. */
   readonly release: Release | undefined;
   readonly routeOptions: ApiRoute;
   readonly raw: {

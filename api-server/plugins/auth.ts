@@ -8,11 +8,11 @@ import { type CachedValue, createHashCache, type HashCache } from "../keys/hash-
 import type { RecordsUsage } from "../keys/root-key-usage.ts";
 import { createGrants } from "./grants.ts";
 
-/* Root keys (api-v2.md section 3). See keys/hash-cache.ts for the cache lifetime. */
+/* Authenticates root keys (api-v2.md section 3). keys/hash-cache.ts describes the cache lifetime. */
 
 const ENTRIES_MAX = 10_000;
 
-/** Cached data of a root key. Its state is evaluated on each request: expiry needs no propagation. */
+/** Cached data of a root key. Its state is evaluated on each request, so expiry needs no propagation. */
 export interface RootKey {
   readonly caller: Caller;
   readonly grants: Grants<RequiredPermission>;
@@ -24,7 +24,7 @@ export interface RootKey {
   readonly quotaPerMinute: number | undefined;
 }
 
-/** `absent`: no root key has this hash, or it was revoked, or its workspace is deleted. */
+/** Cache entry. `absent`: no root key has this hash, or it was revoked, or its workspace is deleted. */
 export type CachedRootKey = CachedValue<RootKey>;
 
 export type RootKeys = HashCache<RootKey>;
@@ -53,7 +53,7 @@ export function admit(known: CachedRootKey, nowMs: number): RootKey {
   return known;
 }
 
-/** RFC 9110, section 11.6.1: a 401 names the supported scheme. */
+/** Returns the error 401, which names the supported scheme (RFC 9110, section 11.6.1). */
 const unauthorized = (detail: string): PublicError =>
   new PublicError("unauthorized", detail, { headers: { "WWW-Authenticate": "Bearer" } });
 

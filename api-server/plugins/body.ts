@@ -5,7 +5,7 @@ import { nameStep } from "./validation.ts";
 /** Maximum nesting depth. Deeper bodies are rejected, because later readers (a serializer, the database) are recursive. */
 const DEPTH_MAX = 500;
 
-/** Maximum number of values. Most take 50 to 160 bytes when parsed, so that a body of 10 MiB could take 1 GiB. */
+/** Maximum number of values in a body. Most values take 50 to 160 bytes when parsed, so that a body of 10 MiB could take 1 GiB. */
 const VALUES_MAX = 250_000;
 
 const MEDIA_TYPE = /^application\/json[ \t]*(?:;|$)/i;
@@ -32,7 +32,7 @@ export function checkContentEncoding(contentEncoding: string | undefined): void 
   });
 }
 
-/** A number that exceeds a double has an exponent, or more than 308 digits. Every match is checked. */
+/** Matches every number that may exceed a double, which has an exponent or more than 308 digits. Every match is checked. */
 const MAYBE_TOO_LARGE = /\d[eE]\+?\d|\d{300}/;
 
 /**
@@ -47,7 +47,8 @@ export function parseBody(bytes: Buffer | undefined): unknown {
   if (hasMoreValues(bytes, VALUES_MAX)) throw tooManyValues(VALUES_MAX);
   const text = bytes.toString("utf8");
   const body = parseJson(text);
-  // In valid UTF-8, U+0000 and lone surrogates can only come from an escape, and a short text is not deeply nested.
+  // Most bodies need no check: in valid UTF-8, U+0000 and lone surrogates can only come from an escape, and a short text is not deeply
+  // nested.
   if (text.length > DEPTH_MAX || text.includes("\\u") || MAYBE_TOO_LARGE.test(text)) checkStorable(body);
   return body;
 }
@@ -63,7 +64,7 @@ const BRACE = 0x7b;
  * Scans the bytes without allocating; the result is meaningless for invalid JSON.
  */
 export function hasMoreValues(bytes: Buffer, max: number): boolean {
-  // Each value except the first is preceded by at least one byte of its own.
+  // Each value except the first is preceded by at least one separate byte.
   if (bytes.length <= max) return false;
   let values = 1;
   for (let i = 0; i < bytes.length; i++) {
@@ -88,12 +89,12 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's own message quotes the body, which may contain a secret.
+    // The error has its own message, because the parser's message quotes the body, which may contain a secret.
     throw refusal("The body is not valid JSON.", { location: "body", message: "expected valid JSON" });
   }
 }
 
-/** Reason why a value cannot be stored. The location is completed while the recursion returns. */
+/** Reason why a value cannot be stored, and its location, which is completed while the recursion returns. */
 interface Unstorable {
   readonly detail: string;
   readonly message: string;
@@ -110,11 +111,11 @@ export function checkStorable(body: unknown): void {
   throw refusal(found.detail, { location: `body${found.location}`, message: found.message });
 }
 
-/** Recursive, up to `DEPTH_MAX` calls. */
+/** Returns the first value that cannot be stored. Recursive, up to `DEPTH_MAX` calls. */
 function findUnstorable(value: unknown, depth: number): Unstorable | undefined {
   if (typeof value === "string") return isStorable(value) ? undefined : unstorable("text");
   if (typeof value === "number") {
-    // The parser returns infinity, which would be stored and returned as null.
+    // The parser returns infinity for a number that is too large; it would be stored and returned as null.
     return Number.isFinite(value) ? undefined : { ...TOO_LARGE };
   }
   if (typeof value !== "object" || value === null) return undefined;

@@ -21,16 +21,16 @@ import { BODY_BYTES_MAX } from "./read-body.ts";
 const DISCARDED_BYTES_MAX = 16_777_216;
 const DISCARDED_MS_MAX = 2_000;
 
-/** A request whose head has arrived, and its response. */
+/** A request whose head has arrived, with its response. */
 interface Unanswered {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
 
 export interface Connections {
-  /** For fastify's option of this name. */
+  /** Handler for fastify's option `clientErrorHandler`. */
   clientErrorHandler(error: ConnectionError, socket: Socket): void;
-  /** Call it before the server listens. */
+  /** Installs the listeners. Call it before the server listens. */
   guard(server: Server): void;
   /**
    * Returns the time since which the server waits for the client, by `performance.now()`: since its last request or response, or `openedMs`
@@ -46,7 +46,7 @@ interface ConnectionError extends Error {
 export function createConnections(deps: {
   nextRequestId: () => string;
   docsUrl: () => string;
-  /** Called for each response that is sent without fastify. `startedMs` is from `performance.now()`. */
+  /** Called for each response that is sent without fastify, with `startedMs` from `performance.now()`. */
   observe: (status: number, startedMs: number) => void;
 }): Connections {
   const unanswered = new WeakMap<Duplex, Set<Unanswered>>();
@@ -74,7 +74,7 @@ export function createConnections(deps: {
     // The last request may be the invalid one: its body was cut off, so its response is not awaited.
     const whole = owed.filter(({ request }) => request.complete);
     await Promise.all(whole.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
-    // A client that requested closing the connection after its last complete request expects no further response.
+    // A connection that is no longer writable gets no error: its client requested that it close after the last complete request.
     if (!socket.writable) return;
     const isBegun = owed.some(({ request, response }) => !request.complete && response.headersSent);
     if (isBegun) socket.destroySoon();
@@ -100,29 +100,29 @@ export function createConnections(deps: {
   return {
     awaitedSince(socket, openedMs) {
       for (const { request, response } of unanswered.get(socket) ?? []) {
-        // A paused body waits for its slot.
+        // A request whose body is paused waits for its slot, not for the client.
         if (request.complete ? !response.writableEnded : request.isPaused()) return undefined;
       }
       return changedMs.get(socket) ?? openedMs;
     },
     clientErrorHandler(error, socket) {
-      // A client that has sent no bytes has no request: it would take a response for that of its first request.
+      // A client that has sent no bytes gets no response, because it would take it for the response to its first request.
       const isSilent = error.code === LATE && socket.bytesRead === 0;
       if (isSilent || error.code === "ECONNRESET" || !socket.writable) socket.destroy();
       else void refuse(socket, toPublicError(error));
     },
     guard(server) {
       (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-      // Without a handshake no response can be sent. Node emits `clientError` for it, as for a malformed request.
+      // Without a TLS handshake no response can be sent. Node emits `clientError` for a failed handshake, as for a malformed request.
       server.removeAllListeners("tlsClientError");
       server.on("tlsClientError", (_error: Error, socket: Socket) => socket.destroy());
       server.prependListener("request", track);
       server.on("checkContinue", (request, response) => {
-        // A client need not send a body that is rejected because of its length.
+        // A client that sends a body which is rejected because of its length need not send it, so it gets no `100 Continue`.
         if (!(Number(request.headers["content-length"]) > BODY_BYTES_MAX)) response.writeContinue();
         server.emit("request", request, response);
       });
-      // `checkHead` rejects it, like every other invalid head.
+      // `checkHead` rejects an unknown `Expect` header, like every other invalid head.
       server.on("checkExpectation", (request, response) => void server.emit("request", request, response));
       server.on("connect", (_request, socket: Socket) => {
         socket.on("error", () => undefined);

@@ -11,9 +11,9 @@ export interface DashboardFiles {
 
 export interface DashboardFile {
   readonly type: string;
-  /** Whether the file name contains a hash of the content. */
+  /** Whether the file name contains a hash of the content, so that the file never changes. */
   readonly isHashed: boolean;
-  /** Smallest first; always includes `identity`. */
+  /** Available encodings, the smallest first; `identity` is always among them. */
   readonly encodings: readonly Encoding[];
   read(encoding: Encoding): Promise<Content>;
 }
@@ -94,7 +94,7 @@ function describe(
     read: (encoding) => {
       const content = known.get(encoding) ?? readContent(absolute, encoding);
       known.set(encoding, content);
-      // The next request retries.
+      // A failed read is removed from the cache, so that the next request retries it.
       content.catch(() => known.delete(encoding));
       return content;
     },

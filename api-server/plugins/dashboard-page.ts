@@ -37,10 +37,10 @@ export const DASHBOARD_HEADERS: Readonly<Record<string, string>> = {
 
 const YEAR_SECONDS = 31_536_000;
 
-/** Serves the build in `folder`; without a build, a page that explains how to create one. */
+/** Serves the build in `folder`, or, without a build, a page that explains how to create one. */
 export function registerDashboardPage(app: FastifyInstance, { folder }: { folder: string }): void {
   const current = followDashboard(folder);
-  // Relative, so that it also works below a proxy's path prefix.
+  // The redirect is relative, so that it also works below a proxy's path prefix.
   app.get("/dashboard", (_request, reply) => reply.redirect("dashboard/", 308));
   app.get<{ Params: { "*": string } }>("/dashboard/*", async (request, reply) => {
     reply.headers(DASHBOARD_HEADERS);

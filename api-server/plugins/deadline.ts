@@ -10,7 +10,7 @@ import type { ErrorSender } from "./errors.ts";
 export interface RunningRequest extends Slotted {
   readonly request: ApiRequest;
   readonly reply: ApiReply;
-  /** Start time by `performance.now()`. */
+  /** Time at which the handler started, by `performance.now()`. */
   readonly startedMs: number;
 }
 
@@ -18,7 +18,7 @@ const SWEEP_MS = 1000;
 
 export interface Deadlines {
   begin(running: RunningRequest): void;
-  /** Returns false if it had ended before: by its deadline, or because the client disconnected. */
+  /** Ends a request. Returns false if it had ended before: by its deadline, or because the client disconnected. */
   end(running: RunningRequest): boolean;
 }
 
@@ -34,7 +34,7 @@ export function createDeadlines(
   const all = new Slots<RunningRequest>();
 
   function end(running: RunningRequest): boolean {
-    // The request has ended already: the handler's result is ignored.
+    // If the request has ended already, the handler's result is ignored.
     if (!all.remove(running)) return false;
     if (!running.reply.isDisconnected()) return true;
     const { request } = running;

@@ -27,20 +27,22 @@ export type AddressBehindProxies = (connection: string, forwardedFor: string | u
 /** Dependencies shared by all connections. */
 export interface DirectDeps {
   readonly routes: ReadonlyMap<string, DirectRoute>;
-  /** `undefined` if no proxy is trusted: the client is the peer of the connection. */
+  /**
+   * Returns the client address behind trusted proxies; `undefined` if no proxy is trusted: the client is then the peer of the connection.
+   */
   readonly addressBehindProxies: AddressBehindProxies | undefined;
   readonly nextRequestId: () => string;
   readonly headBytesMax: number;
   readonly keepAliveLines: string;
-  /** Whether the server is stopping: further requests go to Node, and each response is the last of its connection. */
+  /** Whether the server is stopping: further requests then go to Node, and each response is the last of its connection. */
   readonly isStopping: () => boolean;
-  /** Called for each request that is served, with `performance.now()`. */
+  /** Called for each request that is served, with the time from `performance.now()`. */
   readonly onRequest: (nowMs: number) => void;
   /** Makes Node serve the requests that `stream` delivers. */
   readonly serveByNode: (stream: NodeStream, connection: DirectConnection) => void;
   /** Called when the connection is handed to Node permanently. */
   readonly leave: (connection: DirectConnection) => void;
-  /** Called when the client closed within a request, for which Node emits `clientError`. */
+  /** Called when the client closed the connection within a request, for which Node emits `clientError`. */
   readonly cutOff: (connection: DirectConnection) => void;
   readonly onInternalError: (error: unknown) => void;
 }
@@ -59,12 +61,13 @@ export class DirectConnection implements DirectOwner {
   #request: DirectRequest | undefined;
   #stream: NodeStream | undefined;
   /**
-   * While the current request is at Node: whether its rest is expected, or its response. `everything`: Node gets all further bytes.
+   * Node's part in the current request: it receives the `rest` of the request, or sends the `response`, or receives `everything` from now
+   * on; `undefined` if the request is not at Node.
    */
   #atNode: "rest" | "response" | "everything" | undefined;
   /** Whether Node has sent the response to the current request. */
   #hasResponded = false;
-  /** The last response is in the socket; the client has not read it. */
+  /** Whether the last response is in the socket, but not yet read by the client. */
   #isFlushing = false;
   /** Whether no request has arrived yet. */
   #isFresh = true;
@@ -78,7 +81,7 @@ export class DirectConnection implements DirectOwner {
     socket.on("data", this.#onData).on("end", this.#onEnd).on("timeout", this.#onTimeout).on("error", ignore);
   }
 
-  /** False while the last response is being sent. */
+  /** Whether no request or response is in progress; false while the last response is being sent. */
   get isIdle(): boolean {
     return (
       this.#request === undefined &&
@@ -158,7 +161,7 @@ export class DirectConnection implements DirectOwner {
     this.#stream.receive(bytes);
   }
 
-  /** Passes further bytes to Node. Returns how many belonged to the request. */
+  /** Passes further bytes to Node. Returns the number of bytes that belonged to the request. */
   #passRest(bytes: Buffer): number {
     const parser = this.#parser;
     let passed = bytes.length;
@@ -220,7 +223,7 @@ export class DirectConnection implements DirectOwner {
     else if (this.socket.isPaused()) this.socket.resume();
   }
 
-  /** Stops reading here. */
+  /** Ends reading from the socket. */
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -317,7 +320,7 @@ export class DirectConnection implements DirectOwner {
   }
 }
 
-/** Maximum bytes of an incomplete request: its head, and the largest body that is served here. */
+/** Maximum bytes of an incomplete request: its head, and the largest body that the direct front serves. */
 const MESSAGE_BYTES_MAX = 2 * DIRECT_BYTES_BOUND;
 
 const ignore = (): void => undefined;

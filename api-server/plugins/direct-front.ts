@@ -15,7 +15,7 @@ import type { DirectRoute } from "./direct-request.ts";
 export interface DirectFront {
   /** Serves a procedure directly. */
   add(route: DirectRoute): void;
-  /** Returns the direct connection of a socket; `undefined` if the direct front does not have it, or no longer. */
+  /** Returns the direct connection of a socket; `undefined` if the socket does not belong to the direct front, or no longer. */
   connectionOf(socket: Socket): Pick<DirectConnection, "awaited" | "sinceMs" | "streamAtNode"> | undefined;
   /** Time of the last request, by `performance.now()`. */
   lastRequestMs(): number;
@@ -23,7 +23,7 @@ export interface DirectFront {
   stop(): void;
 }
 
-/** A body that arrives more slowly passes to Node, which enforces the timeout of requests. */
+/** Maximum time until a body has arrived, ms. A slower body passes to Node, which enforces the timeout of requests. */
 const GATHERED_MS_BOUND = 250;
 const POLL_MS = 250;
 const HEAD_BYTES_BOUND = 16_384;
@@ -71,7 +71,7 @@ export function createDirectFront(
     },
     serveByNode: (stream, connection) => {
       streams.set(stream, connection);
-      // Node's server documents that a connection may be any duplex stream.
+      // The cast is safe, because Node's server documents that a connection may be any duplex stream.
       giveToNode(stream as unknown as Socket);
     },
     leave: (connection) => {
@@ -136,5 +136,5 @@ export function createDirectFront(
   };
 }
 
-/** Error code of Node's parser. */
+/** Error code of Node's parser for a request that was cut off. */
 const CUT_OFF = "HPE_INVALID_EOF_STATE";

@@ -11,7 +11,7 @@ export interface DirectHeaders {
   readonly "content-type": string;
   readonly accept: string | undefined;
   readonly "user-agent": string | undefined;
-  /** Read only if proxies are trusted. */
+  /** Value of `X-Forwarded-For`, which is read only if proxies are trusted. */
   readonly "x-forwarded-for": string | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface DirectHead {
   readonly bodyBytes: number;
 }
 
-/** Maximum body size; the pipeline reads larger bodies only for authenticated senders (`read-body.ts`). */
+/** Maximum body size of a direct request. The pipeline reads larger bodies only for authenticated senders (`read-body.ts`). */
 export const DIRECT_BYTES_BOUND = 65_536;
 
 const CONTENT_TYPES: ReadonlySet<string> = new Set([
@@ -29,7 +29,7 @@ const CONTENT_TYPES: ReadonlySet<string> = new Set([
   "application/json;charset=utf-8",
 ]);
 
-/** Maximum number of header names and values, because Node drops the last ones of very many. */
+/** Maximum number of header names and values in a direct request, because Node drops the last headers of very many. */
 const HEADERS_BOUND = 200;
 
 const LENGTH = /^[1-9]\d{0,5}$/;
@@ -51,7 +51,7 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   "accept-version": "unusual",
 };
 
-/** Header names in common spellings, so that few are converted to lower case. */
+/** Headers by name, in common spellings, so that few names are converted to lower case. */
 const MEANING_OF = new Map<string, Meaning>(
   Object.entries(MEANINGS).flatMap(([name, meaning]) => [
     [name, meaning],
@@ -65,8 +65,8 @@ const isConnection = (name: string): boolean => name.length === 10 && name.toLow
 const isForwarded = (name: string): boolean => name.length === 15 && name.toLowerCase() === "x-forwarded-for";
 
 /**
- * Whether the connection can return from Node after this request: another request may follow, and Node emits `request` for it. Node handles
- * upgrades and `Expect` otherwise.
+ * Whether the connection can return from Node after this request: another request may follow, and Node emits `request` for this one, unlike
+ * for upgrades and `Expect`.
  */
 export function mayAlternate({ version, isUpgrade, keepsAlive, headers }: MessageParser): boolean {
   if (version !== 11 || isUpgrade || !keepsAlive || headers.length > HEADERS_BOUND) return false;
@@ -93,7 +93,7 @@ export function readDirectHead(
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
-    // For a repeated header, Node decides which value applies.
+    // A request with a repeated header is left to Node, which decides the value that applies.
     switch (meaningOf(name)) {
       case "":
         if (isConnection(name) && value.toLowerCase() !== "keep-alive") return undefined;

@@ -6,13 +6,13 @@ import type { ApiReply, ApiRequest, ApiRoute } from "./api-request.ts";
 import type { DirectHeaders } from "./direct-head.ts";
 import { JSON_TYPE } from "./served.ts";
 
-/** Route of a procedure. */
+/** Route of a procedure that is served directly. */
 export interface DirectRoute extends ApiRoute {
   readonly url: string;
   readonly serve: (request: ApiRequest, reply: ApiReply) => void;
 }
 
-/** Connection of a request. */
+/** Connection of a request, as the request uses it. */
 export interface DirectOwner {
   readonly socket: Socket;
   /** Returns the client address, given the value of `X-Forwarded-For`. */
@@ -67,7 +67,7 @@ export class DirectRequest implements ApiRequest, ApiReply {
     return undefined;
   }
 
-  /** Always `undefined`: directly served bodies are small, and take no slot. */
+  /** Returns `undefined`, because directly served bodies are small, and take no slot. */
   get release(): undefined {
     return undefined;
   }
@@ -101,7 +101,7 @@ export class DirectRequest implements ApiRequest, ApiReply {
     const length = Buffer.byteLength(body);
     const keepAlive = this.#isLast ? undefined : this.#owner.keepAliveLines;
     const head = `HTTP/1.1 ${this.#status} ${STATUS_CODES[this.#status]}\r\n${this.#lines}content-type: ${this.#contentType}\r\ncontent-length: ${length}\r\nDate: ${httpDate()}\r\n${keepAlive ?? "Connection: close\r\n"}\r\n`;
-    // ASCII, because there are as many bytes as characters; latin1 is written faster.
+    // The text is ASCII if there are as many bytes as characters; latin1 is written faster.
     const encoding = length === body.length ? "latin1" : "utf8";
     this.#owner.respond(head + body, encoding, keepAlive === undefined);
   }
@@ -110,14 +110,17 @@ export class DirectRequest implements ApiRequest, ApiReply {
     return this.#owner.socket.destroyed;
   }
 
-  /** Unlike fastify's, it does not probe a half-closed client, because no directly served procedure runs for long. */
+  /**
+   * Returns a signal that aborts when the client disconnects. Unlike fastify's, it does not probe a half-closed client, because no directly
+   * served procedure runs for long.
+   */
   untilDisconnected(): AbortSignal {
     this.#gone ??= new AbortController();
     if (this.#isOver) this.#gone.abort();
     return this.#gone.signal;
   }
 
-  /** Called when the response is sent, or the connection has closed. */
+  /** Ends the request. Called when the response is sent, or the connection has closed. */
   over(): void {
     this.#isOver = true;
     this.#gone?.abort();

@@ -38,7 +38,7 @@ const PAGE = `<!doctype html>
 </body></html>
 `;
 
-/** Without the validator of swagger.io, and without \`?url=\`, so that the document is always this server's. */
+/** Start script, without the validator of swagger.io, and without `?url=`, so that the document is always this server's. */
 const start = (makesCalls: boolean): string => `SwaggerUIBundle({${makesCalls ? "" : "\n  supportedSubmitMethods: [],"}
   url: "openapi.json",
   dom_id: "#page",
@@ -54,7 +54,7 @@ const start = (makesCalls: boolean): string => `SwaggerUIBundle({${makesCalls ? 
 
 interface Asset {
   readonly type: string;
-  /** Content, created or read on first request. */
+  /** Returns the content, which is created or read on first request. */
   readonly read: () => Promise<Buffer>;
 }
 
@@ -73,7 +73,7 @@ const assets = (makesCalls: boolean): Readonly<Record<string, Asset>> => ({
   "/docs/favicon-32x32.png": { type: "image/png", read: packaged("favicon-32x32.png") },
 });
 
-/** Serves the page at `/docs`, and its files below that. `makesCalls`: whether the API has the same address. */
+/** Serves the page at `/docs`, and its files below that path. `makesCalls`: whether the API has the same address as the page. */
 export function registerDocsPage(app: FastifyInstance, { makesCalls }: { makesCalls: boolean }): void {
   for (const [path, asset] of Object.entries(assets(makesCalls))) app.get(path, serve(asset));
 }
@@ -87,7 +87,7 @@ function serve({ type, read }: Asset) {
   let content: Promise<Content> | undefined;
   const findContent = (): Promise<Content> => {
     content ??= readContent(read).catch((error) => {
-      // The next request retries.
+      // After a failed read, the next request retries.
       content = undefined;
       throw error;
     });
@@ -99,7 +99,7 @@ function serve({ type, read }: Asset) {
       .header("Content-Security-Policy", POLICY)
       .header("X-Content-Type-Options", "nosniff")
       .header("Referrer-Policy", "no-referrer")
-      // Browsers cache it but revalidate, because it changes with an upgrade.
+      // Browsers cache the file but revalidate it, because it changes with an upgrade.
       .header("Cache-Control", "no-cache")
       .header("ETag", etag);
     if (matchesTag(request.headers["if-none-match"], etag)) return reply.status(304).send();
@@ -115,7 +115,7 @@ async function readContent(read: Asset["read"]): Promise<Content> {
 /** OpenAPI documents by path. */
 export type Documents = Readonly<Record<string, () => object>>;
 
-/** Serves the OpenAPI document of v2, and those of old versions. */
+/** Serves the OpenAPI documents of v2 and of old versions. */
 export function registerDocuments(app: FastifyInstance, old: Documents = {}): void {
   registerOpenApi(app, { "/openapi.json": () => buildOpenApi(procedures), ...old });
 }

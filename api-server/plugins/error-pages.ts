@@ -14,7 +14,7 @@ th,td{border-color:#333d4d}a{color:#8ab4f8}}`;
 
 const KINDS: ReadonlyMap<string, ErrorKindRow> = new Map(Object.entries(ERROR_KINDS));
 
-/** The pages need only their own style; scripts and other resources are forbidden. */
+/** Content security policy: the pages need only their own style; scripts and other resources are forbidden. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
 /** Sends a page with this title and HTML body. */
@@ -70,7 +70,7 @@ ${body}
 </body></html>
 `;
 
-/** The explanations are plain text with \`code\` in backticks. */
+/** Returns plain text as HTML; `code` in backticks becomes a `code` element. */
 export const toHtml = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>");
 
 const escapeHtml = (text: string): string =>

@@ -11,7 +11,7 @@ import { answerAhead } from "./read-body.ts";
 import { JSON_TYPE } from "./served.ts";
 
 /*
- * Converts thrown errors to error bodies: those of v2 (api-v2.md section 4), and below the prefix of an old API its own.
+ * Converts thrown errors to error bodies: those of v2 (api-v2.md section 4), or, below the prefix of an old API, those of that API.
  */
 
 /** Statuses whose bodies have `errors`, possibly empty; other bodies omit the member. */
@@ -46,8 +46,8 @@ export function errorBody(
 }
 
 /**
- * Problem details (RFC 9457) for clients that accept them by name, or any `application/` type. Clients that accept every type get plain
- * JSON.
+ * Media types of problem details (RFC 9457), which are sent to clients that accept them by name, or any `application/` type. Clients that
+ * accept every type get plain JSON.
  */
 const PROBLEM_TYPES = /application\/(?:problem\+json|\*)/i;
 
@@ -57,7 +57,7 @@ const OUTAGES: ReadonlySet<ErrorKind> = new Set(["service_unavailable", "analyti
 
 /** Form of the error responses below a prefix. */
 export interface ErrorForm {
-  /** Start of the paths, such as `/v1/`. */
+  /** Prefix of the paths, such as `/v1/`. */
   readonly prefix: string;
   readonly bodyOf: (
     error: PublicError,
@@ -87,7 +87,7 @@ export function createErrorSender(
       body: errorBody(error, about),
     };
     if (OUTAGES.has(error.kind)) {
-      // In an outage every request ends here, for the same reason.
+      // The log is throttled, because every request ends here for the same reason in an outage.
       const message = `${error.kind} at ${request.routeOptions.url}`;
       logThrottled(deps, { reason: describeFailure(thrown), message });
     } else if (status >= 500) {
@@ -107,7 +107,7 @@ export function createErrorSender(
   };
 }
 
-/** Fastify's own rejections, by error code. */
+/** Kinds of fastify's own rejections, by error code. */
 const FRAMEWORK_KINDS: Readonly<Record<string, ErrorKind>> = {
   FST_ERR_BAD_URL: "not_found",
   FST_ERR_ASYNC_CONSTRAINT: "not_found",
@@ -120,7 +120,7 @@ const FRAMEWORK_DETAILS: Partial<Record<ErrorKind, string>> = {
 
 function toPublicError(request: ApiRequest, thrown: unknown): PublicError {
   if (thrown instanceof PublicError) return thrown;
-  // The client disconnected; its connection fails with the same code as one to the database.
+  // The client disconnected. Its connection fails with the same code as a connection to the database.
   if (thrown instanceof Error && thrown === request.raw.errored) {
     return new PublicError("request_body_unreadable", "The body could not be read to its end.", { cause: thrown });
   }
@@ -139,7 +139,7 @@ function toPublicError(request: ApiRequest, thrown: unknown): PublicError {
   return new PublicError("unexpected_error", "Something failed that should not.", { cause: thrown });
 }
 
-/** Fastify rejects an unreadable content type before the pipeline; this keeps the order of the checks. */
+/** Returns the error for a content type that fastify rejects before the pipeline, in the order of the pipeline's checks. */
 function badContentType(request: ApiRequest): PublicError {
   try {
     const { headers, routeOptions } = request;
@@ -167,7 +167,7 @@ function describeFailure(thrown: unknown): string {
 /** Responds to requests that reach no handler: unknown paths, wrong methods, and fastify's own rejections. */
 export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): void {
   const methodsByPath = new Map<string, Set<string>>();
-  /** Paths with parameters, as patterns. */
+  /** Methods by pattern, for paths with parameters. */
   const patterns = new Map<RegExp, Set<string>>();
   app.addHook("onRoute", ({ method, url }) => {
     const methods = methodsByPath.get(url) ?? new Set();
@@ -186,7 +186,7 @@ export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): 
   };
   app.setNotFoundHandler((request, reply) => sendError(request, reply, refuse(request)));
   app.setErrorHandler<FastifyError>((error, request, reply) => {
-    // For QUERY, fastify checks the content type before it finds that no route has that method.
+    // For QUERY, fastify checks the content type before it finds that no route has this method.
     const isUnroutable = error.code === "FST_ERR_ROUTE_MISSING_CONTENT_TYPE";
     sendError(request, reply, isUnroutable ? refuse(request) : error);
   });

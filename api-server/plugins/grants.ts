@@ -9,7 +9,7 @@ import {
 import { type Grants, MissingPermission, type RequiredPermission } from "../domain/permissions/required-permissions.ts";
 import type { RecordsUsage } from "../keys/root-key-usage.ts";
 
-/** For persons: usage is not recorded, because the role determines their permissions. */
+/** Records nothing. The usage of persons is not recorded, because the role determines their permissions. */
 const NOTES_NOTHING: RecordsUsage["note"] = () => undefined;
 
 /**
@@ -29,7 +29,7 @@ export function createGrants(
     note(tuple, required.orFor === undefined ? undefined : id);
     return true;
   }
-  /** For a check of all objects. */
+  /** Records the use of a permission for all objects. */
   function noteAll(required: RootKeyPermission): void {
     if (held.has(required.tuple)) note(required.tuple);
   }
@@ -49,7 +49,7 @@ export function createGrants(
       return ids;
     },
     beyond: (tuples) => {
-      // Records them as used, because the root key must keep the permissions that it grants to others.
+      // Granted permissions are recorded as used, because the root key must keep the permissions that it grants to others.
       for (const tuple of tuples) {
         const covering = tupleCovering(tuple, held);
         if (covering !== undefined) note(covering);

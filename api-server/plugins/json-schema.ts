@@ -2,22 +2,22 @@ import * as z from "zod";
 
 export type JsonSchema = Record<string, unknown>;
 
-/** ajv and fast-json-stringify use draft 7, OpenAPI 3.1 uses 2020-12. */
+/** JSON Schema dialect: ajv and fast-json-stringify use draft 7, OpenAPI 3.1 uses 2020-12. */
 export type Dialect = "draft-7" | "draft-2020-12";
 
 type Direction = "input" | "output";
 
-/** Schema of requests: members with defaults are optional, and unknown members are rejected where the schema is strict. */
+/** Returns the schema of a request: members with defaults are optional, and unknown members are rejected where the schema is strict. */
 export const requestSchema = (schema: z.ZodType, target: Dialect): JsonSchema => convert(schema, target, "input");
 
-/** Schema of responses. */
+/** Returns the schema of a response. */
 export const responseSchema = (schema: z.ZodType, target: Dialect): JsonSchema => convert(schema, target, "output");
 
 /** Schemas of one OpenAPI document. */
 export interface DocumentSchemas {
   request(schema: z.ZodType): JsonSchema;
   response(schema: z.ZodType): JsonSchema;
-  /** Returns the named schemas that were referenced so far, by name. */
+  /** Returns the named schemas that have been referenced so far, by name. */
   components(): Record<string, JsonSchema>;
 }
 
@@ -47,7 +47,7 @@ export function createDocumentSchemas(names: ReadonlyMap<z.ZodType, string>): Do
   };
 }
 
-/** Has the same metadata as zod's own registry, plus the names. */
+/** Registry with the metadata of zod's own registry, plus the names. */
 class NamedSchemas extends z.core.$ZodRegistry<Record<string, unknown>> {
   readonly #names: ReadonlyMap<unknown, string>;
 

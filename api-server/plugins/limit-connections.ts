@@ -5,14 +5,17 @@ import { ConnectionLimiter, type LimitedConnection } from "../../http/http1/conn
 
 /*
  * Limits the number of open connections, because the server may buffer 256 KiB of a body on each before it authenticates the sender. At the
- * limit a new connection evicts the one whose client has been awaited longest: for a handshake, a request, the rest of one, or to read a
- * response. If the server is processing requests of all of them, the new connection is closed.
+ * limit, a new connection evicts the one whose client has been awaited longest: for a handshake, a request, the rest of a request, or to
+ * read a response. If the server is processing requests on all connections, the new connection is closed.
  */
 
-/** With 256 KiB of a body on each, a server takes 409 MB, with TLS 438 MB, of the 537 MB (512 MiB) of the chart's pod. */
+/**
+ * Maximum number of connections. With 256 KiB of a body on each, a server takes 409 MB, with TLS 438 MB, of the 537 MB (512 MiB) of the
+ * chart's pod.
+ */
 export const CONNECTIONS_MAX = 1_000;
 
-/** Maximum share of connections per address if no other address has any; clients behind one SNAT address share it. */
+/** Maximum share of connections per address if no other address has any; all clients behind one SNAT address share it. */
 const ADDRESS_SHARE = 0.5;
 
 export type LimitAction = "evicted" | "rejected";
@@ -23,14 +26,14 @@ export interface ConnectionLimit {
 
 interface LimitOptions {
   readonly max: number;
-  /** Whether connections from this address belong to many clients, and so are exempt from the share. */
+  /** Whether connections from this address belong to many clients, and so are exempt from the share per address. */
   readonly isProxy: (address: string) => boolean;
   /** Returns the time since which the server waits for the client, by `performance.now()`; `undefined` while it processes a request. */
   readonly awaitedSince: (socket: Socket, openedMs: number) => number | undefined;
   readonly onLimit: (action: LimitAction) => void;
 }
 
-/** Call it after all other connection listeners of the server are registered. */
+/** Installs the limit. Call it after all other connection listeners of the server are registered. */
 export function limitConnections(
   server: Server,
   { max, isProxy, awaitedSince, onLimit }: LimitOptions,
@@ -40,7 +43,7 @@ export function limitConnections(
     mayAcquire: sharedBy(ADDRESS_SHARE),
     onLimitReached: onLimit,
   });
-  /** With TLS, the socket after the handshake is another object, with the same address and port. */
+  /** Sockets after the TLS handshake, by address and port: the socket before the handshake is another object. */
   const secured = new Map<string, Socket>();
   const serve = server.listeners("connection");
   server.removeAllListeners("connection");

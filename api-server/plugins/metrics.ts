@@ -53,14 +53,14 @@ const BUCKETS_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_0
 
 interface ProcedureStats {
   readonly byStatus: Map<number, number>;
-  /** Requests per bucket, not cumulative; the last bucket has no upper bound. */
+  /** Number of requests per bucket, not cumulative; the last bucket has no upper bound. */
   readonly buckets: number[];
   sumMs: number;
 }
 
 /** Counts responses. Labels are the procedure and the status: never a key, a workspace or a path that a client chooses. */
 export interface RequestMetrics {
-  /** `startedMs` is from `performance.now()`. */
+  /** Counts a response, with `startedMs` from `performance.now()`. */
   observe(procedure: string, status: number, startedMs: number): void;
 }
 
@@ -104,7 +104,7 @@ export function registerMetrics(
       }
     },
   });
-  // The library's class accepts only single observations.
+  // The histogram is exported without the library's class, which accepts only single observations.
   const { name, help } = REQUEST_METRICS.duration;
   registry.registerMetric({
     name,

@@ -20,12 +20,15 @@ function readWeight(text: string): [string, number] {
   return [name, weight === undefined ? 1 : Number(weight) || 0];
 }
 
-/** Returns the entity tag of a content. `form` is the content coding, because each coding is a different representation. */
+/** Returns the entity tag of a content. `form` is the content coding, because each coding is a separate representation. */
 export function entityTag(bytes: Buffer, form = ""): string {
   return `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}${form}"`;
 }
 
-/** RFC 9110, section 13.1.2: a list of tags, or `*`; weak tags (which a compressing proxy creates) count as equal. */
+/**
+ * Whether a header contains the tag (RFC 9110, section 13.1.2): as a list of tags, or as `*`. Weak tags, which a compressing proxy creates,
+ * count as equal.
+ */
 export function matchesTag(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false;
   return header.split(",").some((tag) => [etag, `W/${etag}`, "*"].includes(tag.trim()));

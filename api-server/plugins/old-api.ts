@@ -5,11 +5,11 @@ import type { Served } from "./served.ts";
 
 /** A version of the API that is served beside v2, with its own paths and its own form of errors. The server works without it. */
 export interface OldApi extends ErrorForm {
-  /** Whether it is served; if false, each call returns 410. */
+  /** Whether this version is served; if false, each call returns 410. */
   readonly isServed: boolean;
   readonly procedures: readonly Served[];
   readonly documents: Documents;
-  /** Registers its routes that are no procedures. */
+  /** Registers the routes of this version that are not procedures. */
   readonly register: (app: FastifyInstance, sendError: ErrorSender) => void;
   /** Waits for pending writes. */
   readonly settle: () => Promise<void>;

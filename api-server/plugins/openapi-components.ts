@@ -85,7 +85,7 @@ export const SECURITY_SCHEMES: JsonSchema = {
   },
 };
 
-/** Type names in generated clients. */
+/** Names of schemas, which are type names in generated clients. */
 export const SCHEMA_NAMES: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
   [PolicyInput, "CompiledPolicy"],
   [Credits, "NewCredits"],
@@ -130,7 +130,7 @@ export const HEADERS: Readonly<Record<string, JsonSchema>> = {
 
 const headerReference = (name: string): JsonSchema => ({ $ref: `#/components/headers/${name}` });
 
-/** Present on every response to a request that was counted against the workspace's quota. */
+/** Headers of every response to a request that was counted against the workspace's quota. */
 export const QUOTA_HEADERS: JsonSchema = {
   "RateLimit-Limit": headerReference("RateLimitLimit"),
   "RateLimit-Remaining": headerReference("RateLimitRemaining"),
@@ -209,7 +209,7 @@ export function failure(status: number, kinds: readonly ErrorKind[]): JsonSchema
   const examples = Object.fromEntries(kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]));
   const content = { schema: { $ref: "#/components/schemas/ErrorResponse" }, examples };
   const headers = {
-    // Requests with the other statuses are rejected before they are counted.
+    // Requests with these statuses are rejected before they are counted, so they have no quota headers.
     ...([401, 408, 413].includes(status) ? {} : QUOTA_HEADERS),
     ...(status === 429 || kinds.includes("server_busy") ? RETRY_HEADER : {}),
   };

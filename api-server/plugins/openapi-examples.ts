@@ -2,10 +2,10 @@ import type { JsonSchema } from "./json-schema.ts";
 
 /* Builds examples of complete bodies from the examples of their fields. */
 
-/** Optional fields that an example includes. */
+/** Optional fields that an example includes: only `required` ones or `all`. */
 type Extent = "required" | "all";
 
-/** Returns a value that matches the schema; `undefined` if a part of it has no example. `components` resolves its references. */
+/** Returns a value that matches the schema; `undefined` if a part of it has no example. `components` resolves the schema's references. */
 export function exampleOf(
   schema: JsonSchema,
   components: Readonly<Record<string, JsonSchema>>,
@@ -33,7 +33,7 @@ export function exampleOf(
   }
 }
 
-/** Returns the examples of a request: one with every field, and, if that is shorter, one with only the required fields. */
+/** Returns the examples of a request: one with every field, and one with only the required fields, if that is shorter. */
 export function requestExamples(schema: JsonSchema, components: Readonly<Record<string, JsonSchema>>): JsonSchema {
   const [least, full] = [exampleOf(schema, components, "required"), exampleOf(schema, components, "all")];
   if (JSON.stringify(least) === JSON.stringify(full)) return { full: { summary: "Whole", value: full } };

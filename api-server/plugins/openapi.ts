@@ -20,7 +20,7 @@ import {
 import { exampleOf, requestExamples } from "./openapi-examples.ts";
 import { ResponseMeta, successBody } from "./serve-v2.ts";
 
-/* OpenAPI 3.1 document, generated from the schemas that validate requests. */
+/* Builds OpenAPI 3.1 documents from the schemas that validate requests. */
 
 const API_VERSION = "2.0.0";
 
@@ -121,7 +121,7 @@ function groupByStatus(kinds: readonly ErrorKind[]): KindsByStatus {
 
 const failuresOf = (procedure: AnyProcedure): KindsByStatus => groupByStatus([...COMMON_ERRORS, ...procedure.errors]);
 
-/** Failures that most procedures share, written once. */
+/** Returns the failures that most procedures share, so that the document contains each only once. */
 function commonFailures(procedures: readonly AnyProcedure[]): KindsByStatus {
   const common = groupByStatus(COMMON_ERRORS);
   const isUsed = ([status, kinds]: [number, readonly ErrorKind[]]) =>

@@ -35,14 +35,14 @@ export interface PipelineDeps {
   readonly sendError: ErrorSender;
   readonly observe: (request: ApiRequest, status: number) => void;
   readonly sessionRules: SessionRules;
-  /** Also serves hot procedures, besides fastify. */
+  /** Front that serves hot procedures besides fastify. */
   readonly direct: DirectFront;
 }
 
 /** Serves every procedure at its path. */
 export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, procedures: readonly Served[]): void {
   const authentication = createAuthentication(parts);
-  // Keeps the raw bytes: they are parsed after the header check, by the rules of body.ts.
+  // The raw bytes are kept, because they are parsed after the header check, by the rules of body.ts.
   app.removeAllContentTypeParsers();
   const readBytes = createBodyReader(async ({ headers, routeOptions: { config } }) => {
     const { caller } = await authentication.authenticate(authentication.read(headers, config.takesSessions === true));
@@ -68,13 +68,16 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, pr
   }
 }
 
-/** Hash of a root key, or a dashboard session. */
+/** Credentials of a call: the hash of a root key, or a dashboard session. */
 type Credentials = string | SessionSender;
 
 interface Authentication {
-  /** Step 3. Throws PublicError 401 if the form is invalid. A session replaces the header if the procedure takes sessions. */
+  /**
+   * Step 3: reads the credentials. Throws PublicError 401 if their form is invalid. A session replaces the header if the procedure takes
+   * sessions.
+   */
   readonly read: (headers: IncomingHttpHeaders, takesSessions: boolean) => Credentials;
-  /** Step 5. Returns without a promise for a cached root key. Throws, or rejects with, PublicError 401 or 403. */
+  /** Step 5: finds the sender. Returns without a promise for a cached root key. Throws, or rejects with, PublicError 401 or 403. */
   readonly authenticate: (credentials: Credentials) => Sender | Promise<Sender>;
 }
 
@@ -103,9 +106,9 @@ function createAuthentication({ deps, sessionRules }: PipelineDeps): Authenticat
 interface Arrived {
   readonly request: ApiRequest;
   readonly reply: ApiReply;
-  /** `undefined` until their form has been checked. */
+  /** Credentials of the request; `undefined` until their form has been checked. */
   readonly credentials: Credentials | undefined;
-  /** Workspace of its root key or session; set when that was admitted. */
+  /** Workspace of the root key or session; `undefined` until that is admitted. */
   workspaceId: string | undefined;
 }
 
@@ -157,7 +160,7 @@ function runAuthenticated(
     return charged.then(() => callHandler(arrived, sender, content));
   }
 
-  // Problems of the body are reported before those of the root key, but a large body is read only for a sender with a valid root key.
+  // Problems of the body are reported before problems of the root key, but a large body is read only for a sender with a valid root key.
   return (arrived) => {
     const { request } = arrived;
     const content = request.release === undefined ? readContent(request) : undefined;
@@ -198,7 +201,10 @@ function serve(parts: PipelineDeps, authentication: Authentication, served: Serv
     function fail(error: unknown): void {
       if (deadlines.end(running)) sendError(request, reply, error);
     }
-    /** Waits for the handler, not the response, which may be earlier, because the handler's memory is freed when it ends. */
+    /**
+     * Release waits for the handler, not for the response, which may be sent earlier, because the handler's memory is freed when the
+     * handler ends.
+     */
     const release = (): void => request.release?.();
 
     try {

@@ -3,16 +3,18 @@ import type { ApiRequest } from "./api-request.ts";
 import { type JsonSchema, requestSchema } from "./json-schema.ts";
 
 /*
- * Parses the query string of a GET (api-v1.md section 2) by its schema, because it contains only strings. A value that does not match stays
- * a string, so that validation rejects it with the expected type.
+ * Parses the query string of a GET (api-v1.md section 2) by its schema, because a query string contains only strings. A value that does not
+ * match stays a string, so that validation rejects it with the expected type.
  */
 
-/** Returns the members of a query that the schema contains. Path parameters are members, too. */
+/** Returns those members of a query that the schema contains. Path parameters are members, too. */
 export type QueryReader = (request: Pick<ApiRequest, "query" | "params">) => Record<string, unknown>;
 
 type ReadText = (text: string) => unknown;
 
-/** `schema` is an object of strings, numbers, booleans and lists of these. Throws for anything else, at server start. */
+/**
+ * Compiles a reader. `schema` is an object of strings, numbers, booleans and lists of these. Throws for any other schema, at server start.
+ */
 export function compileQuery(schema: z.ZodType, url: string): QueryReader {
   const { properties = {} } = requestSchema(schema, "draft-7") as { properties?: Record<string, JsonSchema> };
   const readers = Object.entries(properties).map(
@@ -32,7 +34,7 @@ export function compileQuery(schema: z.ZodType, url: string): QueryReader {
 function readerOf({ type, items }: JsonSchema, place: string): (value: string | string[]) => unknown {
   if (type === "array") {
     const readItem = textReader((items as JsonSchema).type, place);
-    // One occurrence is a list of one.
+    // A single occurrence of a member is a list with one item.
     return (value) => (typeof value === "string" ? [readItem(value)] : value.map(readItem));
   }
   const readText = textReader(type, place);
@@ -55,7 +57,7 @@ const READERS: Readonly<Record<string, ReadText>> = {
   boolean: readBoolean,
 };
 
-/** JSON syntax of numbers. */
+/** Format of a number, as in JSON. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 function readNumber(text: string): unknown {

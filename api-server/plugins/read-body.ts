@@ -18,15 +18,15 @@ import { hasMoreValues, tooManyValues } from "./body.ts";
 export const BODY_BYTES_MAX = 10_485_760;
 
 /**
- * Maximum bytes of a rejected body that are read and discarded. A connection that is closed while its client writes is reset, and a client
- * that writes everything before it reads would lose the response.
+ * Maximum bytes of a rejected body that are read and discarded. A connection that is closed while its client still writes is reset, and a
+ * client that writes everything before it reads would lose the response.
  */
 const DISCARDED_BYTES_MAX = 67_108_864;
 const DISCARDED_MS_MAX = 20_000;
 
 /**
- * Maximum size of a small body, which also has a limited number of values. It is buffered for every sender, and parsed before the root key
- * is looked up.
+ * Maximum size of a small body, which also has a limited number of values. A small body is buffered for every sender, and parsed before the
+ * root key is looked up.
  */
 export const UNJUDGED_BYTES_MAX = 262_144;
 export const UNJUDGED_VALUES_MAX = 2_500;
@@ -95,7 +95,7 @@ export function createBodyReader(judge: Checker) {
         const workspaceId = await judge(request);
         if (workspaceId !== undefined) {
           const release = await limiter.acquire(workspaceId);
-          // Its connection may have failed while it waited: then no other code releases the slot.
+          // If the connection failed while the body waited, no other code releases the slot.
           if (isOver) release();
           else request.release = release;
           return;
@@ -157,7 +157,7 @@ function discard(payload: IncomingMessage): Promise<void> {
   });
 }
 
-/** Later requests on the connection are ignored, because the body may be longer than the part that is read. */
+/** Returns the error 413. It closes the connection, because the body may be longer than the part that is read. */
 export const tooLarge = (bytesMax: number): PublicError =>
   new PublicError("request_body_too_large", `The body is larger than ${bytesMax.toLocaleString("en")} bytes.`, {
     headers: { Connection: "close" },
@@ -181,9 +181,9 @@ export function answerAhead(response: string, discarded: Promise<void>): Readabl
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Set while the rest of a rejected body is read; resolves when that ends. */
+    /** Resolves when the rest of a rejected body has been read; `undefined` if no body was rejected. */
     discarded: Promise<void> | undefined;
-    /** Releases the slot of a large body, when its handler has ended. */
+    /** Releases the slot of a large body. Called when its handler has ended. */
     release: Release | undefined;
   }
 }

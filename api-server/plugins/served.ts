@@ -5,11 +5,11 @@ import type { Call, DataJson, OpenCall } from "../procedure.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
-/* A procedure as the pipeline serves it. The differences between v1 and v2 are prepared here, once, at registration. */
+/* A procedure as the pipeline serves it. All differences between v1 and v2 are prepared once, at registration. */
 
 /** The content of a request, without its sender. */
 export interface Content {
-  /** The body; for a GET, the parsed query string. */
+  /** Body of the request; for a GET, the parsed query string. */
   readonly body: unknown;
   readonly management: Management;
 }
@@ -19,14 +19,14 @@ export type HandlerResult = Promise<unknown> | DataJson;
 
 interface Prepared {
   readonly method: "GET" | "POST";
-  /** `/v2/keys.createKey`: its path, which is also its name in metrics and logs. */
+  /** Path of the procedure, such as `/v2/keys.createKey`, which is also its name in metrics and logs. */
   readonly url: string;
   readonly effect: "read" | "change";
   /** Whether simple calls are served without fastify, and responses are written without its serializer. */
   readonly isHot?: boolean;
   /** Response schemas by status, for the serializer. */
   readonly responses: Readonly<Record<number, JsonSchema>>;
-  /** Throws PublicError 400 for invalid content. */
+  /** Parses the content. Throws PublicError 400 if it is invalid. */
   readonly readContent: (request: ApiRequest) => Content;
   /** Returns the error for each call while this API version is disabled; the body is not read. */
   readonly refusal?: (() => PublicError) | undefined;
@@ -53,5 +53,5 @@ interface WithoutRootKey extends Prepared {
 
 export type Served = WithRootKey | WithoutRootKey;
 
-/** The content type that fastify sets for an object; a string is sent unchanged. */
+/** Content type that fastify sets for an object; a string is sent unchanged. */
 export const JSON_TYPE = "application/json; charset=utf-8";

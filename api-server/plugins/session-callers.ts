@@ -16,7 +16,7 @@ import { createGrants } from "./grants.ts";
 /** Session credentials of a call. */
 export interface SessionSender {
   readonly token: string;
-  /** Id or name, from the header. */
+  /** Id or name of the workspace, from the header. */
   readonly workspace: string | undefined;
   /** Whether the page reports recent user activity. */
   readonly isAttended: boolean;
@@ -29,7 +29,7 @@ const NAMED_WORKSPACE_LENGTH_MAX = 255;
 
 /**
  * Returns the session of a call; `undefined` if it has no session cookie. Throws PublicError, 403 `cross_origin_request`, if another origin
- * than the dashboard sent it, whatever the session: browsers send cookies with cross-site requests, too.
+ * than the dashboard sent the call, whatever the session is, because browsers send cookies with cross-site requests, too.
  */
 export function readSessionSender(headers: IncomingHttpHeaders, rules: SessionRules): SessionSender | undefined {
   const token = readTokenCookie(headers.cookie, SESSION_COOKIE);
@@ -55,7 +55,7 @@ export function demandOwn(headers: IncomingHttpHeaders, rules: Pick<SessionRules
 
 /**
  * Returns the person of a session, with the permissions in the workspace of the call. Throws PublicError: 401 `session_ended`; 403
- * `no_role` without a role there; 403 if the workspace is disabled.
+ * `no_role` if the person has no role in the workspace; 403 if the workspace is disabled.
  */
 export async function findSessionCaller(
   deps: Pick<Deps, "db" | "nowMs">,
@@ -81,7 +81,10 @@ export async function findSessionCaller(
 
 const GROUPS_SHOWN = 50;
 
-/** The error does not reveal whether the named workspace exists, because its name may be confidential. */
+/**
+ * Returns the error for a person without a role. It does not reveal whether the named workspace exists, because its name may be
+ * confidential.
+ */
 function noRole({ session, assignments }: SignedIn, named: string | undefined): PublicError {
   if (named !== undefined) {
     return new PublicError("no_role", `${session.name} has no role in the workspace ${named}.`);

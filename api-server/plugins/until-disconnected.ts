@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 /*
  * Detects disconnected clients. A client that closes its connection and one that only half-closes it look the same, and the second gets its
  * response (connections.ts). So the server sends interim responses at intervals to a client that has half-closed, which HTTP/1.1 allows and
- * every client skips: a closed connection resets the first, and the next one fails.
+ * every client skips: a closed connection is reset after the first one, and sending the next one fails.
  */
 
 const ASKED_EVERY_MS = 250;
@@ -21,7 +21,7 @@ export function untilDisconnected({ raw: request }: FastifyRequest, { raw: respo
     if (!response.headersSent) response.writeProcessing();
   };
   const ended = () => {
-    // HTTP/1.0 has no interim responses; its query runs to completion.
+    // HTTP/1.0 has no interim responses, so its query runs to completion.
     if (request.httpVersion !== "1.1") return;
     ask();
     timer = setInterval(ask, ASKED_EVERY_MS);

@@ -7,15 +7,15 @@ import { requestSchema } from "./json-schema.ts";
 const ENTRIES_MAX = 50;
 
 /**
- * For larger bodies only the first error is reported: collecting all errors of an array of 100,000 invalid items would be cheap for a
+ * Body size beyond which only the first error is reported: collecting all errors of an array of 100,000 invalid items would be cheap for a
  * client and expensive for the server.
  */
 const NAME_ALL_BYTES_MAX = 16_384;
 
 const COMMON: Options = {
-  // Only for readers of the OpenAPI document.
+  // These keywords are only for readers of the OpenAPI document.
   keywords: ["x-postern-addition"],
-  // zod adds the pattern of each format.
+  // Formats are not validated, because zod adds the pattern of each format.
   validateFormats: false,
   coerceTypes: false,
   removeAdditional: false,
@@ -23,14 +23,14 @@ const COMMON: Options = {
   allowUnionTypes: true,
 };
 
-/** `verbose` adds the invalid value to each error; only its type or length is reported, because it may be a secret. */
+/** `verbose` adds the invalid value to each error, of which only the type or length is reported, because the value may be a secret. */
 const fast = new Ajv({ ...COMMON, allErrors: false, verbose: true });
 const thorough = new Ajv({ ...COMMON, allErrors: true, verbose: true });
 
-/** Fills in defaults in place. Throws PublicError `invalid_input` with all errors found. */
+/** Validates a body, and fills in defaults in place. Throws PublicError `invalid_input` with all errors found. */
 export type BodyValidator = (body: unknown, bodyBytes: number) => void;
 
-/** Compiles the schema of a body. `url` is the procedure's, for the detail of the error. */
+/** Compiles the schema of a body. `url` is the path of the procedure, for the detail of the error. */
 export function compileBody(schema: z.ZodType, url: string): BodyValidator {
   const { validate, validateAll } = validatorsOf(schema);
   return (body, bodyBytes) => {
@@ -55,11 +55,14 @@ function takeFaults(validate: ValidateFunction): readonly ErrorObject[] {
 
 interface Validators {
   readonly validate: ValidateFunction;
-  /** Compiled on first use, which most procedures in most processes never need. */
+  /** Returns the validator for all errors. It is compiled on first use, which most procedures in most processes never need. */
   readonly validateAll: () => ValidateFunction;
 }
 
-/** Compiling is most of the cost of building an app, and schemas do not change, so the apps of a process share the result. */
+/**
+ * Compiled validators by schema. Compiling is most of the cost of building an app, and schemas do not change, so the apps of a process
+ * share the result.
+ */
 const compiled = new WeakMap<z.ZodType, Validators>();
 
 function validatorsOf(schema: z.ZodType): Validators {
@@ -83,7 +86,10 @@ function toEntries(faults: readonly ErrorObject[]): ErrorEntry[] {
   return [...entries.values()];
 }
 
-/** `/ratelimits/2/limit` becomes `body.ratelimits[2].limit`; a missing or unknown member is named as if it existed. */
+/**
+ * Returns the location of an error: `/ratelimits/2/limit` becomes `body.ratelimits[2].limit`; a missing or unknown member is named as if it
+ * existed.
+ */
 function locate({ instancePath, keyword, params }: ErrorObject): string {
   let location = "body";
   for (const step of instancePath.split("/").slice(1)) {

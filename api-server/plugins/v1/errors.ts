@@ -1,7 +1,7 @@
 import { ERROR_KINDS, type ErrorKind, type PublicError } from "../../../core/errors.ts";
 import { MissingPermission, type RequiredPermission } from "../../domain/permissions/required-permissions.ts";
 
-/* Error codes of v1 (api-v1.md section 4): the same kinds as in v2, mapped to fewer codes. */
+/* Error codes of v1 (api-v1.md section 4). v1 has the same error kinds as v2, mapped to fewer codes. */
 
 /** Codes of v1 in use, with their meaning and their statuses. */
 export const V1_CODES = {
@@ -50,11 +50,11 @@ interface Failure {
 /** Kinds whose status or code differs from that of others with the same v2 status. */
 const BY_KIND: Partial<Record<ErrorKind, Failure>> = {
   protected_resource: { status: 412, code: "DELETE_PROTECTED" },
-  // v1 does not distinguish deleted from unknown.
+  // v1 does not distinguish deleted namespaces from unknown ones.
   ratelimit_namespace_gone: { status: 404, code: "NOT_FOUND" },
-  // The caller can request less.
+  // The status is 400, because the caller can request less.
   query_execution_timeout: { status: 400, code: "BAD_REQUEST" },
-  // v1 has no status for an outage. Its client retries a 500.
+  // v1 has no status for an outage, and its client retries a 500.
   analytics_connection_failed: { status: 500, code: "INTERNAL_SERVER_ERROR" },
   server_busy: { status: 500, code: "INTERNAL_SERVER_ERROR" },
 };

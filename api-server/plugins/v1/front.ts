@@ -4,7 +4,7 @@ import type { ApiReply } from "../api-request.ts";
 
 /*
  * Headers of every v1 response, including errors (api-v1.md section 2): the deprecation, the sunset date, the successor, and CORS
- * permission for all origins. Also the switch that disables v1.
+ * permission for all origins. This file also has the switch that disables v1.
  */
 
 export interface V1Settings {
@@ -17,13 +17,13 @@ export interface V1Settings {
 }
 
 export interface V1Front {
-  /** Returns the headers of each response of a procedure with this successor; without a successor, those of an unknown path. */
+  /** Returns the headers of each response of a procedure with this successor; without a successor, the headers for an unknown path. */
   headersOf(successor?: string): Readonly<Record<string, string>>;
-  /** While v1 is disabled: returns the error for calls of a procedure with this successor. */
+  /** Returns the error for calls of a procedure with this successor, while v1 is disabled. */
   refusalOf(successor: string): (() => PublicError) | undefined;
 }
 
-/** 2026-01-01, in Unix seconds (RFC 9745). */
+/** Date of the deprecation: 2026-01-01, in Unix seconds (RFC 9745). */
 const DEPRECATION = `@${Date.UTC(2026, 0, 1) / 1000}`;
 
 /** Response headers that web pages may read. */
@@ -65,7 +65,7 @@ export function setV1Headers(reply: ApiReply, requestId: string, headers: Readon
   reply.header("X-Request-Id", requestId);
 }
 
-/** Handles CORS preflight requests for v1. A wildcard does not cover `Authorization`. */
+/** Handles CORS preflight requests for v1. It lists `Authorization`, because a wildcard does not cover that header. */
 export function registerV1Preflight(app: FastifyInstance, front: V1Front): void {
   const headers = {
     ...front.headersOf(),

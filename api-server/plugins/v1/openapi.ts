@@ -7,7 +7,7 @@ import { describeServices } from "../openapi-components.ts";
 import { exampleOf, requestExamples } from "../openapi-examples.ts";
 import { V1_CODES, type V1Code, v1FailureOf, v1RefusalOf } from "./errors.ts";
 
-/* OpenAPI 3.1 document of v1, generated from the schemas that validate requests, as for v2. */
+/* Builds the OpenAPI 3.1 document of v1 from the schemas that validate requests, like that of v2. */
 
 const API_VERSION = "1.0.0";
 
@@ -116,7 +116,7 @@ function operation(procedure: AnyV1Procedure, schemas: DocumentSchemas): JsonSch
   };
 }
 
-/** An unversioned path has several segments, and parameters, which the operation id omits. */
+/** Returns the operation id of a path. An unversioned path has several segments, and parameters, which the id omits. */
 export const operationIdOf = (path: string): string => path.replaceAll(/\/:\w+/g, "").replaceAll("/", ".");
 
 const serviceOf = ({ path }: AnyV1Procedure): string => path.split(/[./]/, 1)[0] ?? path;
@@ -212,7 +212,7 @@ function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
 
   return Object.fromEntries(
     [...byStatus].map(([status, meanings]) => {
-      // The procedure has its own body with this status as well.
+      // The procedure may have a response of its own with this status, besides the error.
       const { otherResponses = {} } = procedure;
       const own = status in otherResponses;
       if (own) throw new Error(`${procedure.path} answers ${status} both with a body of its own and with an error`);

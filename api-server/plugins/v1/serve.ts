@@ -13,7 +13,7 @@ import type { V1Usage } from "./usage.ts";
 
 /*
  * Serves v1 (api-v1.md section 2): a GET with a query string or a POST with a body, validated before the root key, and responses without an
- * envelope. No call of v1 changes managed objects, because v1 has no headers for that.
+ * envelope. No call of v1 changes managed objects, because v1 has no management headers.
  */
 
 export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1Front; uses: V1Usage }): Served {
@@ -42,7 +42,7 @@ export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1F
     : { ...prepared, credentials: "afterContent", takesSessions: false, note: uses.note, handle: procedure.handle };
 }
 
-/** Validation stops at the first error for every body, because v1 reports only one. */
+/** Body size that is passed to validation, so that it stops at the first error of every body: v1 reports only one. */
 const TELL_THE_FIRST_FAULT = Number.POSITIVE_INFINITY;
 
 function compileGet(input: z.ZodType, url: string) {

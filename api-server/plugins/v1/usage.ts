@@ -12,13 +12,13 @@ import type { Call } from "../../procedure.ts";
  */
 
 export interface V1Usage {
-  /** Returns immediately; if the use cannot be stored now, a later call records it. */
+  /** Records the use in the background; if it cannot be stored now, a later call records it. */
   note(call: Call<unknown>): void;
   /** Waits for pending writes. */
   settle(): Promise<void>;
 }
 
-/** Maximum concurrent writes: at midnight all root keys are new. Later calls record the others. */
+/** Maximum number of concurrent writes. At midnight all root keys are new; later calls record those that were not written. */
 const AT_ONCE = 2;
 /** Pause after a failure, because the next writes would fail for the same reason. */
 const PAUSE_MS = 30_000;
@@ -26,7 +26,7 @@ const PAUSE_MS = 30_000;
 export function createV1Usage(deps: Deps): V1Usage {
   let day = -1;
   let pausedUntilMs = 0;
-  /** Root keys recorded today. They exist, so their number is bounded. */
+  /** Root keys that were recorded today. Only existing root keys are added, so that their number is bounded. */
   const noted = new Set<string>();
   const running = new Set<Promise<void>>();
 
