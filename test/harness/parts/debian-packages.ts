@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { findBinary } from "./find.ts";
@@ -13,6 +13,9 @@ import { telling } from "./say.ts";
  */
 
 const run = promisify(execFile);
+
+/** Link by which fish finds its functions: it uses the folders `etc` and `share` next to its own only if both exist. */
+const CONFIGURATION = ["usr/etc", "../etc"] as const;
 
 /** Folder of launcher scripts, which let each program find the unpacked libraries. */
 const LAUNCHERS = "launchers";
@@ -40,9 +43,9 @@ async function unpackPackages({ packages, backports = false }: Packages): Promis
   const [aptGet, dpkg] = [await findBinary(["apt-get"]), await findBinary(["dpkg-deb"])];
   const codename = /^VERSION_CODENAME=(\w+)$/m.exec(await readFile("/etc/os-release", "utf8").catch(() => ""))?.[1];
   if (aptGet === undefined || dpkg === undefined || codename === undefined) return undefined;
-  // The launchers are part of the folder, so their text is part of its name.
-  const launchers = createHash("sha256").update(LAUNCHER).digest("hex").slice(0, 8);
-  const folder = join(cacheFolder(), `${codename}-${packages.join("_")}-${launchers}`);
+  // A folder from another version of this file is not reused.
+  const layout = createHash("sha256").update(LAUNCHER).update(CONFIGURATION.join()).digest("hex").slice(0, 8);
+  const folder = join(cacheFolder(), `${codename}-${packages.join("_")}-${layout}`);
   if (await isFolder(folder)) return folder;
   await mkdir(cacheFolder(), { recursive: true });
   const work = await mkdtemp(`${folder}.`);
@@ -90,6 +93,7 @@ async function unpack({ work, packages, backports, aptGet, dpkg }: Unpacking): P
   for (const name of await readdir(archives)) {
     if (name.endsWith(".deb")) await run(dpkg, ["-x", join(archives, name), unpacked], limits);
   }
+  if (await isFolder(join(unpacked, "usr"))) await symlink(CONFIGURATION[1], join(unpacked, CONFIGURATION[0]));
   await writeLaunchers(unpacked);
 }
 
