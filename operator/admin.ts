@@ -9,11 +9,11 @@ export interface AdminOptions {
   readonly host: string;
   readonly port: number;
   readonly registry: Registry;
-  /** Reasons why the operator is not ready. Followers are ready too, because their caches are filled. */
+  /** Returns the reasons why the operator is not ready. Followers are ready too, because their caches are filled. */
   readonly notReady: () => readonly string[];
 }
 
-/** Serves only `/livez`, `/readyz` and `/metrics`. */
+/** Starts the server for `/livez`, `/readyz` and `/metrics`. */
 export async function startAdmin({
   host,
   port,
@@ -47,14 +47,14 @@ export async function startAdmin({
   };
 }
 
-/** An API server sends a bookmark every minute, and a silent watch is reopened after 100 s. */
+/** Maximum age of a watch. An API server sends a bookmark every minute, and a silent watch is reopened after 100 s. */
 export const WATCH_DEADLINE_MS = 120_000;
 
 /** Returns a message that explains why this watch is unreliable; `undefined` if it is reliable. */
 export function watchProblem({ resource, namespace, ageMs, failure }: WatchState): string | undefined {
   const what = namespace === undefined ? resource : `${resource} in ${namespace}`;
   const because = failure === undefined ? "" : `: ${failure instanceof Error ? failure.message : String(failure)}`;
-  // A missing permission does not resolve itself, and every change is missed until it is granted.
+  // A missing permission is permanent until somebody grants it, and the operator misses every change until then.
   if (isKubeError(failure, 401) || isKubeError(failure, 403)) return `${what} may not be watched${because}`;
   if (ageMs === undefined) return `${what} have not been listed yet${because}`;
   if (ageMs > WATCH_DEADLINE_MS) return `${what} have not been heard of for ${Math.round(ageMs / 1000)} s${because}`;

@@ -10,7 +10,7 @@ import type { ManifestSource } from "./source/contract.ts";
 export interface OperatorMetrics {
   readonly observe: NonNullable<ControllerOptions["observe"]>;
   readonly observeWait: NonNullable<ControllerOptions["observeWait"]>;
-  /** Called after each list of the policy statuses of a workspace. */
+  /** Called after each poll of a workspace's policy statuses. */
   readonly observePoll: (outcome: { readonly result: "success" | "error"; readonly durationMs: number }) => void;
   readonly setLeading: (isLeading: boolean) => void;
 }
@@ -24,7 +24,7 @@ export interface MetricsOptions {
   readonly nowMs: () => number;
 }
 
-/** Conditions on which alerts are based. */
+/** Conditions that alerts use. */
 const POLICY_CONDITIONS = ["Enforced", "Stale", "Unsupported", "LimitsExceeded", "Bypassable"] as const;
 const STATUSES = ["True", "False", "Unknown"] as const;
 const KINDS = RECONCILERS.map(({ kind }) => kind);
@@ -133,7 +133,7 @@ export const OBJECT_METRICS = defineMetrics({
   },
 });
 
-/** No label contains an object name, because the number of objects is unbounded. */
+/** Creates the metrics of the operator. Labels never contain the name of an object, because the number of objects is unbounded. */
 export function createOperatorMetrics(options: MetricsOptions): OperatorMetrics {
   const { registry, controllers, watchStates, source, syncs, nowMs } = options;
   const registers = [registry];
@@ -255,7 +255,7 @@ const StatusInMetrics = z.object({
     .default({ unguarded: 0, silent: 0 }),
 });
 
-/** A status that another writer has damaged counts as absent, so it is written again. */
+/** Reads a status. A status that another writer has made invalid counts as absent, so the operator writes it again. */
 function seenStatusOf(status: unknown): z.output<typeof StatusInMetrics> {
   const parsed = StatusInMetrics.safeParse(status ?? {});
   return parsed.success ? parsed.data : StatusInMetrics.parse({});

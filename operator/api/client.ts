@@ -7,38 +7,38 @@ import { jitterMs } from "../../core/backoff.ts";
 
 /** Management headers of a call (api-v2.md section 24.1). */
 export interface Management {
-  /** `<cluster>/<Kind>/<namespace>/<name>` */
+  /** Name of the manager, in the form `<cluster>/<Kind>/<namespace>/<name>`. */
   readonly manager: string;
   readonly adopt?: boolean;
   readonly release?: boolean;
 }
 
-/** Error response that a caller is expected to handle, such as 404 or 409. */
+/** Error response that a caller expects and handles, such as 404 or 409. */
 export interface Refusal {
   readonly status: number;
-  /** Last segment of `error.type`, such as `role_not_found`. */
+  /** Kind of the error: the last segment of `error.type`, such as `role_not_found`. */
   readonly kind: string;
   readonly detail: string;
-  /** Invalid fields with their locations, for invalid input. */
+  /** Invalid fields with their locations, if the input is invalid. */
   readonly faults?: readonly FieldProblem[];
 }
 
 export type ApiResponse<T> =
-  /** `next` is the cursor of the next page of a list; `undefined` on the last page. */
+  /** Successful response. `next` is the cursor of the next page of a list; `undefined` on the last page. */
   | { readonly data: T; readonly next?: string | undefined; readonly refusal?: never }
   | { readonly data?: never; readonly refusal: Refusal };
 
 export interface ApiClient {
-  /** Throws `ApiUnavailable` if the API does not respond or rejects this operator. */
+  /** Calls a procedure. Throws `ApiUnavailable` if the API does not respond or rejects the operator's root key. */
   call<P extends Procedure>(procedure: P, body: Input<P>, management?: Management): Promise<ApiResponse<Data<P>>>;
 }
 
-/** The API cannot be used now: it is unreachable, fails, or rejects the operator's root key. */
+/** Error for an API that cannot be used now: it is unreachable, fails, or rejects the operator's root key. */
 export class ApiUnavailable extends Error {
   override readonly name = "ApiUnavailable";
 }
 
-/** The API rejects the operator's root key: an administrator must replace the key. */
+/** Error for a rejected root key, which an administrator must replace. */
 export class RootKeyRejected extends ApiUnavailable {
   override readonly name = "ApiUnavailable";
 
@@ -50,7 +50,7 @@ export class RootKeyRejected extends ApiUnavailable {
   }
 }
 
-/** One attempt of a call. */
+/** Outcome of one attempt of a call. */
 export interface ApiAttempt {
   readonly procedure: string;
   readonly result: "success" | "refusal" | "error";
@@ -59,28 +59,31 @@ export interface ApiAttempt {
 
 export interface ApiOptions {
   readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
-  /** Called after each attempt that shows whether the API accepts the root key; with the rejection if it does not. */
+  /**
+   * Called after each attempt that shows whether the API accepts the root key. `refused` is the rejection; `undefined` if the key is
+   * accepted.
+   */
   readonly onRootKey?: ((refused: RootKeyRejected | undefined) => void) | undefined;
   readonly url: string;
   /** Returns the current root key, which may be replaced at run time. */
   readonly rootKey: () => string;
   readonly timeoutMs?: number;
-  /** When aborted, pending calls fail and no new ones start. */
+  /** Signal that aborts pending calls and prevents new ones. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Statuses of error responses that a caller may expect. Of the others, some are retried (core/api/retry.ts): every call is safe to repeat,
+ * Statuses of error responses that a caller handles. Some other statuses are retried (core/api/retry.ts). Every call is safe to repeat,
  * because reads change nothing, creates carry a manager, and updates and deletes describe the desired state.
  */
 const REFUSALS: ReadonlySet<number> = new Set([400, 404, 409, 410, 412, 413]);
 
-/** Error kind of the 404 for an unknown path only. */
+/** Error kind of a 404 for an unknown path, which no missing object has. */
 const UNKNOWN_PROCEDURE = "not_found";
 
 const ATTEMPTS_MAX = 3;
 const RETRY_MS = 150;
-/** For a longer delay, the object waits in the queue and does not occupy a worker. */
+/** Maximum `Retry-After` for which a call waits. For a longer delay, the object waits in the queue and does not occupy a worker. */
 const RETRY_AFTER_MS_MAX = 2_000;
 const TIMEOUT_MS = 10_000;
 
@@ -157,7 +160,7 @@ async function outcomeOf(procedure: string, send: () => Promise<RawResponse>): P
   const kind = error?.error?.type?.split("/").at(-1) ?? "";
   const detail = error?.error?.detail ?? "";
   if (kind === UNKNOWN_PROCEDURE) {
-    // The error must not mean "no such object", or a deletion would leave stored objects behind.
+    // The error must not mean "no such object", because a deletion would then leave stored objects behind.
     const message = `the API does not know ${procedure}: it is older than this operator, or not our API`;
     return { error: new ApiUnavailable(message), status };
   }

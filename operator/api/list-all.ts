@@ -1,14 +1,14 @@
 import type { Data, Input } from "../../core/api/procedures.ts";
 import type { ApiClient } from "./client.ts";
 
-/** Lists that are read completely and repeatedly. */
+/** Procedures whose lists are read completely and repeatedly. */
 type FullList = "policies.listStatus" | "managed.listDigests";
 
 const PAGE = 500;
-/** 100,000 items. A longer list is treated as endless. */
+/** Maximum number of pages, which contain 100,000 items. A longer list is considered endless. */
 const PAGES_MAX = 200;
 
-/** Returns all items of a list. Throws `ApiUnavailable`, or an error if the API rejects the call or the list does not end. */
+/** Returns all items of a list. Throws `ApiUnavailable`, or another error if the API rejects the call or the list does not end. */
 export async function listAll<P extends FullList>(
   api: ApiClient,
   list: P,

@@ -4,16 +4,18 @@ import { type Container, Handler, HOOKS, type Pod, PROBES } from "./pod.ts";
 import { restoreProbe } from "./probes.ts";
 
 /*
- * Restores the containers of the app to their state before a gate was injected, which an annotation of the pod contains. The API server
- * calls a webhook again after others have changed the pod (`reinvocationPolicy`), and a copied pod already has a gate. Injection first
- * restores the original pod, so that it is idempotent.
+ * Restores the app's containers to their state before injection, which an annotation of the pod contains. The API server calls the webhook
+ * again after other webhooks have changed the pod (`reinvocationPolicy`), and a copied pod already has a gate. Injection restores the
+ * original pod first, so that it is idempotent.
  */
 
-/** Exceeds what a guarded pod can have (inject.ts). Required because anyone who creates a pod may set its annotation. */
+/**
+ * Maximum number of entries, above that of any guarded pod (inject.ts). Required because anyone who creates a pod may set its annotation.
+ */
 const ENTRIES_MAX = 2_000;
 
 export const Before = z.object({
-  /** Ports whose names the gate took; `at` is the index of the port in its container. */
+  /** Ports whose names the gate has taken over; `at` is the index of the port in its container. */
   ports: z
     .array(z.object({ container: z.string(), at: z.int(), number: z.int(), name: z.string() }))
     .max(ENTRIES_MAX)
@@ -22,7 +24,7 @@ export const Before = z.object({
     .array(z.object({ container: z.string(), probe: z.enum(PROBES), handler: Handler }))
     .max(ENTRIES_MAX)
     .default([]),
-  /** Hooks that referred to such a port by name. */
+  /** Hooks that referred by name to a port whose name the gate has taken over. */
   hooks: z
     .array(z.object({ container: z.string(), hook: z.enum(HOOKS), port: z.string() }))
     .max(ENTRIES_MAX)
@@ -30,7 +32,7 @@ export const Before = z.object({
 });
 export type Before = z.output<typeof Before>;
 
-/** Returns the pod without the injected gate; `undefined` if it has a foreign container with the gate's name. */
+/** Returns the pod without the injected gate; `undefined` if it has another container with the gate's name. */
 export function withoutGate(pod: Pod): Pod | undefined {
   const { initContainers = [], containers } = pod.spec;
   const written = pod.metadata.annotations?.[BEFORE_ANNOTATION];
@@ -89,7 +91,7 @@ function restore(container: Container, { ports, probes, hooks }: Before): Contai
   return restored;
 }
 
-/** Returns the container with another port in an HTTP or TCP hook. */
+/** Returns the container with the port of an HTTP or TCP hook replaced. */
 export function withHookPort(container: Container, hook: (typeof HOOKS)[number], port: string | number): Container {
   const handler = container.lifecycle?.[hook];
   if (handler === undefined) return container;

@@ -12,15 +12,18 @@ import type { Container, Pod } from "./pod.ts";
 import type { GateProtocols } from "./protocols.ts";
 import { parseQuantity } from "./quantity.ts";
 
-/** User of the Postern images. None of them defines a name for it. */
+/** User id in the Postern images, none of which defines a name for it. */
 const UID = 65_532;
 
 const TOKEN_DIR = "/var/run/secrets/postern";
 const TLS_DIR = "/var/run/secrets/postern-tls";
 const SNAPSHOT_DIR = "/var/lib/postern";
-/** Two files of 16 MiB: the current one and the next one. It leaves a margin, because the kubelet evicts a pod that exceeds it. */
+/**
+ * Size limit of the snapshot volume, for two files of 16 MiB (the current and the next one) and a margin, because the kubelet evicts a pod
+ * that exceeds the limit.
+ */
 const SNAPSHOT_SIZE = "40Mi";
-/** The kubelet renews a token when 20% of this time is left. */
+/** Lifetime of the token. The kubelet renews a token when 20 % of its lifetime remains. */
 const TOKEN_SECONDS = 3_600;
 
 /** Header of the hook by which the kubelet notifies the gate that the pod is terminating. */
@@ -30,24 +33,24 @@ export interface GateSettings {
   readonly config: InjectionConfig;
   readonly resources: GateResources;
   readonly protocols: GateProtocols;
-  /** `<cluster>/<namespace>/<name>` */
+  /** Full name of the policy, in the form `<cluster>/<namespace>/<name>`. */
   readonly policy: string;
   readonly workspaceId: string;
   readonly upstreamPort: number;
   readonly gatePort: number;
   readonly adminPort: number;
-  /** Names of the gate's port: those taken over from the app, or its own. */
+  /** Names of the gate's port: the names that it takes over from the app, or its own name. */
   readonly portNames: readonly string[];
   readonly probes: GateProbes;
-  /** Token that allows only the kubelet, and no client of the pod, to report termination. */
+  /** Token by which only the kubelet, and no client of the pod, can report termination. */
   readonly hookToken: string;
   /** Key that seals the gate's snapshot on the pod's disk; unique to each pod. */
   readonly snapshotKey: string;
 }
 
 /**
- * Builds the gate as a native sidecar: it starts before the app, ends after it, and does not keep a Job from completing. The app starts
- * when the gate's process responds, even without a policy, so that a missing policy only makes the pod unready.
+ * Builds the gate as a native sidecar, which starts before the app, ends after the app, and does not keep a Job from completing. The app
+ * starts when the gate's process responds, even without a policy, so that a missing policy only makes the pod unready.
  */
 export function gateContainer(settings: GateSettings): Container {
   const { config, resources, protocols, gatePort, adminPort, portNames, hookToken } = settings;
@@ -111,7 +114,7 @@ function environmentOf({
   const plain: Record<string, string> = {
     NODE_OPTIONS: nodeOptionsFor(rest.resources.memoryLimit),
     ...config.env,
-    // The pod's name is known only after its creation; the kubelet expands it.
+    // The kubelet expands the pod's name, which is known only after the pod is created.
     POSTERN_POD: "$(POD_NAMESPACE)/$(POD_NAME)",
     POSTERN_WORKSPACE: workspaceId,
     POSTERN_POLICY: policy,
@@ -135,7 +138,7 @@ function environmentOf({
   ];
 }
 
-/** Escapes `$(NAME)`, which the kubelet would otherwise replace with the value of a variable. */
+/** Escapes `$(NAME)`, which the kubelet would otherwise replace with the value of the variable. */
 const literally = (text: string): string => text.replaceAll("$(", "$$$$(");
 
 export const snapshotVolume = { name: SNAPSHOT_VOLUME, emptyDir: { sizeLimit: SNAPSHOT_SIZE } };
@@ -147,12 +150,12 @@ export const tokenVolume = (audience: string) => ({
   },
 });
 
-/** Files of a `kubernetes.io/tls` Secret. The kubelet updates them, and the gate reloads them on change. */
+/** Volume with the files of a `kubernetes.io/tls` Secret. The kubelet updates the files, and the gate reloads them on change. */
 export const tlsVolume = (secretName: string) => ({ name: TLS_VOLUME, secret: { secretName } });
 
 /**
- * Redirects packets for the guarded port to the gate. The gate reaches the app over the loopback device, which the rule exempts. IPv6 is
- * redirected wherever the pod has it, because an IPv4 rule alone would leave a path around the gate.
+ * Builds the init container that redirects packets for the guarded port to the gate. The rule exempts the loopback device, over which the
+ * gate reaches the app. IPv6 is redirected too if the pod has it, because clients could otherwise bypass the gate.
  */
 export function redirectContainer(image: string, { from, to }: { from: number; to: number }): Container {
   const rule = `-t nat -A PREROUTING -p tcp --dport ${from} -j REDIRECT --to-ports ${to}`;
@@ -174,12 +177,12 @@ export function redirectContainer(image: string, { from, to }: { from: number; t
   };
 }
 
-/** Required by a gate with 100 keys and four clients that send large bodies; with 48Mi the kernel kills it. */
+/** Minimum memory limit. A gate with 100 keys and four clients that send large bodies needs it; with 48Mi, the kernel kills the gate. */
 const MEMORY_MIN = "64Mi";
 
 /**
  * Reads the gate's resources from the pod's annotations, with the configured defaults. If the pod has pod-level requests or limits, the
- * gate sets no requests of its own and its limits stay within those of the pod, because Kubernetes rejects a container that exceeds them.
+ * gate gets no requests and its limits stay within those of the pod, because Kubernetes rejects a container that exceeds them.
  */
 export function resourcesOf(
   { metadata: { annotations = {} }, spec }: Pod,
@@ -197,7 +200,7 @@ export function resourcesOf(
   const shares = (resource: "cpu" | "memory") => (requests[resource] ?? limits[resource]) !== undefined;
   const bounded = (limit: string, resource: "cpu" | "memory") => smaller(limit, limits[resource] ?? limit);
   const resources = { ...defaults, ...given };
-  // The pod's explicit values override a contradicting default.
+  // Values in the pod's annotations override a default that contradicts them.
   const memoryLimit = bounded(given.memoryLimit ?? larger(resources.memoryRequest, resources.memoryLimit), "memory");
   if ((parseQuantity(memoryLimit) ?? 0) < (parseQuantity(MEMORY_MIN) ?? 0)) {
     const source =
@@ -220,7 +223,7 @@ const larger = (a: string, b: string): string => ((parseQuantity(a) ?? 0) > (par
 const smaller = (a: string, b: string): string => (larger(a, b) === a ? b : a);
 
 const MIB = 1024 * 1024;
-/** A gate uses about 20 MiB of heap before it caches the first key. */
+/** Minimum heap size, because a gate uses about 20 MiB of heap before it caches the first key. */
 const HEAP_MIB_MIN = 40;
 const HEAP_SHARE = 0.25;
 

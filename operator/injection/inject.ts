@@ -36,11 +36,11 @@ import { protocolsOf } from "./protocols.ts";
 export interface Injection {
   readonly config: InjectionConfig;
   readonly cluster: string;
-  /** Namespace of the pod, which a pod that is being created may omit. */
+  /** Namespace of the pod, which the pod itself may omit while it is created. */
   readonly namespace: string;
   readonly workspaceId: string;
   readonly policy: PolicyOfPod;
-  /** Used for pods without a gate. */
+  /** Token for pods that have no gate yet; a pod with a gate keeps its token. */
   readonly hookToken: string;
   readonly snapshotKey: string;
 }
@@ -52,15 +52,18 @@ export type Injected =
 
 interface Target {
   readonly number: number;
-  /** All names that containers list for the port number. Kubernetes allows several, and a Service may use any of them. */
+  /** All names of the port number in the pod's containers. Kubernetes allows several names, and a Service may use any of them. */
   readonly names: readonly string[];
 }
 
 const OWN_PORT_NAME = "postern";
 
-/** Includes init containers. Kubernetes does not limit their number, and one pod must not delay the admission of others. */
+/**
+ * Maximum number of containers, including init containers. Kubernetes does not limit it, and one pod must not delay the admission of
+ * others.
+ */
 export const CONTAINERS_MAX = 250;
-/** Total of all containers. Injection compares ports with each other and searches for two unlisted ones. */
+/** Maximum number of listed ports in all containers. Injection compares ports with each other and searches for two unused ones. */
 export const CONTAINER_PORTS_MAX = 2_000;
 
 export function injectGate(given: Pod, injection: Injection): Injected {
@@ -160,8 +163,8 @@ function cannotGuard({ spec }: Pod, { config, policy }: Injection): string | und
 }
 
 /**
- * Finds the app's port. A number needs no listed container port; a name must be listed and stand for one number. With `Port`, the same
- * holds for every name that the gate takes over, and every listed port with this number must have a name that leads to the gate.
+ * Finds the app's port. A port number need not be listed in a container; a port name must be listed and have one number. With `Port`, the
+ * same applies to every name that the gate takes over, and every listed port with this number must have a name.
  */
 function findTarget(
   { name: policy, port, interception }: PolicyOfPod,
@@ -194,7 +197,7 @@ function findTarget(
   return { number, names: typeof port === "number" ? names : [port, ...names.filter((name) => name !== port)] };
 }
 
-/** Chooses the configured ports, or the next ones that no container lists. */
+/** Returns the configured ports, or for each the next port that no container lists. */
 function choosePorts(pod: Pod, { gatePort, adminPort }: InjectionConfig): [number, number] {
   const used = new Set(runningContainers(pod).flatMap(({ ports = [] }) => ports.map((port) => port.containerPort)));
   const free = (first: number): number => {
@@ -212,14 +215,14 @@ interface MovedIn {
   readonly before: Before;
 }
 
-/** Adapts the other containers to the gate at the guarded port. */
+/** Adapts the other containers to a gate in front of the guarded port. */
 function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interception"], adminPort: number): MovedIn {
   const before: Before = { ports: [], probes: [], hooks: [] };
   const probes: GateProbes = [];
 
   const change = (container: Container): Container => {
     if (interception === "None") return container;
-    // Probes and hooks come first, because their port names are resolved in the container's ports.
+    // Probes and hooks are changed first, because their port names are resolved among the container's original ports.
     const detour = detourProbes(container, target.number, adminPort);
     probes.push(...detour.probes);
     before.probes.push(...detour.former);
@@ -236,7 +239,7 @@ function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interceptio
   return { pod: { ...pod, spec }, probes, before };
 }
 
-/** A Service uses the first port of a name, and the app's containers precede the gate. */
+/** Removes port names that the gate takes over. A Service uses the first port of a name, and the app's containers precede the gate. */
 function giveUpNames(container: Container, { number, names }: Target, before: Before): Container {
   let changed = container;
   for (const hook of HOOKS) {
@@ -259,8 +262,8 @@ function giveUpNames(container: Container, { number, names }: Target, before: Be
 }
 
 /**
- * Delays the app's termination, because clients still send requests until they learn of it. The sleep is part of the grace period, so it
- * takes at most half of it.
+ * Delays the app's termination, because clients still send requests until they notice it. The sleep takes at most half of the grace period,
+ * which includes it.
  */
 function sleepBeforeEnd(container: Container, { spec }: Pod, { preStopSeconds }: InjectionConfig): Container {
   const { terminationGracePeriodSeconds: graceSeconds = 30 } = spec;
@@ -269,7 +272,7 @@ function sleepBeforeEnd(container: Container, { spec }: Pod, { preStopSeconds }:
   return { ...container, lifecycle: { ...container.lifecycle, preStop: { sleep: { seconds } } } };
 }
 
-/** Returns the random value of a previously injected gate, so that injection is idempotent. */
+/** Returns the random value that a previous injection generated for this variable, so that injection is idempotent. */
 function drawnBefore({ spec: { initContainers = [] } }: Pod, variable: string): string | undefined {
   const gate = initContainers.find(({ name }) => name === GATE_CONTAINER);
   return gate?.env?.find(({ name }) => name === variable)?.value;
@@ -286,7 +289,8 @@ function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod:
     ...(guarded === undefined || guarded === "true" || guarded === "false"
       ? []
       : [`the label ${GUARDED_LABEL} has the value "${guarded}", which counts as "true": write "true" or "false".`]),
-    // Containers of a namespace with a quota have one. Kubernetes then rejects a pod without one and names only the container.
+    // If all containers have a CPU limit, the namespace probably has a quota. Kubernetes then rejects a pod with a container without a
+    // limit, in an error that names only this container.
     ...(cpuLimit === undefined && pod.spec.containers.every(({ resources }) => resources?.limits?.cpu !== undefined)
       ? [
           `the gate has no CPU limit, as the other containers have: where a ResourceQuota counts limits.cpu, annotate the pod with ${RESOURCE_ANNOTATIONS.cpuLimit}.`,

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 
-/** RFC 6902 operation. */
+/** JSON patch operation (RFC 6902). */
 export type PatchOperation =
   | { readonly op: "add" | "replace"; readonly path: string; readonly value: unknown }
   | { readonly op: "remove"; readonly path: string };
@@ -8,8 +8,8 @@ export type PatchOperation =
 type Members = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the patch from `before` to `after`, both JSON. Compares lists of equal length item by item, and replaces other lists completely,
- * because a pod's lists are short.
+ * Returns the JSON patch from `before` to `after`. Lists of equal length are compared item by item, and other lists are replaced
+ * completely, because a pod's lists are short.
  */
 export function patchOf(before: unknown, after: unknown, path = ""): PatchOperation[] {
   if (isDeepStrictEqual(before, after)) return [];
@@ -30,7 +30,7 @@ function patchOfMembers(before: Members, after: Members, path: string): PatchOpe
   });
 }
 
-/** Ignores inherited members, such as `toString`. */
+/** Returns a member of an object, but no inherited one such as `toString`. */
 const memberOf = (members: Members, name: string): unknown =>
   Object.hasOwn(members, name) ? members[name] : undefined;
 

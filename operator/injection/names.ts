@@ -9,15 +9,15 @@ export const TLS_VOLUME = "postern-tls";
 /** Volumes that only the gate uses. */
 export const GATE_VOLUMES: readonly string[] = [TOKEN_VOLUME, SNAPSHOT_VOLUME, TLS_VOLUME];
 
-/** The guarded container port, by name or number. Used only while the policy does not exist; after that, the policy defines it. */
+/** Annotation with the guarded container port, by name or number. It applies only until the policy exists, which then defines the port. */
 export const PORT_ANNOTATION = "postern.dev/target-port";
-/** Protocol of the app: `http1` or `h2c`. */
+/** Annotation with the protocol of the app: `http1` or `h2c`. */
 export const PROTOCOL_ANNOTATION = "postern.dev/upstream-protocol";
-/** Secret with the TLS certificate of the gate's port. */
+/** Annotation with the name of the Secret that contains the TLS certificate of the gate's port. */
 export const TLS_SECRET_ANNOTATION = "postern.dev/tls-secret";
-/** Set on the pod: state of the app's containers before injection. */
+/** Annotation that injection sets on the pod: the state of the app's containers before injection. */
 export const BEFORE_ANNOTATION = "postern.dev/before-injection";
-/** Resources of the gate, such as `postern.dev/gate-cpu-request`. */
+/** Annotations with the resources of the gate, such as `postern.dev/gate-cpu-request`. */
 export const RESOURCE_ANNOTATIONS = {
   cpuRequest: "postern.dev/gate-cpu-request",
   cpuLimit: "postern.dev/gate-cpu-limit",

@@ -16,7 +16,7 @@ const ContainerPort = z.looseObject({
 });
 export type ContainerPort = z.output<typeof ContainerPort>;
 
-/** Action of a probe or hook. Unlisted members, such as `exec`, use no port. */
+/** Action of a probe or hook. Unlisted members, such as `exec`, refer to no port. */
 export const Handler = z.looseObject({
   httpGet: z
     .looseObject({
@@ -70,7 +70,7 @@ export const Pod = z.looseObject({
     containers: z.array(Container),
     volumes: z.array(z.looseObject({ name: z.string() })).optional(),
     hostNetwork: z.boolean().optional(),
-    /** Pod-level resources; those of a container can only be lower. */
+    /** Pod-level resources, which limit those of each container. */
     resources: Resources,
     os: z.looseObject({ name: z.string() }).optional(),
     terminationGracePeriodSeconds: z.int().optional(),

@@ -5,7 +5,7 @@ import type { ManifestObject } from "../source/contract.ts";
 import { POLICY_ANNOTATION, PORT_ANNOTATION } from "./names.ts";
 import type { Pod, PortRef } from "./pod.ts";
 
-/** The fields of a policy that injection uses. Tolerates an invalid rule, because it must not keep pods from starting. */
+/** Fields of a policy that injection uses. An invalid rule is ignored, because it must not keep pods from starting. */
 const Injected = z.object({
   target: z.object({ port: z.union([z.string(), z.int()]) }),
   interception: z.enum(["Port", "Redirect", "None"]).default("Port"),
@@ -50,7 +50,7 @@ function read({ metadata: { name }, spec }: ManifestObject, overridden: readonly
   return { name, port: target.port, interception, overridden };
 }
 
-/** Settings for a policy that does not exist yet: the pod must name the port unless it has only one. */
+/** Returns the settings for a policy that does not exist yet: the pod must name the port unless it has only one. */
 function expected(name: string, { metadata: { annotations = {} }, spec }: Pod): FoundPolicy {
   const given = annotations[PORT_ANNOTATION];
   if (given !== undefined) {

@@ -11,10 +11,10 @@ import {
 
 /*
  * Redirects probes of the guarded port to the gate's admin port, because the kubelet has no key (core/gates/probes.ts). Probes of other
- * ports, with a host or of the type `exec` remain unchanged.
+ * ports, probes with a host and `exec` probes remain unchanged.
  */
 
-/** Original probe. */
+/** Probe as it was before injection. */
 export interface FormerProbe {
   readonly container: string;
   readonly probe: ProbeName;
@@ -27,10 +27,10 @@ export interface Detour {
   readonly former: readonly FormerProbe[];
 }
 
-/** Kubernetes default `timeoutSeconds`. */
+/** Default of Kubernetes for `timeoutSeconds`. */
 const TIMEOUT_SECONDS = 1;
 
-/** Sends the container's probes of the guarded port to the gate's admin port. */
+/** Redirects the container's probes of the guarded port to the gate's admin port. */
 export function detourProbes(container: Container, guarded: number, adminPort: number): Detour {
   let changed = container;
   const probes: GateProbe[] = [];
@@ -71,12 +71,12 @@ function toGateProbe(
   return undefined;
 }
 
-/** Returns the port number of a probe or hook. Kubernetes resolves a name among the ports of that container. */
+/** Returns the port number of a probe or hook. Kubernetes resolves a port name among the ports of the same container. */
 export function portNumber(port: PortRef, ports: readonly ContainerPort[]): number | undefined {
   return typeof port === "number" ? port : ports.find((one) => one.name === port && isTcp(one))?.containerPort;
 }
 
-/** Returns the container with its original probe. */
+/** Returns the container with its original probe restored. */
 export function restoreProbe(container: Container, { probe: name, handler }: FormerProbe): Container {
   const probe = container[name];
   if (probe === undefined) return container;

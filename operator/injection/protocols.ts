@@ -3,13 +3,13 @@ import type { Pod } from "./pod.ts";
 
 /** Protocols of a pod's gate. */
 export interface GateProtocols {
-  /** Protocol towards the app. */
+  /** Protocol between the gate and the app. */
   readonly upstream: "http1" | "h2c";
-  /** Secret in the pod's namespace with the server certificate of the gate; `undefined` for a gate without TLS. */
+  /** Secret in the pod's namespace with the server certificate of the gate; `undefined` if the gate does not use TLS. */
   readonly tlsSecret: string | undefined;
 }
 
-/** RFC 1123 subdomain, as required for Secret names. */
+/** Pattern of Secret names: an RFC 1123 subdomain. */
 const SECRET_NAME = /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;
 
 /** Reads the protocols from the pod's annotations. */

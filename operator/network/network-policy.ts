@@ -1,15 +1,15 @@
 import type { FollowedKind, FollowedObjects } from "../runtime/follow-objects.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
 
-/* The fields of a Kubernetes NetworkPolicy (networking.k8s.io/v1) that the operator reads or writes. Pure. */
+/* Fields of a Kubernetes NetworkPolicy (networking.k8s.io/v1) that the operator reads or writes, with pure functions on them. */
 
 export interface NetworkPolicy {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** Uid of the controlling owner; `undefined` without one. */
+  /** Uid of the controlling owner; `undefined` if there is none. */
   readonly controllerUid: string | undefined;
-  /** Whether the NetworkPolicy has no controlling owner and was written for a policy that has since been deleted. */
+  /** Whether the NetworkPolicy has no controlling owner and belonged to a policy that has been deleted. */
   readonly isOrphaned: boolean;
   readonly spec: NetworkPolicySpec;
 }
@@ -38,14 +38,14 @@ export interface IngressRule {
 
 export interface PolicyPort {
   readonly protocol?: string;
-  /** Number or container port name. Default: all ports of the protocol. */
+  /** Number or name of the container port. Default: all ports of the protocol. */
   readonly port?: number | string;
   readonly endPort?: number;
 }
 
 const PORT_MAX = 65_535;
 
-/** Label of each NetworkPolicy that is written for an ApiKeyPolicy. */
+/** Label of each NetworkPolicy that the operator writes for an ApiKeyPolicy. */
 export const MANAGED_LABEL = { "app.kubernetes.io/managed-by": "postern" };
 
 interface Owned {
@@ -66,7 +66,7 @@ export function toNetworkPolicy({ metadata, spec }: KubeObject): NetworkPolicy {
   };
 }
 
-/** Removes `managedFields` and annotations, which are most of such an object. */
+/** Returns the object without `managedFields` and annotations, which are its largest part. */
 function withoutWriters({ apiVersion, kind, metadata, spec }: KubeObject): KubeObject {
   const {
     managedFields: _,
@@ -76,7 +76,7 @@ function withoutWriters({ apiVersion, kind, metadata, spec }: KubeObject): KubeO
   return { ...(apiVersion && { apiVersion }), ...(kind && { kind }), metadata: kept, spec };
 }
 
-/** A NetworkPolicy that is being deleted but waits for a finalizer is still enforced. */
+/** A NetworkPolicy that waits for a finalizer during its deletion is still enforced. */
 export const NETWORK_POLICIES: FollowedKind<NetworkPolicy> = {
   groupPath: "/apis/networking.k8s.io/v1",
   plural: "networkpolicies",
@@ -85,7 +85,7 @@ export const NETWORK_POLICIES: FollowedKind<NetworkPolicy> = {
 };
 export type NetworkPolicies = FollowedObjects<NetworkPolicy>;
 
-/** Returns the NetworkPolicies that isolate pods with these labels: only the ports that they list are open. */
+/** Returns the NetworkPolicies that isolate pods with these labels, so that only the listed ports are open. */
 export const isolating = (
   policies: readonly NetworkPolicy[],
   labels: Readonly<Record<string, string>>,
@@ -95,7 +95,7 @@ export const isolating = (
       policyTypes.includes("Ingress") && matches(podSelector, labels),
   );
 
-/** Whether a Kubernetes label selector matches. An empty selector matches everything. */
+/** Returns whether a Kubernetes label selector matches the labels. An empty selector matches all labels. */
 export function matches(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,
@@ -121,7 +121,9 @@ export function matches(
   );
 }
 
-/** Whether a spec that `allowAllExcept` returned still closes a TCP port. It may have been edited: a named port counts as open. */
+/**
+ * Returns whether a spec that `allowAllExcept` created, and that may have been edited, still closes a TCP port. A port name counts as open.
+ */
 export const closes = ({ ingress = [] }: NetworkPolicySpec, port: number): boolean =>
   ingress.every(({ ports = [] }) => ports.length > 0 && ports.every((one) => !mayInclude(one, port)));
 

@@ -13,28 +13,28 @@ import {
 /** Reads all NetworkPolicies of the cluster, and writes and deletes those that manifests own. */
 export interface OwnNetworkPolicies extends Pick<NetworkPolicies, "in"> {
   /**
-   * Writes the owner's NetworkPolicy by server-side apply. `found` is the owner's existing NetworkPolicy; without it, a new one is created.
-   * Throws if another object has the name.
+   * Writes the owner's NetworkPolicy by server-side apply: `found`, or a new one if `found` is `undefined`. Throws if another object has
+   * the name.
    */
   apply(
     owner: ManifestObject,
     desired: { readonly name: string; readonly spec: NetworkPolicySpec },
     found?: NetworkPolicy,
   ): Promise<void>;
-  /** Makes these pods the owners of the NetworkPolicy, so that Kubernetes deletes it with the last of them. */
+  /** Makes these pods the owners of the NetworkPolicy, so that Kubernetes deletes it with the last pod. */
   orphan(found: NetworkPolicy, pods: ReadonlyArray<{ readonly name: string; readonly uid: string }>): Promise<void>;
-  /** Returns the spec that this process last wrote for the owner; `undefined` if it wrote none or has deleted it. */
+  /** Returns the spec that this process last wrote for the owner; `undefined` if it wrote none or has deleted it since. */
   lastWritten(owner: ManifestObject): NetworkPolicySpec | undefined;
-  /** Deletes the NetworkPolicy, unless another one has its name by now. */
+  /** Deletes the NetworkPolicy, unless its name now belongs to another one. */
   remove(found: NetworkPolicy): Promise<void>;
 }
 
-/** Maximum owner references, because a Kubernetes object is limited to 1.5 MB. */
+/** Maximum number of owner references, because a Kubernetes object is limited to 1.5 MB. */
 const OWNERS_MAX = 5_000;
 
-/** Needs the rights to create, patch and delete NetworkPolicies. */
+/** Opens the store of NetworkPolicies. Requires permission to create, patch and delete NetworkPolicies. */
 export function openOwnNetworkPolicies(client: KubeClient, policies: NetworkPolicies): OwnNetworkPolicies {
-  // Specs by the uid of the owner.
+  // Last written specs, by the uid of the owner.
   const written = new Map<string, NetworkPolicySpec>();
   const pathOf = ({ namespace, name }: { readonly namespace: string; readonly name: string }) =>
     `${NETWORK_POLICIES.groupPath}/namespaces/${namespace}/${NETWORK_POLICIES.plural}/${name}`;
@@ -47,7 +47,8 @@ export function openOwnNetworkPolicies(client: KubeClient, policies: NetworkPoli
     const response = await client.send<KubeObject>({
       method: "PATCH",
       path: pathOf({ namespace, name }),
-      // A new object has no fields of other managers. The uid prevents a write to another object of the same name.
+      // No other manager has fields in a new object, so `force` is not necessary. The uid prevents a write to another object of the same
+      // name.
       query: { fieldManager: FIELD_MANAGER, force: String(uid !== undefined) },
       contentType: "application/apply-patch+yaml",
       body: {
@@ -57,7 +58,7 @@ export function openOwnNetworkPolicies(client: KubeClient, policies: NetworkPoli
         spec,
       },
     });
-    // Visible immediately, so that the next reconcile does not write again.
+    // The response is cached immediately, so that the next reconcile does not write again.
     policies.put(response);
   };
 
@@ -85,7 +86,7 @@ export function openOwnNetworkPolicies(client: KubeClient, policies: NetworkPoli
           body: { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid: found.uid } },
         });
       } catch (error) {
-        // 409: another NetworkPolicy has the name by now.
+        // Status 409 means that the name now belongs to another NetworkPolicy.
         if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
       }
       if (policies.in(found.namespace)?.some(({ uid }) => uid === found.uid)) policies.forget(found);

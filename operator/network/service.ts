@@ -2,12 +2,12 @@ import type { PodSummary } from "../pods/pod.ts";
 import type { FollowedKind, FollowedObjects } from "../runtime/follow-objects.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
 
-/* The fields of a Kubernetes Service that decide where it sends requests. */
+/* Fields of a Kubernetes Service that determine where the Service sends requests. */
 
 export interface ServiceSummary {
   readonly namespace: string;
   readonly name: string;
-  /** Empty for a Service without a selector, whose endpoints are written separately. */
+  /** Labels that the Service selects; empty for a Service without a selector, whose endpoints are written separately. */
   readonly selector: Readonly<Record<string, string>>;
   /** Whether the Service resolves to the addresses of its pods, so that clients choose the port themselves. */
   readonly isHeadless: boolean;
@@ -64,8 +64,8 @@ export function selectionOf({ selector }: ServiceSummary): (pod: Pick<PodSummary
 }
 
 /**
- * Returns the names and numbers by which a Service can target a port of a pod. If several ports have one name, Kubernetes takes the first,
- * and containers come before sidecars.
+ * Returns the names and numbers by which a Service can target a port of a pod. If several ports share a name, Kubernetes uses the first
+ * one, and containers precede sidecars.
  */
 export function targetsOf({ gate }: Pick<PodSummary, "gate">, port: number): ReadonlyArray<string | number> {
   const firsts = new Map<string, number>();

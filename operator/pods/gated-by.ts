@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 
 /**
- * Label of a pod with a gate: names the policy for which the gate was injected. It is a label because a NetworkPolicy selects pods only by
+ * Label of a pod with a gate: the policy for which the gate was injected. It is a label because a NetworkPolicy can select pods only by
  * labels.
  */
 export const GATED_BY_LABEL = "postern.dev/gated-by";
 
 /**
- * Label of a pod with a gate: the value of `spec.interception` when the pod was created. A NetworkPolicy selects by it, because pods
- * created before a change of the policy need another NetworkPolicy than later ones.
+ * Label of a pod with a gate: the value of `spec.interception` when the pod was created. NetworkPolicies select by this label, because pods
+ * created before a change of the policy require another NetworkPolicy than later ones.
  */
 export const INTERCEPTION_LABEL = "postern.dev/interception";
 
@@ -18,7 +18,7 @@ const HASH_CHARS = 16;
 /** Returns the label value for a policy: its name, or a prefix and a hash if the name is too long for a label. */
 export const gatedBy = (policyName: string): string => cutName(policyName, LABEL_CHARS_MAX);
 
-/** Returns the name, or a prefix and a hash if it is longer than `charsMax`. The result of a DNS name is a DNS name. */
+/** Returns the name, or a prefix and a hash if the name is longer than `charsMax`. The result for a DNS name is a DNS name. */
 export function cutName(name: string, charsMax: number): string {
   if (name.length <= charsMax) return name;
   const hash = createHash("sha256").update(name).digest("hex").slice(0, HASH_CHARS);

@@ -7,16 +7,16 @@ import { INTERCEPTION_LABEL } from "./gated-by.ts";
 export const GATE_CONTAINER = "postern-gate";
 /** Name of the init container that redirects packets for the app's port to the gate. */
 export const REDIRECT_CONTAINER = "postern-redirect";
-/** Label of a pod or its namespace: pods are admitted only with a gate. */
+/** Label of a pod or of its Namespace; pods with this label are admitted only with a gate. */
 export const GUARDED_LABEL = "postern.dev/guarded";
 
-/** Any value except "false" requires a gate: a pod with "True" must not start without one. */
+/** Returns whether a label requires a gate. Any value except "false" does, because a pod with "True" must not start without a gate. */
 export const asksForGate = (labels: Readonly<Record<string, string>> | undefined): boolean =>
   labels?.[GUARDED_LABEL] !== undefined && labels[GUARDED_LABEL] !== "false";
-/** Annotation that names the ApiKeyPolicy, which need not exist yet. Read from a pod template, and written to the pod by the webhook. */
+/** Annotation that names the ApiKeyPolicy, which need not exist yet. The webhook reads it from a pod template and writes it to the pod. */
 export const POLICY_ANNOTATION = "postern.dev/policy";
 
-/** Cached fields of a pod. */
+/** Fields of a pod that the operator caches. */
 export interface PodSummary {
   readonly namespace: string;
   readonly name: string;
@@ -24,23 +24,23 @@ export interface PodSummary {
   readonly labels: Readonly<Record<string, string>>;
   /** Whether the pod may serve requests: it runs and is not being deleted. A pod on a lost node may still run. */
   readonly isRunning: boolean;
-  /** Whether all containers have terminated; a pod that is being deleted may still serve. */
+  /** Whether all containers have terminated. A pod that is being deleted may still serve requests. */
   readonly hasEnded: boolean;
-  /** `undefined` for a pod without a gate. */
+  /** Summary of the gate; `undefined` for a pod without a gate. */
   readonly gate: GateSummary | undefined;
-  /** Policy for which the webhook injected the gate; `undefined` for a gate that was added in another way. */
+  /** Policy for which the webhook injected the gate; `undefined` if the gate was added in another way. */
   readonly policy: string | undefined;
 }
 
-/** Cached fields of a gate in a pod. */
+/** Fields of a gate that the operator caches. */
 export interface GateSummary {
-  /** Port of the app; `undefined` if the gate's environment does not contain it. */
+  /** Guarded port of the app; `undefined` if the gate's environment does not contain the port. */
   readonly guards: number | undefined;
   /** Whether packets for the app's port are redirected to the gate. */
   readonly redirects: boolean;
   /** Whether the pod uses the network of its node. */
   readonly isOnHostNetwork: boolean;
-  /** The gate's own ports, for requests and probes. */
+  /** Ports of the gate itself, for requests and probes. */
   readonly own: readonly number[];
   /** TCP ports that the pod's containers list, including the gate. */
   readonly ports: ReadonlyArray<{ readonly name?: string | undefined; readonly number: number }>;
@@ -67,7 +67,8 @@ interface PodSpec {
 const UPSTREAM = "POSTERN_UPSTREAM";
 
 /**
- * Returns a pod with only the fields that `toPod` reads, because pods are the largest collection of a cluster and all are kept in memory.
+ * Returns a pod with only the fields that `toPod` reads, because pods are the largest collection of a cluster and the operator caches all
+ * of them.
  */
 export function trimPod({ metadata, spec, status }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels, annotations } = metadata;
@@ -89,7 +90,10 @@ export function trimPod({ metadata, spec, status }: KubeObject): KubeObject {
   };
 }
 
-/** Keeps no container of a pod without a gate. Of the environment, keeps only the app's port, because an address may contain a password. */
+/**
+ * Removes the containers of a pod without a gate. From the environment of a gate, keeps only the app's port, because an address may contain
+ * a password.
+ */
 function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec): PodSpec {
   const all = [...containers, ...initContainers];
   const gate = all.find(({ name }) => name === GATE_CONTAINER);
@@ -109,7 +113,7 @@ function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec
   };
 }
 
-/** Returns the port of the app behind a gate; `undefined` if its address is not plain text or is outside the pod. */
+/** Returns the port of the app behind a gate; `undefined` if the app's address is not plain text or is outside of the pod. */
 const guardedBy = ({ env = [] }: Container): number | undefined =>
   upstreamPortInPod(env.find(({ name }) => name === UPSTREAM)?.value);
 
@@ -128,7 +132,7 @@ export function toPod(object: KubeObject): PodSummary {
   };
 }
 
-/** Requires a trimmed spec. */
+/** Summarizes the gate of a trimmed pod spec. */
 function toGate({ containers = [], initContainers = [], hostNetwork = false }: PodSpec): GateSummary | undefined {
   const gate = initContainers.find(({ name }) => name === GATE_CONTAINER);
   if (gate === undefined) return undefined;
@@ -149,8 +153,8 @@ export type Pods = FollowedObjects<PodSummary>;
 export type Interception = "Port" | "Redirect" | "None";
 
 /**
- * Returns the interception mode with which the pod was created. `now`, the policy's current mode, is used for a pod without the label,
- * whose gate was added in another way.
+ * Returns the interception mode with which the pod was created, or `now`, the policy's current mode, for a pod without the label, whose
+ * gate was added in another way.
  */
 export function interceptionOf(
   { gate, labels }: Pick<PodSummary, "gate" | "labels">,
@@ -161,10 +165,10 @@ export function interceptionOf(
   return made === "None" || (made === undefined && now === "None") ? "None" : "Port";
 }
 
-/** Returns the number that a port means in a pod; `undefined` for a name that the pod does not have. */
+/** Returns the number of a port in a pod; `undefined` if the pod has no port of this name. */
 export function portIn({ guards, own, ports }: GateSummary, port: string | number): number | undefined {
   if (typeof port === "number") return port;
   const number = ports.find(({ name }) => name === port)?.number;
-  // The gate has taken the name of the app's port.
+  // The gate has taken over the name of the app's port.
   return number !== undefined && own.includes(number) ? guards : number;
 }

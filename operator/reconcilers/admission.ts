@@ -6,9 +6,9 @@ import { progressing, stalled, type Verdict } from "./plan.ts";
 import { namespaceNameIn, roleNameIn, rolesIn } from "./raw-spec.ts";
 
 /*
- * Checks an object before anything is read or changed for it: which workspace it acts in, and whether it may act there. This is the only
- * boundary between teams, for all kinds. The steps of a kind receive the API of one workspace and a source that contains only objects of
- * that workspace. An object therefore cannot change, read or block resources of another workspace, whatever the code of its kind does.
+ * Checks the workspace of an object, and whether the object may act in it, before anything is read or changed. This is the only boundary
+ * between teams, for all kinds. The steps of a kind receive the API of one workspace and a source with the objects of this workspace only,
+ * so an object cannot change, read or block resources of another workspace, even if the code of its kind has a defect.
  */
 
 export type Admission =
@@ -27,20 +27,20 @@ export function admit(object: ManifestObject, ctx: OperatorContext): Admission {
   const { workspace } = place;
   const former = formerWorkspaceOf(object, workspace);
   if (former !== undefined) return { verdict: moved(former, workspace) };
-  // An object may always be cleaned up.
+  // The cleanup of a deleted object is always allowed.
   if (object.metadata.deletionTimestamp === undefined && !mayUseItsName(object, workspace, ctx)) {
     return { verdict: notGranted(object) };
   }
   return { workspace, inWorkspace: { ...shared, source: sourceIn(workspace, ctx), api: workspace.api } };
 }
 
-/** Returns the finalizer of an object that owns something in this workspace. */
+/** Returns the finalizer of an object that owns a resource in this workspace. */
 export const finalizerOf = ({ name }: Workspace): string =>
   name === undefined ? FINALIZER : `${WORKSPACE_FINALIZER}${name}`;
 
 /**
- * Returns the name of another workspace in which the object owns something, according to its finalizer; `undefined` if there is no such
- * workspace. A forged finalizer only stalls its own object, because the operator never acts in the workspace that it names.
+ * Returns the name of another workspace in which, according to its finalizer, the object owns a resource; `undefined` if there is none. A
+ * forged finalizer only stalls its own object, because the operator never acts in the workspace that it names.
  */
 function formerWorkspaceOf(object: ManifestObject, workspace: Workspace): string | undefined {
   const foreign = storeFinalizersOf(object).find(
@@ -73,7 +73,7 @@ function mayUseItsName(
   const { kind, metadata } = object;
   const may = (named: NamedKind, name: string): boolean =>
     workspaces.mayUseName({ kind: named, name, namespace: metadata.namespace, workspace: workspace.name });
-  // An object that may not manage a role of this name may not assign the role to a key either.
+  // An object that may not manage a role of this name may not assign this role to a key either.
   if (kind === "ApiKey") return rolesIn(object).every((role) => may("Role", role));
   const name = isNamed(kind) ? NAME_OF[kind](object) : undefined;
   return !isNamed(kind) || name === undefined || may(kind, name);
@@ -85,7 +85,7 @@ const notGranted = ({ kind, metadata: { namespace } }: ManifestObject): Verdict 
     `${kind === "ApiKey" ? "spec.roles" : "spec.name"}: objects of the namespace ${namespace} may not use ${kind === "ApiKey" ? "all of these names" : "this name"}. Choose another one, or ask the operator's administrator for a grant. What was in force before stays in force.`,
   );
 
-/** Returns the source restricted to one workspace. An object that may not have its claim blocks no other object. */
+/** Returns the source restricted to one workspace. An object that is not permitted to use its claim blocks no other object. */
 function sourceIn(workspace: Workspace, ctx: OperatorContext): Context["source"] {
   const { source, workspaces } = ctx;
   const isHere = (namespace: string): boolean => {

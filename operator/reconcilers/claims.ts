@@ -14,7 +14,7 @@ import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secre
  */
 
 /**
- * Returns the claim of an object, from a spec that may be invalid; `undefined` for an object without a claim. Two objects of one kind
+ * Returns the claim of an object, from a spec that may be invalid; `undefined` if the object claims nothing. Two objects of one kind
  * compete if their claims are equal.
  */
 const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefined>> = {
@@ -26,12 +26,12 @@ const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefin
     const identifier = identifierIn(object);
     return ref === undefined || identifier === undefined ? undefined : JSON.stringify([ref, identifier]);
   },
-  // A Secret holds one key.
+  // A Secret can contain only one key.
   ApiKey: (object) => {
     const name = secretNameIn(object);
     return name === undefined ? undefined : JSON.stringify([object.metadata.namespace, name]);
   },
-  // API names need not be unique, but two policies of one team that create APIs of the same name are a mistake.
+  // API names need not be unique, but it is a mistake if two policies of one team create APIs of the same name.
   ApiKeyPolicy: (object) => {
     const { name } = apiIn(object);
     return name === undefined ? undefined : JSON.stringify([object.metadata.namespace, name]);
@@ -50,13 +50,13 @@ export function claimantsOf(
   return [...desired].flatMap((claim) => source.having(kind, "claim", claim));
 }
 
-/** Returns all objects with the same claim, including this one; empty if it has no claim. */
+/** Returns all objects with the same claim, including `object`; empty if `object` has no claim. */
 export const competitorsOf = (object: ManifestObject, source: Lookup<"claim">): readonly ManifestObject[] =>
   claimantsOf(object.kind, [claimOf(object)], source);
 
 /**
- * Returns the older competitor of `object`; `undefined` if `object` owns the claim. The oldest object owns a claim; if two have the same
- * age, the one with the smaller uid.
+ * Returns the older competitor of `object`; `undefined` if `object` owns the claim. The oldest object owns a claim, or of several with the
+ * same age the one with the smallest uid.
  */
 export function olderCompetitor(
   object: ManifestObject,
@@ -79,12 +79,12 @@ function isOlder(a: ManifestObject, b: ManifestObject): boolean {
   return aMs === bMs ? a.metadata.uid < b.metadata.uid : aMs < bMs;
 }
 
-/** An object with the stored object and the other manifests for its claim. */
+/** An object with its claim: the stored object and all manifests with this claim. */
 export interface Claimed<Stored> {
   readonly object: ManifestObject;
-  /** Manager name of the object in the database. */
+  /** Manager name of the object, as stored in the database. */
   readonly manager: string;
-  /** The stored object for the claim, or the one that this object manages. */
+  /** Stored object with the claimed name, or the one that this object manages. */
   readonly stored: Stored | undefined;
   /** All objects with the claim, including this one. */
   readonly claimants: readonly ManifestObject[];
@@ -92,7 +92,7 @@ export interface Claimed<Stored> {
 
 interface Managed {
   readonly manager: string | undefined;
-  /** Last manager of a stored object that has none now. */
+  /** Last manager of a stored object that currently has no manager. */
   readonly lastManager?: string | undefined;
 }
 
@@ -103,32 +103,32 @@ export const ownOf = <Stored extends Managed>({
 }: Pick<Claimed<Stored>, "manager" | "stored">): Stored | undefined =>
   stored?.manager === manager ? stored : undefined;
 
-/** Status messages that explain how to resolve a conflict. An omitted member means that the kind cannot have that conflict. */
+/** Status messages that explain how to resolve a conflict. A member is omitted if the kind cannot have the conflict. */
 export interface ConflictTerms<Stored> {
-  /** An older object has the same claim. The argument reveals only what readers of this namespace may know. */
+  /** Message if an older object has the same claim. The argument contains only names that readers of this namespace may see. */
   readonly competitor?: (competitor: string) => string;
-  /** Another manager owns the stored object. `manager` reveals only what readers of this namespace may know. */
+  /** Message if another manager owns the stored object. `manager` contains only names that readers of this namespace may see. */
   readonly managed?: (stored: Stored, manager: string) => string;
-  /** The stored object has no manager. */
+  /** Terms of adoption, if the stored object has no manager. */
   readonly unmanaged?: (stored: Stored) => Takeover;
 }
 
 export interface Takeover {
-  /** `spec.adopt`, for kinds that have it. */
+  /** Value of `spec.adopt`; `undefined` for kinds without this field. */
   readonly adopt: "Match" | "Override" | undefined;
   /** Message if the spec does not adopt the object. */
   readonly unasked: string;
-  /** Message if only an equal object may be adopted and this one differs; `undefined` if it is equal. */
+  /** Message if `spec.adopt` allows adopting only an equal object and the stored one differs; `undefined` if it is equal. */
   readonly differs?: string | undefined;
 }
 
-/** Returns why an object cannot have its claim; `undefined` if it can, or already has it. Pure. */
+/** Returns the reason why an object cannot have its claim; `undefined` if it can, or already has it. Pure. */
 export function conflictOf<Stored extends Managed>(
   claimed: Claimed<Stored>,
   terms: ConflictTerms<Stored>,
 ): Verdict | undefined {
   const { object, claimants } = claimed;
-  // An object keeps its stored resource: a new manifest must not take over an active one.
+  // An object keeps its stored resource: a new manifest must not take over a resource in use.
   if (ownOf(claimed) !== undefined) return undefined;
   const competitor = olderCompetitor(object, claimants);
   const message =
@@ -145,7 +145,7 @@ function heldBack<Stored extends Managed>(
   if (stored === undefined) return undefined;
   if (stored.manager !== undefined) return terms.managed?.(stored, managerFor(stored.manager, manager));
   const takeover = terms.unmanaged?.(stored);
-  // A manifest that is applied again gets its orphaned resource back.
+  // A manifest that is applied again takes back the resource that it orphaned.
   if (takeover === undefined || stored.lastManager === manager) return undefined;
   const { lastManager } = stored;
   if (lastManager !== undefined && !mayTakeOver(lastManager, manager)) return orphanedByOther(lastManager, manager);
@@ -153,12 +153,12 @@ function heldBack<Stored extends Managed>(
   return takeover.adopt === "Match" ? takeover.differs : takeover.unasked;
 }
 
-/** A foreign object in the cluster has the reserved name. The operator does not change it. */
+/** Returns the verdict if another object in the cluster has the reserved name. The operator does not change such an object. */
 export const takenInCluster = (message: string): Verdict => stalled("Conflict", message);
 
 /**
- * Whether an object may adopt what another one orphaned. Allowed within one namespace of a cluster, because its writers could apply the
- * former manifest again; other objects need an explicit permission.
+ * Returns whether an object may adopt a resource that another object orphaned. This is allowed within one namespace of a cluster, because
+ * its writers could apply the former manifest again; all other objects need an explicit permission.
  */
 export function mayTakeOver(lastManager: string, manager: string): boolean {
   const [lastCluster, , lastNamespace] = lastManager.split("/");
@@ -167,12 +167,12 @@ export function mayTakeOver(lastManager: string, manager: string): boolean {
 }
 
 /**
- * Returns why an object may not refer to an unmanaged resource: an object of another namespace orphaned it and may return. `undefined` if
- * the reference is allowed.
+ * Returns the reason why an object may not refer to an unmanaged resource: an object of another namespace orphaned it and may take it back.
+ * Returns `undefined` if the reference is allowed.
  */
 export const reservedFor = ({ lastManager }: Pick<Managed, "lastManager">, manager: string): string | undefined =>
   lastManager === undefined || mayTakeOver(lastManager, manager) ? undefined : orphanedByOther(lastManager, manager);
 
-/** Message about a resource that an object of another namespace or cluster orphaned. */
+/** Returns the message about a resource that an object of another namespace or cluster orphaned. */
 const orphanedByOther = (lastManager: string, manager: string): string =>
   `It was left in the store by ${managerFor(lastManager, manager)}, and stays reserved for it. An administrator gives leave with \`postern ownership release\` or \`postern ownership transfer\`.`;

@@ -3,17 +3,15 @@ import { type Plan, progressing, released } from "./plan.ts";
 import { deletionPolicyOf } from "./spec.ts";
 
 export interface CleanUp<Stored, Action> {
-  /** The stored objects that this object still owns, if any. */
+  /** Stored objects that the deleted object still owns. */
   readonly own: readonly (Stored | undefined)[];
-  /** Noun for such a resource in the status. */
+  /** Noun for the resource in the status. */
   readonly noun: string;
   readonly status: object;
   readonly removal: (type: "delete" | "release", stored: Stored) => Action;
 }
 
-/**
- * Plans the cleanup of an object that is being deleted: deletes or releases its stored resources according to `spec.deletionPolicy`. Pure.
- */
+/** Plans the cleanup of a deleted object: deletes or releases its stored resources according to `spec.deletionPolicy`. Pure. */
 export function planCleanUp<Stored, Action>(
   object: ManifestObject,
   { own, noun, status, removal }: CleanUp<Stored, Action>,

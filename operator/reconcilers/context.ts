@@ -12,26 +12,26 @@ import type { ObjectSource } from "./indexes.ts";
 import type { SyncTimes } from "./sync-times.ts";
 
 /**
- * Dependencies shared by all reconciles of an operator. Contains no API client, because the workspace of an object depends on its
+ * Dependencies that all reconciles of an operator share. They contain no API client, because the workspace of an object depends on its
  * namespace.
  */
 export interface OperatorContext {
   readonly source: ObjectSource;
   readonly workspaces: Pick<Workspaces, "resolve" | "mayUseName" | "confirm">;
-  /** Name of this cluster (or directory), unique within the database. */
+  /** Name of this cluster or directory, unique within the database. */
   readonly cluster: string;
-  /** Cached state of the policies between two full reads. */
+  /** Cache of policies between two full reads. */
   readonly looks: PolicyCache;
   /** Cache of objects of the other kinds that match their manifests. */
   readonly synced: SyncedObjects;
   readonly syncs: SyncTimes;
-  /** `undefined` without pods, as in a directory. */
+  /** Pods of the cluster; `undefined` for a directory, which has no pods. */
   readonly pods: Pick<Pods, "in"> | undefined;
-  /** Whether the label of a namespace requires a gate for all of its pods; `undefined` if unknown. */
+  /** Returns whether the label of a Namespace requires a gate for all its pods; `undefined` if unknown. */
   readonly isNamespaceGuarded?: ((namespace: string) => boolean | undefined) | undefined;
-  /** `undefined` without NetworkPolicies, as in a directory. */
+  /** NetworkPolicies of the cluster; `undefined` for a directory. */
   readonly network: OwnNetworkPolicies | undefined;
-  /** `undefined` without Services, as in a directory. */
+  /** Services of the cluster; `undefined` for a directory. */
   readonly services?: Pick<Services, "in"> | undefined;
   readonly resyncMs: number;
   readonly nowMs: () => number;
@@ -39,7 +39,7 @@ export interface OperatorContext {
 }
 
 /**
- * Dependencies of one reconcile, restricted to the workspace of its object. `source` cannot list all objects, because the cost of one
+ * Dependencies of one reconcile, restricted to the workspace of its object. `source` cannot list all objects, because the cost of a
  * reconcile must not grow with the number of other objects.
  */
 export interface Context extends Omit<OperatorContext, "workspaces" | "source"> {

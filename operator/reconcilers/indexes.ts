@@ -5,20 +5,20 @@ import type { IndexedSource, Indexes, Lookup } from "../source/indexed.ts";
 import { claimOf } from "./claims.ts";
 import { apiIn, apiRefIdIn, namespaceRefOf, policyRefOf, rolesIn } from "./raw-spec.ts";
 
-/* Indexes of the reconcilers. Reconciling one object never lists all objects. */
+/* Names of the reconcilers' indexes, by which reconciling one object never lists all objects. */
 
 export type IndexName = "claim" | "namespace" | "reference";
 export type ObjectLookup = Lookup<IndexName>;
 export type ObjectSource = IndexedSource<IndexName>;
 
-/** Returns the index value of a reference to an object by its own name. */
+/** Returns the index value of a reference to an object by its Kubernetes name. */
 export const toObject = (kind: Kind, key: ObjectKey): string => `object ${kind} ${formatKey(key)}`;
 /** Returns the index value of a reference to an object by its stored name. */
 export const toNamed = (kind: Kind, name: string): string => `named ${kind} ${name}`;
-/** Index value of all references to an API by id: only the database knows which policy created the API. */
+/** Index value of all references to an API by id, because only the database contains which policy created the API. */
 export const TO_API_BY_ID = "api by id";
 
-/** References of an object, even if its spec is invalid, because superfluous reconciles are harmless. */
+/** Functions that return the references of an object, even if its spec is invalid, because superfluous reconciles are harmless. */
 const REFERENCES: Readonly<Record<Kind, (object: ManifestObject) => readonly string[]>> = {
   Role: () => [],
   RatelimitNamespace: () => [],
@@ -49,7 +49,7 @@ export const INDEXES: Indexes<IndexName> = {
   reference: (object) => [...new Set(REFERENCES[object.kind](object))],
 };
 
-/** Returns the names of the rate-limit namespaces in which a policy counts. */
+/** Returns the names of the rate-limit namespaces that a policy uses. */
 function limitedIn({ spec }: ManifestObject): string[] {
   const { rules } = (spec ?? {}) as { rules?: unknown };
   const limits = listOf(rules).flatMap((rule) => listOf((rule as { ratelimits?: unknown } | null)?.ratelimits));

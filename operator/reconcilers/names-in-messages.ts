@@ -1,20 +1,20 @@
 import type { ManifestObject } from "../source/contract.ts";
 
 /*
- * Readers of a status may have access only to its namespace. A message in a status therefore names objects of other namespaces only if the
+ * Readers of a status may have access only to its namespace. Therefore a message in a status names objects of other namespaces only if the
  * spec itself names them.
  */
 
-/** Returns, for example, `Role shop/editor`, for logs and for readers of that namespace. */
+/** Returns the label of an object, such as `Role shop/editor`, for logs and for readers of the object's namespace. */
 export const labelOf = ({ kind, metadata }: ManifestObject): string => `${kind} ${metadata.namespace}/${metadata.name}`;
 
-/** Returns the label of another object for readers of the namespace `to`. It begins a sentence. */
+/** Returns the label of another object for readers of the namespace `to`, at the beginning of a sentence. */
 export const labelFor = (object: ManifestObject, to: string): string =>
   object.metadata.namespace === to ? labelOf(object) : `${capital(aKind(object.kind))} of another namespace`;
 
 /**
- * Returns the label of another manager (`<cluster>/<kind>/<namespace>/<name>`) for readers of the namespace of the manager `own`. It does
- * not begin a sentence.
+ * Returns the label of another manager (`<cluster>/<kind>/<namespace>/<name>`) for readers of the namespace of the manager `own`, within a
+ * sentence.
  */
 export function managerFor(manager: string, own: string): string {
   const [cluster, kind, namespace] = manager.split("/");
@@ -28,6 +28,6 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
 
 const MANAGER = /[a-zA-Z0-9._-]+\/[A-Z][a-zA-Z]+\/[a-zA-Z0-9._-]+\/[a-zA-Z0-9._-]*[a-zA-Z0-9_-]/g;
 
-/** Removes full names of foreign managers from a text of the API. */
+/** Removes the full names of other managers from a text of the API. */
 export const withoutForeignManagers = (text: string, own: string): string =>
   text.replaceAll(MANAGER, (manager) => managerFor(manager, own));

@@ -9,8 +9,8 @@ import { mayRefer } from "./spec.ts";
 import { findOwned } from "./stored.ts";
 
 /*
- * Resolves references to rate-limit namespaces. The database decides which namespace an object manages. The object's own contents (status,
- * annotations, a name that others share) are not trusted.
+ * Resolves references to rate-limit namespaces. The database determines which namespace an object manages, because the object's own
+ * contents (status, annotations, a name that others share) are not trusted.
  */
 
 /** Resolves a RatelimitNamespace object; `from` is the Kubernetes namespace of the referring object. */
@@ -26,14 +26,14 @@ export async function resolveNamespace(
   return { verdict: progressing("DependencyNotReady", `${labelOf(target)} is not ready yet.`) };
 }
 
-/** Resolves a stored name: a namespace whose managing object must allow the reference, or one created through the API. */
+/** Resolves a stored name to a namespace that was created through the API, or whose managing object allows the reference. */
 export async function resolveNamespaceByName(
   name: string,
   from: string,
   ctx: Pick<Context, "api" | "cluster" | "source">,
 ): Promise<ResolvedNamespace> {
   const stored = await findNamespace(name, ctx);
-  // An id takes precedence over a name if one namespace's name is another's id.
+  // The lookup prefers an id, so it finds another namespace if the name of one namespace is the id of another.
   if (stored === undefined || stored.name !== name) return { verdict: notThere(name, from, ctx) };
   const { namespaceId, manager } = stored;
   if (manager === undefined) {
@@ -51,11 +51,11 @@ export async function resolveNamespaceByName(
   return refused === undefined ? { namespaceId } : { verdict: refused };
 }
 
-/** Whether an object of the Kubernetes namespace `from` may refer to this RatelimitNamespace. */
+/** Returns whether an object of the Kubernetes namespace `from` may refer to this RatelimitNamespace. */
 export const mayReferTo = (target: ManifestObject, from: string): boolean =>
   mayRefer(RatelimitNamespaceSpec, target, from);
 
-/** Returns why objects of the Kubernetes namespace `from` cannot use it now; `undefined` if they can. Pure. */
+/** Returns the reason why objects of the Kubernetes namespace `from` cannot use this namespace now; `undefined` if they can. Pure. */
 export function refusalOf(target: ManifestObject, from: string): Verdict | undefined {
   if (!mayReferTo(target, from)) {
     const message = `${labelFor(target, from)} does not allow objects of the namespace ${from} to refer to it. Add ${from} to its spec.allowedNamespaces.`;

@@ -28,7 +28,7 @@ export async function applyPolicy(action: PolicyAction, object: ManifestObject, 
     }
     case "setPolicy": {
       const { type: _, policy, ...body } = action;
-      // The policy name is reserved for this object, so an unmanaged policy of this name can only be an orphan of it.
+      // The policy name is reserved for this object, so only this object can have orphaned an unmanaged policy of this name.
       return await api.call("policies.setPolicy", { ...body, policy }, { ...management, adopt: true });
     }
     case "deletePolicy":
@@ -56,7 +56,7 @@ async function applyToNetwork(
       await network.orphan(action.found, action.pods);
       return {};
     }
-    // The desired spec is unchanged, so another writer changed the NetworkPolicy. A newly started operator cannot detect this.
+    // The desired spec is unchanged, so another writer has changed the NetworkPolicy. A newly started operator cannot detect this.
     const isDrift = isDeepStrictEqual(network.lastWritten(object), action.spec);
     await network.apply(object, action, action.found);
     if (isDrift) {
@@ -65,7 +65,7 @@ async function applyToNetwork(
     }
     return {};
   } catch (error) {
-    // 422: for example, an admission policy of the cluster rejected the name.
+    // Status 422 occurs, for example, if an admission policy of the cluster rejects the name.
     if (!isKubeError(error, 403) && !isKubeError(error, 422)) throw error;
     log.warn({ object: labelOf(object), err: error }, "NetworkPolicy cannot be changed; the policy is Stalled");
     return { verdict: stalled("Forbidden", `The NetworkPolicy cannot be changed: ${error.message}`) };

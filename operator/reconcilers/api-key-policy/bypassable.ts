@@ -19,9 +19,9 @@ type Observed = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "network
 const NAMES_MAX = 5;
 
 /**
- * Whether clients can reach the app of a selected pod past its gate, according to the pods, the Services and the managed NetworkPolicy.
- * Foreign NetworkPolicies are not evaluated, because their effect depends on the network plugin: a pod that one of them isolates is neither
- * open nor closed. Pure.
+ * Returns whether clients can bypass the gate of a selected pod, according to the pods, the Services and the managed NetworkPolicy. Other
+ * NetworkPolicies are not evaluated, because their effect depends on the network plugin: a pod that one of them isolates counts neither as
+ * open nor as closed. Pure.
  */
 export function bypassable(observed: Observed): FurtherCondition {
   const { object, parsed, selected, network } = observed;
@@ -122,7 +122,7 @@ export function bypassable(observed: Observed): FurtherCondition {
 
 type Make = (status: FurtherCondition["status"], reason: Reason, message: string) => FurtherCondition;
 
-/** No running pod can be bypassed. */
+/** Returns the condition if no running pod can be bypassed. */
 function closed(observed: Observed, is: Make): FurtherCondition {
   const { selected } = observed;
   const found = ownNetworkPolicy(observed);
@@ -140,14 +140,14 @@ function closed(observed: Observed, is: Make): FurtherCondition {
   );
 }
 
-/** Whether the managed NetworkPolicy closes the app's port of a pod. An unknown port counts as open. */
+/** Returns whether the managed NetworkPolicy closes the app's port of a pod. An unknown port counts as open. */
 function isClosed({ gate, labels }: PodSummary, own: NetworkPolicy, { parsed: { spec } }: Observed): boolean {
   const target = gate && spec && portIn(gate, spec.target.port);
   const ports = [gate?.guards ?? target, target ?? gate?.guards];
   return isolating([own], labels).length > 0 && ports.every((one) => one !== undefined && closes(own.spec, one));
 }
 
-/** Whether a pod predates a change of the policy: its gate guards another port or uses another interception mode. */
+/** Returns whether a pod was created before a change of the policy: its gate guards another port or uses another interception mode. */
 function isMadeBefore(pod: PodSummary, { parsed: { spec } }: Observed): boolean {
   if (pod.gate === undefined || spec === undefined) return false;
   const target = portIn(pod.gate, spec.target.port);
@@ -190,12 +190,12 @@ function shownOf(names: readonly string[]): string {
   return `${names.slice(0, NAMES_MAX).join(", ")}${more}`;
 }
 
-/** Whether Postern's own NetworkPolicy can close the pod's port. */
+/** Returns whether the managed NetworkPolicy can close the pod's port. */
 const isCoverable = ({ gate, labels }: PodSummary): boolean =>
   gate?.isOnHostNetwork === false && gate.guards !== undefined && labels[GATED_BY_LABEL] !== undefined;
 
 const count = (pods: number): string => (pods === 1 ? "One running pod" : `${pods} running pods`);
 
-/** All of them are in the policy's own namespace, so readers of its status may see their names. */
+/** Returns the names of NetworkPolicies. All are in the policy's own namespace, so readers of its status may see their names. */
 const names = (policies: ReadonlyArray<{ readonly name: string }>): string =>
   `NetworkPolicy ${shownOf(policies.map(({ name }) => name).sort())}`;

@@ -9,18 +9,21 @@ import { oldestOf } from "../claims.ts";
  * several match, the oldest applies, as for every claim.
  */
 
-/** The fields of a pod on which the choice depends. `policy` is the value of its annotation. */
+/** Fields of a pod on which the choice depends. `policy` is the value of the pod's annotation. */
 export type PodToGuard = Pick<PodSummary, "namespace" | "labels" | "policy">;
 
 export interface Choice {
-  /** `undefined` if the pod names a policy that does not exist. */
+  /** Policy that applies to the pod; `undefined` if the pod names a policy that does not exist. */
   readonly policy: ManifestObject | undefined;
   readonly name: string;
   /** Younger policies that also select the pod. */
   readonly overridden: readonly ManifestObject[];
 }
 
-/** Returns `undefined` if the pod names no policy and no policy selects it. Ignores policies of other namespaces. */
+/**
+ * Chooses the policy of a pod, and ignores policies of other namespaces. Returns `undefined` if the pod names no policy and no policy
+ * selects it.
+ */
 export function choosePolicy(pod: PodToGuard, policies: readonly ManifestObject[]): Choice | undefined {
   const { namespace, policy: named } = pod;
   if (named !== undefined) {
@@ -40,11 +43,11 @@ export function selectorOf({ spec }: ManifestObject): Readonly<Record<string, un
   const { selector } = (spec ?? {}) as { readonly selector?: { readonly matchLabels?: unknown } };
   const { matchLabels } = selector ?? {};
   if (typeof matchLabels !== "object" || matchLabels === null) return undefined;
-  // An empty selector would select every pod. The CRD rejects it.
+  // An empty selector, which the CRD rejects, would select every pod.
   return Object.keys(matchLabels).length === 0 ? undefined : (matchLabels as Readonly<Record<string, unknown>>);
 }
 
-/** Whether a policy selects a pod: both are in the same namespace, and the pod has all labels of the selector. */
+/** Returns whether a policy selects a pod: both are in the same namespace, and the pod has all labels of the selector. */
 export function selects(policy: ManifestObject, pod: Pick<PodSummary, "namespace" | "labels">): boolean {
   const selector = selectorOf(policy);
   return (
@@ -54,6 +57,6 @@ export function selects(policy: ManifestObject, pod: Pick<PodSummary, "namespace
   );
 }
 
-/** Whether a policy may apply to a pod: it selects the pod, or the pod names it. */
+/** Returns whether a policy may apply to a pod: the policy selects the pod, or the pod names the policy. */
 export const concerns = (policy: ManifestObject, pod: PodToGuard): boolean =>
   selects(policy, pod) || (pod.policy === policy.metadata.name && pod.namespace === policy.metadata.namespace);

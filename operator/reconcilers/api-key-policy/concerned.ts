@@ -24,11 +24,11 @@ export function policiesConcernedBy(change: ManifestChange, source: ObjectLookup
   ];
 }
 
-/** Returns policies that may select the same pods as this one. */
+/** Returns policies that may select the same pods as `policy`. */
 const sharing = (policy: ManifestObject, source: ObjectLookup): readonly ManifestObject[] =>
   source.having("ApiKeyPolicy", "namespace", policy.metadata.namespace).filter((other) => mayShare(policy, other));
 
-/** Returns the fields that decide which of several policies guards a pod. */
+/** Returns the fields that determine which of several policies guards a pod. */
 const selectionOf = (policy: ManifestObject | undefined): unknown =>
   policy && [selectorOf(policy), policy.metadata.uid, policy.metadata.deletionTimestamp];
 

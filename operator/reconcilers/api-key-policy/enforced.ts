@@ -10,7 +10,7 @@ const NAMES_MAX = 20;
 
 type AtPods = Partial<Pick<ObservedPolicy, "object" | "selected" | "named" | "heard">>;
 
-/** Whether every selected pod has a gate and every gate has reported the current policy. */
+/** Returns the condition Enforced: whether every selected pod has a gate and every gate has reported the current policy. */
 export function enforced(
   dataPlane: DataPlane | undefined,
   observed: AtPods = {},
@@ -90,7 +90,7 @@ interface Silent {
 
 /**
  * Returns the running pods whose gate has not reported. Injected gates are compared by name, so that the report of a deleted pod, which
- * counts for a few more seconds, does not replace a missing one. Manually deployed gates may report under any name and are compared by
+ * counts for a few more seconds, does not replace a missing report. Manually deployed gates may report under any name and are compared by
  * number.
  */
 function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], heard = new Map() }: AtPods): Silent {
@@ -121,7 +121,7 @@ function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], hear
   };
 }
 
-/** Returns how many gates report that they forward to another port; used for gates whose pod does not show the port. */
+/** Returns the number of gates that report another port of the app; used for gates whose pod does not show the port. */
 function forwardingElsewhere({ upstreamPorts = [] }: DataPlane, { selected, object }: AtPods): number {
   const port = object && targetPortOf(object);
   const isKnown = typeof selected === "object" && selected.own.every(({ gate }) => gate?.guards !== undefined);
@@ -140,8 +140,8 @@ const unsupportedMessage = ({ pods: older, reason }: NonNullable<DataPlane["unsu
   `${older} of ${pods} sidecars cannot enforce this generation and keep the last that they could: ${reason}. Upgrade the sidecars, or take back what their release does not know.`;
 
 /**
- * Whether sidecars of an older version cannot enforce the stored policy. Returns `undefined` if this is unknown or has never happened, so
- * that most policies never have this condition.
+ * Returns the condition Unsupported: whether sidecars of an older version cannot enforce the stored policy. Returns `undefined` if this is
+ * unknown or has never happened, so that most policies never have this condition.
  */
 export function unsupported(
   dataPlane: DataPlane | undefined,
@@ -159,7 +159,10 @@ export function unsupported(
 
 const LAG_STEP_MS = 5_000;
 
-/** Rounds the lag up to 5 s, so that its normal variation causes no status writes. Omits an infinite lag. */
+/**
+ * Returns the data plane for the status. The lag is rounded up to 5 s, so that its normal variation causes no status writes; an infinite
+ * lag is omitted.
+ */
 export function toDataPlaneStatus(
   dataPlane: DataPlane | undefined,
   observed: AtPods = {},
@@ -186,15 +189,15 @@ const SOON_MS = 2_000;
 const FOLLOWING_MS = 1_000;
 
 /**
- * Returns how often to poll the reports: frequently while pods are expected to start or to catch up, with growing intervals, because having
- * no pods may be intended and a sidecar may never catch up. Returns `undefined` if no change is expected. `previous` is the condition in
- * the current status.
+ * Returns the pace at which the reports are polled: frequently while pods are expected to start or to catch up, and then at growing
+ * intervals, because the absence of pods may be intended and a sidecar may never catch up. Returns `undefined` if no change is expected.
+ * `previous` is the condition in the current status.
  */
 export function paceOf(
   { type, status, reason }: FurtherCondition,
   { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
 ): Pace | undefined {
-  // The cluster shows whether pods have a gate; reports do not change that.
+  // The cluster, and not the reports, shows whether pods have a gate.
   if (status !== "False" || reason === "UnguardedPods" || reason === "PodsOutdated") return undefined;
   const known = previous.find((one) => one.type === type);
   const isSame = known?.status === status && known.reason === reason;

@@ -13,13 +13,13 @@ import { concerns, selectorOf } from "./choose-policy.ts";
 import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
 import { gatedOf, namedBy, selectedBy } from "./selection.ts";
 
-/** Reads everything about a policy, unless it is cached and at most the reports of its sidecars have changed. */
+/** Reads the complete state of a policy, unless it is cached and at most the reports of its sidecars have changed. */
 export async function gatherPolicy(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
   const known = ctx.looks.get(object) ?? (await look(object, ctx));
   return { ...known, ...seenNow(object, ctx) };
 }
 
-/** State that changes without a change in the database. */
+/** Returns state that changes without a change in the database. */
 const seenNow = (object: ManifestObject, ctx: Context) => ({
   object,
   selected: select(object, ctx),
@@ -48,7 +48,7 @@ async function look(
   const known = ownPolicy === undefined ? undefined : await findPolicy({ policyId: ownPolicy.id }, ctx);
   const isDeleting = object.metadata.deletionTimestamp !== undefined;
   const namedId = known?.policy?.apiId ?? apiIn(object).id;
-  // A manifest that is applied again finds its orphaned API, whose keys customers still use.
+  // A manifest that is applied again finds the API that it orphaned, whose keys customers still use.
   const leftId =
     ownApi !== undefined || namedId !== undefined || isDeleting
       ? undefined
@@ -81,7 +81,7 @@ function select(object: ManifestObject, { pods, source, isNamespaceGuarded }: Co
   if (pods === undefined || selectorOf(object) === undefined) return undefined;
   const seen = pods.in(namespace);
   if (seen === undefined) return "unknown";
-  // Skipped without pods, because most policies have none that another policy could select.
+  // Policies are listed only if this policy concerns a pod, because otherwise no other policy can select the same pod.
   const policies = seen.some((pod) => concerns(object, pod))
     ? source.having("ApiKeyPolicy", "namespace", namespace)
     : [];
@@ -97,7 +97,7 @@ function withoutSelector(object: ManifestObject, { pods }: Context): Pick<Observ
 const networkOf = ({ metadata }: ManifestObject, { network }: Context): ObservedPolicy["network"] =>
   network && (network.in(metadata.namespace) ?? "unknown");
 
-/** `known` is the manager of the API, if already read. */
+/** Reads the API. `known` is its manager, if it has already been read. */
 async function findApi(apiId: string, known: string | undefined, { api }: Context): Promise<StoredApi | undefined> {
   const found = foundOr404(await api.call("apis.getApi", { apiId }));
   if (found === undefined) return undefined;
@@ -113,7 +113,7 @@ async function findPolicy(
   const found = foundOr404(await api.call("policies.getPolicy", named));
   if (found === undefined) return undefined;
   const { policyId, workspaceId, uid, generation, version, policy, manager, dataPlane } = found;
-  // The types come from the OpenAPI document, in which an optional field is never absent but `undefined`.
+  // In the types of the OpenAPI document, an optional field is never absent but `undefined`.
   return {
     policyId,
     workspaceId,

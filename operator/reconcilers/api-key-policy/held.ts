@@ -6,14 +6,14 @@ import type { ObservedPolicy } from "./observed.ts";
 import { ofSidecars } from "./sidecars.ts";
 
 /*
- * Conditions of a policy whose manifest cannot be applied. The previously applied policy stays active, and the conditions carry the
- * generation of the new manifest, so they must not claim more than is known. Pure.
+ * Conditions of a policy whose manifest cannot be applied. The previously applied policy stays active, but the conditions carry the
+ * generation of the new manifest, so they must not claim more than the operator knows. Pure.
  */
 
-/** `observed` is `undefined` if the database was not read. */
+/** Returns the conditions. `observed` is `undefined` if the database was not read. */
 export function heldConditions(verdict: Verdict, observed?: ObservedPolicy): readonly FurtherCondition[] {
   const { reason, message } = verdict;
-  // An unavailable API says nothing about the validity of the spec.
+  // The spec may be valid although the API is unavailable.
   const status = reason === "ApiUnavailable" ? "Unknown" : "False";
   const accepted: FurtherCondition = { type: "Accepted", status, reason, message };
   if (observed === undefined) return [accepted, { type: "Enforced", status, reason, message: UNSEEN }];

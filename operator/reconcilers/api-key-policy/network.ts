@@ -26,7 +26,7 @@ export type NetworkAction =
       readonly type: "writeNetworkPolicy";
       readonly name: string;
       readonly spec: NetworkPolicySpec;
-      /** The existing NetworkPolicy; `undefined` if a new one must be created. */
+      /** Existing NetworkPolicy; `undefined` if a new one must be created. */
       readonly found: NetworkPolicy | undefined;
     }
   | { readonly type: "deleteNetworkPolicy"; readonly found: NetworkPolicy }
@@ -39,7 +39,10 @@ export const networkPolicyName = ({ metadata: { name } }: Pick<ManifestObject, "
 
 type Networked = Pick<ObservedPolicy, "object" | "parsed" | "selected" | "formerPods" | "network">;
 
-/** Returns the object's own NetworkPolicy, found by the uid of its owner; `undefined` if there is none or if this is unknown. */
+/**
+ * Returns the object's own NetworkPolicy, found by the uid of its owner; `undefined` if there is none or the NetworkPolicies are not listed
+ * yet.
+ */
 export const ownNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "object" | "network">) =>
   typeof network === "object"
     ? network.find(
@@ -48,8 +51,8 @@ export const ownNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "obje
     : undefined;
 
 /**
- * Returns a NetworkPolicy of the same name that does not belong to the object. A NetworkPolicy that a deleted object of this name left to
- * its pods is adopted instead.
+ * Returns a NetworkPolicy that has the reserved name but does not belong to the object. A NetworkPolicy that a deleted object of this name
+ * left to its pods is adopted instead.
  */
 export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "object" | "network">) =>
   typeof network === "object"
@@ -63,14 +66,14 @@ export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "
 export function othersIsolating({ object, selected, network }: Networked): readonly NetworkPolicy[] {
   if (typeof network !== "object" || typeof selected !== "object") return [];
   const others = network.filter(({ name }) => name !== networkPolicyName(object));
-  // Before the first pod exists, assumes a pod with the labels that all of its pods will have.
+  // Before the first pod exists, the check uses the labels that all pods of the policy will have.
   const expected = { ...selectorOf(object), [GATED_BY_LABEL]: gatedBy(object.metadata.name) } as PodSummary["labels"];
   const pods = selected.gated.length > 0 ? selected.labelled : [...selected.labelled, { labels: expected }];
   const found = new Set(pods.flatMap(({ labels }) => isolating(others, labels)));
   return others.filter((one) => found.has(one));
 }
 
-/** Returns the desired spec of the NetworkPolicy; `undefined` if there should be none. */
+/** Returns the desired spec of the NetworkPolicy; `undefined` if there should be no NetworkPolicy. */
 export function desiredNetworkPolicy(observed: Networked): NetworkPolicySpec | undefined {
   const { object, parsed, selected } = observed;
   const { spec } = parsed;
@@ -82,26 +85,26 @@ export function desiredNetworkPolicy(observed: Networked): NetworkPolicySpec | u
   if (!isPort && gated.length === 0) return undefined;
   if (othersIsolating(observed).length > 0) return undefined;
   const { port } = spec.target;
-  // A port name has a number only within a pod, and the gate of each pod reports it.
+  // A port name has a number only within a pod, and the gate of each pod reports the number.
   const known = isPort && typeof port === "number" ? port : undefined;
   const guarded = [...gated.map(({ gate }) => gate?.guards), known];
-  // A port that bypasses the gate in one pod must stay open if it is the gate's own port in another.
+  // A port that bypasses the gate in one pod must stay open if it is the gate's own port in another pod.
   const ways = new Set(gated.flatMap(({ gate }) => gate?.own ?? []));
   const closed = guarded.filter((one) => one !== undefined).filter((one) => !ways.has(one));
   if (closed.length === 0) return undefined;
   const listed = gated.flatMap(({ gate }) => gate?.ports.map(({ number }) => number) ?? []);
   const podSelector = {
     matchLabels: { [GATED_BY_LABEL]: gatedBy(object.metadata.name) },
-    // A pod without the label uses `Port`.
+    // A pod without this label has the interception mode `Port`.
     matchExpressions: [{ key: INTERCEPTION_LABEL, operator: "NotIn", values: ["Redirect", "None"] }],
   };
   return allowAllExcept(podSelector, { closed, listed });
 }
 
-/** Returns the actions that bring the NetworkPolicy to its desired state. */
+/** Returns the actions that change the NetworkPolicy to its desired state. */
 export function networkActions(observed: Networked): readonly NetworkAction[] {
   const { object, parsed, network } = observed;
-  // Without the spec or the pods, the desired state is unknown and the existing NetworkPolicy stays.
+  // Without the spec or the pods, the desired state is unknown, and the existing NetworkPolicy remains.
   if (parsed.spec === undefined || typeof network !== "object" || gatedPods(observed) === "unknown") return [];
   const desired = desiredNetworkPolicy(observed);
   const found = ownNetworkPolicy(observed);
@@ -121,9 +124,9 @@ export const gatedPods = ({ selected, formerPods }: Pick<Networked, "selected" |
   typeof selected === "object" ? selected.gated : (selected ?? formerPods);
 
 /**
- * Decides what happens to the NetworkPolicy when its policy or the selector is deleted. The pods keep their gates, which reject every
- * request without a policy. The app's port must stay closed: the NetworkPolicy remains for the running pods, and Kubernetes deletes it with
- * the last of them. `found` is the object's own NetworkPolicy.
+ * Returns the action on the NetworkPolicy when its policy or the policy's selector is deleted. The pods keep their gates, which reject
+ * every request without a policy, and the app's port must stay closed. Therefore the NetworkPolicy remains for the running pods, and
+ * Kubernetes deletes it with the last pod. `found` is the object's own NetworkPolicy.
  */
 export function networkCleanUp(
   observed: Pick<Networked, "selected" | "formerPods">,
@@ -135,7 +138,7 @@ export function networkCleanUp(
   return pods.length === 0 ? { type: "deleteNetworkPolicy", found } : { type: "orphanNetworkPolicy", found, pods };
 }
 
-/** The policy itself is active; only the path around it stays open. */
+/** Returns a verdict if the policy is active but the NetworkPolicy cannot be written, so that clients can bypass the gate. */
 export function networkConflict(observed: Networked): Verdict | undefined {
   const foreign = foreignNetworkPolicy(observed);
   if (foreign === undefined || desiredNetworkPolicy(observed) === undefined) return undefined;

@@ -13,22 +13,23 @@ export interface StoredApi {
   readonly apiId: string;
   readonly name: string;
   readonly manager: string | undefined;
-  /** Last manager of an API that has none now. */
+  /** Last manager of an API that currently has no manager. */
   readonly lastManager?: string | undefined;
 }
 
 export interface DataPlane {
   readonly pods: number;
   readonly updated: number;
-  /** Names under which the pods report; `undefined` if there are none or too many, or if an older api-server omits them. */
+  /** Names under which the pods report; `undefined` if there are none or too many, or if the api-server is too old to return them. */
   readonly podIds?: readonly string[] | undefined;
   readonly maxStalenessMs: number;
-  /** Ports to which the pods forward; `undefined` if none reports one, for example with an older api-server. */
+  /** Ports to which the pods forward; `undefined` if no pod reports one, for example because the api-server is older. */
   readonly upstreamPorts?: ReadonlyArray<{ readonly port: number; readonly pods: number }> | undefined;
   /** Sidecars of an older version that cannot enforce the stored policy. */
   readonly unsupported?: { readonly pods: number; readonly reason: string } | undefined;
   /**
-   * Amount by which limits were exceeded while the shared counters were unavailable; `undefined` if none were, or with an older api-server.
+   * Amount by which limits were exceeded while the shared counters were unavailable; `undefined` if no limit was exceeded, or if the
+   * api-server is older.
    */
   readonly overAdmitted?: { readonly units: number; readonly percent: number; readonly lastAgoMs: number } | undefined;
 }
@@ -42,10 +43,10 @@ export interface StoredPolicy {
   readonly uid: string;
   readonly generation: number;
   readonly version: number;
-  /** `undefined` if a newer version stored it in a format that the API cannot read. */
+  /** Compiled policy; `undefined` if a newer version stored it in a format that the API cannot read. */
   readonly policy: CompiledPolicy | undefined;
   readonly manager: string | undefined;
-  /** `undefined` while the Redis that holds the sidecar reports is unreachable. */
+  /** Reports of the sidecars; `undefined` while the Redis that stores them is unreachable. */
   readonly dataPlane: DataPlane | undefined;
 }
 
@@ -53,42 +54,41 @@ export interface ObservedPolicy {
   readonly object: ManifestObject;
   readonly parsed: ParsedSpec<ApiKeyPolicySpec>;
   readonly manager: string;
-  /** `<cluster>/<namespace>/<name>` */
+  /** Full name of the policy, in the form `<cluster>/<namespace>/<name>`. */
   readonly policyName: string;
   /**
-   * The API that this object created, orphaned or uses for its policy, according to the database; otherwise the API that the spec names by
-   * id.
+   * API that, according to the database, this object created, orphaned or uses for its policy; otherwise the API that the spec names by id.
    */
   readonly api: StoredApi | undefined;
-  /** The object of this source that created the API, if it is another object. */
+  /** Object of this source that created the API; `undefined` if it is this object or there is none. */
   readonly apiOwner: ManifestObject | undefined;
   readonly stored: StoredPolicy | undefined;
   /** Rate-limit namespaces of the rules, by their stored names. */
   readonly namespaces: ReadonlyMap<string, ResolvedNamespace>;
   /** ApiKeyPolicy objects of the same Kubernetes namespace that create an API of the same name, including this one. */
   readonly claimants: readonly ManifestObject[];
-  /** Whether the API has keys; read only when a deletion depends on it. */
+  /** Whether the API has keys, which is read only when a deletion depends on it. */
   readonly hasKeys: boolean;
-  /** Pods of `spec.selector`; "unknown" until the pods of the cluster are listed, `undefined` without a selector or a cluster. */
+  /** Pods that `spec.selector` selects; "unknown" until the pods of the cluster are listed, `undefined` without a selector or a cluster. */
   readonly selected: Selected | "unknown" | undefined;
   /**
-   * Pods in any state into which the webhook injected a gate for a policy without a selector (for example, a removed one); "unknown" until
-   * the pods of the cluster are listed, `undefined` with a selector or without a cluster.
+   * Pods in any state with a gate that the webhook injected for a policy without a selector (for example, a removed selector); "unknown"
+   * until the pods of the cluster are listed, `undefined` with a selector or without a cluster.
    */
   readonly formerPods?: readonly PodSummary[] | "unknown" | undefined;
-  /** Names under which gates report that were injected for a policy without a selector; empty for a policy with one. */
+  /** Names under which gates report that the webhook injected for a policy without a selector; empty for a policy with a selector. */
   readonly named: readonly string[];
-  /** Time of the last report of each gate that this operator has seen, Unix ms, by reporting name. */
+  /** Time of the last report of each gate, Unix ms, by reporting name, as observed by this operator. */
   readonly heard: ReadonlyMap<string, number>;
-  /** Services of its Kubernetes namespace; "unknown" until they are listed, `undefined` without a cluster. */
+  /** Services of the policy's Kubernetes namespace; "unknown" until they are listed, `undefined` without a cluster. */
   readonly services: readonly ServiceSummary[] | "unknown" | undefined;
-  /** NetworkPolicies of its Kubernetes namespace; "unknown" until they are listed, `undefined` without a cluster. */
+  /** NetworkPolicies of the policy's Kubernetes namespace; "unknown" until they are listed, `undefined` without a cluster. */
   readonly network: readonly NetworkPolicy[] | "unknown" | undefined;
   /** Conditions of the current status. */
   readonly previous: readonly Condition[];
   readonly nowMs: number;
-  /** Time of the full read from the database; the sidecar reports may be newer. */
+  /** Time of the full read from the database. The sidecar reports may be newer. */
   readonly seenAtMs: number;
-  /** Number of the full read that produced this (policy-cache.ts). */
+  /** Number of the full read that produced this state (policy-cache.ts). */
   readonly pollId: number;
 }

@@ -45,7 +45,7 @@ export type PolicyAction =
   | NetworkAction
   | { readonly type: "deleteApi" | "releaseApi"; readonly apiId: string };
 
-/** Requeue interval while it is undecided whether a sidecar is stale. */
+/** Requeue interval while the operator does not know yet whether a sidecar is stale. */
 const OPEN_MS = 2_000;
 
 /** Plans the actions that store the API and the compiled policy of the manifest. */
@@ -71,11 +71,11 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   }
   const active = enforced(stored?.dataPlane, observed);
   const sidecars = ofSidecars(observed);
-  // Time alone makes it Stale, even if the reports do not change.
+  // A policy may become Stale by the passage of time, even if the reports do not change.
   const isOpen = sidecars.some(({ type, status: known }) => type === "Stale" && known === "Unknown");
   const conflict = networkConflict(observed);
   return {
-    // Network actions follow from pods that come and go; they are not drift of the database.
+    // Pods that start and end cause network actions, which are no drift of the database.
     actions: networkActions(observed),
     isDue: true,
     verdict: conflict ?? ready(`The store holds the policy as ${stored?.policyId ?? ""}.`),
@@ -87,12 +87,12 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   };
 }
 
-/** Checks that prevent a policy from being set. The first failing check is reported, and the previous policy stays active. */
+/** Checks that prevent a policy from being stored. The first failing check is reported, and the previous policy stays active. */
 const CHECKS = [
   ({ parsed }: ObservedPolicy): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
 
-  // A pod has one gate, and a gate has one policy: that of the older object, which the webhook injects.
+  // A pod has one gate, and a gate has one policy: that of the older object, for which the webhook injects the gate.
   ({ selected, object, manager }: ObservedPolicy): Verdict | undefined => {
     if (typeof selected !== "object" || selected.competitor === undefined) return undefined;
     return conflictOf(
@@ -107,13 +107,13 @@ const CHECKS = [
   (observed: ObservedPolicy): Verdict | undefined => {
     const { parsed, namespaces } = observed;
     if (parsed.spec === undefined) return undefined;
-    // Treats names as resolved, so that manifest errors are reported before missing dependencies.
+    // All names count as resolved here, so that manifest errors are reported before missing dependencies.
     const namespaceIds = new Map([...namespaces.keys()].map((name) => [name, name]));
     const compiled = compilePolicy(parsed.spec, { apiId: "unknown", namespaceIds });
     return Array.isArray(compiled) ? invalid(compiled) : undefined;
   },
 
-  // The Kubernetes API server rejects this, but a directory may contain it.
+  // The Kubernetes API server rejects such a spec, but a directory may contain one.
   ({ parsed: { spec }, api, manager }: ObservedPolicy): Verdict | undefined => {
     const isMoved =
       spec?.api.id === undefined
@@ -148,7 +148,7 @@ const CHECKS = [
       : stalled("NotAllowed", `The API ${api?.apiId} is not this namespace's. ${reserved}`);
   },
 
-  // Checks the API. An API of another manager is no conflict here, because the previous check decided whether it may be used.
+  // Checks the API. An API of another manager is no conflict here, because the previous check has decided whether the policy may use it.
   ({ api, ...claimed }: ObservedPolicy): Verdict | undefined =>
     conflictOf(
       { ...claimed, stored: api },
@@ -163,7 +163,7 @@ const CHECKS = [
     return undefined;
   },
 
-  // Checks the policy, whose name is reserved for this object.
+  // Checks the stored policy, whose name is reserved for this object.
   (observed: ObservedPolicy): Verdict | undefined =>
     conflictOf(
       { ...observed, claimants: [] },
@@ -171,7 +171,7 @@ const CHECKS = [
     ),
 ];
 
-/** Whether this object orphaned the API when it was deleted. */
+/** Returns whether this object orphaned the API when it was deleted. */
 const isLeft = ({ manager: current, lastManager }: StoredApi, manager: string): boolean =>
   current === undefined && lastManager === manager;
 
@@ -205,7 +205,7 @@ function compile(spec: ApiKeyPolicySpec, apiId: string, namespaces: ObservedPoli
     if ("namespaceId" in resolved) namespaceIds.set(name, resolved.namespaceId);
   const compiled = compilePolicy(spec, { apiId, namespaceIds });
   if (Array.isArray(compiled)) throw new Error("a policy that does not compile passed the checks");
-  // JSON removes `undefined` members, as in API responses.
+  // The conversion removes `undefined` members, which API responses do not contain either.
   return JSON.parse(JSON.stringify(compiled)) as CompiledPolicy;
 }
 
@@ -217,8 +217,8 @@ const ACCEPTED: FurtherCondition = {
 };
 
 /**
- * Deletes the compiled policy with its manifest. Deletes the API that was created for it only if the spec says so and the API has no keys:
- * pruning a manifest must not revoke customers' keys.
+ * Plans the deletion of the compiled policy. The API that was created for the policy is deleted only if the spec allows this and the API
+ * has no keys, because pruning a manifest must not revoke customers' keys.
  */
 function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
   const { object, api, manager, hasKeys } = observed;

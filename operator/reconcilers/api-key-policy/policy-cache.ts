@@ -27,14 +27,14 @@ export interface PolicyReading {
 }
 
 interface Remembered extends PolicyReading {
-  /** Newest reports, from the full read or a later poll. */
+  /** Newest sidecar reports, from the full read or a later poll. */
   readonly dataPlane: DataPlane | undefined;
 }
 
 export interface PolicyCache {
-  /** Called before a full read. Returns its unique number. */
+  /** Called before a full read. Returns the unique number of this read. */
   begin(key: ObjectKey): number;
-  /** Ignores the result if the policy was dropped after the read began, because the read may have missed the change. */
+  /** Stores the result of a full read, unless the policy was dropped after the read began, because the read may have missed the change. */
   remember(look: PolicyReading): void;
   forget(key: ObjectKey): void;
   /** Returns the cached state with the newest reports; `undefined` if a full read is due. */
@@ -49,20 +49,20 @@ export interface PolicyCache {
    * first.
    */
   heard(key: ObjectKey): ReadonlyMap<string, number>;
-  /** Called when a policy is deleted. */
+  /** Removes a policy that was deleted. */
   drop(key: ObjectKey): void;
-  /** Returns the cached policies, least recently read first. */
+  /** Returns the cached policies, sorted so that the least recently read one is first. */
   list(): readonly PolicyReading[];
 }
 
-/** Twice the number of names that the API lists: the current ones and as many previous ones. */
+/** Maximum number of reporting names per policy: twice the number that the API lists, for the current names and as many previous ones. */
 const HEARD_MAX = 2_000;
 
-/** Calls `onPace` with the pace of each policy that is expected to change. */
+/** Creates the cache. It calls `onPace` with the pace of each policy that is expected to change. */
 export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined): PolicyCache {
-  // Ordered by the last full read; computing a status from the cache does not change the position.
+  // Cached policies, ordered by their last full read; computing a status from the cache does not change the order.
   const looks = new Map<string, Remembered>();
-  // Number of the running or cached full read of each policy.
+  // Number of the running or cached full read, per policy.
   const begun = new Map<string, number>();
   const heard = new Map<string, Map<string, number>>();
   let count = 0;
@@ -118,7 +118,7 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
       const name = formatKey(key);
       observe(key, picture?.dataPlane, atMs);
       const look = looks.get(name);
-      // A poll that began before the full read is older than its result.
+      // The result of a poll that began before the full read is older than that of the read.
       if (look === undefined || atMs < look.observed.seenAtMs) return false;
       if (picture === undefined || !isAsSeen(picture, look.observed)) {
         forget(key);
@@ -139,7 +139,7 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
   };
 }
 
-/** Whether the database still has the policy and API that a full read found. Pure. */
+/** Returns whether the database still contains the policy and API that a full read found. Pure. */
 function isAsSeen(picture: Picture, { stored, api }: ObservedPolicy): boolean {
   return (
     stored !== undefined &&
@@ -155,7 +155,7 @@ function isAsSeen(picture: Picture, { stored, api }: ObservedPolicy): boolean {
   );
 }
 
-/** Whether two reports yield the same status: small variations of the lag do not show. Pure. */
+/** Returns whether two reports result in the same status, which does not show small variations of the lag. Pure. */
 function isSameToReaders(
   a: DataPlane | undefined,
   b: DataPlane | undefined,

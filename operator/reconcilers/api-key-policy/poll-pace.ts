@@ -1,16 +1,16 @@
 export interface Pace {
   readonly soonMs: number;
-  /** Start of the current state; the poll interval grows with its age. */
+  /** Start of the current state; the poll interval grows with the age of this state. */
   readonly sinceMs: number;
 }
 
 /** Poll interval while no change is expected. */
 export const REST_MS = 15_000;
 
-/** Makes the interval grow with the age of the state: every 2 s in the first minute, every 15 s after 450 s. */
+/** Number of polls per age of the state: one every 2 s in the first minute, one every 15 s after 450 s. */
 const POLLS_PER_AGE = 30;
 
-/** Returns when to poll next: when the most urgent policy requires it, but no later than `REST_MS`. Pure. */
+/** Returns the delay until the next poll, which the most urgent policy determines, up to `REST_MS`. Pure. */
 export function pollAfterMs(
   paces: Iterable<Pace | undefined>,
   { nowMs, restMs = REST_MS }: { readonly nowMs: number; readonly restMs?: number },

@@ -20,7 +20,7 @@ import { type Pace, pollAfterMs, REST_MS } from "./poll-pace.ts";
 
 export interface PolicyPollOptions {
   readonly ctx: OperatorContext;
-  /** Reconciles a policy. */
+  /** Queues a policy for a reconcile. */
   readonly add: (key: ObjectKey) => void;
   readonly observe?: (outcome: { readonly result: "success" | "error"; readonly durationMs: number }) => void;
   readonly log: Logger;
@@ -31,10 +31,10 @@ export interface PolicyPoll extends LeaderWork {
   hurry(pace: Pace): void;
 }
 
-/** Average interval of full reads, which find changes that the list does not show, such as a policy that was edited in the database. */
+/** Average interval of full reads, which detect changes that the list does not show, such as an edit of a policy in the database. */
 const FULL_READ_MS = 2_000;
 const FULL_READS_MAX = 8;
-/** Collects policies that request polling at about the same time into one poll. */
+/** Delay by which policies that request polling at about the same time share one poll. */
 const GATHER_MS = 250;
 const FAILED_MS = 60_000;
 
@@ -109,7 +109,7 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
     nextAtMs = nowMs + afterMs(ctx.looks.list().map(({ pace }) => pace));
   }
 
-  /** Limits concurrent full reads, so that many policies cost no more calls than a few. */
+  /** Reads the policies whose last full read is oldest. Their number is limited, so that many policies cause no more calls than a few. */
   function pollOldest(nowMs: number): void {
     allowance = Math.min(FULL_READS_MAX, allowance + (nowMs - roundAtMs) / FULL_READ_MS);
     roundAtMs = nowMs;
@@ -150,7 +150,7 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
   };
 }
 
-/** Returns the poll results by manager for all managed policies of this cluster. Throws as `listAll` does. */
+/** Returns the poll results of all managed policies of this cluster, by manager. Throws the errors of `listAll`. */
 async function listPictures(api: ApiClient, cluster: string): Promise<Map<string, Picture>> {
   const found = new Map<string, Picture>();
   for (const picture of await listAll(api, "policies.listStatus", { cluster })) {
@@ -159,6 +159,6 @@ async function listPictures(api: ApiClient, cluster: string): Promise<Map<string
   return found;
 }
 
-/** Returns the first `max` entries read before a time; `looks` is ordered by the last full read. Pure. */
+/** Returns the first `max` entries whose last full read is older than `beforeMs`; `looks` is sorted by the last full read. Pure. */
 export const duePolls = (looks: readonly PolicyReading[], beforeMs: number, max: number): readonly PolicyReading[] =>
   looks.filter(({ observed }) => observed.seenAtMs < beforeMs).slice(0, max);

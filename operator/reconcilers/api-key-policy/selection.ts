@@ -6,40 +6,42 @@ import { choosePolicy, concerns, selectorOf } from "./choose-policy.ts";
 
 /* Determines which pods a policy selects, and which of them it guards. Pure. */
 
-/** Whether a pod could match both selectors: no label is required with two values. */
+/** Returns whether a pod could match both selectors: no label must have two values. */
 export function mayShare(a: ManifestObject, b: ManifestObject): boolean {
   const [one, other] = [selectorOf(a), selectorOf(b)];
   if (one === undefined || other === undefined || a.metadata.namespace !== b.metadata.namespace) return false;
   return Object.entries(one).every(([name, value]) => !Object.hasOwn(other, name) || other[name] === value);
 }
 
-/** The running pods that a policy selects. */
+/** Running pods that a policy selects. */
 export interface Selected {
-  /** All pods that the policy guards or should guard. */
+  /** Pods that the policy guards or should guard. */
   readonly own: readonly PodSummary[];
-  /** Pods in any state that the webhook marked for the policy's NetworkPolicy. */
+  /** Pods in any state that have the label of the policy's NetworkPolicy from the webhook. */
   readonly gated: readonly PodSummary[];
-  /** All pods that its NetworkPolicy selects. Anyone who may edit a pod can add the label, even without a gate. */
+  /** Pods that the policy's NetworkPolicy selects. Anyone who may edit a pod can add the label, even if the pod has no gate. */
   readonly labelled: readonly PodSummary[];
   /** Number of pods with a gate of this policy. */
   readonly guarded: number;
-  /** Names under which their injected gates report, sorted. A manually deployed gate may report under any name. */
+  /** Names under which injected gates report, sorted. A manually deployed gate may report under any name. */
   readonly expected: readonly string[];
-  /** Sorted names of pods whose gate forwards to a port other than `spec.target.port`: they predate its change. */
+  /**
+   * Sorted names of pods whose gate forwards to another port than `spec.target.port`, because they were created before this field changed.
+   */
   readonly outdated: readonly string[];
   /** Sorted names of pods without a gate. */
   readonly unguarded: readonly string[];
   /** Number of pods that may start without a gate, because neither they nor their Namespace have the label that requires one. */
   readonly unlabelled: number;
-  /** Whether the Namespace has the label; `undefined` if unknown. */
+  /** Whether the Namespace has the label that requires a gate; `undefined` if unknown. */
   readonly isNamespaceGuarded: boolean | undefined;
-  /** Number of pods that an older policy also selects, and therefore guards. */
+  /** Number of pods that an older policy also selects and therefore guards. */
   readonly contested: number;
-  /** One of these older policies. */
+  /** One of the older policies that guard contested pods. */
   readonly competitor: ManifestObject | undefined;
 }
 
-/** Whether a pod has the label that the policy's NetworkPolicy selects. Both are in the same namespace. */
+/** Returns whether a pod has the label by which the policy's NetworkPolicy selects pods. Both must be in the same namespace. */
 export const isLabelled = ({ metadata }: ManifestObject, { labels }: Pick<PodSummary, "labels">): boolean =>
   labels[GATED_BY_LABEL] === gatedBy(metadata.name);
 
@@ -47,7 +49,7 @@ export const isLabelled = ({ metadata }: ManifestObject, { labels }: Pick<PodSum
 export const gatedOf = (policy: ManifestObject, pods: readonly PodSummary[]): readonly PodSummary[] =>
   pods.filter((pod) => pod.gate !== undefined && isLabelled(policy, pod));
 
-/** Selects among the pods of the policy's namespace. `policies` are the policies of that namespace, with or without this one. */
+/** Selects among the pods of the policy's namespace. `policies` are the policies of this namespace; `policy` may be missing in them. */
 export function selectedBy(
   policy: ManifestObject,
   pods: readonly PodSummary[],
@@ -57,7 +59,7 @@ export function selectedBy(
   const { name, uid } = policy.metadata;
   const older = policies.filter((one) => one.metadata.uid !== uid && oldestOf(policy, [one]) === one);
   const running = pods.filter((pod) => pod.isRunning && concerns(policy, pod));
-  // The older policy that guards the pod. A pod that names a younger or missing policy has no gate of this one.
+  // Older policy that guards each pod, if any. A pod that names a younger or missing policy has no gate of this policy.
   const competitors = running.map((pod) => choosePolicy(pod, older)?.policy);
   const own = running.filter((_, i) => competitors[i] === undefined);
   const isGuarded = (pod: PodSummary) => pod.gate !== undefined && (pod.policy ?? name) === name;
@@ -86,17 +88,14 @@ export function selectedBy(
   };
 }
 
-/**
- * Returns the sorted names under which the gates report that were injected into running pods that name the policy. Used for policies
- * without a selector.
- */
+/** Returns the sorted names under which injected gates report whose running pods name the policy. Used for policies without a selector. */
 export const namedBy = ({ metadata: { name } }: ManifestObject, pods: readonly PodSummary[]): readonly string[] =>
   pods
     .filter(({ isRunning, gate, policy }) => isRunning && gate !== undefined && policy === name)
     .map((pod) => `${pod.namespace}/${pod.name}`)
     .sort();
 
-/** Tolerates invalid rules, because they do not affect the port. */
+/** Returns the port of `spec.target`, even if the rules of the policy are invalid. */
 export function targetPortOf({ spec }: ManifestObject): string | number | undefined {
   const { target } = (spec ?? {}) as { readonly target?: { readonly port?: unknown } };
   return typeof target?.port === "string" || typeof target?.port === "number" ? target.port : undefined;
@@ -106,7 +105,7 @@ function isOutdated({ gate, policy: named }: PodSummary, policy: ManifestObject)
   const port = targetPortOf(policy);
   if (gate?.guards === undefined || port === undefined) return false;
   const meant = portIn(gate, port);
-  // The webhook rejects pods without the named port; a manually deployed gate needs no port names.
+  // The webhook rejects pods without the named port, but a manually deployed gate needs no port names.
   if (meant === undefined) return named !== undefined;
   return meant !== gate.guards;
 }

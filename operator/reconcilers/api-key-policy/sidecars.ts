@@ -7,7 +7,7 @@ import { type DataPlane, NEVER_HEARD_MS, type ObservedPolicy } from "./observed.
 
 /* Conditions that follow from the reports of the sidecars alone. Pure. */
 
-/** Uses the active policy, which may differ from the manifest. */
+/** Returns the conditions. They refer to the active policy, which may differ from the manifest. */
 export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
   const stored = ownOf(observed);
   const onStale = stored?.policy?.onStale;
@@ -19,8 +19,8 @@ export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
 }
 
 /**
- * Whether a sidecar serves data that is staler than the active policy allows (`onStale.after`). Returns `undefined` if this is unknown: the
- * status then keeps the last known value, and no second Event is emitted.
+ * Returns the condition Stale: whether a sidecar serves data that is older than the active policy allows (`onStale.after`). Returns
+ * `undefined` if this is unknown; the status then keeps the last known value, and no second Event is emitted.
  */
 function stale(
   dataPlane: DataPlane | undefined,
@@ -40,7 +40,7 @@ function stale(
   }
   const known = previous.find(({ type }) => type === "Stale");
   const waitedMs = known?.status === "Unknown" ? nowMs - Date.parse(known.lastTransitionTime) : 0;
-  // Every sidecar starts without a heartbeat and receives the first within 1–2 s.
+  // Every sidecar starts without a heartbeat and receives the first one within 1 to 2 s.
   if (maxStalenessMs >= NEVER_HEARD_MS && known?.status !== "True" && waitedMs <= onStale.afterMs) {
     const message = "A sidecar has not heard yet how current what it knows is.";
     return { type: "Stale", status: "Unknown", reason: "Progressing", message, alerts: true };
@@ -53,16 +53,16 @@ function stale(
   return { type: "Stale", status: "True", reason: "DataStale", message, alerts: true };
 }
 
-/** The policy has this condition for one hour after the last exceeded limit. */
+/** Time for which a policy has the condition LimitsExceeded after a limit was last exceeded. */
 const TOLD_FOR_MS = 3_600_000;
 
-/** Whether limits were exceeded recently, because the shared counters were unavailable and pods counted locally. Pure. */
+/** Returns whether limits were recently exceeded, because the shared counters were unavailable and pods counted locally. Pure. */
 export const isOverAdmitted = ({ overAdmitted }: DataPlane): boolean =>
   overAdmitted !== undefined && overAdmitted.lastAgoMs <= TOLD_FOR_MS;
 
 /**
- * Reports how far limits were exceeded in the last hour. Returns `undefined` if this is unknown or has never happened, so that most
- * policies never have this condition.
+ * Returns the condition LimitsExceeded, with the amount by which limits were exceeded in the last hour. Returns `undefined` if this is
+ * unknown or has never happened, so that most policies never have this condition.
  */
 export function limitsExceeded(
   dataPlane: DataPlane | undefined,

@@ -12,7 +12,7 @@ export async function applyApiKey(action: ApiKeyAction, object: ManifestObject, 
       return await ctx.api.call("keys.updateKey", action.changes, managementOf(ctx, object));
     case "revoke": {
       const response = await ctx.api.call("keys.deleteKey", { keyId: action.keyId }, managementOf(ctx, object));
-      // The key was revoked meanwhile or deleted with its API, which is the desired result.
+      // The key has been revoked or deleted with its API in the meantime, which is the desired result.
       return response.refusal?.status === 404 ? {} : response;
     }
     case "removeSecret":
@@ -36,7 +36,7 @@ async function issue(
   if (refused !== undefined) return { verdict: verdictOn(refused, object) };
   const made = await ctx.api.call("keys.createKey", key, managementOf(ctx, object));
   if (made.refusal !== undefined) {
-    // Another operator, or a call whose response was lost, created it. The next reconcile finds and revokes it.
+    // Another operator, or a call whose response was lost, has created the key. The next reconcile finds the key and revokes it.
     if (made.refusal.kind === "managed_exists")
       throw new Error(`a key is being issued already: ${made.refusal.detail}`);
     return made;
@@ -56,7 +56,7 @@ async function issue(
   return {};
 }
 
-/** A Secret of another type cannot be managed, whatever its owner reference says. */
+/** A Secret of another type cannot be managed, even if its owner reference names this object. */
 const verdictOn = (refused: string, { metadata: { namespace } }: ManifestObject) =>
   refused.startsWith("422") ? stalled("SecretNotOwned", refused) : missingRights(namespace, refused);
 

@@ -4,7 +4,7 @@ import type { ApiKeySpec } from "../../../core/manifests/api-key.ts";
 import { parseDuration } from "../../../core/manifests/duration.ts";
 import type { StoredKey } from "./gather.ts";
 
-/* Converts the spec of a key to the API's members, and computes how a stored key differs from it. */
+/* Converts the spec of a key to members of the API, and computes how a stored key differs from its spec. */
 
 type Refill = NonNullable<NonNullable<ApiKeySpec["credits"]>["refill"]>;
 type Changes = Omit<Input<"keys.updateKey">, "keyId">;
@@ -36,7 +36,7 @@ const refillOf = (refill: Refill | undefined) => (refill === undefined ? {} : { 
 const toApi = ({ interval, ...refill }: Refill) =>
   plainRefill({ ...refill, interval: interval === "Daily" ? "daily" : "monthly" });
 
-/** Omits `undefined` members, as in API responses. */
+/** Returns the refill without `undefined` members, as API responses contain it. */
 const plainRefill = ({ interval, amount, refillDay }: NonNullable<NonNullable<StoredKey["credits"]>["refill"]>) => ({
   interval,
   amount,
@@ -44,8 +44,8 @@ const plainRefill = ({ interval, amount, refillDay }: NonNullable<NonNullable<St
 });
 
 /**
- * Returns the changes that bring the current key to its spec; `undefined` if it matches. A different number of remaining credits is not a
- * difference.
+ * Returns the changes by which the current key matches its spec; `undefined` if it already does. A different number of remaining credits
+ * does not count as a difference.
  */
 export function changesOf(key: StoredKey, spec: ApiKeySpec, name: string): Changes | undefined {
   const { owner, roles, permissions, ratelimits } = settingsOf(spec, name);
@@ -63,7 +63,7 @@ export function changesOf(key: StoredKey, spec: ApiKeySpec, name: string): Chang
   return Object.keys(changes).length === 0 ? undefined : changes;
 }
 
-/** Names and slugs are unique in the database, ignoring case. */
+/** Returns whether both lists are equal ignoring case, because names and slugs are unique in the database ignoring case. */
 function areSame(stored: readonly string[] = [], desired: readonly string[]): boolean {
   const fold = (names: readonly string[]) => new Set(names.map((name) => name.toLowerCase()));
   return isDeepStrictEqual(fold(stored), fold(desired));

@@ -3,7 +3,9 @@ import { type ObjectLookup, TO_API_BY_ID, toNamed, toObject } from "../indexes.t
 import { roleNameIn } from "../raw-spec.ts";
 import { wasReady } from "../status.ts";
 
-/** Returns keys that wait for a policy or a role, or may have lost one. Sidecar reports change the status of a policy but affect no key. */
+/**
+ * Returns keys that wait for a policy or a role, or may have lost one. Status changes of a policy caused by sidecar reports affect no key.
+ */
 export function apiKeysConcernedBy(change: ManifestChange, source: ObjectLookup): readonly ManifestObject[] {
   const { kind, before, after } = change;
   const object = after ?? before;

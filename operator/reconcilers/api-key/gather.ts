@@ -15,11 +15,11 @@ export interface ObservedApiKey {
   readonly manager: string;
   readonly api: ResolvedApi;
   readonly secret: FoundSecret;
-  /** All stored keys of this object, newest first. */
+  /** All stored keys of this object, sorted so that the newest is first. */
   readonly keys: readonly StoredKey[];
-  /** ApiKey objects of the same Kubernetes namespace with the same Secret, including this one. */
+  /** ApiKey objects of the same Kubernetes namespace that use the same Secret, including this one. */
   readonly claimants: readonly ManifestObject[];
-  /** Database time, which also determines when keys are created and expire; the operator's clock may differ. */
+  /** Time of the database, by which keys are created and expire; the operator's clock may differ. */
   readonly nowMs: number;
 }
 
@@ -36,7 +36,7 @@ export async function gatherApiKey(object: ManifestObject, ctx: Context): Promis
     parsed,
     manager,
     api: await resolveApi(object, ctx),
-    // Revoking the keys of an object that is being deleted does not read its Secret, so that it needs no permission on Secrets.
+    // Revoking the keys of a deleted object does not require its Secret, so the operator then needs no permission on Secrets.
     secret:
       secretName === undefined || (isDeleting && secrets.areCollected)
         ? { state: "absent" }

@@ -36,16 +36,16 @@ export type ApiKeyAction =
       readonly type: "issue";
       readonly key: Input<"keys.createKey">;
       readonly secret: { readonly name: string; readonly member: string; readonly found: FoundSecret };
-      /** The replaced key, for the Event. */
+      /** Name of the replaced key, for the Event. */
       readonly successorOf: string | undefined;
     }
   | { readonly type: "update"; readonly changes: Input<"keys.updateKey"> }
   | { readonly type: "removeSecret"; readonly name: string };
 
-/** Lifetime of a key that is being issued: long enough for another operator to take over. */
+/** Lifetime of a key that is being issued, which is enough time for another operator to take over. */
 const ISSUING_MS = 3_600_000;
 
-/** Permissions and foreign Secrets change without a notification. */
+/** Requeue interval, because no notification reports changes of permissions and of Secrets of other owners. */
 const SECRET_REQUEUE_MS = 30_000;
 
 export function planApiKey(observed: ObservedApiKey): Plan<ApiKeyAction> {
@@ -150,7 +150,7 @@ function actionsFor(
       const expires = Math.min(endMs, key.expires ?? endMs);
       return { type: "update", changes: { keyId: key.keyId, name: `${name}${replaced(key.keyId)}`, expires } };
     });
-  // Updates come last, because the current key gets the name that another key had.
+  // Updates come last, because the current key gets a name that another key had until then.
   return [...revocations, ...replacements, ...(current === undefined ? [] : updatesOf(current, spec, name))];
 }
 
@@ -164,7 +164,7 @@ const revocation = ({ keyId }: StoredKey, why: string): ApiKeyAction => ({ type:
 const expiresMs = ({ expires }: ApiKeySpec): number | undefined =>
   expires === undefined ? undefined : Date.parse(expires);
 
-/** A key that expires before its rotation is due has no successor. */
+/** Returns the rotation time of a key; `undefined` if the key expires before. */
 function rotationMs({ createdAt }: StoredKey, spec: ApiKeySpec): number | undefined {
   const { every } = spec.rotation ?? {};
   if (every === undefined) return undefined;
@@ -175,7 +175,7 @@ function rotationMs({ createdAt }: StoredKey, spec: ApiKeySpec): number | undefi
 const isOver = (ms: number | undefined, nowMs: number): boolean => ms !== undefined && ms <= nowMs;
 const hasEnded = (spec: ApiKeySpec, nowMs: number): boolean => isOver(expiresMs(spec), nowMs);
 
-/** Returns the time until the next action; `undefined` if only a change requires one. */
+/** Returns the time until the next action; `undefined` if only a change of an object requires one. */
 function nextMs({ keys, nowMs }: ObservedApiKey, spec: ApiKeySpec, current: StoredKey | undefined): number | undefined {
   const times = [
     current === undefined ? undefined : rotationMs(current, spec),

@@ -8,10 +8,10 @@ import { apiRefIdIn, policyRefOf } from "../raw-spec.ts";
 import { mayRefer } from "../spec.ts";
 import { findManaged, findOwned, foundOr404 } from "../stored.ts";
 
-/** The API of a key: its id, or the reason why there is none yet. */
+/** API of a key: its id, or the reason why there is none yet. */
 export type ResolvedApi = { readonly apiId: string } | { readonly verdict: Verdict };
 
-/** The database decides which API belongs to a policy, because the contents of objects are not trusted. */
+/** Resolves the API of a key. The database determines which API belongs to a policy, because the contents of objects are not trusted. */
 export async function resolveApi(object: ManifestObject, ctx: Context): Promise<ResolvedApi> {
   if (object.metadata.deletionTimestamp !== undefined) return waiting("The object is being deleted.");
   const ref = policyRefOf(object);
@@ -32,7 +32,7 @@ export async function resolveApi(object: ManifestObject, ctx: Context): Promise<
   return await resolveById(apiId, object, ctx);
 }
 
-/** Returns the API that the policy created, or otherwise the API for which it is active. */
+/** Returns the id of the API that the policy created, otherwise the API for which the policy is active. */
 async function apiOf(policy: ManifestObject, ctx: Context): Promise<string | undefined> {
   const manager = managerOf(ctx, policy);
   const made = await findOwned(ctx.api, "api", manager);
@@ -62,7 +62,7 @@ async function resolveById(apiId: string, object: ManifestObject, ctx: Context):
 
 function refusalOf(policy: ManifestObject, { metadata: { namespace } }: ManifestObject): Verdict | undefined {
   if (!mayRefer(ApiKeyPolicySpec, policy, namespace)) {
-    // Omits the name, because an author without access to the other namespace must not learn what exists there.
+    // The message omits the name, because an author without access to the other namespace must not learn which objects it contains.
     return stalled(
       "NotAllowed",
       `The policy of this API does not allow keys of the namespace ${namespace}. Add ${namespace} to its spec.allowedNamespaces.`,

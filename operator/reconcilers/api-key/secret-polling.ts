@@ -7,23 +7,23 @@ import { secretNameIn } from "../raw-spec.ts";
 import { wasReady } from "../status.ts";
 
 /*
- * Checks one at a time, in a loop, whether the Secrets of ApiKeys still exist. A watch would be faster but requires permission to list all
- * Secrets of a namespace. A single check uses the permission that the operator already has, and reads only metadata.
+ * Checks one after another, in a loop, whether the Secrets of ApiKeys still exist. A watch would be faster but requires permission to list
+ * all Secrets of a namespace. A check uses a permission that the operator already has, and reads only metadata.
  */
 
 export interface SecretPollingOptions {
   readonly source: Pick<ManifestSource, "list" | "get" | "secrets">;
-  /** Reconciles an ApiKey. */
+  /** Queues an ApiKey for a reconcile. */
   readonly add: (key: ObjectKey) => void;
   readonly log: Logger;
-  /** Duration of one loop over all Secrets; longer if the gap between checks would otherwise be below its minimum. */
+  /** Duration of one loop over all Secrets. The loop takes longer if the pause between checks would be shorter than `GAP_MS`. */
   readonly roundMs?: number;
   readonly gapMs?: number;
 }
 
-/** Up to 50 Secrets: a deletion is detected within this time. */
+/** Time within which a deletion is detected, for up to 50 Secrets. */
 const ROUND_MS = 10_000;
-/** At most five checks per second: 1,000 Secrets take 200 s. */
+/** Minimum pause between checks: at five checks per second, 1,000 Secrets take 200 s. */
 const GAP_MS = 200;
 
 export function startSecretPolling(options: SecretPollingOptions): LeaderWork {
@@ -31,13 +31,13 @@ export function startSecretPolling(options: SecretPollingOptions): LeaderWork {
   const stop = new AbortController();
   let isPaused = true;
   let failing = false;
-  /** Key that the Secret named at the last check, by the uid of the ApiKey. */
+  /** Id of the key that each Secret contained at the last check, by the uid of the ApiKey. */
   const seen = new Map<string, string | undefined>();
 
   async function look(key: ObjectKey): Promise<void> {
     const object = source.get("ApiKey", key);
     const name = object === undefined ? undefined : secretNameIn(object);
-    // Objects that are not in sync are requeued anyway.
+    // The queue already processes objects that are not in sync.
     if (object === undefined || name === undefined || !isInSync(object)) return;
     try {
       const found = await source.secrets.find(object, name);
@@ -86,6 +86,6 @@ export function startSecretPolling(options: SecretPollingOptions): LeaderWork {
 const isInSync = (object: ManifestObject): boolean =>
   object.metadata.deletionTimestamp === undefined && wasReady(object);
 
-/** Whether a Secret differs from the state of a Ready ApiKey, or names another key than at the last check, if any. Pure. */
+/** Returns whether a Secret differs from the state of a Ready ApiKey, or contains another key than at the last check. Pure. */
 export const isUnexpected = (found: FoundSecret, seenKeyId: string | undefined): boolean =>
   found.state !== "ours" || found.keyId === undefined || (seenKeyId !== undefined && found.keyId !== seenKeyId);

@@ -20,20 +20,20 @@ import { DIGESTED, type DigestedKind, type Settled } from "./synced-objects.ts";
 
 export interface DigestPollOptions {
   readonly ctx: Pick<OperatorContext, "synced" | "workspaces" | "cluster" | "resyncMs" | "nowMs">;
-  /** Reconciles an object. */
+  /** Queues an object for a reconcile. */
   readonly add: (kind: Kind, key: ObjectKey) => void;
   readonly log: Logger;
 }
 
-/** Drift is detected within this time. */
+/** Maximum interval of polls, within which drift is detected. */
 const POLL_MS = 60_000;
 
 export function startDigestPoll({ ctx, add, log }: DigestPollOptions): LeaderWork {
   const stop = new AbortController();
   const asking = createSideBySide<ApiClient>();
-  /** API clients whose last poll failed; each failure is logged once until the next success. */
+  /** API clients whose last poll failed. A series of failures is logged once, until the next success. */
   const failing = new Set<ApiClient>();
-  // Polls twice per resync period, so that an object whose resync is due was checked shortly before.
+  // There are at least two polls per resync period, so that an object whose resync is due was checked shortly before.
   const pollMs = Math.min(POLL_MS, ctx.resyncMs / 2);
   let isPaused = true;
 

@@ -16,7 +16,7 @@ import type { Plan } from "../plan.ts";
  * The cache is only an optimization: a lost entry costs a few calls and affects nothing else.
  */
 
-/** Kinds whose objects have a digest, by their names in the API. */
+/** Kinds whose objects have a digest, with their names in the API. */
 export const DIGESTED = {
   Role: "role",
   RatelimitNamespace: "namespace",
@@ -26,22 +26,22 @@ export type DigestedKind = keyof typeof DIGESTED;
 export const isDigested = (kind: Kind): kind is DigestedKind => kind in DIGESTED;
 
 export interface Settled {
-  /** The object as it matched its stored state. */
+  /** Object that matched its stored state. */
   readonly object: ManifestObject;
   readonly plan: Plan<unknown>;
   /** Digest of the stored state at `seenAtMs` or before. */
   readonly digest: string;
-  /** Time at which the database last had this state. */
+  /** Last known time at which the database contained this state. */
   readonly seenAtMs: number;
 }
 
 export interface SyncedObjects {
-  /** Called before the object is read from the database. Returns a unique number for the read. */
+  /** Called before an object is read from the database. Returns the unique number of this read. */
   begin(object: ManifestObject): number;
-  /** Ignored if the object was dropped after the read began, because the read may have missed the change. */
+  /** Caches a synced object, unless it was dropped after the read began, because the read may have missed the change. */
   settle(synced: Settled, look: number): void;
   forget(kind: Kind, key: ObjectKey): void;
-  /** Returns the cached entry; `undefined` if the database must be read. */
+  /** Returns the cached entry of an object; `undefined` if the object must be read from the database. */
   recall(object: ManifestObject, nowMs: number): Settled | undefined;
   /** Returns the synced objects of a kind. */
   list(kind: DigestedKind): readonly Settled[];
@@ -53,12 +53,15 @@ export interface SyncedObjects {
   show(synced: Settled, digest: string | undefined, atMs: number): boolean;
 }
 
-/** Reads each object again after three to six hours (at the usual resync period), in case a digest misses a change. */
+/**
+ * Number of resync periods after which an object is read again, in case a digest misses a change: three to six hours at the usual resync
+ * period.
+ */
 const PERIODS = 72;
 
 export function createSyncedObjects(resyncMs: number, random: () => number = Math.random): SyncedObjects {
   const settledBy = new Map<Kind, Map<string, Settled & { readonly untilMs: number }>>();
-  /** Number of the running or cached read of each object. */
+  /** Number of the running or cached read, per object. */
   const begun = new Map<string, number>();
   let count = 0;
   const of = (kind: Kind) => {
@@ -104,7 +107,7 @@ export function createSyncedObjects(resyncMs: number, random: () => number = Mat
     show: (synced, digest, atMs) => {
       const { kind, metadata } = synced.object;
       const now = of(kind).get(formatKey(metadata));
-      // The entry was dropped or read again since, so the list is older.
+      // The entry has been dropped or read again since the list was requested, so the list is older.
       if (now === undefined || now !== synced) return false;
       if (digest !== synced.digest) {
         forget(kind, metadata);
