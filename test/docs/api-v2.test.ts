@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { EXPECTED } from "../../api-server/test/permissions-expected.ts";
 import { procedures } from "../../api-server/v2/index.ts";
 import { ManagedKind } from "../../api-server/v2/managed/managed-kinds.ts";
 import { ERROR_KINDS } from "../../core/errors.ts";
@@ -25,6 +24,51 @@ const findAll = (pattern: RegExp): string[] => sources.flatMap(({ text }) => tex
 
 const sorted = (lines: Iterable<string>): string[] => [...lines].sort();
 const only = (cell: string | undefined): string => codesIn(cell ?? "")[0] ?? "";
+
+/** Constants that bound what callers send, and where the page states each bound. */
+const BOUNDS = [
+  { name: "BODY_BYTES_MAX", value: 10_485_760, section: "2", says: "body has at most 10 MiB" },
+  { name: "UNJUDGED_BYTES_MAX", value: 262_144, section: "2", says: "more than 256 KiB or 2,500 values is large" },
+  { name: "UNJUDGED_VALUES_MAX", value: 2_500, section: "2", says: "more than 256 KiB or 2,500 values is large" },
+  { name: "VALUES_MAX", value: 250_000, section: "2", says: "up to 250,000 values" },
+  { name: "LARGE_BODY_MS_MAX", value: 30_000, section: "2", says: "does not arrive within 30 s gets 408" },
+  { name: "DEPTH_MAX", value: 500, section: "2", says: "more than 500 levels" },
+  { name: "ENTRIES_MAX", value: 50, section: "4.1", says: "up to 50 entries" },
+  { name: "NAME_ALL_BYTES_MAX", value: 16_384, section: "4.1", says: "a body over 16 KiB only the first" },
+  { name: "CONNECTIONS_MAX", value: 1_000, section: "22", says: "connections to one api-server | 1,000" },
+  { name: "HEAD_MS_MAX", value: 10_000, section: "22", says: "TLS handshake | 10 s" },
+  { name: "READ_MS_MAX", value: 120_000, section: "22", says: "reads a response | 120 s" },
+  { name: "SEARCH_MS_MAX", value: 5_000, section: "8", says: "gets 408 after 5 s" },
+  { name: "META_MEMBERS_MAX", value: 100, section: "6.1", says: "up to 100 members" },
+  { name: "META_BYTES_MAX", value: 1_048_576, section: "6.1", says: "1 MiB of JSON" },
+  { name: "META_VALUES_MAX", value: 10_000, section: "6.1", says: "10,000 values" },
+  { name: "PAGE_BYTES_MAX", value: 4_194_304, section: "8", says: "end early at 4 MiB" },
+  { name: "KEYS_PER_CALL_MAX", value: 5_000, section: "24.4", says: "5,000 per call" },
+  { name: "COUNTED_KEYS_MAX", value: 10_000, section: "22", says: "`admin.listApis` counts | 10,000" },
+  { name: "KEYS_MAX", value: 100, section: "22", says: "`managed.listKeys` lists | 100" },
+  { name: "MATCHES_MAX", value: 50, section: "22", says: "`admin.explainOverride` shows | 50" },
+  { name: "POD_IDS_MAX", value: 1_000, section: "22", says: "`admin.getPolicy` shows | 1,000" },
+  { name: "UPSTREAM_PORTS_MAX", value: 10, section: "22", says: "`dataPlane.upstreamPorts` | 10" },
+  { name: "PARTS_MAX", value: 100_000, section: "13.9", says: "up to 100,000 permissions" },
+  { name: "QUEUED_KEYS_MAX", value: 100_000, section: "22", says: "queued keys of a workspace | 100,000" },
+  { name: "POLICY_BYTES_MAX", value: 262_144, section: "22", says: "compiled policy, as JSON | 262,144 bytes" },
+  { name: "RETENTION_DAYS_MAX", value: 3_650, section: "22", says: "retention of usage | 3,650 days" },
+  { name: "IP_ALLOW_LIST_MAX", value: 100, section: "14", says: "IP allow-list (up to 100 entries)" },
+  { name: "MADE_UP_FOR_MAX", value: 31, section: "10.2", says: "Up to 31 missed dates" },
+  { name: "NESTING_MAX", value: 1_000, section: "11.1", says: "up to 1,000 open parentheses" },
+  { name: "FILLED_MAX", value: 10_000, section: "22", says: "with a time unit and otherwise | 10,000 and 100,000" },
+  { name: "COUNTED_MAX", value: 100_000, section: "22", says: "with a time unit and otherwise | 10,000 and 100,000" },
+  { name: "LATENCY_STEPS_MAX", value: 1_000, section: "24.4", says: "more than 1,000 steps" },
+  { name: "EVENTS_MAX", value: 50, section: "22", says: "in `admin.explainRequest` | 50" },
+  { name: "RANGE_MS_MAX", value: 604_800_000, section: "24.4", says: "more than 7 days" },
+  { name: "PODS_SHOWN_MAX", value: 1_000, section: "22", says: "`admin.getPolicy` shows | 1,000" },
+  { name: "NAMED_MAX", value: 1_000, section: "22", says: "rule and code in `admin.getPolicy` | 1,000" },
+  { name: "PART_MS_MAX", value: 2_000, section: "24.4", says: "without a response within 2 s" },
+  { name: "OUTBOX_SHOWN_MAX", value: 100_000, section: "22", says: "outbox entries | 100,000" },
+  { name: "POLICIES_MAX", value: 1_000, section: "22", says: "policies and workspaces that it counts | 1,000" },
+  { name: "WORKSPACES_MAX", value: 1_000, section: "22", says: "policies and workspaces that it counts | 1,000" },
+  { name: "NAMED_WORKSPACE_LENGTH_MAX", value: 255, section: "22", says: "`Postern-Workspace` | 255 characters" },
+];
 
 test("api-v2.md lists the verification codes", () => {
   const [line = ""] = /^The codes: .*$/m.exec(reference.section("12")) ?? [];
@@ -70,30 +114,21 @@ test("api-v2.md lists the id prefixes", () => {
   expect(sorted(codesIn(line))).toEqual(sorted(Object.values(ID_PREFIXES)));
 });
 
-describe("the permissions of root keys", () => {
-  const rows = reference.rows("7.1", "tuple");
-
-  test("api-v2.md lists exactly the root key permissions of the code", () => {
-    expect(sorted(new Set(rows.map(([tuple]) => only(tuple))))).toEqual(sorted(ALL_GRANTS));
-  });
-
-  test("api-v2.md permissions are required by the listed procedures", () => {
-    const listed = rows.flatMap(([tuple, id, by = ""]) => codesIn(by).map((path) => `${path} ${only(tuple)} ${id}`));
-    const declared = procedures.flatMap(({ path, permissions }) =>
-      Object.values(permissions).map(({ tuple, orFor = "–" }) => `${path} ${tuple} ${orFor}`),
-    );
-    expect(sorted(listed)).toEqual(sorted(new Set(declared)));
-  });
+test("api-v2.md lists exactly the root key permissions of the code", () => {
+  const listed = reference
+    .rows("7.1", "type")
+    .flatMap(([type, ...actions]) => actions.flatMap(codesIn).map((action) => `${only(type)}.*.${action}`));
+  expect(sorted(listed)).toEqual(sorted(ALL_GRANTS));
 });
 
-test("api-v2.md lists procedures that look up objects before checking permissions", () => {
+test("api-v2.md separates the permissions that also exist with an id", () => {
   const listed = reference
-    .rows("7.2", "lookup")
-    .flatMap(([fields = "", paths = ""]) => codesIn(paths).map((path) => `${path} ${codesIn(fields)}`));
-  const expected = Object.entries(EXPECTED).flatMap(([path, { lookedUpFirst }]) =>
-    lookedUpFirst === undefined ? [] : [`${path} ${lookedUpFirst}`],
+    .rows("7.1", "type")
+    .flatMap(([type, withId = ""]) => codesIn(withId).map((action) => `${only(type)}.*.${action}`));
+  const declared = procedures.flatMap(({ permissions }) =>
+    Object.values(permissions).flatMap(({ tuple, orFor }) => (orFor === undefined ? [] : [tuple])),
   );
-  expect(sorted(listed)).toEqual(sorted(expected));
+  expect(sorted(listed)).toEqual(sorted(new Set<string>(declared)));
 });
 
 test("api-v2.md lists the procedures that are additions", () => {
@@ -146,10 +181,6 @@ describe("the audit log", () => {
 });
 
 describe("bounds outside the schemas", () => {
-  const rows = reference.rows("22", "bound").map(([name, value = ""]) => ({
-    name: only(name),
-    value: Number(value.replaceAll(",", "").split(" ")[0]),
-  }));
   const constants = sources.flatMap(({ path, text }) =>
     [...text.matchAll(/^(?:export )?const ([A-Z][A-Z_]+) = ([\d_]+);/gm)].map(([, name = "", value = ""]) => ({
       path,
@@ -158,9 +189,10 @@ describe("bounds outside the schemas", () => {
     })),
   );
 
-  test.each(rows)("api-v2.md bound $name is $value", ({ name, value }) => {
+  test.each(BOUNDS)("api-v2.md section $section: $name is $value", ({ name, value, section, says }) => {
     // Another file may have a constant of the same name.
     expect(constants.filter((one) => one.name === name).map((one) => one.value)).toContain(value);
+    expect(reference.section(section).replace(/\s+/g, " ")).toContain(says);
   });
 
   const WHERE_CALLERS_MEET_THEM = /^(?:api-server\/(?:plugins|v2|domain)|core\/(?:credits|keys|permissions))\//;
@@ -178,6 +210,6 @@ describe("bounds outside the schemas", () => {
       .map(({ name }) => name)
       .filter((name) => !INTERNAL.test(name) && !saidBySchema.has(name));
     expect(met.length).toBeGreaterThan(10);
-    expect(sorted(new Set(met)).filter((name) => !rows.some((row) => row.name === name))).toEqual([]);
+    expect(sorted(new Set(met)).filter((name) => !BOUNDS.some((bound) => bound.name === name))).toEqual([]);
   });
 });

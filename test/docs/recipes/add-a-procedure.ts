@@ -43,13 +43,6 @@ const noticed: Part = {
 `,
 };
 const reference: readonly Part[] = [
-  { step: 7, file: REFERENCE, after: "| `api.*.update_api` | apiId | ", text: "`apis.archiveApi`, " },
-  {
-    step: 7,
-    file: REFERENCE,
-    after: "`admin.startImport`, `policies.listPolicies`",
-    text: ", `apis.archiveApi`",
-  },
   {
     step: 7,
     file: REFERENCE,
