@@ -52,7 +52,7 @@ export const OBJECT_METRICS = defineMetrics({
     help: "Failed reconciles that are retried",
     unit: "reconciles",
     labels: { kind: KINDS },
-    bad: "More than three a minute (PosternReconcileErrors): see the log line `reconcile failed; retrying`.",
+    bad: "More than three a minute (PosternReconcileErrors).",
   },
   waits: {
     name: "postern_operator_queue_wait_duration_seconds",
@@ -60,7 +60,7 @@ export const OBJECT_METRICS = defineMetrics({
     help: "Time that objects wait in the queue",
     unit: "seconds",
     labels: { kind: KINDS },
-    bad: "p99 above 30 (PosternQueueLatencyHigh): edits take effect late.",
+    bad: "p99 above 30 (PosternQueueLatencyHigh).",
   },
   depth: {
     name: "postern_operator_queue_depth",
@@ -68,7 +68,7 @@ export const OBJECT_METRICS = defineMetrics({
     help: "Objects in the queue or being reconciled",
     unit: "objects",
     labels: { kind: KINDS },
-    bad: "Above 100 for 15 minutes (PosternQueueBacklog): calls are slow or fail.",
+    bad: "Above 100 for 15 minutes (PosternQueueBacklog).",
   },
   watchAge: {
     name: "postern_operator_watch_age_seconds",
@@ -76,14 +76,14 @@ export const OBJECT_METRICS = defineMetrics({
     help: "Time since the watch of a resource was last known to be complete; Inf before the first list",
     unit: "seconds",
     labels: { resource: "the plural of a watched kind, such as `apikeypolicies` or `pods`" },
-    bad: "Above 120 (PosternWatchStale): see `/readyz`. Usually a missing permission, or the Kubernetes API is down.",
+    bad: "Above 120 (PosternWatchStale).",
   },
   leading: {
     name: "postern_operator_leading",
     type: "gauge",
     help: "1 while this replica is the leader",
     unit: "1 or 0",
-    bad: "Sum over all replicas not 1 for 30 s (PosternOperatorDown): manifests have no effect. `kubectl -n postern get lease` shows the holder.",
+    bad: "Sum over all replicas not 1 for 30 s (PosternOperatorDown).",
   },
   polls: {
     name: "postern_operator_policy_poll_duration_seconds",
@@ -107,7 +107,7 @@ export const OBJECT_METRICS = defineMetrics({
     help: "Objects by kind and status of their Ready condition",
     unit: "objects",
     labels: { kind: KINDS, ready: STATUSES },
-    bad: '`ready="False"` above 0 for 15 minutes (PosternObjectsNotReady): `kubectl get postern -A`, then `kubectl describe` says what is wrong with the object.',
+    bad: '`ready="False"` above 0 for 15 minutes (PosternObjectsNotReady).',
   },
   policies: {
     name: "postern_operator_policies",
@@ -122,14 +122,14 @@ export const OBJECT_METRICS = defineMetrics({
     type: "gauge",
     help: "Running pods that a policy selects and that have no gate of it, according to policy statuses",
     unit: "pods",
-    bad: "Above 0 for ten minutes (PosternUnguardedPods): requests are not checked. Events name the pods; recreate them.",
+    bad: "Above 0 for ten minutes (PosternUnguardedPods).",
   },
   silent: {
     name: "postern_operator_silent_pods",
     type: "gauge",
     help: "Running pods whose gate does not report, according to policy statuses",
     unit: "pods",
-    bad: "Above 0 for ten minutes (PosternSilentPods): enforcement is unknown. The condition `Enforced` names the pods.",
+    bad: "Above 0 for ten minutes (PosternSilentPods).",
   },
 });
 

@@ -15,7 +15,7 @@ export const TRAFFIC_METRICS = defineMetrics({
       procedure: "a procedure that the operator calls, such as `apis.createApi`",
       result: ["success", "refusal", "error"],
     },
-    bad: "More than 10 % `error` (PosternOperatorApiErrors): the api-server is down, or the root key was revoked. `refusal` (404, 409) is normal.",
+    bad: "More than 10 % `error` (PosternOperatorApiErrors). `refusal` (404, 409) is normal.",
   },
   callSeconds: {
     name: "postern_operator_api_call_duration_seconds",
@@ -35,7 +35,7 @@ export const TRAFFIC_METRICS = defineMetrics({
       resource: "the plural of a kind with its subresource, such as `roles/status`; empty for `/version`",
       code: "the HTTP status; `error` when there was no answer",
     },
-    bad: "`403` (PosternOperatorForbidden): a permission is missing. `5xx` or `error`: the Kubernetes API is down. `409` is normal.",
+    bad: "`403` (PosternOperatorForbidden). `5xx` or `error`: the Kubernetes API is down. `409` is normal.",
   },
   requestSeconds: {
     name: "postern_operator_kubernetes_request_duration_seconds",

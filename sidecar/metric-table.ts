@@ -28,7 +28,7 @@ export const GATE_METRICS = defineMetrics({
     type: "counter",
     help: "Decisions on data older than onStale.after",
     unit: "requests",
-    bad: "Any increase (PosternGateServingStale): revoked keys may still work.",
+    bad: "Any increase (PosternGateServingStale).",
   },
   connectionsRevoked: {
     name: "postern_sidecar_connections_revoked_total",
@@ -43,7 +43,7 @@ export const GATE_METRICS = defineMetrics({
     help: "Requests without a response of the shared counters",
     unit: "requests",
     labels: { kind: ["limits", "credits"] },
-    bad: "Any increase (PosternGateCountersUnavailable): Redis is slow or down. `onCounterFailure` and `onCreditFailure` apply.",
+    bad: "Any increase (PosternGateCountersUnavailable).",
   },
   extAuthRejected: {
     name: "postern_sidecar_ext_auth_rejected_total",
@@ -67,7 +67,7 @@ export const GATE_METRICS = defineMetrics({
     help: "Admitted requests without a response of the app",
     unit: "requests",
     labels: { reason: ["unreachable", "unusable", "timeout", "busy", "stalled"] },
-    bad: "More than 5 % (PosternUpstreamErrors): check the app. `unreachable`: connection failed. `unusable`: invalid HTTP. `timeout`: no response in time. `busy`: no free slot. `stalled`: the client's body stopped.",
+    bad: "More than 5 % (PosternUpstreamErrors). `unreachable`: connection failed. `unusable`: invalid HTTP. `timeout`: no response in time. `busy`: no free slot. `stalled`: the client's body stopped.",
   },
   upstreamUnrequested: {
     name: "postern_sidecar_upstream_unrequested_total",
@@ -82,14 +82,14 @@ export const GATE_METRICS = defineMetrics({
     help: "Internal errors, each of which ended one request",
     unit: "faults",
     labels: { source: ["exchange", "stray"] },
-    bad: "Any increase (PosternGateInternalErrors): report it with the log line.",
+    bad: "Any increase (PosternGateInternalErrors).",
   },
   eventsDropped: {
     name: "postern_sidecar_events_dropped_total",
     type: "counter",
     help: "Lost verification events",
     unit: "events",
-    bad: "Any increase (PosternGateEventsDropped): usage is incomplete. Redis was down for long, or the event memory is full.",
+    bad: "Any increase (PosternGateEventsDropped).",
   },
   overAdmitted: {
     name: "postern_sidecar_over_admitted_total",
@@ -119,7 +119,7 @@ export const GATE_METRICS = defineMetrics({
     type: "gauge",
     help: "Age of the newest data; +Inf before the first",
     unit: "seconds",
-    bad: "1 to 3 is normal. Above 60 (PosternGateStale): relay or Redis; on a single gate, its network.",
+    bad: "1 to 3 is normal. Above 60 (PosternGateStale).",
   },
   usable: {
     name: "postern_sidecar_source_usable",
@@ -155,21 +155,21 @@ export const GATE_METRICS = defineMetrics({
     type: "gauge",
     help: "1 if the active policy was deleted",
     unit: "1 or 0",
-    bad: "1 (PosternGatePolicyDeleted): apply the policy again, or recreate the pod without a gate.",
+    bad: "1 (PosternGatePolicyDeleted).",
   },
   policyUnsupported: {
     name: "postern_sidecar_policy_unsupported",
     type: "gauge",
     help: "1 while the newest policy needs a newer gate",
     unit: "1 or 0",
-    bad: "1 (PosternPolicyUnsupported): recreate the pod.",
+    bad: "1 (PosternPolicyUnsupported).",
   },
   ready: {
     name: "postern_sidecar_ready",
     type: "gauge",
     help: "1 while the gate can decide requests",
     unit: "1 or 0",
-    bad: "0 (PosternGateNotReady): `/readyz` has the cause: no policy, no records, an app that refuses connections, or shutdown.",
+    bad: "0 (PosternGateNotReady).",
   },
   inFlight: {
     name: "postern_sidecar_in_flight",

@@ -38,7 +38,7 @@ export const LOOP_METRICS = defineMetrics({
         "usage-store",
       ],
     },
-    bad: "More than 3 in 15 minutes without an outage (PosternBackgroundLoopFailing): see the log line `failed; retrying` with this `loop`.",
+    bad: "More than 3 in 15 minutes without an outage (PosternBackgroundLoopFailing).",
   },
 });
 

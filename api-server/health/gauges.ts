@@ -48,7 +48,7 @@ export const STATE_METRICS = defineMetrics({
     type: "counter",
     help: "Usage events of this process that could not be sent",
     unit: "events",
-    bad: "Any increase (PosternEventsDropped): usage is incomplete. Redis was down, or the event memory is full (`postern_events_waiting_bytes`).",
+    bad: "Any increase (PosternEventsDropped).",
   },
   overAdmitted: {
     name: "postern_local_over_admitted_total",
@@ -69,7 +69,7 @@ export const STATE_METRICS = defineMetrics({
     type: "gauge",
     help: "Requests that wait for a Postgres connection",
     unit: "requests",
-    bad: "Above 0 for minutes (PosternPostgresPoolExhausted): slow statements or too few replicas. See `pg_stat_activity`.",
+    bad: "Above 0 for minutes (PosternPostgresPoolExhausted).",
   },
 });
 

@@ -148,7 +148,7 @@ export const HEALTH_METRICS = defineMetrics({
     help: "1 while a dependency has failed but this replica still serves, by reason",
     unit: "1 or 0",
     labels: { reason: REASONS },
-    bad: "1 (PosternApiDegraded): `/readyz?verbose` and docs/operations/failure-modes.md describe each reason.",
+    bad: "1 (PosternApiDegraded).",
   },
   ready: {
     name: "postern_ready",
@@ -162,7 +162,7 @@ export const HEALTH_METRICS = defineMetrics({
     type: "gauge",
     help: "Connections of the fullest Redis server divided by its maxclients",
     unit: "ratio",
-    bad: "Above 0.8 (PosternRedisConnectionsNearLimit): new gates will not get a connection.",
+    bad: "Above 0.8 (PosternRedisConnectionsNearLimit).",
   },
 });
 

@@ -44,7 +44,7 @@ export const INGEST_METRICS = defineMetrics({
     type: "counter",
     help: "Unread entries removed because a writer exceeded its share of memory",
     unit: "entries",
-    bad: "Any increase (PosternEventsDropped): usage is incomplete, and the gate may be compromised.",
+    bad: "Any increase (PosternEventsDropped): the gate may be compromised.",
   },
   budget: {
     name: "postern_events_budget_bytes",
@@ -72,7 +72,7 @@ export const INGEST_METRICS = defineMetrics({
     type: "gauge",
     help: "Age of the oldest event that is not stored",
     unit: "seconds",
-    bad: "Above 300 (PosternIngestionDelayed): Postgres or ClickHouse is down or slow. Verification is unaffected.",
+    bad: "Above 300 (PosternIngestionDelayed).",
   },
 });
 

@@ -21,7 +21,7 @@ export const REQUEST_METRICS = defineMetrics({
       procedure: "the path of a procedure, such as `/v2/keys.verifyKey`; `unknown` for every other path",
       status: "the HTTP status, such as `200`",
     },
-    bad: "5xx (PosternApiErrors): a dependency has failed; see `postern_degraded` and the log line `request failed`. 401 or 403: a root key was revoked or lacks a permission. 429: a caller reached its quota.",
+    bad: "5xx (PosternApiErrors). 401 or 403: a root key was revoked or lacks a permission. 429: a caller reached its quota.",
   },
   duration: {
     name: "postern_api_request_duration_seconds",

@@ -7,7 +7,7 @@ export const RELAY_METRICS = defineMetrics({
     type: "gauge",
     help: "1 while this process relays changes",
     unit: "1 or 0",
-    bad: "Sum over all api-servers not 1 for more than 10 s (PosternRelayDown): changes do not reach the gates.",
+    bad: "Sum over all api-servers not 1 for more than 10 s (PosternRelayDown).",
   },
   depth: {
     name: "postern_outbox_depth",
@@ -21,14 +21,14 @@ export const RELAY_METRICS = defineMetrics({
     type: "gauge",
     help: "Changes committed before this time are projected; 0 if this process does not relay",
     unit: "Unix seconds",
-    bad: "`time() - max(…)` above 30 (PosternPropagationDelayed): revoked keys may still work.",
+    bad: "`time() - max(…)` above 30 (PosternPropagationDelayed).",
   },
   lagging: {
     name: "postern_relay_lagging_workspaces",
     type: "gauge",
     help: "Workspaces whose changes are delivered later than others",
     unit: "workspaces",
-    bad: "Above 0 for minutes (PosternWorkspacePropagationDelayed): a bulk change, or records that cannot be written.",
+    bad: "Above 0 for minutes (PosternWorkspacePropagationDelayed).",
   },
   rebuilt: {
     name: "postern_relay_rebuild_records",

@@ -26,14 +26,14 @@ export const WEBHOOK_METRICS = defineMetrics({
     help: "1 while the webhook configuration exists; not reported with `--webhook-cert-dir`",
     unit: "1 or 0",
     labels: { configuration: ["mutating", "validating"] },
-    bad: "`mutating` 0 (PosternWebhookConfigurationMissing): guarded pods start without a gate.",
+    bad: "`mutating` 0 (PosternWebhookConfigurationMissing).",
   },
   validTo: {
     name: "postern_operator_webhook_certificate_expiry_timestamp_seconds",
     type: "gauge",
     help: "Expiry of the webhook certificate; 0 before the first",
     unit: "Unix seconds",
-    bad: "Less than five days ahead (PosternWebhookCertificateExpiring): after expiry no guarded pod starts.",
+    bad: "Less than five days ahead (PosternWebhookCertificateExpiring).",
   },
 });
 

@@ -77,11 +77,11 @@ function section(command: Command): string[] {
   const own = Object.entries(options).filter(
     ([option, row]) => row !== json && !shared.some((group) => Object.hasOwn(group.options, option)),
   );
-  const output = response === undefined ? "" : ` \`${response}\``;
+  const output = response === undefined ? json.help : `\`${response}\``;
   const links = shared.map(({ title }) => `[${title}](#${title.toLowerCase().replaceAll(" ", "-")})`);
   const list = [
     ...optionList(own),
-    ...(options.json === json ? [`- \`--json\`: ${json.help}${output}`] : []),
+    ...(options.json === json ? [`- \`--json\`: ${output}`] : []),
     ...(links.length === 0 ? [] : [`- ${links.join(", ")}`]),
   ];
   return [`## postern ${name}`, "", textOf(command), "", ...(list.length === 0 ? [] : [...list, ""])];

@@ -38,8 +38,8 @@ async function page(): Promise<string> {
       `## ${title === SHARED ? SHARED : `postern ${title}`}`,
       "",
       ...(title === SHARED
-        ? ["| setting | description | default | accepted | services |", "| --- | --- | --- | --- | --- |"]
-        : ["| setting | description | default | accepted |", "| --- | --- | --- | --- |"]),
+        ? ["| setting | description | value | services |", "| --- | --- | --- | --- |"]
+        : ["| setting | description | value |", "| --- | --- | --- |"]),
       ...rows.map(({ cells, services }) => {
         const all = title === SHARED ? [...cells, services.join(", ")] : cells;
         return `| ${all.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
@@ -89,14 +89,12 @@ function cellsOf(name: string, row: OptionRow, hasFile: boolean): string[] {
   return [
     `\`--${name}\`${accepts?.followed === true ? " †" : ""}${hasFile ? " or file" : ""}${env === undefined ? "" : `, \`${env}\``}`,
     row.help.replace(/[,;] reloaded on change$/, ""),
-    row.required === true ? "required" : row.default ? `\`${row.default}\`` : "–",
-    row.type === "boolean"
-      ? "flag; variable: `1`, `true`, `0`, `false`"
-      : accepts === undefined
-        ? "text"
-        : bounds(accepts),
+    `${valuesOf(row)}${row.required === true ? "; required" : row.default ? `; default \`${row.default}\`` : ""}`,
   ];
 }
+
+const valuesOf = ({ type, accepts }: OptionRow): string =>
+  type === "boolean" ? "flag; variable: `1`, `true`, `0`, `false`" : accepts === undefined ? "text" : bounds(accepts);
 
 const bounds = ({ unit, says }: { unit: string; says: string }): string =>
   says === "" ? unit : unit === "word" ? says : `${unit}, ${says}`;

@@ -16,7 +16,7 @@ function page(): string {
     "Every metric and the values that need action. Each process serves `GET /metrics` on its admin port (`--admin-port`; in",
     "the chart's pods the port `admin`, of gates `postern-admin`); an api-server without an admin port serves it on the API",
     "port. No label contains a key, an identity, a workspace or a path of a caller, so the number of series is bounded.",
-    "Names in parentheses are the [alerts](alerts.md) that watch a metric. Counters start at 0 with the process: use",
+    "Names in parentheses are the [alerts](alerts.md) that watch a metric; their entries describe causes and actions. Counters start at 0 with the process: use",
     "`rate(…)` or `increase(…)`. A name with `_total` is a counter, with `_duration_seconds` a histogram, otherwise a gauge.",
     "A label is described once per section. p99 is the 99th percentile of a histogram, in seconds.",
     "",

@@ -67,7 +67,7 @@ export const KEY_QUEUE_METRICS = defineMetrics({
     type: "gauge",
     help: "Waiting time of the oldest accepted key; 0 if the queue is empty",
     unit: "seconds",
-    bad: "Above 300 (PosternKeyQueueDelayed): a very large migration, or failures.",
+    bad: "Above 300 (PosternKeyQueueDelayed).",
   },
   created: {
     name: "postern_key_queue_created_total",
@@ -90,7 +90,7 @@ export const KEY_QUEUE_METRICS = defineMetrics({
     help: "Accepted keys that were given up, by the error kind of the last attempt",
     unit: "keys",
     labels: { reason: "the kind of an error, such as `conflict`" },
-    bad: "Any increase (PosternKeyQueueFailed): the log line `migration error: a queued key was not created` names each key.",
+    bad: "Any increase (PosternKeyQueueFailed).",
   },
 });
 
