@@ -42,18 +42,18 @@ export interface OperatorConfig {
   readonly source:
     | {
         readonly kind: "kubernetes";
-        /** Kubeconfig file. Default: the cluster in which the operator runs. */
+        /** Path of the kubeconfig file. Default: the cluster in which the operator runs. */
         readonly kubeconfig?: string;
         /** Namespaces to watch. Default: all. */
         readonly namespaces?: readonly string[];
-        /** Environment of the process: contains the API server's address in a pod, and is inherited by kubeconfig plugins. */
+        /** Environment of the process, which contains the API server's address in a pod and which kubeconfig plugins inherit. */
         readonly env?: Environment;
       }
     | { readonly kind: "directory"; readonly dir: string; readonly stateDir: string };
   readonly apiUrl: string;
-  /** One root key for all namespaces, or a folder of root keys, one per workspace. */
+  /** One root key for all namespaces, or a folder with one root key per workspace. */
   readonly keys: WorkspacesOptions["keys"];
-  /** Workspace of namespaces that do not name one. */
+  /** Workspace of namespaces that are not assigned to another one. */
   readonly defaultWorkspace?: string;
   /** File that assigns namespaces to workspaces and grants names. */
   readonly tenancyFile?: string;
@@ -63,22 +63,20 @@ export interface OperatorConfig {
    */
   readonly cluster?: string;
   readonly logger: Logger;
-  /** Address for probes and metrics. Default: no admin server. Port 0 picks a free port. */
+  /** Address for probes and metrics; port 0 selects a free port. Default: no admin server. */
   readonly admin?: { readonly host: string; readonly port: number };
-  /** Lease that elects the one replica that reconciles. Without it, each replica reconciles. Kubernetes only. */
+  /** Lease by which the replica that reconciles is elected. Default: every replica reconciles. Kubernetes only. */
   readonly lease?: {
     readonly name: string;
-    /** Default: the namespace of the kubeconfig's context or of the pod. */
+    /** Namespace of the Lease. Default: the namespace of the kubeconfig's context or of the pod. */
     readonly namespace?: string;
   };
-  /**
-   * Reconciles only objects whose label `postern.dev/controller-class` has this value. Default: objects without the label. Kubernetes only.
-   */
+  /** Value of the label `postern.dev/controller-class` of the objects to reconcile. Default: objects without the label. Kubernetes only. */
   readonly controllerClass?: string | undefined;
   /** Admission webhook that injects gates and validates policies. Kubernetes only. */
   readonly webhook?: WebhookConfig | undefined;
   readonly resyncMs?: number;
-  /** Maximum concurrent reconciles per kind. */
+  /** Maximum number of concurrent reconciles per kind. */
   readonly concurrency?: number;
   readonly nowMs?: () => number;
 }
@@ -93,24 +91,26 @@ export interface ObjectStatus {
 
 export interface Operator {
   readonly cluster: string;
-  /** URL of the admin server; `undefined` without one. */
+  /** URL of the admin server; `undefined` if there is none. */
   readonly adminUrl: string | undefined;
   readonly webhook: Webhook | undefined;
-  /** Resolves when each object that existed at the start was reconciled once, successfully or not. */
+  /** Resolves when each object that existed at the start has been reconciled once, even if this failed. */
   ready(): Promise<void>;
   /** Returns the objects with their statuses. */
   statuses(): readonly ObjectStatus[];
-  /** Returns problems in documents of a directory. Always empty for a cluster, because its API server rejects invalid objects. */
+  /**
+   * Returns problems in documents of a directory. The result is always empty for a cluster, because its API server rejects invalid objects.
+   */
   problems(): readonly DocumentProblem[];
   close(): Promise<void>;
 }
 
 const RESYNC_MS = 300_000;
 const CLOSE_MS = 2_000;
-/** Time to collect changes of pods and NetworkPolicies before the affected policies are reconciled. */
+/** Delay by which changes of pods and NetworkPolicies are collected before the affected policies are reconciled. */
 const PODS_MS = 500;
 
-/** Starts watching and reconciling. Throws if the source cannot be opened. */
+/** Starts to watch and reconcile. Throws if the source cannot be opened. */
 export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { logger: log, resyncMs = RESYNC_MS, nowMs = Date.now } = config;
   const registry = new Registry();
@@ -123,13 +123,13 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const syncs = createSyncTimes();
   const synced = createSyncedObjects(resyncMs);
   const looks = createPolicyCache((pace) => poll.hurry(pace));
-  /** Queues an object and discards its cached state, because the object has changed. */
+  /** Queues an object that has changed, and discards its cached state. */
   const addChanged = (kind: Kind, key: ObjectKey) => {
     if (kind === "ApiKeyPolicy") looks.forget(key);
     else synced.forget(kind, key);
     controllers.get(kind)?.add(key);
   };
-  // Pods start in groups and change several times while they start.
+  // Changes are collected, because pods start in groups and change several times during their start.
   const touched = collectKeys(PODS_MS, (key) => controllers.get("ApiKeyPolicy")?.add(key));
   const objectsIn = (kind: Kind, namespace?: string) =>
     namespace === undefined ? source.list(kind) : source.having(kind, "namespace", namespace);
@@ -167,7 +167,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const networkPolicies = follow(NETWORK_POLICIES, ([version]) => touchPolicies(version?.namespace));
   const network = client && networkPolicies && openOwnNetworkPolicies(client, networkPolicies);
   const services = follow(SERVICES, ([version]) => touchPolicies(version?.namespace));
-  // Without the webhook the label has no effect, and the operator may not be allowed to read Namespaces.
+  // Without the webhook, the label has no effect, and the operator may lack permission to read Namespaces.
   const namespaces = config.webhook && opened.followNamespaces?.(touchPolicies);
   const isNamespaceGuarded = (namespace: string) => {
     const labels = namespaces?.labelsOf(namespace);
@@ -254,7 +254,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     }
   };
 
-  /** A change in one workspace affects no object of another workspace. */
+  /** Returns whether two namespaces are in one workspace. A change in one workspace affects no object of another workspace. */
   const areTogether = (one: string, other: string): boolean =>
     one === other || workspaces.resolve(one).workspace?.name === workspaces.resolve(other).workspace?.name;
 
@@ -264,7 +264,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
 
   const webhook = serveWebhook?.({ cluster, source, workspaces, isListed: () => isListed, registry, nowMs, log });
-  // Probes must be answered before the first list, which waits while the cluster's API is unreachable.
+  // The admin server must respond to probes before the first list, which waits while the Kubernetes API is unreachable.
   let election: LeaderElection | undefined;
   const notReady = (): string[] => {
     const problems = [...watchStates().map(watchProblem), election?.problem, webhook?.problem(), workspaces.problem()];
@@ -273,7 +273,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
   const admin = config.admin === undefined ? undefined : await startAdmin({ ...config.admin, registry, notReady });
   try {
-    // Wait for the Namespaces first, so that no object is assigned to a wrong workspace.
+    // The Namespaces are listed first, so that no object is assigned to a wrong workspace.
     await workspaces.ready;
     await source.start(onChange);
   } catch (error) {
@@ -295,11 +295,11 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     problems,
     close: async () => {
       await Promise.all([admin?.close(), webhook?.close()]);
-      // Running reconciles may finish, but an API that hangs must not delay the exit.
+      // Running reconciles may complete, but an unresponsive API must not delay the exit.
       const late = setTimeout(() => stop.abort(), CLOSE_MS);
       await closeWorkers();
       clearTimeout(late);
-      // Release the lease last, after all writes: the next leader must not start while this one writes.
+      // The Lease is released last, after all writes, because the next leader must not start while this process writes.
       await election?.close();
       await closeFollowed();
     },
@@ -315,19 +315,19 @@ interface OpenSource {
   readonly cluster: string;
   readonly source: ManifestSource;
   readonly problems: () => readonly DocumentProblem[];
-  /** Calls `onStarted` immediately if there is no election. */
+  /** Starts the election; without one, calls `onStarted` immediately. */
   readonly elect: (terms: Terms) => LeaderElection | undefined;
-  /** `undefined` for a source whose namespaces have no labels. */
+  /** Follows the labels of Namespaces; `undefined` for a source whose namespaces have no labels. */
   readonly followLabels: WorkspacesOptions["followLabels"];
   readonly followNamespaces: ((onChange: (namespace: string) => void) => NamespaceLabels) | undefined;
-  /** `undefined` for a directory, which has no pods, Services and NetworkPolicies. */
+  /** Client of the Kubernetes API; `undefined` for a directory, which has no pods, Services or NetworkPolicies. */
   readonly client: KubeClient | undefined;
-  /** `undefined` for all. */
+  /** Namespaces to watch; `undefined` for all. */
   readonly watchedNamespaces: readonly string[] | undefined;
   readonly watchStates: () => readonly WatchState[];
-  /** `undefined` if no webhook is configured, or for a source that cannot call one. */
+  /** Starts the webhook; `undefined` if none is configured, or for a source that cannot call one. */
   readonly serveWebhook: ((deps: Omit<WebhookDeps, "client" | "namespace" | "controllerClass">) => Webhook) | undefined;
-  /** Also closes the connections that the source and the election share. */
+  /** Closes the source, and the connections that the source and the election share. */
   readonly closeSource: () => Promise<void>;
 }
 

@@ -26,7 +26,7 @@ import { detourProbes, portNumber } from "./probes.ts";
 import { protocolsOf } from "./protocols.ts";
 
 /*
- * Injects a gate into a pod. Pure and idempotent: the same pod and policy yield the same result, even if the pod already has a gate.
+ * Injects a gate into a pod. Pure and idempotent: the same pod and policy give the same result, even if the pod already has a gate.
  *
  *   Port      the gate's port takes the names of the app's port, so that Services that use a name reach the gate
  *   Redirect  packets for the app's port go to the gate, from every sender

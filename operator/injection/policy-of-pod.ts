@@ -21,7 +21,7 @@ export interface PolicyOfPod {
 
 export type FoundPolicy = PolicyOfPod | { readonly refused: string };
 
-/** @param policies policies of the namespace in which the pod is being created. */
+/** Returns the policy of a pod that is being created. `policies` are the policies of its namespace. */
 export function policyOfPod(pod: Pod, namespace: string, policies: readonly ManifestObject[]): FoundPolicy {
   const { labels = {}, annotations = {} } = pod.metadata;
   const named = annotations[POLICY_ANNOTATION];

@@ -131,11 +131,11 @@ const mayInclude = ({ protocol = "TCP", port: first, endPort }: PolicyPort, port
   protocol === "TCP" && (typeof first !== "number" || (first <= port && port <= (endPort ?? first)));
 
 /**
- * The spec of a NetworkPolicy that keeps everyone from some TCP ports of the selected pods, and leaves all else as it is without
- * one: other TCP ports, other protocols, all senders.
+ * Returns the spec of a NetworkPolicy that closes some TCP ports of the selected pods. All other TCP ports and all other protocols stay
+ * open to all senders, as without a NetworkPolicy.
  *
- * A NetworkPolicy can only allow, so all ports around the closed ones are listed, as ranges. A network plugin without `endPort` reads a
- * range as its first port; for its sake the ports that the pods list are listed one by one as well.
+ * A NetworkPolicy can only allow traffic, so the spec lists all other ports, as ranges. A network plugin that does not support `endPort`
+ * treats a range as its first port, so the spec also lists the ports in `listed` individually.
  */
 export function allowAllExcept(
   podSelector: LabelSelector,

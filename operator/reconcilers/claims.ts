@@ -6,8 +6,8 @@ import { stalled, type Verdict } from "./plan.ts";
 import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secretNameIn } from "./raw-spec.ts";
 
 /*
- * Resolves conflicts between manifests that claim one stored name: for every kind, this file decides which objects have the same claim,
- * which of them owns it, and whether it adopts an existing object.
+ * Resolves conflicts between manifests that claim one stored name. For every kind, this file determines which objects have the same
+ * claim, which of them owns the claim, and whether the owner adopts an existing object.
  *
  * core/manifests/check.ts checks a single manifest. source/directory/merge.ts chooses among documents with the same kind, namespace and
  * name, before anything is claimed.

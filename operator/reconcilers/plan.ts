@@ -5,11 +5,11 @@ import type { Pace } from "./api-key-policy/poll-pace.ts";
  * Result of a planner. The verdict is one of:
  *
  *   Ready        the database matches the spec
- *   Progressing  not yet; the operator retries by itself
+ *   Progressing  the database does not match the spec yet; the operator retries
  *   Stalled      a person must change the manifest or make a decision
  */
 
-/** Reasons of conditions and Events. They are never renamed, because users write alerts on them. */
+/** Reasons of conditions and Events. They are never renamed, because users' alerts refer to them. */
 export type Reason =
   | "Succeeded"
   | "Progressing"
@@ -50,40 +50,40 @@ export type Reason =
 export interface Verdict {
   readonly state: "Ready" | "Progressing" | "Stalled";
   readonly reason: Reason;
-  /** One or two sentences that tell the author of the manifest what to do. */
+  /** Message of one or two sentences that explains to the author of the manifest what to do. */
   readonly message: string;
 }
 
-/** Result of resolving a reference to a RatelimitNamespace: its id, or the reason why there is none yet. */
+/** Result of resolving a reference to a RatelimitNamespace: its id, or the verdict if there is none yet. */
 export type ResolvedNamespace = { readonly namespaceId: string } | { readonly verdict: Verdict };
 
-/** A condition in addition to those of every object. */
+/** A condition in addition to those that every object has. */
 export interface FurtherCondition {
   readonly type: "Accepted" | "Enforced" | "Unsupported" | "Bypassable" | "Stale" | "LimitsExceeded" | "UnknownFields";
   readonly status: "True" | "False" | "Unknown";
   readonly reason: Reason;
   readonly message: string;
-  /** The condition is abnormal while True; an Event reports when that begins and ends. */
+  /** Whether the condition is abnormal while True, so that Events report when it becomes True or False. */
   readonly alerts?: true;
   /** Text of the Event that is emitted when the condition gets this reason. */
   readonly note?: string;
 }
 
 export interface Plan<Action> extends WorkResult {
-  /** Actions to perform, in this order; the state is read again afterwards. */
+  /** Actions to perform in this order, after which the state is read again. */
   readonly actions: readonly Action[];
   /** Status to report until all `actions` have succeeded. */
   readonly verdict: Verdict;
   /** Status fields specific to the kind. */
   readonly status: object;
   readonly conditions?: readonly FurtherCondition[];
-  /** Time at which the database was read, if that was long ago. */
+  /** Time at which the database was read, if the state comes from a cache. */
   readonly seenAtMs?: number;
-  /** Required poll interval of the pod reports; only for policies, which are polled. */
+  /** Required poll interval of the pod reports; only set for policies, because only policies are polled. */
   readonly pace?: Pace | undefined;
-  /** The actions result from elapsed time, such as a rotation, and are not drift. */
+  /** Whether the actions result from elapsed time, such as a rotation, and are therefore no drift. */
   readonly isDue?: true;
-  /** The object is being deleted and has no stored resources left. */
+  /** Whether the object is being deleted and owns no stored resource any more. */
   readonly released?: true;
 }
 
@@ -99,7 +99,7 @@ export const released: Plan<never> = {
   released: true,
 };
 
-/** Performs no action while a check fails. Requeues, because a conflict may end without a notification. */
+/** Returns a plan without actions, for a failed check. The object is requeued, because a conflict may end without a notification. */
 export const blocked = (verdict: Verdict, status: object): Plan<never> => ({
   actions: [],
   verdict,
@@ -107,7 +107,7 @@ export const blocked = (verdict: Verdict, status: object): Plan<never> => ({
   ...(verdict.reason === "Conflict" ? { requeueAfterMs: CONFLICT_REQUEUE_MS } : {}),
 });
 
-/** Returns the first failure of a list of checks, so that the list reads as the specification. */
+/** Returns the first failure of a list of checks, so that the list documents their order. */
 export function firstOf<T>(
   observed: T,
   checks: ReadonlyArray<(observed: T) => Verdict | undefined>,
@@ -119,9 +119,15 @@ export function firstOf<T>(
   return undefined;
 }
 
-/** Conflicts are checked again before the next resync, because other writers, in this or another cluster, may release an object. */
+/**
+ * Requeue interval of an object with a conflict. It is shorter than the resync period, because other writers, in this or another cluster,
+ * may release a resource.
+ */
 export const CONFLICT_REQUEUE_MS = 30_000;
 
-/** Checks a lasting conflict at growing intervals, up to the resync period, because a thousand such objects would cost many calls. */
+/**
+ * Returns a requeue interval that grows with the age of a conflict, up to the resync period, because a thousand such objects would
+ * otherwise cause many calls.
+ */
 export const laterWhileHeld = (requeueAfterMs: number | undefined, heldForMs: number): number | undefined =>
   requeueAfterMs === undefined ? undefined : Math.max(requeueAfterMs, heldForMs / 10);

@@ -1,12 +1,12 @@
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { ManifestObject } from "../source/contract.ts";
 
-/* Reads parts of a spec that may be invalid: an otherwise invalid object keeps its claim, and must be deletable. */
+/* Reads parts of a spec that may otherwise be invalid, because an object with an invalid spec keeps its claim and must be deletable. */
 
 const fieldsOf = ({ spec }: ManifestObject): Readonly<Record<string, unknown>> =>
   (spec ?? {}) as Readonly<Record<string, unknown>>;
 
-/** Returns `undefined` unless the value is a string that the API accepts as a name, because the API would reject the lookup. */
+/** Returns the value if it is a string that the API accepts as a name, otherwise `undefined`, because the API would reject a lookup. */
 const textIn = (value: unknown, lengthMax: number): string | undefined =>
   typeof value === "string" && value.length > 0 && value.length <= lengthMax ? value : undefined;
 
@@ -14,10 +14,10 @@ export const roleNameIn = (object: ManifestObject): string | undefined => textIn
 
 export const namespaceNameIn = (object: ManifestObject): string | undefined => textIn(fieldsOf(object).name, 512);
 
-/** `spec.identifier` of a RatelimitOverride. */
+/** Returns `spec.identifier` of a RatelimitOverride. */
 export const identifierIn = (object: ManifestObject): string | undefined => textIn(fieldsOf(object).identifier, 512);
 
-/** Returns `spec.namespaceRef` of a RatelimitOverride. Default: its own Kubernetes namespace. */
+/** Returns `spec.namespaceRef` of a RatelimitOverride. Its default namespace is that of the object. */
 export function namespaceRefOf(object: ManifestObject): ObjectKey | undefined {
   const { namespaceRef } = fieldsOf(object) as { namespaceRef?: { name?: unknown; namespace?: unknown } };
   if (typeof namespaceRef?.name !== "string") return undefined;
@@ -25,7 +25,7 @@ export function namespaceRefOf(object: ManifestObject): ObjectKey | undefined {
   return { namespace, name: namespaceRef.name };
 }
 
-/** Returns `spec.policyRef` of an ApiKey. Default: its own Kubernetes namespace. */
+/** Returns `spec.policyRef` of an ApiKey. Its default namespace is that of the object. */
 export function policyRefOf(object: ManifestObject): ObjectKey | undefined {
   const { policyRef } = fieldsOf(object) as { policyRef?: { name?: unknown; namespace?: unknown } };
   if (typeof policyRef?.name !== "string") return undefined;
@@ -33,19 +33,19 @@ export function policyRefOf(object: ManifestObject): ObjectKey | undefined {
   return { namespace, name: policyRef.name };
 }
 
-/** `spec.secretRef.name` of an ApiKey. */
+/** Returns `spec.secretRef.name` of an ApiKey. */
 export function secretNameIn(object: ManifestObject): string | undefined {
   const { secretRef } = fieldsOf(object) as { secretRef?: { name?: unknown } };
   return typeof secretRef?.name === "string" ? secretRef.name : undefined;
 }
 
-/** `spec.roles` of an ApiKey. */
+/** Returns `spec.roles` of an ApiKey. */
 export function rolesIn(object: ManifestObject): readonly string[] {
   const { roles } = fieldsOf(object);
   return Array.isArray(roles) ? roles.filter((role) => typeof role === "string") : [];
 }
 
-/** `spec.api` of an ApiKeyPolicy. */
+/** Returns `spec.api` of an ApiKeyPolicy. */
 export function apiIn(object: ManifestObject): { readonly name?: string; readonly id?: string } {
   const { api } = fieldsOf(object) as { api?: { name?: unknown; id?: unknown } };
   return {
@@ -54,7 +54,7 @@ export function apiIn(object: ManifestObject): { readonly name?: string; readonl
   };
 }
 
-/** `spec.apiRef.id` of an ApiKey. */
+/** Returns `spec.apiRef.id` of an ApiKey. */
 export function apiRefIdIn(object: ManifestObject): string | undefined {
   const { apiRef } = fieldsOf(object) as { apiRef?: { id?: unknown } };
   return typeof apiRef?.id === "string" && /^[a-zA-Z0-9_]{8,255}$/.test(apiRef.id) ? apiRef.id : undefined;

@@ -22,14 +22,14 @@ import { unknownFields } from "./unknown-fields.ts";
 
 /*
  * Reconciles one object, in the same way for all kinds: gather, plan, apply, and repeat until no action remains. Each kind provides these
- * three steps. The operator adds its finalizer before it creates anything for an object, and removes the finalizer when no resource of the
- * object is left.
+ * three steps. The operator adds its finalizer before it creates a resource for an object, and removes the finalizer when the object owns
+ * no resource any more.
  */
 
-/** Effect of an API response on the reconcile. The next gather reads created objects; the response is not used. */
+/** Effect of an API response on the reconcile. Data of the response is not used, because the next gather reads created objects. */
 export interface Applied {
   readonly refusal?: Refusal;
-  /** Set instead of an API refusal if another system rejected the action. */
+  /** Verdict if another system than the API rejected the action. */
   readonly verdict?: Verdict;
 }
 
@@ -39,18 +39,18 @@ export interface KindSteps<Observed, Action> {
   readonly apply: (action: Action, object: ManifestObject, ctx: Context) => Promise<Applied>;
   /** Called when the database matches the manifest. */
   readonly remember?: (observed: Observed, plan: Plan<Action>, ctx: Context) => void;
-  /** Returns the digest of the stored object as of its read or earlier; `undefined` if there is none (drift/synced-objects.ts). */
+  /** Returns the digest of the stored object, as of its read or earlier; `undefined` if there is none (drift/synced-objects.ts). */
   readonly digestOf?: (observed: Observed) => string | undefined;
   /**
-   * Returns the further conditions while the generation cannot be set, because of a failed check or an API refusal. `observed` is
+   * Returns the additional conditions if the new generation cannot be applied, because of a failed check or an API refusal. `observed` is
    * `undefined` if the database was not read.
    */
   readonly held?: (verdict: Verdict, observed?: Observed) => readonly FurtherCondition[];
-  /** Describes the correction, for the Event about drift. */
+  /** Describes an action for the Event about drift. */
   readonly describe: (action: Action) => string;
 }
 
-/** Creating, changing and checking take three passes; more passes mean that another writer is active. */
+/** Maximum number of passes. Creating, changing and checking take three; more passes mean that another writer is active. */
 const PASSES_MAX = 6;
 const BUSY_REQUEUE_MS = 1_000;
 
@@ -89,7 +89,7 @@ export async function reconcileObject<Observed, Action>(
         await ctx.workspaces.confirm(object.metadata.namespace);
         const confirmed = admit(object, ctx);
         if (confirmed.workspace?.name !== workspace.name || confirmed.verdict !== undefined) continue;
-        // Set before anything is created for the object. The plan remains valid; only the object in memory is outdated now.
+        // The finalizer is set before a resource is created for the object. The plan remains valid, because only the cached object changes.
         await ctx.source.setFinalizers(object, [...foreignFinalizersOf(object), finalizerOf(workspace)]);
       }
       if (plan.actions.length === 0) {
@@ -115,7 +115,7 @@ export async function reconcileObject<Observed, Action>(
   return { requeueAfterMs: BUSY_REQUEUE_MS };
 }
 
-/** Applies actions until one is refused permanently, and then returns the resulting verdict. */
+/** Applies the actions until one of them is refused permanently, and returns the resulting verdict. */
 async function applyAll<Observed, Action>(
   steps: KindSteps<Observed, Action>,
   actions: readonly Action[],
@@ -128,7 +128,7 @@ async function applyAll<Observed, Action>(
     if (applied.refusal !== undefined) {
       const detail = withoutForeignManagers(applied.refusal.detail, managerOf(ctx, object));
       const verdict = verdictOn({ ...applied.refusal, detail }, object);
-      // For example, an object was deleted after gathering; the next pass makes another plan.
+      // The refusal is temporary: for example, an object was deleted after gathering, and the next pass makes another plan.
       if (verdict === undefined) throw new Error(`${steps.describe(action)}: ${applied.refusal.detail}`);
       return verdict;
     }
@@ -137,7 +137,7 @@ async function applyAll<Observed, Action>(
   return undefined;
 }
 
-/** Returns the verdict of a refusal that a retry does not fix, by its kind. */
+/** Returns the verdict for a refusal that a retry does not resolve; `undefined` for any other refusal. */
 function verdictOn({ kind, detail, faults = [] }: Refusal, object: ManifestObject): Verdict | undefined {
   switch (kind) {
     case "managed_by_manifest":
@@ -161,7 +161,7 @@ const wayOut = ({ kind, metadata: { namespace, name } }: ManifestObject): string
 
 const FAULTS_SHOWN_MAX = 5;
 
-/** Describes faults with their locations, and the remedy if the api-server is older than this operator. */
+/** Describes the invalid fields with their locations, and the remedy if the api-server is older than this operator. */
 function describeFaults(faults: readonly FieldProblem[]): string {
   if (faults.length === 0) return "";
   const shown = faults.slice(0, FAULTS_SHOWN_MAX).map(({ location, message }) => `${location} ${message}`);
@@ -181,7 +181,7 @@ async function conclude<Action>(
   ctx: OperatorContext,
   drift?: string,
 ): Promise<WorkResult> {
-  // The object may have changed meanwhile; its status must describe exactly the reconciled generation.
+  // The object may have changed in the meantime, but its status must describe exactly the reconciled generation.
   const now = current(object, ctx);
   const unknown = unknownFields(now, conditionsOf(now));
   const { status, events } = statusOf({
@@ -204,7 +204,7 @@ async function conclude<Action>(
   };
 }
 
-/** Returns how long the object has been Stalled; 0 if it was not. */
+/** Returns the duration for which the object has been Stalled, ms; 0 if it is not. */
 function heldForMs(object: ManifestObject, { nowMs }: Pick<OperatorContext, "nowMs">): number {
   const stalledSince = conditionsOf(object).find(({ type }) => type === "Stalled")?.lastTransitionTime;
   return stalledSince === undefined ? 0 : nowMs() - Date.parse(stalledSince);
@@ -262,7 +262,7 @@ async function reportUnavailable<Observed, Action>(
   if (status !== undefined) await ctx.source.updateStatus(object, status);
 }
 
-/** Returns the status fields specific to the kind, especially ids, which must be kept while the API is unreachable. */
+/** Returns the status fields specific to the kind, especially ids, which must be preserved while the API is unreachable. */
 function ownStatus({ status }: ManifestObject): object {
   const { conditions: _, observedGeneration: __, ...own } = (status ?? {}) as Record<string, unknown>;
   return own;

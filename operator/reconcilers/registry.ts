@@ -25,12 +25,12 @@ import { applyRole, describeRole } from "./role/apply.ts";
 import { gatherRole } from "./role/gather.ts";
 import { planRole } from "./role/plan.ts";
 
-/* Steps for each kind of manifest. All kinds use reconcile-object.ts; this file lists how each gathers, plans and applies. */
+/* Steps of each kind of manifest. This file lists how each kind gathers, plans and applies, and reconcile-object.ts runs these steps. */
 
 export interface Reconciler<K extends Kind = Kind> {
   readonly kind: K;
   readonly reconcile: (key: ObjectKey, ctx: OperatorContext) => Promise<WorkResult>;
-  /** Returns objects of this kind, other than the changed one, whose state may depend on a change. */
+  /** Returns objects of this kind, except the changed one, whose state may depend on a change. */
   readonly concernedBy: (change: ManifestChange, source: ObjectLookup) => readonly ObjectKey[];
 }
 
@@ -78,7 +78,7 @@ const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
 export const RECONCILERS: readonly Reconciler[] = Object.values(REGISTRY);
 
 interface Registered<Observed, Action> extends KindSteps<Observed, Action> {
-  /** Returns objects affected by a change, other than those that gain or lose a claim. */
+  /** Returns objects that a change affects, except those that gain or lose a claim. */
   readonly concernedBy?: (change: ManifestChange, source: ObjectLookup) => readonly ManifestObject[];
 }
 
@@ -96,13 +96,13 @@ function register<K extends Kind, Observed, Action>(kind: K, steps: Registered<O
   };
 }
 
-/** Returns false if only fields that the operator writes have changed: the status or its finalizer. */
+/** Returns whether a change concerns the object itself: false if only its status or the operator's finalizer has changed. */
 export function concernsItself({ before, after }: ManifestChange): boolean {
   if (before === undefined || after === undefined) return true;
   return text(before) !== text(after);
 }
 
-/** Whether a change may affect who owns a claim. Unlike changes of the status, those of finalizers may. */
+/** Returns whether a change may affect the owner of a claim. Changes of finalizers may, changes of the status may not. */
 const concernsCompetitors = (change: ManifestChange): boolean =>
   concernsItself(change) || finalizersOf(change.before) !== finalizersOf(change.after);
 

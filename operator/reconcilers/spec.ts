@@ -5,17 +5,17 @@ import type { ManifestObject } from "../source/contract.ts";
 import { type Reason, stalled, type Verdict } from "./plan.ts";
 
 export type ParsedSpec<Spec> =
-  /** `unknown` lists the paths of unknown fields, such as `spec.target.tls`. */
+  /** Parsed spec. `unknown` lists the paths of unknown fields, such as `spec.target.tls`. */
   | { readonly spec: Spec; readonly unknown?: readonly string[]; readonly problems?: never }
   | { readonly spec?: never; readonly unknown?: never; readonly problems: readonly ManifestProblem[] };
 
 /**
- * Parses a spec. The Kubernetes API server validated it against the CRD of that time, and another version of the CRD may accept other specs
- * or add fields with defaults to every object. Unknown fields are therefore omitted and listed. The API server reports misspelled fields;
- * in a directory, its source rejects unknown fields.
+ * Parses a spec. The Kubernetes API server validated the spec against the CRD of that time, and another version of the CRD may accept other
+ * specs or add fields with defaults to every object. Unknown fields are therefore omitted and listed. Misspelled fields are reported by
+ * the API server, or rejected by the source of a directory.
  *
- * An unknown field in the `match` of a rule is an error: without it, the rule would apply to more requests than it states and might admit
- * them without a key. Such fields therefore never get a default in a CRD.
+ * An unknown field in the `match` of a rule is an error, because without the field the rule would apply to more requests and might admit
+ * them without a key. Therefore a CRD never defines a default for such a field.
  */
 export function parseSpec<Schema extends z.ZodType>(
   schema: Schema,
@@ -31,14 +31,14 @@ export function parseSpec<Schema extends z.ZodType>(
       return { problems: problemsOf(parsed.error).map(inSpec) };
     }
     unknown.push(...problemsOf({ issues: strange }).map((problem) => inSpec(problem).location));
-    // Parses the rest again, because rules over several fields run only when every field is known.
+    // The spec is parsed again, because rules over several fields apply only if every field is known.
     known = without(known, strange);
   }
 }
 
 const isInMatch = ([field, , part]: readonly PropertyKey[]): boolean => field === "rules" && part === "match";
 
-/** Returns a copy without the fields that the issues name. */
+/** Returns a copy of the spec without the fields that the issues name. */
 function without(spec: unknown, issues: readonly z.core.$ZodIssueUnrecognizedKeys[]): unknown {
   const copy: unknown = structuredClone(spec);
   for (const { path, keys } of issues) {
@@ -55,7 +55,7 @@ const inSpec = ({ location, message }: ManifestProblem): ManifestProblem => ({
 });
 
 /**
- * Whether objects of the Kubernetes namespace `from` may refer to an object: those of its own namespace always may, others only if its
+ * Returns whether objects of the Kubernetes namespace `from` may refer to an object. Objects of its own namespace always may; others may if
  * `spec.allowedNamespaces` lists their namespace. A spec that does not parse allows no reference.
  */
 export function mayRefer(
@@ -68,7 +68,7 @@ export function mayRefer(
   return spec?.allowedNamespaces.includes(from) ?? false;
 }
 
-/** Accepts an otherwise invalid spec, because an object must always be deletable. */
+/** Returns `spec.deletionPolicy`, even if the rest of the spec is invalid, because an object must always be deletable. */
 export function deletionPolicyOf(object: ManifestObject, byDefault: DeletionPolicy): DeletionPolicy {
   const { deletionPolicy } = (object.spec ?? {}) as { deletionPolicy?: unknown };
   return deletionPolicy === "Delete" || deletionPolicy === "Orphan" ? deletionPolicy : byDefault;
@@ -82,7 +82,7 @@ export function invalid(problems: readonly ManifestProblem[]): Verdict {
     : "InvalidSpec";
   const shown = problems.slice(0, SHOWN_MAX).map(({ location, message }) => `${location}: ${message}`);
   const more = problems.length > SHOWN_MAX ? ` (and ${problems.length - SHOWN_MAX} more)` : "";
-  // The message of a query that does not parse already ends with a period.
+  // The message about an invalid query already ends with a period.
   const what = `${shown.join("; ")}${more}`.replace(/\.$/, "");
   return stalled(reason, `${what}. What was in force before stays in force; correct the manifest.`);
 }

@@ -24,13 +24,13 @@ export interface StatusInput {
 }
 
 export interface NewStatus {
-  /** `undefined` if no change must be written. */
+  /** New status; `undefined` if it is equal to the current one. */
   readonly status?: object;
-  /** Transitions of Ready and of conditions with alerts: one Event per transition, not per reconcile. */
+  /** Events for transitions of Ready and of conditions with alerts, one per transition. */
   readonly events: readonly ManifestEvent[];
 }
 
-/** Computes the new status from the verdict and the previous status, by the conventions of kstatus. */
+/** Computes the new status from the verdict and the previous status, according to the conventions of kstatus. */
 export function statusOf({ object, verdict, conditions: further, own, nowMs }: StatusInput): NewStatus {
   const previous = previousOf(object);
   const observedGeneration = object.metadata.generation;
@@ -59,7 +59,7 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs }: S
 
 /**
  * Computes the status while the API is unavailable. An unreachable API does not make an object unready, unless an active resource is known
- * to be wrong. A rejected root key does, because it lasts until somebody replaces the key.
+ * to be wrong. A rejected root key does, because it remains rejected until somebody replaces it.
  */
 export function whileUnavailable(
   object: ManifestObject,
@@ -71,7 +71,7 @@ export function whileUnavailable(
   };
 }
 
-/** Whether the object matched the database at this generation. */
+/** Returns whether the object matched the database at this generation. */
 export function wasReady(object: ManifestObject): boolean {
   return previousOf(object).conditions.some(
     ({ type, status, observedGeneration }) =>
@@ -79,7 +79,7 @@ export function wasReady(object: ManifestObject): boolean {
   );
 }
 
-/** Returns the status with Reconciling added and Ready unchanged. */
+/** Returns the status with the condition Reconciling added and Ready unchanged. */
 export function withReconciling(object: ManifestObject, verdict: Verdict, nowMs: number): object | undefined {
   const { conditions } = previousOf(object);
   const { reason, message } = verdict;
@@ -89,12 +89,12 @@ export function withReconciling(object: ManifestObject, verdict: Verdict, nowMs:
   return changed === conditions ? undefined : { ...(object.status as object), conditions: changed };
 }
 
-/** Returns the conditions of the object's current status. Used only to report transitions, never for decisions. */
+/** Returns the conditions in the object's current status, which serve only to report transitions, never for decisions. */
 export const conditionsOf = (object: ManifestObject): readonly Condition[] => previousOf(object).conditions;
 
 function previousOf({ status }: ManifestObject): z.output<typeof Previous> {
   const parsed = Previous.safeParse(status ?? {});
-  // Overwrites a status that another writer made invalid.
+  // A status that another writer has made invalid is overwritten.
   return parsed.success ? parsed.data : { conditions: [] };
 }
 

@@ -1,20 +1,20 @@
 import type { Input } from "../../core/api/procedures.ts";
 import type { ApiClient, ApiResponse } from "../api/client.ts";
 
-/** Returns the data; `undefined` for a 404. Throws for any other refusal, which a read does not expect. */
+/** Returns the data of a response; `undefined` for a 404. Throws for any other refusal, because a read does not expect one. */
 export function foundOr404<T>(response: ApiResponse<T>): T | undefined {
   if (response.refusal === undefined) return response.data;
   if (response.refusal.status === 404) return undefined;
   throw new Error(`${response.refusal.kind}: ${response.refusal.detail}`);
 }
 
-/** Kinds of which a manager has at most one object, by their names in the API. */
+/** Kinds with at most one object per manager, with their names in the API. */
 type ManagedKind = Input<"managed.findObject">["kind"];
 
 export interface Managed {
-  /** undefined for an object without a manager. */
+  /** Manager of the object; `undefined` if it has none. */
   readonly manager: string | undefined;
-  /** Last manager of an object that has none now. */
+  /** Last manager of an object that currently has no manager. */
   readonly lastManager: string | undefined;
   readonly async: boolean | undefined;
 }
@@ -27,19 +27,19 @@ export async function findManaged(api: ApiClient, kind: ManagedKind, id: string)
   return { manager, lastManager, async };
 }
 
-/** A stored object of a manager. */
+/** Stored object of a manager. */
 export interface Owned {
   readonly id: string;
-  /** Only set for an override. */
+  /** Id of the namespace of an override; `undefined` for other kinds. */
   readonly namespaceId: string | undefined;
   readonly async: boolean | undefined;
-  /** Digest from before the rest of the object is read; `undefined` for kinds without digests and from an older api-server. */
+  /** Digest of the object, read before the rest of the object; `undefined` for kinds without digests and for an older api-server. */
   readonly digest?: string | undefined;
 }
 
 /**
- * Returns the object of the kind with this manager; `undefined` if there is none. Always reads the database and never a status, because
- * anyone who may write a status could name any id there.
+ * Returns the object of the kind with this manager; `undefined` if there is none. The result comes from the database and never from a
+ * status, because anyone who may write a status could write any id there.
  */
 export async function findOwned(api: ApiClient, kind: ManagedKind, manager: string): Promise<Owned | undefined> {
   const found = foundOr404(await api.call("managed.findObject", { kind, manager }));
@@ -54,9 +54,9 @@ export async function findRemaining(api: ApiClient, kind: ManagedKind, manager: 
 }
 
 /**
- * Returns the manager's object of the kind, if any; otherwise the object with the desired name, with another manager or none. `digest` is
- * that of its own object.
- * @param find finds by id or name. An id takes precedence if one object's name is another's id, so `isNamed` checks the result.
+ * Returns the manager's object of the kind, with its `digest`; otherwise the object with the desired name, which has another manager or
+ * none. `find` finds an object by id or name. If the name of one object is the id of another, `find` returns the latter, so `isNamed`
+ * checks the result.
  */
 export async function findOwnOrNamed<Stored extends { readonly manager: string | undefined }>(
   api: ApiClient,

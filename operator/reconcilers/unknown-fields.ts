@@ -7,8 +7,8 @@ import { parseSpec } from "./spec.ts";
 const SHOWN_MAX = 5;
 
 /**
- * Returns the condition about unknown fields of the spec, which are ignored; `undefined` if there are none and never were, so that most
- * objects do not have it. Pure.
+ * Returns the condition UnknownFields about unknown fields of the spec, which the operator ignores. Returns `undefined` if there are none
+ * and never were, so that most objects do not have the condition. Pure.
  */
 export function unknownFields(object: ManifestObject, previous: readonly Condition[]): FurtherCondition | undefined {
   const schema = KINDS.find(({ kind }) => kind === object.kind)?.specSchema;

@@ -1,12 +1,15 @@
 /** Address and credentials of a Kubernetes API, from a pod (`pod-access.ts`) or a kubeconfig (`kubeconfig.ts`). */
 export interface ClusterAccess {
-  /** `https://host:port` with an optional path, without a trailing slash. */
+  /** URL of the API server: `https://host:port` with an optional path, without a trailing slash. */
   readonly server: string;
-  /** HTTP, HTTPS or SOCKS5 proxy. */
+  /** URL of an HTTP, HTTPS or SOCKS5 proxy. */
   readonly proxyUrl?: string | undefined;
-  /** Called for each request, because tokens and certificates are short-lived. The implementation caches what it can. */
+  /**
+   * Returns the credentials for a request. Called for each request, because tokens and certificates are short-lived; the implementation
+   * caches them.
+   */
   signIn(): Promise<SignIn>;
-  /** Called when the server rejected the last credentials, so that the next `signIn` reads or requests new ones. */
+  /** Called if the server rejects the current credentials, so that the next `signIn` reads or requests new ones. */
   forget(): void;
 }
 
@@ -15,7 +18,7 @@ export interface SignIn {
   readonly tls: TlsSettings;
 }
 
-/** PEM, as `tls.connect` expects. */
+/** TLS settings in PEM format, as `tls.connect` expects them. */
 export interface TlsSettings {
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
@@ -24,11 +27,11 @@ export interface TlsSettings {
   readonly rejectUnauthorized?: false | undefined;
 }
 
-/** Environment variables. Only `cli/` reads those of the process. */
+/** Environment variables. Only `cli/` reads the environment of the process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Cluster {
   readonly access: ClusterAccess;
-  /** The namespace of the kubeconfig's context, or of the pod. */
+  /** Namespace of the kubeconfig's context, or of the pod. */
   readonly namespace: string;
 }

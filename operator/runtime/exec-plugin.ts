@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import * as z from "zod";
 import type { Environment } from "./cluster-access.ts";
 
-/* Credentials from an exec plugin (client.authentication.k8s.io), as in kubeconfigs of cloud providers. */
+/* Exec plugin for credentials (client.authentication.k8s.io), as in kubeconfigs of cloud providers. */
 
 export const ExecPlugin = z.object({
   apiVersion: z.string(),
@@ -15,7 +15,7 @@ export const ExecPlugin = z.object({
 });
 export type ExecPlugin = z.infer<typeof ExecPlugin>;
 
-/** Certificate and key in PEM. */
+/** Client certificate and key, in PEM format. */
 export const IssuedCredential = z.object({
   token: z.string().optional(),
   clientCertificateData: z.string().optional(),
@@ -30,8 +30,8 @@ const PLUGIN_MS = 30_000;
 const run = promisify(execFile);
 
 /**
- * Runs the plugin. A command with a slash is relative to `dir`. Throws if it fails, exceeds 30 s, or prints no credential. The error never
- * contains the output.
+ * Runs the plugin. A command with a slash is relative to `dir`. Throws if the plugin fails, takes more than 30 s, or prints no credential.
+ * The error never contains the plugin's output.
  */
 export async function runExecPlugin(
   plugin: ExecPlugin,

@@ -2,9 +2,9 @@ import { type FSWatcher, watch } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 
-/** Rescan interval. Events of a mounted Secret or ConfigMap can be lost because its folder is replaced. */
+/** Interval of reads without an event, because events of a mounted Secret or ConfigMap can be lost when its folder is replaced. */
 const RESCAN_MS = 5_000;
-/** Debounce from the first event of a change, so that several writes cause one read. */
+/** Delay after the first event of a change, so that several writes cause one read. */
 const DEBOUNCE_MS = 20;
 
 export interface Following {
@@ -12,8 +12,8 @@ export interface Following {
 }
 
 /**
- * Calls `read` immediately, after each event of the folder, and every 5 s, one call at a time.
- * @throws the error of the first `read`; later failures are logged and retried.
+ * Calls `read` immediately, after each event of the folder, and every 5 s, one call at a time. Throws the error of the first call; later
+ * failures are logged and retried.
  */
 export async function followFolder(
   { dir, log }: { readonly dir: string; readonly log: Logger },
@@ -38,7 +38,10 @@ export async function followFolder(
     }
   };
 
-  /** Logs a repeated failure once, although it recurs every 5 s. */
+  /**
+   * Runs an attempt. Returns the text of its error, or `undefined` if it succeeds, and logs an error only if the previous attempt had
+   * another one.
+   */
   async function failureOf(attempt: () => Promise<void>): Promise<string | undefined> {
     try {
       await attempt();

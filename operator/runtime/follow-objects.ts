@@ -9,21 +9,21 @@ export interface Named {
 
 /** A kind of objects to watch, and the fields to cache. */
 export interface FollowedKind<Seen> {
-  /** `/api/v1` or `/apis/<group>/<version>`. */
+  /** Path of the API group: `/api/v1` or `/apis/<group>/<version>`. */
   readonly groupPath: string;
   readonly plural: string;
   readonly trim: (object: KubeObject) => KubeObject;
-  /** Requires a trimmed object. */
+  /** Returns the cached fields of a trimmed object. */
   readonly toSeen: (object: KubeObject) => Seen;
 }
 
 export interface FollowOptions<Seen> extends FollowedKind<Seen> {
   readonly client: KubeClient;
-  /** Default: all namespaces. */
+  /** Namespaces to watch. Default: all. */
   readonly namespaces: readonly string[] | undefined;
   /**
-   * Called with the old and new version of each object that was added, removed, or changed in its cached fields, and with an empty array
-   * once after the first complete list.
+   * Called with the old and new version of each object that was added, removed, or changed in its cached fields; also called once with an
+   * empty array after the first complete list.
    */
   readonly onChange: (versions: readonly Seen[]) => void;
   readonly log: Logger;
@@ -32,14 +32,14 @@ export interface FollowOptions<Seen> extends FollowedKind<Seen> {
 export interface FollowedObjects<Seen> {
   /** Returns the objects of a namespace; `undefined` before the first complete list. */
   in(namespace: string): readonly Seen[] | undefined;
-  /** Makes an own write visible before the watch reports it. */
+  /** Caches an object that this process has written, before the watch reports it. */
   put(object: KubeObject): void;
-  /** Makes an own deletion visible before the watch reports it. */
+  /** Removes an object that this process has deleted, before the watch reports its deletion. */
   forget(seen: Seen): void;
   close(): Promise<void>;
 }
 
-/** Watches the objects of a kind and caches selected fields, by namespace. Requires permission to list and watch them. */
+/** Watches the objects of a kind, and caches selected fields by namespace. Requires permission to list and watch the kind. */
 export function followObjects<Seen extends Named>(options: FollowOptions<Seen>): FollowedObjects<Seen> {
   const { client, groupPath, plural, namespaces, trim, toSeen, log } = options;
   const byNamespace = new Map<string, Map<string, Seen>>();

@@ -6,7 +6,7 @@ import { createWatches, readResourcePath, type Watches } from "./watches.ts";
 
 /*
  * Small HTTP client for the Kubernetes API: each request has a deadline and can be aborted, and a silent watch is detected.
- * cluster-access.ts provides the credentials, kube-connections.ts the connections.
+ * cluster-access.ts provides its credentials and kube-connections.ts its connections.
  */
 
 export interface KubeObject {
@@ -33,7 +33,7 @@ export interface KubeList {
   readonly items: readonly KubeObject[];
 }
 
-/** Unsuccessful response of the Kubernetes API. */
+/** Error for an unsuccessful response of the Kubernetes API. */
 export class KubeError extends Error {
   readonly status: number;
   /** Machine-readable reason of the Status object, such as `AlreadyExists` or `Expired`. */
@@ -51,26 +51,26 @@ export const isKubeError = (error: unknown, status: number): error is KubeError 
   error instanceof KubeError && error.status === status;
 
 export interface KubeRequest {
-  /** For GET: requests only the metadata. */
+  /** Whether a GET requests only the metadata. */
   readonly metadataOnly?: boolean;
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
-  /** For PATCH: how the body is merged. */
+  /** Content type, which determines how the server merges the body of a PATCH. */
   readonly contentType?: "application/json" | "application/merge-patch+json" | "application/apply-patch+yaml";
   readonly signal?: AbortSignal;
-  /** Default: 30 s. */
+  /** Maximum time until the response. Default: 30 s. */
   readonly deadlineMs?: number;
 }
 
 export interface WatchRequest {
   readonly path: string;
   readonly query: Readonly<Record<string, string | undefined>>;
-  /** A connection that receives no byte for this long counts as dead. */
+  /** Time without a byte after which a connection counts as dead. */
   readonly silenceMs: number;
   readonly signal: AbortSignal;
-  /** Called when the server accepts the watch; the first event may come much later. */
+  /** Called when the server accepts the watch. The first event may arrive much later. */
   readonly onOpen?: () => void;
 }
 
@@ -80,16 +80,18 @@ export interface WatchEvent {
 }
 
 export interface KubeClient {
-  /** Throws `KubeError` for any non-2xx response, and the transport error if there is no response before the deadline. */
+  /** Sends a request. Throws `KubeError` for a non-2xx response, and the transport error if there is no response before the deadline. */
   send<T>(request: KubeRequest): Promise<T>;
-  /** Ends when the server closes the watch or it is aborted; throws if the connection breaks or stays silent. */
+  /**
+   * Watches a collection. Ends when the server closes the watch or the watch is aborted; throws if the connection breaks or stays silent.
+   */
   watch(request: WatchRequest): AsyncIterable<WatchEvent>;
   /** State of all watches of this client, for readiness and metrics. */
   readonly watches: Watches;
 }
 
 const REQUEST_MS = 30_000;
-/** The signal, which also limits the wait for a connection, fires after the timeouts on which undici acts. */
+/** Delay of the abort signal after undici's own timeouts. The signal also limits the wait for a connection. */
 const LATE_MS = 500;
 
 export interface OpenKubeClient extends KubeClient {
@@ -97,18 +99,18 @@ export interface OpenKubeClient extends KubeClient {
   close(): Promise<void>;
 }
 
-/** A completed or failed request, or opening of a watch. */
+/** Outcome of a request or of the opening of a watch. */
 export interface KubeExchange {
   readonly method: KubeRequest["method"] | "WATCH";
   readonly resource: string;
-  /** `undefined` if there was no response. */
+  /** Status of the response; `undefined` if there was no response. */
   readonly status: number | undefined;
   readonly durationMs: number;
 }
 
 export interface KubeClientOptions {
   readonly observe?: ((exchange: KubeExchange) => void) | undefined;
-  /** Default: the process's monotonic clock. */
+  /** Clock for durations. Default: the monotonic clock of the process. */
   readonly monotonicMs?: () => number;
 }
 
@@ -127,7 +129,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
     return toKubeError(status, text);
   };
 
-  /** Sends the request and reports its outcome, unless it was aborted on purpose. */
+  /** Sends the request and reports its outcome, unless the caller aborted it. */
   const exchange = async (
     { method, path, signal }: Pick<KubeExchange, "method"> & { readonly path: string; readonly signal?: AbortSignal },
     ask: () => Promise<Dispatcher.ResponseData>,
@@ -163,7 +165,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
           },
           body: body === undefined ? null : JSON.stringify(body),
           signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-          // Only these timeouts make undici detect a dead connection and open another one.
+          // undici detects a dead connection only by these timeouts, and then opens another one.
           headersTimeout: deadlineMs,
           bodyTimeout: deadlineMs,
         }),
@@ -188,7 +190,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
       if (response.statusCode >= 300) throw failure(response.statusCode, await response.body.text());
       onOpen?.();
       const lines = createInterface({ input: response.body, crlfDelay: Number.POSITIVE_INFINITY });
-      // readline does not forward an error of its input, so a broken watch would appear to end normally.
+      // readline does not forward an error of its input, so a broken watch would seem to end normally.
       let broken: Error | undefined;
       response.body.once("error", (error: Error) => {
         broken = error;
@@ -211,7 +213,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
 const METADATA_ACCEPTED = { accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1" };
 const ACCEPTED = { accept: "application/json", "user-agent": "postern-operator" };
 
-/** A silent watch is normal and is reopened, so it is not logged as a warning. */
+/** Returns whether an error means that a watch was silent. This is normal, and the watch is reopened without a warning. */
 export const isSilence = (error: unknown): boolean => error instanceof errors.BodyTimeoutError;
 
 function toKubeError(status: number, text: string): KubeError {

@@ -6,18 +6,22 @@ import type { TlsSettings } from "./cluster-access.ts";
 /*
  * Pools connections to the Kubernetes API. Requests and watches use separate connections, so that unread or numerous watches never delay a
  * request, especially the renewal of a Lease. Over HTTP/2, all requests share one connection and all watches another. Over HTTP/1.1 (behind
- * a proxy), requests share four connections, and each watch has its own.
+ * a proxy), requests share four connections, and each watch has a connection of its own.
  */
 
 const REQUEST_CONNECTIONS = 4;
-/** Requests are rare when idle: with undici's default of 4 s, each would find its connection closed. */
+/**
+ * Maximum idle time of a connection. An idle operator sends few requests, and with undici's default of 4 s each of them would need a new
+ * connection.
+ */
 const IDLE_MS = 60_000;
-/** Same as client-go: cloud load balancers drop connections that are idle for a minute. */
+/** TCP keepalive as in client-go: cloud load balancers drop connections that are idle for a minute. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelay: 30_000 };
 
 /**
- * undici removes its listeners from the stream of an aborted request. If the session ends before Node releases the stream, the stream emits
- * the session's error, and an unhandled error ends the process. Each stream therefore gets an extra listener.
+ * Diagnostics channel by which each stream gets an extra error listener. undici removes its listeners from the stream of an aborted
+ * request. If the session ends before Node releases the stream, the stream emits the session's error, and an unhandled error would end the
+ * process.
  */
 const STREAM_CREATED = "http2.client.stream.created";
 const listenToErrors = (message: unknown): void => {
@@ -48,7 +52,7 @@ export function createKubeConnections(proxyUrl: string | undefined): KubeConnect
       : new ProxyAgent({ ...options, uri: proxyUrl, requestTls: connect });
   };
 
-  /** After a certificate is replaced, new requests use new connections, and requests in flight finish on their old ones. */
+  /** After a certificate is replaced, new requests use new connections, and requests in flight complete on their old connections. */
   const openFor = (tls: TlsSettings): Open => {
     const text = JSON.stringify(tls);
     if (current?.tls === text) return current;

@@ -43,12 +43,12 @@ const Kubeconfig = z.object({
   users: named("user", UserEntry.nullish()),
 });
 
-/** Files are read again after this time, because their certificates and tokens are replaced while the operator runs. */
+/** Time after which files are read again, because their certificates and tokens are replaced while the operator runs. */
 const KEPT_MS = 60_000;
 
 /**
- * Reads the current context of a file. Throws if the file does not define access to a cluster, or uses an unsupported method. Plugins
- * inherit `env`.
+ * Reads the current context of a kubeconfig file. Throws if the file does not define access to a cluster, or uses an unsupported method.
+ * Plugins inherit `env`.
  */
 export async function readKubeconfig(path: string, env: Environment): Promise<Cluster> {
   const parsed = Kubeconfig.safeParse(parse(await readFile(path, "utf8")));
@@ -95,7 +95,7 @@ export async function readKubeconfig(path: string, env: Environment): Promise<Cl
       proxyUrl: cluster["proxy-url"],
       signIn: async () => {
         if (known !== undefined && Date.now() < known.expiresAtMs) return known.signIn;
-        // A plugin may take a second and open a browser, so concurrent requests share one run.
+        // Concurrent requests share one run of a plugin, because a plugin may take a second and open a browser.
         reading ??= read().finally(() => {
           reading = undefined;
         });
@@ -123,7 +123,7 @@ function headersOf({ username, password, as }: UserEntry, token: string | undefi
   };
 }
 
-/** A credential without an expiry is cached until the server rejects it. */
+/** Returns the expiry of a credential. A credential without an expiry is cached until the server rejects it. */
 function expiryOf(issued: IssuedCredential | undefined): number {
   if (issued === undefined) return Date.now() + KEPT_MS;
   return issued.expirationTimestamp === undefined
@@ -131,5 +131,5 @@ function expiryOf(issued: IssuedCredential | undefined): number {
     : Date.parse(issued.expirationTimestamp) - EARLY_MS;
 }
 
-/** Credentials are replaced this long before they expire, because a request may take a while. */
+/** Time before their expiry at which credentials are replaced, because a request takes time. */
 const EARLY_MS = 30_000;

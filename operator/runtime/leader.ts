@@ -6,38 +6,38 @@ import { isKubeError, type KubeClient } from "./kube-client.ts";
 /*
  * Leader election by a Lease (coordination.k8s.io):
  *
- *   follower   reads the Lease every 2 s. The Lease is free when it has no holder, or when it has not changed for 15 s *by this
- *              process's own monotonic clock* (the clocks of two pods are never compared) → tries to take it → leader
- *   leader     renews every 2 s. 10 s after it sent the last successful renewal, or when the Lease names another holder
- *              → follower. These 10 s, plus the 2 s between two checks of the clock, are less than 15 s: the old leader stops
+ *   follower   reads the Lease every 2 s. If the Lease has no holder, or has not changed for 15 s *by the monotonic clock of this
+ *              process* (the clocks of two pods are never compared), the follower tries to take it → leader
+ *   leader     renews the Lease every 2 s. 10 s after it sent the last successful renewal, or if the Lease names another holder
+ *              → follower. These 10 s and the 2 s between two checks of the clock are less than 15 s, so the old leader stops
  *              before a new one starts
  *
- * Every write carries the resource version that was read, so two replicas cannot both take the Lease. On exit the Lease is
- * released, so that the next replica need not wait.
+ * Every write contains the resource version that was read, so two replicas cannot both take the Lease. The leader releases the Lease
+ * on exit, so that the next replica need not wait.
  */
 
 export interface LeaderOptions {
   readonly client: Pick<KubeClient, "send">;
   readonly namespace: string;
   readonly name: string;
-  /** Unique to each process, such as the pod's name. */
+  /** Identity of this process, such as the name of its pod; unique to each process. */
   readonly identity: string;
   readonly onStarted: () => void;
   readonly onStopped: () => void;
   readonly log: Logger;
   readonly timing?: { readonly leaseMs: number; readonly renewMs: number; readonly giveUpMs: number };
-  /** Default: the process's monotonic clock. */
+  /** Clock for durations. Default: the monotonic clock of the process. */
   readonly monotonicMs?: () => number;
 }
 
 export interface LeaderElection {
   readonly leading: boolean;
-  /** Why no replica can be elected; `undefined` while the Lease can be read and written. */
+  /** Reason why no replica can be elected; `undefined` while the Lease can be read and written. */
   readonly problem: string | undefined;
   close(): Promise<void>;
 }
 
-/** Work of the leader, paused while another replica leads. */
+/** Work of the leader, which is paused while another replica leads. */
 export interface LeaderWork {
   pause(): void;
   resume(): void;
@@ -68,11 +68,14 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   let failing: { readonly error: unknown; readonly since: number } | undefined;
   let seen: { resourceVersion: string; at: number } | undefined;
 
-  // Allows two more attempts within a term: the first one detects a dead connection.
+  // The deadline allows two more attempts within a term, because the first attempt may only detect a dead connection.
   const deadlineMs = Math.round(timing.giveUpMs / 3);
   const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
 
-  /** `sentAt` is the time at which the renewal was sent: other replicas count from its arrival, which may long precede the response. */
+  /**
+   * Begins or extends the term. `sentAt` is the time at which the renewal was sent: other replicas measure from its arrival, which may be
+   * long before the response.
+   */
   const lead = (sentAt: number) => {
     renewedAt = sentAt;
     if (isOver()) return follow();
@@ -94,7 +97,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     return {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      // Keeps the labels and annotations of the installer, which uses them to remove the Lease.
+      // The labels and annotations of the installer are preserved, because it uses them to remove the Lease.
       metadata: { ...previous?.metadata, name, namespace },
       spec: {
         holderIdentity: holder,
@@ -123,7 +126,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       ...(signal === undefined ? {} : { signal }),
     });
 
-  /** Whether the holder seems alive: this process saw the Lease change within its duration. */
+  /** Returns whether the holder seems to be alive: this process has seen the Lease change within its duration. */
   const isHeld = (lease: Lease): boolean => {
     const { resourceVersion } = lease.metadata;
     if (seen?.resourceVersion !== resourceVersion) seen = { resourceVersion, at: monotonicMs() };
@@ -138,7 +141,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       await write(lease, identity, stop.signal);
       lead(sentAt);
     } catch (error) {
-      // Another replica was faster; the next round reads its identity.
+      // Another replica has taken the Lease first; the next round reads the identity of that replica.
       if (!isKubeError(error, 409)) throw error;
     }
   }
@@ -160,7 +163,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     }
   }
 
-  // The term is checked separately, because a hanging request must not extend it.
+  // A timer checks the term, because a request without a response must not extend it.
   const guard = setInterval(() => {
     if (isOver()) follow();
   }, timing.renewMs);
@@ -173,7 +176,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     get problem() {
       if (failing === undefined) return undefined;
       const { error, since } = failing;
-      // Temporary failures are retried; a missing permission or namespace is permanent.
+      // Temporary failures are retried, but a missing permission or namespace is permanent.
       const isFinal = [401, 403, 404].some((status) => isKubeError(error, status));
       if (!isFinal && monotonicMs() - since < timing.leaseMs) return undefined;
       return `the Lease ${namespace}/${name} cannot be renewed: ${error instanceof Error ? error.message : String(error)}`;
@@ -183,7 +186,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       stop.abort();
       await campaigning;
       follow();
-      // A follower also releases the Lease: its last attempt may have succeeded although the response was lost.
+      // A follower releases the Lease too: its last attempt may have succeeded although the response was lost.
       await release().catch((error: unknown) =>
         log.warn({ lease: name, err: error }, "lease cannot be released; the next leader waits until it expires"),
       );
@@ -191,12 +194,12 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   };
 
   async function release(): Promise<void> {
-    // An unresponsive cluster must not delay the exit; the Lease then expires by itself.
+    // An unresponsive cluster must not delay the exit; the Lease then expires.
     const signal = AbortSignal.timeout(RELEASE_MS);
     const lease = await client.send<Lease>({ method: "GET", path, signal });
     if (lease.spec.holderIdentity === identity) await write(lease, "", signal);
   }
 }
 
-/** Kubernetes MicroTime requires six fractional digits. */
+/** Returns the current time as a Kubernetes MicroTime, which requires six fractional digits. */
 export const microTime = (): string => new Date().toISOString().replace("Z", "000Z");

@@ -4,32 +4,32 @@ import { backoffMs, jitterMs } from "../../core/backoff.ts";
 import { isKubeError, isSilence, type KubeClient, KubeError, type KubeList, type KubeObject } from "./kube-client.ts";
 
 /*
- * A cache of one collection, kept by list and watch:
+ * A cache of one collection, which list and watch keep current:
  *
- *   listing    the whole collection, page by page; then → watching. Failed → wait, with backoff → listing
- *   watching   from the resource version of the last list, event or bookmark. The server ends each watch after some
- *              minutes, and one without a byte for `silenceMs` counts as dead: both → watching again from the same version.
- *              410 (the version is too old to continue from) → listing. Any other failure → wait → watching
+ *   listing    reads the complete collection, page by page → watching. After a failure → wait, with backoff → listing
+ *   watching   watches from the resource version of the last list, event or bookmark. The server ends each watch after a few
+ *              minutes, and a watch without a byte for `silenceMs` counts as dead → watching again from the same version.
+ *              After 410 (the version is too old) → listing. After any other failure → wait → watching
  *
  * A list is compared with the cache, so that a deletion during a gap between watches is reported like any other.
  */
 
 export interface ListWatchOptions {
   readonly client: KubeClient;
-  /** `/apis/<group>/<version>/namespaces/<ns>/<plural>`, or without the namespace for all of them. */
+  /** Path of the collection: `/apis/<group>/<version>/namespaces/<ns>/<plural>`, or without the namespace for all namespaces. */
   readonly path: string;
-  /** Selects objects by label. An object that stops matching counts as deleted. */
+  /** Label selector of the objects. An object that no longer matches counts as deleted. */
   readonly labelSelector?: string;
-  /** Selects objects by field, such as `metadata.name=NAME`. */
+  /** Field selector of the objects, such as `metadata.name=NAME`. */
   readonly fieldSelector?: string;
   readonly onChange: (change: Change) => void;
-  /** Returns the fields to cache, at least name, uid and resource version. Default: the complete object. */
+  /** Returns an object with only the fields to cache, at least name, uid and resource version. Default: the complete object. */
   readonly trim?: (object: KubeObject) => KubeObject;
   readonly log: Logger;
   readonly silenceMs?: number;
 }
 
-/** `before` is missing for a new object, `after` for a deleted one. */
+/** Change of an object. `before` is missing for a new object, `after` for a deleted one. */
 export interface Change {
   readonly before?: KubeObject;
   readonly after?: KubeObject;
@@ -40,7 +40,7 @@ export interface ListWatch {
   readonly listed: Promise<void>;
   get(namespace: string, name: string): KubeObject | undefined;
   list(): readonly KubeObject[];
-  /** Puts an API response into the cache, so that an own write is visible before the watch reports it. */
+  /** Caches an object from an API response, so that a write of this process is visible before the watch reports it. */
   put(object: KubeObject): void;
   close(): Promise<void>;
 }
@@ -49,7 +49,7 @@ const PAGE = "500";
 const WATCH_SECONDS = 290;
 const SILENCE_MS = 100_000;
 const RETRY = { firstMs: 200, maxMs: 30_000, random: Math.random };
-/** A shorter watch counts as failed. */
+/** Minimum duration of a successful watch; a shorter watch counts as failed. */
 const SHORT_MS = 1_000;
 
 export function startListWatch({
@@ -79,7 +79,7 @@ export function startListWatch({
 
   const remove = (object: KubeObject) => {
     const before = cache.get(keyOf(object));
-    // A late deletion event: the name may already belong to a newer object.
+    // A deletion event may be late, when the name already belongs to a newer object.
     if (before === undefined || before.metadata.uid !== object.metadata.uid) return;
     cache.delete(keyOf(object));
     onChange({ before });
@@ -100,7 +100,7 @@ export function startListWatch({
       next = page.metadata.continue === "" ? undefined : page.metadata.continue;
       listedVersion = page.metadata.resourceVersion;
     } while (next !== undefined);
-    // Set only after the last page, because a list that breaks between two pages must restart.
+    // The version is set only after the last page, because a list that fails between two pages must restart.
     resourceVersion = listedVersion;
     for (const [key, object] of [...cache]) if (!found.has(key)) remove(object);
     for (const object of found.values()) put(object);
@@ -144,7 +144,7 @@ export function startListWatch({
           log.warn({ path, err: error, failures }, "watch failed; retrying");
         }
       }
-      // Waits even after a watch that ended normally, because a server may close each watch immediately.
+      // The wait applies even after a watch that ended normally, because a server may close each watch immediately.
       const waitMs =
         failures === 0 && performance.now() - startedAt > SHORT_MS ? 0 : backoffMs(Math.max(1, failures), RETRY);
       await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);
@@ -165,12 +165,15 @@ export function startListWatch({
   };
 }
 
-/** Resource versions of one collection are increasing decimal numbers (KEP-5504) that may exceed the precision of a double. */
+/**
+ * Returns whether an object is newer than another. Resource versions of one collection are increasing decimal numbers (KEP-5504), which may
+ * exceed the precision of a double.
+ */
 function isNewer(object: KubeObject, than: KubeObject): boolean {
   return BigInt(object.metadata.resourceVersion) > BigInt(than.metadata.resourceVersion);
 }
 
-/** An ERROR event carries a Status object instead of the resource. */
+/** Converts the Status object that an ERROR event contains in place of a resource. */
 function toError(status: object): KubeError {
   const { code = 500, reason = "", message = "" } = status as { code?: number; reason?: string; message?: string };
   return new KubeError(code, reason, message);

@@ -1,4 +1,4 @@
-/** Namespace and name of an object; with its kind, they identify it during its lifetime. */
+/** Namespace and name of an object, which together with its kind identify it during its lifetime. */
 export interface ObjectKey {
   readonly namespace: string;
   readonly name: string;
@@ -6,7 +6,7 @@ export interface ObjectKey {
 
 export const formatKey = ({ namespace, name }: ObjectKey): string => `${namespace}/${name}`;
 
-/** Inverse of `formatKey`. Neither part can contain a slash, because both are DNS names. */
+/** Parses a key that `formatKey` returned. Neither part can contain a slash, because both are DNS names. */
 export function parseKey(text: string): ObjectKey {
   const slash = text.indexOf("/");
   return { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
@@ -17,7 +17,7 @@ export interface CollectedKeys {
   close(): void;
 }
 
-/** Debounces keys: passes each key once, `afterMs` after the first of a series of changes. */
+/** Debounces keys: passes each key once, `afterMs` after the first call of a series. */
 export function collectKeys(afterMs: number, pass: (key: ObjectKey) => void): CollectedKeys {
   const keys = new Map<string, ObjectKey>();
   let timer: NodeJS.Timeout | undefined;

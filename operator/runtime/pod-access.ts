@@ -3,12 +3,12 @@ import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import type { Cluster, Environment, SignIn } from "./cluster-access.ts";
 
-/** Mount path of the ServiceAccount token, the API server's CA and the namespace. */
+/** Directory with the ServiceAccount token, the CA of the API server and the namespace. */
 const MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
-/** The kubelet replaces the token before it expires; client-go reads it at the same interval. */
+/** Interval at which the token is read again, as in client-go. The kubelet replaces the token before it expires. */
 const KEPT_MS = 60_000;
 
-/** Returns access as the pod in which this process runs. Throws outside of a pod. */
+/** Returns access to the cluster as the pod in which this process runs. Throws outside of a pod. */
 export async function podAccess(env: Environment, mount = MOUNT): Promise<Cluster> {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = "443" } = env;
   if (host === undefined || host === "") {

@@ -5,30 +5,30 @@ import { parseKey } from "./object-key.ts";
  * The states of a key:
  *
  *   unknown   add → ready; addAfter → waiting
- *   waiting   a timer runs; it fires, or add → ready; addAfter keeps the earlier of the two times
- *   ready     in the queue, once; when its turn comes, not paused and a worker is free → running. Namespaces alternate, so that
- *             10,000 objects of one do not delay those of another
- *   running   one worker processes it; add only marks it "again", so that it never has two workers;
- *             done: "again" → ready; `requeueAfterMs` → waiting; otherwise → unknown
- *             failed: → waiting, longer with each failure in a row; "again" does not shorten the wait, because the
- *             failing work itself may have caused the mark
+ *   waiting   a timer runs; when it fires, or after add → ready; addAfter keeps the earlier of the two times
+ *   ready     the key is in the queue once; when a worker is free and the queue is not paused → running. Namespaces alternate, so
+ *             that 10,000 objects of one namespace do not delay the objects of another
+ *   running   one worker processes the key; add only marks the key as "again", so that it never has two workers
+ *             success: "again" → ready; `requeueAfterMs` → waiting; otherwise → unknown
+ *             failure: → waiting, longer after each consecutive failure; "again" does not shorten the delay, because the
+ *             failing work itself may have added the key
  *
- * A paused queue still accepts keys, so that a follower that becomes the leader knows what there is to do.
+ * A paused queue still accepts keys, so that a follower that becomes the leader has all keys to process.
  */
 
 export interface WorkResult {
-  /** Delay before the key is processed again; without it, the key runs only when added again. */
+  /** Delay until the key is processed again; `undefined` if the key is processed only after it is added again. */
   readonly requeueAfterMs?: number | undefined;
 }
 
 export interface QueueOptions {
-  /** An exception triggers a retry with backoff. */
+  /** Processes a key. An exception causes a retry with backoff. */
   readonly work: (key: string) => Promise<WorkResult>;
   readonly concurrency: number;
   readonly backoff: Backoff;
-  /** Called for each failure, with the number of failures in a row and the wait before the next attempt. */
+  /** Called for each failure, with the number of consecutive failures and the delay until the next attempt. */
   readonly onFailure: (failure: { key: string; error: unknown; failures: number; retryAfterMs: number }) => void;
-  /** Called when the work of a key starts, with its time in the queue. */
+  /** Called when the processing of a key starts, with its time in the queue. */
   readonly onStart?: ((start: { key: string; waitedMs: number }) => void) | undefined;
   readonly paused?: boolean;
 }
@@ -38,9 +38,9 @@ export interface WorkQueue {
   addAfter(key: string, delayMs: number): void;
   pause(): void;
   resume(): void;
-  /** Keys that are ready or running; waiting keys do not count. */
+  /** Number of keys that are ready or running, without waiting keys. */
   readonly depth: number;
-  /** Starts no more work and resolves when running work has ended. */
+  /** Starts no further work, and resolves when running work has ended. */
   close(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ interface Waiting {
   readonly dueAt: number;
 }
 
-/** A queue that holds each key once, gives each key one worker at a time, and retries with backoff. */
+/** Creates a queue that contains each key once, processes each key in one worker at a time, and retries with backoff. */
 export function createQueue(options: QueueOptions): WorkQueue {
   const ready = createReadyKeys();
   const running = new Map<string, { again: boolean }>();
@@ -143,9 +143,9 @@ export function createQueue(options: QueueOptions): WorkQueue {
   };
 }
 
-/** Ready keys by namespace; `take` alternates between namespaces and removes the oldest key of each. */
+/** Creates a collection of ready keys. `take` alternates between namespaces, and removes the oldest key of a namespace. */
 function createReadyKeys() {
-  /** Time since each key is ready, by namespace. `take` continues with the first namespace. */
+  /** Time since which each key is ready, by namespace. `take` continues with the first namespace. */
   const namespaces = new Map<string, Map<string, number>>();
   let size = 0;
   const namespaceOf = (key: string) => parseKey(key).namespace;

@@ -1,5 +1,5 @@
 export interface SideBySide<Subject> {
-  /** Starts the work, unless the previous work of this subject is still in progress. `work` must not throw. */
+  /** Starts work for a subject, unless its previous work is still in progress. `work` must not throw. */
   start(subject: Subject, work: () => Promise<void>): void;
   /** Resolves when all started work has ended. */
   done(): Promise<void>;

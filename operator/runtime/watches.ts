@@ -1,18 +1,18 @@
 /* State of a client's watches, for readiness and metrics. */
 
-/** Resource of a Kubernetes API path. */
+/** Resource to which a path of the Kubernetes API refers. */
 export interface ResourcePath {
-  /** The plural, such as `roles`, with its subresource, such as `roles/status`. */
+  /** Plural name of the resource, such as `roles`, or with its subresource, such as `roles/status`. */
   readonly resource: string;
-  /** `undefined` for a cluster-scoped resource and for a collection of all namespaces. */
+  /** Namespace of the resource; `undefined` for a cluster-scoped resource and for a collection of all namespaces. */
   readonly namespace: string | undefined;
 }
 
-/** Parses `/api/v1/…` and `/apis/GROUP/VERSION/…`. */
+/** Parses a path of the form `/api/v1/…` or `/apis/GROUP/VERSION/…`. */
 export function readResourcePath(path: string): ResourcePath {
   const [, kind, ...rest] = path.split("/");
   const [first = "", second, ...more] = rest.slice(kind === "api" ? 1 : 2);
-  // `/api/v1/namespaces/shop` is a Namespace; `/api/v1/namespaces/shop/pods` is a collection in it.
+  // `/api/v1/namespaces/shop` is a Namespace, and `/api/v1/namespaces/shop/pods` is a collection in this namespace.
   const isInNamespace = first === "namespaces" && more.length > 0;
   const [plural = "", , subresource] = isInNamespace ? more : [first, second, ...more];
   return {
@@ -22,23 +22,26 @@ export function readResourcePath(path: string): ResourcePath {
 }
 
 export interface WatchState extends ResourcePath {
-  /** Time since the watch was last known to be complete (list, accepted watch, event or bookmark); `undefined` before the first list. */
+  /**
+   * Time since the watch was last known to be complete (after a list, an accepted watch, an event or a bookmark); `undefined` before the
+   * first list.
+   */
   readonly ageMs: number | undefined;
   /** Error of the last attempt; `undefined` if it succeeded. */
   readonly failure: unknown;
 }
 
-/** Receives the state of one watch. */
+/** Receives reports about one watch. */
 export interface WatchReport {
-  /** Reports that no change was missed so far. */
+  /** Reports that the watch has missed no change so far. */
   alive(): void;
   failed(error: unknown): void;
-  /** Removes the state of a watch that was closed on purpose. */
+  /** Removes the state of a watch that its owner has closed. */
   end(): void;
 }
 
 export interface Watches {
-  /** `path` is the path of a collection. */
+  /** Adds a watch of the collection with this path. */
   open(path: string): WatchReport;
   states(): readonly WatchState[];
 }

@@ -15,11 +15,11 @@ import { podAccess } from "../runtime/pod-access.ts";
 
 export interface OpenCluster {
   readonly client: OpenKubeClient;
-  /** The namespace of the kubeconfig's context, or of the pod in which this runs. */
+  /** Namespace of the kubeconfig's context, or of the pod in which this process runs. */
   readonly namespace: string;
 }
 
-/** Signs in with a kubeconfig file. Default: as the pod in which this process runs. */
+/** Opens a cluster with a kubeconfig file. Default: the credentials of the pod in which this process runs. */
 export async function openCluster(
   kubeconfig: string | undefined,
   env: Environment,
@@ -33,8 +33,8 @@ const RETRY = { firstMs: 500, maxMs: 10_000, random: Math.random };
 const PATH = "/api/v1/namespaces/kube-system";
 
 /**
- * Returns the UID of the Namespace `kube-system`, which identifies the cluster for its lifetime. Waits for an unresponsive API server.
- * Throws if the Namespace may not be read, because another name would change the manager of every object.
+ * Returns the UID of the Namespace `kube-system`, which identifies the cluster for its lifetime. Waits while the API server does not
+ * respond. Throws if the operator may not read the Namespace, because another cluster name would change the manager of every object.
  */
 export async function findClusterName({
   client,

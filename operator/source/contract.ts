@@ -1,54 +1,54 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 
-/** The object owns something in the database, in the operator's only workspace. */
+/** Finalizer of an object that owns a resource in the database, in the operator's only workspace. */
 export const FINALIZER = "postern.dev/store";
-/** Prefix of a finalizer: the object owns something in the database, in the workspace of the name that follows. */
+/** Prefix of a finalizer, followed by a workspace name: the object owns a resource in this workspace of the database. */
 export const WORKSPACE_FINALIZER = "store.postern.dev/";
 
-/** Returns Postern's finalizers, usually at most one. */
+/** Returns the object's finalizers that belong to Postern, usually at most one. */
 export const storeFinalizersOf = ({ metadata: { finalizers } }: ManifestObject): readonly string[] =>
   finalizers.filter((finalizer) => finalizer === FINALIZER || finalizer.startsWith(WORKSPACE_FINALIZER));
 
-/** On an object that is being deleted: remove the finalizer although the api-server is unreachable. */
+/** Annotation by which an object that is being deleted loses its finalizer although the api-server is unreachable. */
 export const ABANDON_ANNOTATION = "postern.dev/abandon";
 
-/** An object as Kubernetes returns it; the directory source creates the same form from files. */
+/** An object in the form that Kubernetes returns; the directory source creates this form from files. */
 export interface ManifestObject {
   readonly kind: Kind;
   readonly metadata: {
     readonly name: string;
     readonly namespace: string;
     readonly uid: string;
-    /** Increases with each change of the spec, within one uid. */
+    /** Number that increases with each change of the spec during the lifetime of the uid. */
     readonly generation: number;
     readonly creationTimestamp: string;
-    /** Set from the deletion request until the last finalizer is removed. */
+    /** Time of the deletion request; set until the last finalizer is removed. */
     readonly deletionTimestamp?: string;
     readonly finalizers: readonly string[];
     readonly annotations: Readonly<Record<string, string>>;
-    /** Kubernetes only: expected version of a write. */
+    /** Version that a write expects; `undefined` for a directory. */
     readonly resourceVersion?: string;
   };
-  /** Unparsed; the reconcilers parse it. */
+  /** Unparsed spec, which the reconcilers parse. */
   readonly spec: unknown;
   readonly status: unknown;
 }
 
-/** `before` is missing for a new object, `after` for a deleted one. */
+/** Change of an object. `before` is missing for a new object, `after` for a deleted one. */
 export interface ManifestChange {
   readonly kind: Kind;
   readonly before?: ManifestObject;
   readonly after?: ManifestObject;
 }
 
-/** Returns the old and the new version, in this order. */
+/** Returns the old and the new version of the changed object, in this order. */
 export const versionsOf = ({ before, after }: ManifestChange): readonly ManifestObject[] =>
   [before, after].filter((version) => version !== undefined);
 
 export interface ManifestEvent {
   readonly type: "Normal" | "Warning";
-  /** CamelCase, as in a condition. */
+  /** CamelCase reason of the Event, as in a condition. */
   readonly reason: string;
   /** Action that the operator performed or attempted. */
   readonly action: string;
@@ -57,15 +57,15 @@ export interface ManifestEvent {
 
 /** Provides manifests and stores their status. */
 export interface ManifestSource {
-  /** Resolves when every kind was listed once. Reports each change of the cache, including the first list. */
+  /** Starts to report each change of the cache, including the first list. Resolves when every kind has been listed once. */
   start(onChange: (change: ManifestChange) => void): Promise<void>;
   get(kind: Kind, key: ObjectKey): ManifestObject | undefined;
   list(kind: Kind): readonly ManifestObject[];
-  /** Replaces the status. Does nothing if the object was deleted or its name belongs to another object. */
+  /** Replaces the status. Has no effect if the object was deleted or its name belongs to another object. */
   updateStatus(object: ManifestObject, status: object): Promise<void>;
-  /** Throws if the object has changed since it was read; the next reconcile reads the newer version. */
+  /** Replaces the finalizers. Throws if the object has changed since it was read; the next reconcile reads the newer version. */
   setFinalizers(object: ManifestObject, finalizers: readonly string[]): Promise<void>;
-  /** Never throws, because Events are optional. */
+  /** Records an Event. Never throws, because Events are optional. */
   recordEvent(object: ManifestObject, event: ManifestEvent): Promise<void>;
   /** Stores secrets that only an object's apps may read. */
   readonly secrets: SecretStore;
@@ -75,31 +75,31 @@ export interface ManifestSource {
 /** State of a Secret, without its content. */
 export type FoundSecret =
   | { readonly state: "absent" }
-  /** `version` is the expected version of a write; `keyId` is the key that was written last. */
+  /** The owner has the Secret. `version` is the version that a write expects; `keyId` is the id of the last written key. */
   | { readonly state: "ours"; readonly keyId: string | undefined; readonly version: string }
-  /** It belongs to another owner. */
+  /** The Secret belongs to another owner. */
   | { readonly state: "foreign" }
   | { readonly state: "refused"; readonly message: string };
 
 export interface SecretContent {
   readonly name: string;
-  /** Key in the Secret's data. */
+  /** Name of the member in the Secret's data. */
   readonly member: string;
   readonly keyId: string;
   readonly text: string;
 }
 
-/** Secrets in the namespace of the object that owns them. */
+/** Stores Secrets in the namespace of the object that owns them. */
 export interface SecretStore {
   find(owner: ManifestObject, name: string): Promise<FoundSecret>;
   /**
-   * Creates the Secret, or replaces the member of a Secret that the owner has. Throws if the Secret no longer matches `found`. Returns why
-   * the write was refused; `undefined` if it succeeded.
+   * Creates the Secret, or replaces the member of a Secret that the owner has. Throws if the Secret no longer matches `found`. Returns the
+   * reason if the write was refused; `undefined` if it succeeded.
    */
   write(owner: ManifestObject, content: SecretContent, found: FoundSecret): Promise<string | undefined>;
-  /** Returns why a write would be refused, without writing; `undefined` if it would succeed. */
+  /** Checks a write without performing it. Returns the reason if it would be refused; `undefined` if it would succeed. */
   check(owner: ManifestObject, content: Omit<SecretContent, "text">, found: FoundSecret): Promise<string | undefined>;
-  /** Whether Secrets are garbage-collected after their owner. */
+  /** Whether Kubernetes garbage-collects Secrets after their owner. */
   readonly areCollected: boolean;
   /** Removes the owner's Secret. */
   remove(owner: ManifestObject, name: string): Promise<void>;

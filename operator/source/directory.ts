@@ -12,11 +12,11 @@ import { mergeDocuments, type Objects, type StoredObject } from "./directory/mer
 import { createDirectorySecrets } from "./directory/secrets.ts";
 import { createStateWriter, loadState } from "./directory/state.ts";
 
-/** Debounce from the first event of a change, so that several writes of one save cause one read. */
+/** Delay after the first event of a change, so that several writes of one save cause one read. */
 const DEBOUNCE_MS = 15;
-/** A document that is missing for this long counts as deleted; before that, an editor may be saving the file. */
+/** Time after which a missing document counts as deleted; before, an editor may still be saving the file. */
 const MISSING_MS = 300;
-/** Rescan interval. File events can be lost (network file systems, a replaced folder). */
+/** Interval of scans without an event, because file events can be lost (network file systems, a replaced folder). */
 const RESCAN_MS = 5_000;
 
 export interface DirectorySourceOptions {
@@ -27,11 +27,11 @@ export interface DirectorySourceOptions {
 }
 
 export interface DirectorySource extends ManifestSource {
-  /** The current problems in documents. */
+  /** Returns the current problems in documents. */
   problems(): readonly DocumentProblem[];
 }
 
-/** Reads the `.yaml` and `.yml` files of a folder, as if they were applied to a cluster after each change. */
+/** Creates a source from the `.yaml` and `.yml` files of a folder, as if they were applied to a cluster after each change. */
 export function createDirectorySource(options: DirectorySourceOptions): DirectorySource {
   const { dir, stateDir, log, nowMs = Date.now } = options;
   let objects: Objects = new Map();
@@ -66,7 +66,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     });
   };
 
-  /** Scans run one at a time. Throws if the folder cannot be read; then no object counts as deleted. */
+  /** Scans the folder, one scan at a time. Throws if the folder cannot be read, and then no object counts as deleted. */
   const scan = (): Promise<void> => {
     scanning = scanning.catch(() => undefined).then(scanOnce);
     return scanning;
@@ -89,7 +89,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     for (const name of names) {
       const text = await readFile(join(dir, name), "utf8").catch((error: NodeJS.ErrnoException) => error);
       if (text instanceof Error) {
-        // Removed between the two calls, so treated as not listed. With any other error, the file exists but is unreadable.
+        // A file that was removed between the two calls is treated as not listed. After any other error, the file exists but is unreadable.
         if (text.code === "ENOENT") readings.delete(name);
         else readings.set(name, { text: "", documents: [unreadable(name, text)] });
       } else if (readings.get(name)?.text !== text) {
@@ -187,7 +187,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
         const isDeleted = stored.deletionTimestamp !== undefined && finalizers.length === 0;
         return isDeleted ? undefined : { ...stored, finalizers };
       });
-      // Its document may have returned and can now create a new object.
+      // The document of a deleted object may have returned, and can now create a new object.
       if (finalizers.length === 0) hint();
     },
     recordEvent: async ({ kind, metadata: { namespace, name } }, { type, reason, action, note }) => {

@@ -1,9 +1,9 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import { type ManifestChange, type ManifestObject, type ManifestSource, versionsOf } from "./contract.ts";
 
-/* Indexes objects by their contents, so that the cost of one object does not grow with the number of others. */
+/* Indexes objects by their contents, so that the cost for one object does not grow with the number of other objects. */
 
-/** Index values of an object, by index. */
+/** Functions that return the index values of an object, by index name. */
 export type Indexes<Name extends string> = Readonly<Record<Name, (object: ManifestObject) => readonly string[]>>;
 
 export interface Lookup<Name extends string> {
@@ -35,7 +35,7 @@ export function createIndex<Name extends string>(indexes: Indexes<Name>): Index<
   const names = Object.keys(indexes) as Name[];
   /** Objects by index entry (kind, index and value), then by the object's own name. */
   const places = new Map<string, Map<string, ManifestObject>>();
-  /** Index entries of each object before its next change. */
+  /** Index entries of each object as of its last change. */
   const placesOf = new Map<string, readonly string[]>();
 
   const remove = (id: string) => {
@@ -66,6 +66,6 @@ export function createIndex<Name extends string>(indexes: Indexes<Name>): Index<
   };
 }
 
-/** Kinds and index names contain no space. */
+/** Returns the index entry. A space separates its parts, because kinds and index names contain none. */
 const placeOf = (kind: Kind, index: string, value: string): string => `${kind} ${index} ${value}`;
 const idOf = ({ kind, metadata: { namespace, name } }: ManifestObject): string => `${kind} ${namespace}/${name}`;

@@ -3,9 +3,9 @@ import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-c
 import type { FoundSecret, ManifestObject, SecretContent, SecretStore } from "./contract.ts";
 
 /*
- * Secrets of a cluster. The operator may get, create and patch them only in namespaces whose Role grants it. It requests only metadata, so
- * it never reads the content of a Secret; an annotation contains the written key. The controller reference decides the owner by uid, so a
- * new object of the same name does not own the Secret.
+ * Secrets of a cluster. The operator may get, create and patch Secrets only in namespaces whose Role grants this. It requests only
+ * metadata, so it never reads the content of a Secret; an annotation contains the id of the written key. The owner is identified by the uid
+ * in the controller reference, so a new object of the same name does not own the Secret.
  */
 
 const TYPE = "postern.dev/api-key";
@@ -28,7 +28,8 @@ export function createKubernetesSecrets(client: KubeClient): SecretStore {
       );
       return undefined;
     } catch (error) {
-      // 422: for example, another type, which is immutable. 409: the Secret has changed since and is read again.
+      // Status 422 occurs, for example, for a change of the Secret's type, which is immutable. Status 409 means that the Secret has
+      // changed, and it is read again.
       if (isKubeError(error, 403) || isKubeError(error, 422)) return error.message;
       throw error;
     }
@@ -54,9 +55,9 @@ export function createKubernetesSecrets(client: KubeClient): SecretStore {
       return { state: "ours", keyId: annotations[KEY_ID], version: `${uid}/${resourceVersion}` };
     },
     write: (owner, content, found) => write(owner, content, found, {}),
-    // A dry run checks everything that a write requires: permissions, quotas, webhooks, the type.
+    // A dry run checks everything that a write requires: permissions, quotas, webhooks, and the type.
     check: (owner, content, found) => write(owner, { ...content, text: "" }, found, { dryRun: "All" }),
-    // Kubernetes deletes them by owner reference, so that the operator needs no delete permission.
+    // Kubernetes deletes Secrets by their owner reference, so the operator needs no permission to delete.
     areCollected: true,
     remove: async () => undefined,
   };
@@ -94,7 +95,7 @@ const creation = (owner: ManifestObject, content: SecretContent, query: Readonly
     },
   }) as const;
 
-/** The uid and version make the write fail if the Secret was changed or recreated since it was read. */
+/** Returns the patch. Its uid and version make the write fail if the Secret was changed or recreated since it was read. */
 function replacement(
   owner: ManifestObject,
   content: SecretContent,

@@ -17,19 +17,19 @@ import { createUndeclaredFields } from "./undeclared-fields.ts";
 
 /** Field manager of the operator's server-side applies. */
 export const FIELD_MANAGER = "postern-operator";
-/** Maximum note of an Event, in bytes (events.k8s.io/v1). */
+/** Maximum size of the note of an Event, in bytes (events.k8s.io/v1). */
 const NOTE_LENGTH_MAX = 1024;
 
 export interface KubernetesSourceOptions {
   readonly client: KubeClient;
   /** Namespaces to watch. Default: all. */
   readonly namespaces?: readonly string[] | undefined;
-  /** Class of the objects to read. Default: objects without a class. */
+  /** Controller class of the objects to read. Default: objects without a class. */
   readonly controllerClass?: string | undefined;
   readonly log: Logger;
 }
 
-/** Manifests as custom resources of a cluster. */
+/** Creates a source whose manifests are custom resources of a cluster. */
 export function createKubernetesSource(options: KubernetesSourceOptions): ManifestSource {
   const { client, namespaces, controllerClass, log } = options;
   const watches = new Map<Kind, ListWatch[]>();
@@ -53,17 +53,17 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
       }),
     );
 
-  /** Puts an own write into the cache immediately, so that the next reconcile does not use the old object. */
+  /** Caches an object that this process has written, so that the next reconcile does not use the old version. */
   const remember = (kind: Kind, object: KubeObject) => {
     const isDeleted =
       object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
-    // The watch has already reported an object that moved to another operator.
+    // If the object has moved to another operator, the watch has already reported this.
     if (isDeleted || !isOfClass(object.metadata.labels, controllerClass)) return;
     const at = namespaces?.indexOf(object.metadata.namespace ?? "") ?? 0;
     watches.get(kind)?.[at]?.put(trimObject(object));
   };
 
-  /** Server-side apply of the complete status by one field manager: omitted fields are removed, fields of other managers stay. */
+  /** Writes the complete status by server-side apply: omitted fields are removed, and fields of other managers remain. */
   const applyStatus = ({ kind, metadata: { name, namespace, uid } }: ManifestObject, status: object) =>
     client.send<KubeObject>({
       method: "PATCH",
@@ -96,9 +96,9 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         try {
           return remember(kind, await applyStatus(object, undeclared.without(kind, status)));
         } catch (error) {
-          // 404: deleted meanwhile. 409: the name belongs to another object (another uid).
+          // Status 404 means that the object was deleted in the meantime, 409 that its name belongs to another object (another uid).
           if (isKubeError(error, 404) || isKubeError(error, 409)) return;
-          // Terminates, because each attempt omits at least one more field.
+          // The loop terminates, because each attempt omits at least one more field.
           if (!undeclared.note(kind, error)) throw error;
           log.warn(
             { kind, err: error },
@@ -115,7 +115,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         path: `${pathOf(pluralOf(kind), namespace)}/${name}`,
         query: { fieldManager: FIELD_MANAGER },
         contentType: "application/merge-patch+json",
-        // A merge patch replaces the list, so the resource version must prevent overwriting a change by another client.
+        // A merge patch replaces the list, so the resource version must prevent overwriting a change by another writer.
         body: { metadata: { uid, resourceVersion, finalizers } },
       });
       remember(kind, written);
@@ -131,7 +131,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         });
         hasLoggedEventFailure = false;
       } catch (error) {
-        // A missing permission affects every Event: it is logged once, and the request metric counts the rest.
+        // A missing permission affects every Event, so it is logged only once; the request metric counts all failures.
         const isFirst = isKubeError(error, 403) && !hasLoggedEventFailure;
         if (isFirst) hasLoggedEventFailure = true;
         log[isFirst ? "warn" : "debug"](
@@ -158,8 +158,8 @@ function pluralOf(kind: Kind): string {
 }
 
 /**
- * Returns an object with only the fields that `toManifest` reads. Anyone who may write in one namespace controls the size of the metadata
- * (annotations up to 256 KiB, labels without limit), and the operator caches the objects of all namespaces.
+ * Returns an object with only the fields that `toManifest` reads, because the operator caches the objects of all namespaces, and anyone who
+ * may write in one namespace determines the size of the metadata (annotations up to 256 KiB, labels without limit).
  */
 export function trimObject({ metadata, spec, status }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
@@ -178,7 +178,7 @@ export function trimObject({ metadata, spec, status }: KubeObject): KubeObject {
   };
 }
 
-/** Cached per version of an object, because the reconcilers often read all objects of a kind. */
+/** Manifests by the version of their object, cached because the reconcilers often read all objects of a kind. */
 const manifests = new WeakMap<KubeObject, ManifestObject>();
 
 function toManifest(kind: Kind, object: KubeObject): ManifestObject {
@@ -226,15 +226,15 @@ function toEvent(kind: Kind, metadata: ManifestObject["metadata"], { type, reaso
   };
 }
 
-/** Label of manifests and guarded pods: class of the operator that is responsible. */
+/** Label of manifests and guarded pods: controller class of the responsible operator. */
 export const CONTROLLER_CLASS_LABEL = "postern.dev/controller-class";
 
-/** @param controllerClass class of the operator; `undefined` for the operator without a class. An empty label matches no operator. */
+/** Returns whether an object belongs to the operator of this class, or without a class. An empty label belongs to no operator. */
 export const isOfClass = (
   labels: Readonly<Record<string, string>> | undefined,
   controllerClass: string | undefined,
 ): boolean => labels?.[CONTROLLER_CLASS_LABEL] === controllerClass;
 
-/** Returns the label selector for lists and watches of a class, so that an operator never reads objects of others. */
+/** Returns the label selector for lists and watches of a class, so that an operator never reads objects of other operators. */
 export const selectorOfClass = (controllerClass: string | undefined): string =>
   controllerClass === undefined ? `!${CONTROLLER_CLASS_LABEL}` : `${CONTROLLER_CLASS_LABEL}=${controllerClass}`;

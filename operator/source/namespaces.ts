@@ -3,11 +3,11 @@ import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-c
 import { startListWatch } from "../runtime/list-watch.ts";
 
 export interface NamespaceLabels {
-  /** Resolves when all Namespaces were listed. */
+  /** Resolves when all Namespaces have been listed. */
   readonly listed: Promise<void>;
   /** Returns the labels of a Namespace; `undefined` if it is not cached. */
   labelsOf(namespace: string): Readonly<Record<string, string>> | undefined;
-  /** Reads one Namespace immediately: a watch may be late, so an object may arrive before a change of its namespace's labels. */
+  /** Reads one Namespace immediately, because a watch may report a change of its labels later than an object in the Namespace arrives. */
   refresh(namespace: string): Promise<void>;
   close(): Promise<void>;
 }
@@ -41,7 +41,7 @@ export function followNamespaces({
       try {
         watch.put(await client.send<KubeObject>({ method: "GET", path: `${path}/${namespace}` }));
       } catch (error) {
-        // The Namespace was deleted, and its objects will be.
+        // The Namespace has been deleted, and so will its objects.
         if (!isKubeError(error, 404)) throw error;
       }
     },
@@ -52,7 +52,7 @@ export function followNamespaces({
 const text = (object: KubeObject | undefined): string | undefined =>
   object === undefined ? undefined : JSON.stringify(object.metadata.labels ?? {});
 
-/** Shares one watch of the Namespaces, opened on first use. */
+/** Returns a function that opens one shared watch of the Namespaces at its first call. */
 export function shareNamespaces(
   open: (onChange: (namespace: string) => void) => NamespaceLabels,
 ): (onChange: (namespace: string) => void) => NamespaceLabels {

@@ -1,18 +1,18 @@
 import { KubeError } from "../runtime/kube-client.ts";
 
 /*
- * Status fields that the cluster's CRDs do not declare, because they are older than this operator. The API server rejects a server-side
- * apply with such a field, so these fields are omitted and the rest of the status is written.
+ * Status fields that the CRDs of the cluster do not declare, because the CRDs are older than this operator. The API server rejects a
+ * server-side apply with such a field, so the operator omits these fields and writes the rest of the status.
  */
 
 export interface UndeclaredFields {
   /** Returns the status without the fields known to be undeclared. */
   without(kind: string, status: object): object;
-  /** Returns whether the error named new undeclared fields. */
+  /** Records the undeclared fields that the error names. Returns whether there are new ones. */
   note(kind: string, error: unknown): boolean;
 }
 
-/** Undeclared fields are retried after this time, because the CRDs may have been upgraded. */
+/** Time after which undeclared fields are written again, because the CRDs may have been upgraded. */
 const FORGOTTEN_MS = 600_000;
 
 const UNDECLARED = /\.status\.([A-Za-z0-9.]+): field not declared in schema/g;

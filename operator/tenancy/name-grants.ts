@@ -5,11 +5,11 @@ export interface NameUse {
   readonly kind: NamedKind;
   readonly name: string;
   readonly namespace: string;
-  /** `undefined` if the operator has one workspace without a name. */
+  /** Name of the workspace; `undefined` if the operator has one workspace without a name. */
   readonly workspace: string | undefined;
 }
 
-/** Whether a namespace may use a name: no grant lists the name, or a grant that lists it lists the namespace. */
+/** Returns whether a namespace may use a name: no grant lists the name, or a grant that lists it also lists the namespace. */
 export function mayUseName(grants: readonly NameGrant[], { kind, name, namespace, workspace }: NameUse): boolean {
   const isListed = (pattern: string): boolean =>
     // The api-server compares role names case-insensitively.

@@ -1,9 +1,13 @@
 import { matches, type TenancySettings } from "./settings.ts";
 
-/** Label of a Namespace that names its workspace. Cluster administrators set it; a team cannot change its Namespace. */
+/**
+ * Label of a Namespace with the name of its workspace. Cluster administrators set the label, because a team cannot change its Namespace.
+ */
 export const WORKSPACE_LABEL = "postern.dev/workspace";
 
-/** Workspace of the objects of a namespace, or a `reason` why there is none. `unknown` lasts until the Namespace has been listed. */
+/**
+ * Workspace of the objects of a namespace, or the `reason` why there is none. `unknown` means that the Namespace has not been listed yet.
+ */
 export type Placement =
   | { readonly workspace: string; readonly reason?: never }
   | { readonly workspace?: never; readonly reason: "unknown" | "none"; readonly message: string };
@@ -12,7 +16,7 @@ export interface Known {
   readonly settings: Pick<TenancySettings, "namespaceLabels" | "workspaces">;
   /** Workspace of namespaces that have neither a setting nor a label. */
   readonly byDefault: string | undefined;
-  /** Value of the label, `undefined` without one; `unseen` until the Namespace has been listed. */
+  /** Returns the value of the Namespace's label; `undefined` if there is none, `UNSEEN` until the Namespace has been listed. */
   readonly labelOf: (namespace: string) => string | undefined | typeof UNSEEN;
   readonly hasRootKey: (workspace: string) => boolean;
 }

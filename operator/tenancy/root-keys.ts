@@ -4,25 +4,25 @@ import type { Logger } from "pino";
 import { type Following, followFolder } from "../runtime/follow-folder.ts";
 import { WorkspaceName } from "./settings.ts";
 
-/** Maximum file size in characters; root keys are shorter. */
+/** Maximum number of characters in a file; root keys are shorter. */
 const KEY_LENGTH_MAX = 4096;
 
 export interface RootKeys extends Following {
-  /** Root keys by workspace name. */
+  /** Returns the root keys by workspace name. */
   current(): ReadonlyMap<string, string>;
 }
 
 export interface RootKeysOptions {
-  /** Folder with one file per workspace: the file name is the workspace, the content a root key. */
+  /** Folder with one file per workspace. The name of a file is the workspace, its content a root key. */
   readonly dir: string;
-  /** Called with the workspaces whose keys were added, changed or removed, except for the initial read. */
+  /** Called with the workspaces whose keys were added, changed or removed. The initial read causes no call. */
   readonly onChange: (workspaces: readonly string[]) => void;
   readonly log: Logger;
 }
 
 /**
- * Watches the folder. A file that is temporarily unreadable keeps its last key; a removed or empty file has none.
- * @throws if the folder cannot be read at the start.
+ * Watches the folder of root keys. A file that is temporarily unreadable keeps its last key; a removed or empty file has none. Throws if
+ * the folder cannot be read at the start.
  */
 export async function followRootKeys({ dir, onChange, log }: RootKeysOptions): Promise<RootKeys> {
   let keys: ReadonlyMap<string, string> = new Map();
@@ -57,7 +57,7 @@ export async function followRootKeys({ dir, onChange, log }: RootKeysOptions): P
   return { current: () => keys, close: following.close };
 }
 
-/** Returns `undefined` without a usable key. */
+/** Returns the root key in a file; `undefined` if there is no usable key. */
 async function readKey(path: string, last: string | undefined): Promise<string | undefined> {
   try {
     const key = (await readFile(path, "utf8")).trim();

@@ -2,11 +2,14 @@ import { parse } from "yaml";
 import * as z from "zod";
 
 /*
- * The file of `--tenancy-file`: assigns Kubernetes namespaces to workspaces and grants names. It belongs to the administrator of the
- * operator; no object in a cluster can change it.
+ * Format of the file of `--tenancy-file`, which assigns Kubernetes namespaces to workspaces and grants names. The file belongs to the
+ * administrator of the operator, and no object in a cluster can change it.
  */
 
-/** Must be a valid label value, because a Namespace names its workspace in a label; it is also a file name in `--root-keys-dir`. */
+/**
+ * Name of a workspace. It must be a valid label value, because a Namespace contains it in a label; it is also a file name in
+ * `--root-keys-dir`.
+ */
 export const WorkspaceName = z.string().regex(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, {
   error: "expected the name of a workspace, at most 63 letters",
 });
@@ -75,7 +78,7 @@ export type TenancySettings = z.output<typeof TenancySettings>;
 
 export const NO_SETTINGS: TenancySettings = TenancySettings.parse({});
 
-/** Parses YAML or JSON; an empty file means the defaults. Throws an Error that lists each problem with its position. */
+/** Parses the settings, YAML or JSON. An empty file selects the defaults. Throws an Error that lists each problem with its position. */
 export function parseSettings(text: string): TenancySettings {
   const parsed = TenancySettings.safeParse(parse(text) ?? {});
   if (parsed.success) return parsed.data;
@@ -83,6 +86,6 @@ export function parseSettings(text: string): TenancySettings {
   throw new Error(problems.join("; "));
 }
 
-/** Whether a pattern of the settings matches a name: exactly, or by prefix if the pattern ends with `*`. */
+/** Returns whether a pattern of the settings matches a name: by prefix if the pattern ends with `*`, otherwise exactly. */
 export const matches = (pattern: string, name: string): boolean =>
   pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;

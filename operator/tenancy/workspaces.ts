@@ -11,14 +11,16 @@ import { NO_SETTINGS, parseSettings, type TenancySettings } from "./settings.ts"
 
 /*
  * Workspaces of an operator, and the assignment of namespaces to them. Labels of Namespaces, root keys and settings may change at any time.
- * Each change takes effect immediately, and `onChange` names the namespaces to reconcile.
+ * A change takes effect immediately, and `onChange` reports the namespaces to reconcile.
  */
 
 /** A workspace of the api-server. */
 export interface Workspace {
-  /** `undefined` for the only workspace of an operator with one root key. */
+  /** Name of the workspace; `undefined` for the only workspace of an operator with one root key. */
   readonly name: string | undefined;
-  /** Whether namespaces that name no workspace belong to this one, with the objects created before workspaces had names. */
+  /**
+   * Whether this is the workspace of namespaces that are not assigned to another one, and of objects created before workspaces had names.
+   */
   readonly isDefault: boolean;
   /** API client with a root key of the workspace. */
   readonly api: ApiClient;
@@ -32,18 +34,20 @@ export interface Workspaces {
   /** Returns the workspace of the objects of a Kubernetes namespace. */
   resolve(namespace: string): Place;
   mayUseName(use: NameUse): boolean;
-  /** Resolves when every existing namespace has been assigned. */
+  /** Resolves when every existing namespace is assigned to a workspace. */
   readonly ready: Promise<void>;
-  /** Returns why no object can be reconciled: the API has never accepted the only root key. `undefined` otherwise. */
+  /**
+   * Returns the reason why no object can be reconciled, which is that the API has never accepted the only root key; otherwise `undefined`.
+   */
   problem(): string | undefined;
-  /** Rereads the Namespace, so that `resolve` uses its current state in the cluster. */
+  /** Reads the Namespace again, so that `resolve` uses its current state in the cluster. */
   confirm(namespace: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Labels of Namespaces, read from the manifest source. */
+/** Labels of Namespaces, as read from the manifest source. */
 export interface Labels {
-  /** Resolves when the first list has completed. */
+  /** Resolves when the first list is complete. */
   readonly listed: Promise<void>;
   of(namespace: string): string | undefined | typeof UNSEEN;
   /** Reads one Namespace immediately. */
@@ -53,27 +57,28 @@ export interface Labels {
 
 export interface WorkspacesOptions {
   readonly apiUrl: string;
-  /** One root key for all namespaces, replaceable by another key of its workspace; or a folder with one key per workspace. */
+  /** One root key for all namespaces, which another key of its workspace may replace, or a folder with one key per workspace. */
   readonly keys: { readonly rootKey: () => string } | { readonly rootKeysDir: string };
-  /** Workspace of namespaces that do not name one; with one root key, the name of its workspace. */
+  /** Workspace of namespaces that are not assigned to another one. With one root key, the name of its workspace. */
   readonly defaultWorkspace?: string | undefined;
-  /** File with `TenancySettings`. */
+  /** Path of the file with `TenancySettings`. */
   readonly settingsFile?: string | undefined;
   /**
-   * Called at most once, if labels are used; `undefined` for sources without Namespace labels. `onChange` receives the name of a Namespace.
+   * Follows the labels of Namespaces; `undefined` for sources without such labels. Called at most once, if labels are used. `onChange`
+   * receives the name of a Namespace.
    */
   readonly followLabels: ((onChange: (namespace: string) => void) => Labels) | undefined;
-  /** Called when the objects of this namespace must be reconciled; without a namespace, all objects. */
+  /** Called when the objects of this namespace must be reconciled, or all objects if `namespace` is `undefined`. */
   readonly onChange: (namespace?: string) => void;
   readonly signal: AbortSignal;
   readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
   readonly log: Logger;
 }
 
-/** Interval of attempts until the API accepts the only root key. */
+/** Interval of checks until the API accepts the only root key. */
 const CHECK_MS = 10_000;
 
-/** Throws if the folder or the settings cannot be read at startup; later, the last valid content stays in effect. */
+/** Opens the workspaces. Throws if the folder or the settings cannot be read at startup; later, the last valid content remains active. */
 export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
   const { apiUrl, keys, defaultWorkspace, settingsFile, followLabels, onChange, signal, observe, log } = options;
   const open = (name: string | undefined, rootKey: () => string, onRootKey?: ApiOptions["onRootKey"]): Workspace => ({
@@ -97,7 +102,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     };
     const only = { workspace: open(defaultWorkspace, keys.rootKey, onRootKey) };
     const stop = new AbortController();
-    // Without objects, no other request checks the root key.
+    // This client checks the root key, because without objects no other request does.
     const check = createStoreApi({ url: apiUrl, rootKey: keys.rootKey, signal: stop.signal, observe, onRootKey });
     const checking = (async () => {
       while (!isAccepted && !stop.signal.aborted) {
@@ -109,7 +114,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
       resolve: () => only,
       mayUseName: mayUse,
       ready: Promise.resolve(),
-      // A replica whose key has been accepted once still admits pods, so a revoked key must not make it unready.
+      // A replica whose key has been accepted once can still admit pods, so a revoked key must not make it unready.
       problem: () => (isAccepted ? undefined : refused),
       confirm: async () => undefined,
       close: async () => {
@@ -156,7 +161,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     },
     mayUseName: mayUse,
     ready: followed()?.listed ?? Promise.resolve(),
-    // A rejected key of one team blocks only the objects of that team.
+    // The rejected key of one team blocks only the objects of this team.
     problem: () => undefined,
     confirm: async (namespace) => await followed()?.refresh(namespace),
     close: async () => {

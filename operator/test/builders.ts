@@ -25,7 +25,7 @@ export function anObject(
   };
 }
 
-/** Builds the same object with a deletion timestamp. */
+/** Builds a manifest object with a deletion timestamp. */
 export const aDeletedObject = (kind: Kind, spec: unknown): ManifestObject =>
   anObject(kind, spec, { deletionTimestamp: "2026-01-02T00:00:00Z" });
 

@@ -7,14 +7,14 @@ import { makeAuthority, makeServing } from "./certificate.ts";
  * use, and the serving certificate. `renewed` returns their desired state. Pure, except for the keys that it generates.
  *
  *   none, or unusable ──► new authority, new serving certificate
- *   serving certificate expires soon, or is for other hosts ──► new one by the same authority
- *   authority expires soon ──► new authority, trusted beside the old one, and a serving certificate by it
+ *   serving certificate expires soon, or is for other hosts ──► new serving certificate, signed by the same authority
+ *   authority expires soon ──► new authority, trusted in addition to the old one, and new serving certificate, signed by the new authority
  */
 
 export interface CertificateSet {
-  /** PEM: the authority, and its predecessor while that is valid. */
+  /** Authority, and its predecessor while that is valid, in PEM format. */
   readonly bundle: string;
-  /** PEM: key of the first authority of the bundle. */
+  /** Private key of the first authority of the bundle, in PEM format. */
   readonly authorityKey: string;
   readonly cert: string;
   readonly key: string;
@@ -27,9 +27,9 @@ export interface Lifetimes {
 
 export const DEFAULT_LIFETIMES: Lifetimes = { authorityMs: 365 * 86_400_000, servingMs: 60 * 86_400_000 };
 
-/** A certificate is replaced when this fraction of its lifetime is left. */
+/** Fraction of its lifetime that remains when a certificate is replaced. */
 const RENEW_WITH_LEFT = 1 / 3;
-/** Tolerance for clock differences between nodes. */
+/** Time by which certificates are backdated, because the clocks of nodes differ. */
 const BACKDATED_MS = 3_600_000;
 const NAME = "postern webhook authority";
 
@@ -39,7 +39,7 @@ export interface Desired {
   readonly nowMs: number;
 }
 
-/** Returns the set to use from now on; the same object if no change is needed. */
+/** Returns the set to use from now on, which is `current` itself if no change is necessary. */
 export function renewed(current: CertificateSet | undefined, desired: Desired): CertificateSet {
   const { hosts, lifetimes, nowMs } = desired;
   if (current === undefined || !isCoherent(current)) return fresh(desired, []);
@@ -49,7 +49,7 @@ export function renewed(current: CertificateSet | undefined, desired: Desired): 
   if (!isSoonOver(current.cert, nowMs) && isFor(current.cert, hosts)) {
     return bundle === current.bundle ? current : { ...current, bundle };
   }
-  // The certificate must not outlive its authority.
+  // A certificate must not outlive its authority.
   const toMs = Math.min(nowMs + lifetimes.servingMs, validToMs(authority));
   const serving = makeServing({ cert: authority, key: current.authorityKey }, hosts, {
     fromMs: nowMs - BACKDATED_MS,
@@ -66,7 +66,7 @@ function fresh({ hosts, lifetimes, nowMs }: Desired, formers: readonly string[])
   return { bundle: [authority.cert, ...formers].join(""), authorityKey: authority.key, ...serving };
 }
 
-/** Validates a set that was read, because anyone who may write the Secret may have changed it. */
+/** Returns whether the parts of a set belong together, because anyone who may write the Secret may have changed it. */
 function isCoherent({ bundle, authorityKey, cert, key }: CertificateSet): boolean {
   try {
     const [authority = ""] = splitPem(bundle);

@@ -11,14 +11,14 @@ import { isIP } from "node:net";
 import * as der from "./der.ts";
 
 /*
- * Creates an authority and the serving certificate that it signs for the webhook: X.509 v3 (RFC 5280), P-256, SHA-256. This code only
- * writes certificates; Node and the Kubernetes API server parse them.
+ * Creates an authority and the serving certificate of the webhook that it signs: X.509 v3 (RFC 5280), P-256, SHA-256. This code only writes
+ * certificates; Node and the Kubernetes API server parse them.
  */
 
 export interface KeyPair {
   /** PEM */
   readonly cert: string;
-  /** PEM, PKCS #8 */
+  /** Private key in PEM format, PKCS #8. */
   readonly key: string;
 }
 
@@ -39,14 +39,14 @@ const OID = {
   serverAuth: "1.3.6.1.5.5.7.3.1",
 } as const;
 
-/** Bits of the key usage, from the left. */
+/** Bits of the key usage extension, counted from the left. */
 const DIGITAL_SIGNATURE = 0b1000_0000;
 const SIGN_CERTIFICATES = 0b0000_0100;
 
 /** Creates an authority that may sign server certificates but no further authority. */
 export function makeAuthority(commonName: string, validity: Validity): KeyPair {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  // Distinguishes authorities of one name while the new one replaces the old.
+  // The suffix distinguishes authorities with the same name while a new one replaces the old one.
   const name = `${commonName} ${randomBytes(4).toString("hex")}`;
   const id = keyIdOf(publicKey);
   const cert = certificate({

@@ -12,19 +12,19 @@ import {
 } from "./follow-configurations.ts";
 
 /*
- * Manages the certificate of the webhook: all replicas share it in one Secret, renew it in time, and serve it from memory. Every replica
+ * Manages the certificate of the webhook, which all replicas share in one Secret, renew in time, and serve from memory. Every replica
  * does this, leader or not, because every replica serves the webhook. The Secret's resource version resolves concurrent writes.
  *
  * The webhook configurations are watched: a bundle that another tool removes is restored immediately, and a deleted configuration is
  * reported and recreated (follow-configurations.ts).
  *
- * API servers must trust an authority before its certificates are served. The bundle is therefore written into the webhook configurations
- * first, and a certificate of a new authority is used after API servers have seen it.
+ * API servers must trust an authority before the webhook serves its certificates. Therefore the bundle is written into the webhook
+ * configurations first, and a certificate of a new authority is used only after API servers have received the new bundle.
  */
 
 const EVERY_MS_MAX = 60_000;
 const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
-/** API servers see a changed configuration by a watch. */
+/** Time until API servers, which watch the configurations, use a changed one. */
 const SETTLE_MS = 5_000;
 
 export interface CertificatesOptions {
@@ -32,23 +32,23 @@ export interface CertificatesOptions {
   /** Namespace of the Secret. */
   readonly namespace: string;
   readonly secretName: string;
-  /** Name of the mutating and the validating configuration. */
+  /** Name of both the mutating and the validating configuration. */
   readonly configurationName: string;
   /** Host names by which the API server calls the webhook. */
   readonly hosts: readonly string[];
   readonly lifetimes: Lifetimes;
   readonly nowMs: () => number;
-  /** Serves this pair from now on. */
+  /** Sets the certificate and key that the webhook serves from now on. */
   readonly use: (pair: { cert: string; key: string }) => Promise<void>;
-  /** Called with whether each configuration exists. */
+  /** Called with the existence of each configuration. */
   readonly observeConfiguration: FollowConfigurationsOptions["observe"];
-  /** Default: `RESTORE_MS`. */
+  /** Delay before a deleted configuration is recreated. Default: `RESTORE_MS`. */
   readonly restoreMs?: number | undefined;
   readonly log: Logger;
 }
 
 export interface Certificates {
-  /** Why the API server cannot call the webhook because of its certificate; `undefined` if it can. */
+  /** Returns the reason if the API server cannot call the webhook because of its certificate; otherwise `undefined`. */
   problem(): string | undefined;
   close(): Promise<void>;
 }
@@ -105,7 +105,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
   });
   const running = run();
   return {
-    // A replica that temporarily cannot renew continues with its current set.
+    // A replica that temporarily cannot renew the set continues with its current one.
     problem: () =>
       inUse === undefined ? `the webhook has no certificate yet${lastFailure && `: ${lastFailure}`}` : undefined,
     close: async () => {
@@ -125,7 +125,7 @@ const MEMBERS = { bundle: "ca.crt", authorityKey: "ca.key", cert: "tls.crt", key
 const encode = (text: string): string => Buffer.from(text).toString("base64");
 const decode = (text: string): string => Buffer.from(text, "base64").toString();
 
-/** Returns the set that all replicas use, renewed if necessary. */
+/** Returns the set that all replicas share, renewed if necessary. */
 async function share(options: CertificatesOptions): Promise<CertificateSet> {
   const { client, namespace, secretName, hosts, lifetimes, nowMs } = options;
   const path = `/api/v1/namespaces/${namespace}/secrets`;
@@ -137,7 +137,7 @@ async function share(options: CertificatesOptions): Promise<CertificateSet> {
     const data = Object.fromEntries(
       Object.entries(MEMBERS).map(([member, name]) => [name, encode(set[member as keyof CertificateSet])]),
     );
-    // Keeps the labels and annotations of the creator, such as a tool that applies the chart.
+    // The labels and annotations of the Secret are preserved, because its creator, such as a tool that applies the chart, may need them.
     const metadata = secret?.metadata ?? { name: secretName, namespace };
     const body = { apiVersion: "v1", kind: "Secret", type: "Opaque", metadata, data };
     try {
@@ -145,7 +145,7 @@ async function share(options: CertificatesOptions): Promise<CertificateSet> {
       else await client.send({ method: "PUT", path: `${path}/${secretName}`, body });
       return set;
     } catch (error) {
-      // Another replica was faster; its set is used.
+      // Another replica has written the Secret first, so its set is used.
       if (!isKubeError(error, 409)) throw error;
     }
   }
@@ -160,7 +160,7 @@ async function readSecret(client: KubeClient, path: string): Promise<z.output<ty
   }
 }
 
-/** A Secret that lacks a member counts as empty and is rewritten. */
+/** Parses the Secret. A Secret that lacks a member counts as empty and is rewritten. */
 function toSet(data: Readonly<Record<string, string>>): CertificateSet {
   const read = (member: keyof typeof MEMBERS) => decode(data[MEMBERS[member]] ?? "");
   return { bundle: read("bundle"), authorityKey: read("authorityKey"), cert: read("cert"), key: read("key") };
@@ -170,7 +170,7 @@ const Configuration = z.looseObject({
   webhooks: z.array(z.looseObject({ clientConfig: z.looseObject({ caBundle: z.string().optional() }) })).default([]),
 });
 
-/** Writes the bundle into both configurations. follow-configurations.ts reports missing ones. */
+/** Writes the bundle into both webhook configurations. follow-configurations.ts reports missing configurations. */
 async function trust(bundle: string, { client, configurationName, log }: CertificatesOptions): Promise<void> {
   const caBundle = encode(bundle);
   for (const kind of ["mutating", "validating"] as const) {
@@ -182,7 +182,7 @@ async function trust(bundle: string, { client, configurationName, log }: Certifi
         ...webhook,
         clientConfig: { ...webhook.clientConfig, caBundle },
       }));
-      // Uses the resource version that was read, so that a concurrent change by the chart is not undone.
+      // The resource version that was read prevents this write from undoing a concurrent change by the chart.
       await client.send({ method: "PUT", path, body: { ...configuration, webhooks } });
       log.info(
         { configuration: `${kind}webhookconfigurations/${configurationName}` },

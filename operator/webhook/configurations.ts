@@ -8,15 +8,15 @@ export const MUTATE_PATH = "/mutate";
 export const VALIDATE_PATH = "/validate";
 
 export interface ConfigurationOptions {
-  /** Name of both objects. */
+  /** Name of both webhook configurations. */
   readonly name: string;
-  /** Namespace of the operator, whose own pods must be able to start. */
+  /** Namespace of the operator, whose own pods must start without its webhook. */
   readonly ownNamespace: string;
-  /** Client configuration for a path: the operator's Service, or a URL. */
+  /** Returns the client configuration for a path: the operator's Service, or a URL. */
   readonly client: (path: string) => object;
-  /** Class of the operator; omitted for the operator without a class. */
+  /** Controller class of the operator; omitted for the operator without a class. */
   readonly controllerClass?: string;
-  /** Classes of other operators with webhooks; only for the operator without a class. */
+  /** Controller classes of other operators with webhooks; only set for the operator without a class. */
   readonly otherClasses?: readonly string[];
   readonly timeoutSeconds?: number;
   readonly labels?: Readonly<Record<string, string>>;
@@ -24,18 +24,19 @@ export interface ConfigurationOptions {
 
 const NAMESPACE_NAME = "kubernetes.io/metadata.name";
 
-/** Any value of the label except "false" requires a gate (pods/pod.ts). */
+/** Selector of labels that require a gate: those with any value except "false" (pods/pod.ts). */
 const ASKED = [
   { key: GUARDED_LABEL, operator: "Exists" },
   { key: GUARDED_LABEL, operator: "NotIn", values: ["false"] },
 ];
 
 /**
- * Guarded pods are admitted only with a gate, so these webhooks fail closed, and no other pod depends on them. A pod is guarded by its own
- * label or by that of its namespace; a pod with both is sent only to the first webhook, as long as its label is "true".
+ * Returns the webhook configurations. Guarded pods are admitted only with a gate, so these webhooks fail closed; other pods do not depend
+ * on them. A pod is guarded by its own label or by that of its namespace. A pod with both labels is sent only to the first webhook, if its
+ * own label is "true".
  *
- * With several operators, each receives the pods of its class. The operator without a class receives all pods except those of the listed
- * other classes, and rejects pods of unknown classes: a class without an operator admits no guarded pod.
+ * If there are several operators, each receives the pods of its class. The operator without a class receives all pods except those of the
+ * listed other classes, and rejects pods of unknown classes, so that no guarded pod of a class without an operator is admitted.
  */
 export function webhookConfigurations(options: ConfigurationOptions): readonly object[] {
   const { name, ownNamespace, client, timeoutSeconds = 5, labels } = options;
@@ -46,7 +47,7 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
   const pods = {
     ...both,
     matchPolicy: "Equivalent",
-    // Later webhooks may add containers.
+    // Webhooks that are called later may add containers.
     reinvocationPolicy: "IfNeeded",
     clientConfig: client(MUTATE_PATH),
     rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"], scope: "Namespaced" }],
@@ -81,7 +82,7 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
         {
           ...both,
           name: "policies.postern.dev",
-          // The status also reports an error that passes here, so this webhook is not essential.
+          // This webhook is not essential, because the status also reports an error that it does not block.
           failurePolicy: "Ignore",
           matchPolicy: "Equivalent",
           ...(classes.length === 0 ? {} : { objectSelector: { matchExpressions: classes } }),

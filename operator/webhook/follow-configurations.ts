@@ -6,11 +6,13 @@ import { isKubeError, type KubeClient, type KubeObject } from "../runtime/kube-c
 import { startListWatch } from "../runtime/list-watch.ts";
 
 /*
- * Watches the two webhook configurations. Without the mutating one, pods that require a gate start without it:
+ * Watches both webhook configurations, because without the mutating one, pods that require a gate start without a gate:
  *
  *   present   a change is reported immediately, so that a removed authority is restored
- *   deleted   logged as an error and reported by an Event; recreated after RESTORE_MS, unless it is back or this process ends
- *   absent    missing at startup: reported in the same way, but its contents are unknown. `helm upgrade` must recreate it
+ *   deleted   the deletion is logged as an error and reported by an Event; the configuration is recreated after RESTORE_MS, unless
+ *             it exists again or this process ends
+ *   absent    a configuration that is missing at startup is reported in the same way, but its contents are unknown, so `helm
+ *             upgrade` must recreate it
  */
 
 const GROUP_PATH = "/apis/admissionregistration.k8s.io/v1";
@@ -22,17 +24,20 @@ export type ConfigurationKind = keyof typeof CONFIGURATION_KINDS;
 const NAMES = Object.keys(CONFIGURATION_KINDS) as ConfigurationKind[];
 export const configurationPath = (kind: ConfigurationKind): string => `${GROUP_PATH}/${kind}webhookconfigurations`;
 
-/** An uninstallation deletes the configurations first and ends the operator within seconds; they must not be recreated then. */
+/**
+ * Delay before a deleted configuration is recreated. An uninstallation deletes the configurations first and stops the operator within
+ * seconds, so that nothing is recreated.
+ */
 export const RESTORE_MS = 15_000;
 
 export interface FollowConfigurationsOptions {
   readonly client: KubeClient;
-  /** Name of both configurations. */
+  /** Name of both webhook configurations. */
   readonly name: string;
   readonly restoreMs: number;
   /** Called when a configuration is added or changed. */
   readonly onChange: () => void;
-  /** Called with whether each configuration exists, at startup and after each change. */
+  /** Called with the existence of each configuration, at startup and after each change. */
   readonly observe: (kind: ConfigurationKind, isThere: boolean) => void;
   readonly log: Logger;
 }
@@ -69,7 +74,7 @@ export function followConfigurations(options: FollowConfigurationsOptions): { cl
           "a deleted webhook configuration was made again",
         );
       } catch (error) {
-        // Another replica was faster.
+        // Another replica has recreated the configuration first.
         if (isKubeError(error, 409)) return;
         log.error({ err: error }, "a deleted webhook configuration cannot be made again: use helm upgrade");
       }
@@ -99,7 +104,7 @@ export function followConfigurations(options: FollowConfigurationsOptions): { cl
   };
 }
 
-/** Events about cluster-scoped objects are in `default`. */
+/** Records an Event in the namespace `default`, as usual for cluster-scoped objects. */
 async function recordEvent(
   kind: ConfigurationKind,
   note: string,

@@ -12,7 +12,7 @@ import type { WorkspaceIds } from "./workspace-ids.ts";
 export interface MutateParts {
   readonly config: InjectionConfig;
   readonly cluster: string;
-  /** Class of the operator; `undefined` for the operator without a class. */
+  /** Controller class of the operator; `undefined` for the operator without a class. */
   readonly controllerClass: string | undefined;
   /** Returns the policies of one Kubernetes namespace. */
   readonly policiesOf: (namespace: string) => readonly ManifestObject[];
@@ -20,8 +20,8 @@ export interface MutateParts {
 }
 
 /**
- * Injects a gate into a pod that is being created, or explains why the pod is rejected. Receives only guarded pods: the webhook
- * configuration selects them by their label, or by that of their namespace (configurations.ts).
+ * Injects a gate into a pod that is being created, or explains why the pod is rejected. Receives only guarded pods, which the webhook
+ * configuration selects by their label or by that of their namespace (configurations.ts).
  */
 export async function mutatePod(request: AdmissionRequest, deps: MutateParts): Promise<Admission> {
   const { namespace } = request;

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { PatchOperation } from "../injection/json-patch.ts";
 
-/* Reviews of the Kubernetes API server (admission.k8s.io/v1). */
+/* Types of the reviews that the Kubernetes API server sends (admission.k8s.io/v1). */
 
 const API_VERSION = "admission.k8s.io/v1";
 
@@ -24,10 +24,10 @@ export type Admission =
 
 export const ADMITTED: Admission = { allowed: true };
 
-/** Returns `undefined` for anything except a review of this version. */
+/** Parses a review; returns `undefined` for anything except a review of this version. */
 export const readReview = (body: unknown): AdmissionRequest | undefined => Review.safeParse(body).data?.request;
 
-/** The API server truncates longer warnings, and omits many of them. */
+/** Maximum length of a warning. The API server truncates longer warnings, and omits many of them. */
 const WARNING_CHARS_MAX = 240;
 const WARNINGS_MAX = 8;
 

@@ -8,24 +8,27 @@ import { type Admission, type AdmissionRequest, readReview, responseOf } from ".
 
 /*
  * HTTPS server that the Kubernetes API server calls. Any client in the cluster can call it, so requests are limited in size and time, and
- * responses contain only what the caller sent or may know.
+ * responses contain only data that the caller has sent or may see.
  */
 
-/** An API server sends objects of up to 3 MB, and with an update also the previous version. */
+/** Maximum size of a request: an API server sends objects of up to 3 MB, and with an update also the previous version. */
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
-/** An API server waits 10 s by default. */
+/** Maximum time for a request. An API server waits 10 s by default. */
 const REQUEST_MS = 10_000;
-/** The webhook configuration sets 5 s (configurations.ts). A rejection in time states its reason, unlike a timeout. */
+/**
+ * Maximum time for a decision, less than the 5 s in the webhook configuration (configurations.ts), because a rejection states its reason,
+ * unlike a timeout.
+ */
 const DECISION_MS = 4_000;
 const CONNECTIONS_MAX = 1_000;
 /**
- * API servers keep idle connections for 90 s and must be the side that closes them: a call on a closing connection is not retried and
- * rejects a pod.
+ * Idle timeout of connections. API servers close connections after 90 s, and must be the side that closes: a call on a closing connection
+ * is not retried and rejects a pod.
  */
 const KEEP_ALIVE_MS = 300_000;
 /**
- * Time during which calls are still accepted at shutdown, each as the last one of its connection, because removed endpoints remain known
- * for a while.
+ * Time during which the server still accepts calls at shutdown, because API servers notice removed endpoints late. Each call is the last
+ * one of its connection.
  */
 const DRAIN_MS = 2_000;
 const DRAIN_POLL_MS = 50;
@@ -34,11 +37,11 @@ type Decide = (request: AdmissionRequest) => Admission | Promise<Admission>;
 
 export interface WebhookServerOptions {
   readonly host: string;
-  /** 0 lets the kernel choose a port. */
+  /** Port number; 0 selects a free port. */
   readonly port: number;
-  /** Handlers by path. If one throws, the object is rejected, because the webhook must block unchecked objects. */
+  /** Handlers by path. If a handler throws, the object is rejected, because the webhook must block unchecked objects. */
   readonly handlers: Readonly<Record<string, Decide>>;
-  /** Whether the manifests are listed; until then, requests get 503. */
+  /** Returns whether the manifests are listed; until then, requests get 503. */
   readonly isReady: () => boolean;
   readonly observe: (what: { path: string; allowed: boolean; seconds: number }) => void;
   readonly log: Logger;
@@ -46,13 +49,13 @@ export interface WebhookServerOptions {
 
 export interface WebhookServer {
   readonly port: number;
-  /** Applies to new connections; open ones continue. */
+  /** Sets the certificate of new connections; open connections continue. */
   setCertificate(pair: { cert: string; key: string }): void;
-  /** Continues to respond for 2 s, so that no call meets a closing connection. */
+  /** Closes the server after it has responded to calls for 2 more seconds, so that no call arrives at a closing connection. */
   close(): Promise<void>;
 }
 
-/** Throws if the port is in use or the pair is unusable. */
+/** Starts the server. Throws if the port is in use, or if the certificate and key are not usable. */
 export async function startWebhookServer(
   options: WebhookServerOptions,
   pair: { cert: string; key: string },
@@ -62,7 +65,7 @@ export async function startWebhookServer(
   const server: Server = createServer(
     {
       ...{ key: pair.key, cert: pair.cert, minVersion: "TLSv1.2" },
-      // Node allows a handshake two minutes, during which silent clients could occupy all connections.
+      // Node allows two minutes for a handshake, during which silent clients could occupy all connections.
       ...{ handshakeTimeout: REQUEST_MS, requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS },
     },
     (request, response) => {
@@ -76,7 +79,7 @@ export async function startWebhookServer(
   );
   server.maxConnections = CONNECTIONS_MAX;
   server.keepAliveTimeout = KEEP_ALIVE_MS;
-  // The caller handles failed handshakes: an API server that does not know the authority yet retries.
+  // The caller handles failed handshakes: an API server that does not trust the authority yet retries.
   server.on("tlsClientError", (error) => log.debug({ err: error }, "webhook TLS handshake failed"));
   server.listen(options.port, options.host);
   await once(server, "listening");
@@ -89,7 +92,7 @@ export async function startWebhookServer(
       while (performance.now() < drainedMs && (await connectionsOf(server)) > 0) await sleep(DRAIN_POLL_MS);
       const closed = once(server, "close");
       server.close();
-      // Calls in flight are short; idle connections would keep the server open.
+      // Calls in flight end soon, but idle connections would keep the server open.
       server.closeIdleConnections();
       setTimeout(() => server.closeAllConnections(), REQUEST_MS).unref();
       await closed;
@@ -138,7 +141,7 @@ async function decide(handle: Decide, review: AdmissionRequest, log: Logger): Pr
   }
 }
 
-/** Returns `undefined` if the body is too long. */
+/** Returns the body of a request; `undefined` if it is too long. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -164,7 +167,7 @@ function send(response: ServerResponse, { status, body }: Reply, isLast: boolean
   response.writeHead(status, {
     "content-type": isText ? "text/plain; charset=utf-8" : "application/json",
     "content-length": Buffer.byteLength(text),
-    // The rest of an oversized body is not read.
+    // The connection is closed after an oversized body, whose rest is not read.
     ...(status === 413 || isLast ? { connection: "close" } : {}),
   });
   response.end(text);

@@ -20,12 +20,12 @@ import { createWorkspaceIds } from "./workspace-ids.ts";
 export interface WebhookConfig {
   readonly host: string;
   readonly port: number;
-  /** Host names by which the API server calls it, such as `postern-webhook.postern.svc`. */
+  /** Host names by which the API server calls the webhook, such as `postern-webhook.postern.svc`. */
   readonly hosts: readonly string[];
   readonly configurationName: string;
   readonly certificate:
     | { readonly secretName: string; readonly lifetimes?: Lifetimes; readonly restoreMs?: number }
-    /** Folder with `tls.crt` and `tls.key`, such as a mounted cert-manager Secret. Reloaded on change. */
+    /** Folder with `tls.crt` and `tls.key`, such as a mounted Secret of cert-manager. The files are reloaded on change. */
     | { readonly dir: string };
   readonly injection: InjectionConfig;
 }
@@ -35,11 +35,11 @@ export interface WebhookDeps {
   /** Namespace of the operator. */
   readonly namespace: string;
   readonly cluster: string;
-  /** Class of the operator; `undefined` for the operator without a class. */
+  /** Controller class of the operator; `undefined` for the operator without a class. */
   readonly controllerClass: string | undefined;
   readonly source: Lookup<"namespace">;
   readonly workspaces: Pick<Workspaces, "resolve" | "confirm">;
-  /** Whether the manifests are listed. */
+  /** Returns whether the manifests are listed. */
   readonly isListed: () => boolean;
   readonly registry: Registry;
   readonly nowMs: () => number;
@@ -47,16 +47,16 @@ export interface WebhookDeps {
 }
 
 export interface Webhook {
-  /** Prefetches data that pods of these namespaces will need. */
+  /** Requests data in advance that pods of these namespaces require. */
   prepare(namespaces: Iterable<string>): void;
-  /** Why calls are not served; `undefined` if they are. */
+  /** Returns the reason why calls are not served; `undefined` if they are. */
   problem(): string | undefined;
-  /** Listening port; `undefined` before there is a certificate. */
+  /** Port on which the webhook listens; `undefined` before there is a certificate. */
   readonly port: number | undefined;
   close(): Promise<void>;
 }
 
-/** Starts serving as soon as there is a certificate. Every replica serves, leader or not. */
+/** Starts the webhook, which serves as soon as there is a certificate. Every replica serves calls, leader or not. */
 export function startWebhook(config: WebhookConfig, deps: WebhookDeps): Webhook {
   const { log } = deps;
   const { observe, observeConfiguration, serves } = createWebhookMetrics(deps.registry);
@@ -80,7 +80,7 @@ export function startWebhook(config: WebhookConfig, deps: WebhookDeps): Webhook 
   async function use(pair: { cert: string; key: string }): Promise<void> {
     if (server !== undefined) server.setCertificate(pair);
     else {
-      // Runs before the first call, which may need it.
+      // This step precedes the first call, which may depend on it.
       injection = await withoutSleep(injection, deps);
       const { host, port } = config;
       server = await startWebhookServer({ host, port, handlers, isReady: deps.isListed, observe, log }, pair);
@@ -118,7 +118,7 @@ export function startWebhook(config: WebhookConfig, deps: WebhookDeps): Webhook 
   };
 }
 
-/** Serves the certificate files as soon as they exist. */
+/** Uses the certificate files as soon as they exist. */
 function followFiles(dir: string, use: (pair: { cert: string; key: string }) => Promise<void>, log: Logger) {
   let served: string | undefined;
   const read = async () => {
@@ -140,11 +140,11 @@ function followFiles(dir: string, use: (pair: { cert: string; key: string }) => 
   };
 }
 
-/** First Kubernetes minor version with the sleep action without a feature gate. */
+/** First Kubernetes minor version that supports the sleep action without a feature gate. */
 const SLEEP_SINCE_MINOR = 30;
 const Version = z.object({ major: z.string(), minor: z.string() });
 
-/** An older API server drops the action and then rejects the empty hook. */
+/** Disables the sleep for an older API server, which would drop the action and then reject the empty hook. */
 async function withoutSleep(injection: InjectionConfig, { client, log }: WebhookDeps): Promise<InjectionConfig> {
   const { major, minor } = Version.parse(await client.send({ method: "GET", path: "/version" }));
   if (Number(major) > 1 || Number.parseInt(minor, 10) >= SLEEP_SINCE_MINOR || injection.preStopSeconds === 0)

@@ -3,7 +3,10 @@ import { queryProblem } from "../../core/manifests/compile-policy.ts";
 import { ADMITTED, type Admission, type AdmissionRequest } from "./review.ts";
 
 const SHOWN_MAX = 5;
-/** As many as the schemas allow. Further rules are ignored, because any client in the cluster can call the webhook without the schema. */
+/**
+ * Maximum number of rules, as in the schemas. Further rules are ignored, because any client in the cluster can call the webhook with an
+ * object that violates the schema.
+ */
 const RULES_MAX = 256;
 const QUERY_CHARS_MAX = 1_000;
 
@@ -11,8 +14,8 @@ const Policy = z.object({ spec: z.object({ rules: z.array(z.unknown()) }) });
 const Rule = z.object({ permissions: z.string().max(QUERY_CHARS_MAX) });
 
 /**
- * Rejects an ApiKeyPolicy whose permission queries do not parse, which its CRD schema cannot express. Reads nothing else, because the API
- * server has already validated the rest against the installed CRD, which may be newer than this operator.
+ * Rejects an ApiKeyPolicy with invalid permission queries, which its CRD schema cannot detect. Checks nothing else, because the API server
+ * has already validated the rest against the installed CRD, which may be newer than this operator.
  */
 export function validatePolicy({ kind, object }: AdmissionRequest): Admission {
   if (kind.kind !== "ApiKeyPolicy") return ADMITTED;

@@ -3,19 +3,19 @@ import type { Workspace, Workspaces } from "../tenancy/workspaces.ts";
 
 /*
  * Resolves the workspace of a pod from its namespace, as for manifests (tenancy/placement.ts). A gate gets the workspace id at injection.
- * Operators have the name and root key of a workspace; the API returns the id for a root key. The id never changes, so each is requested
- * once.
+ * Operators have the name and root key of a workspace, and the API returns the id for a root key. The id never changes, so it is requested
+ * once per workspace.
  */
 
 export type WorkspaceOfPod =
   | { readonly workspaceId: string; readonly refused?: never }
-  /** Why a pod of this namespace cannot be admitted. */
+  /** Reason why a pod of this namespace cannot be admitted. */
   | { readonly refused: string };
 
 export interface WorkspaceIds {
-  /** Reads the current Namespace, because its label may be newer than the operator's cache. */
+  /** Returns the workspace. Reads the current Namespace, because its label may be newer than the operator's cache. */
   of(namespace: string): Promise<WorkspaceOfPod>;
-  /** Requests the id before a pod needs it, so that later pods are admitted while no api-server is available. */
+  /** Requests the workspace id before a pod needs it, so that later pods are admitted while no api-server is available. */
   prepare(namespace: string): void;
 }
 
@@ -23,7 +23,7 @@ export function createWorkspaceIds(
   workspaces: Pick<Workspaces, "resolve" | "confirm">,
   log: Pick<Logger, "warn">,
 ): WorkspaceIds {
-  // A workspace with a new root key is another object, and is requested again.
+  // Ids by workspace. A workspace with a new root key is another object, so its id is requested again.
   const ids = new WeakMap<Workspace, Promise<string>>();
 
   function idOf(workspace: Workspace): Promise<string> {
@@ -51,7 +51,7 @@ export function createWorkspaceIds(
     },
     prepare: (namespace) => {
       const { workspace } = workspaces.resolve(namespace);
-      // `idOf` logs the error.
+      // The function `idOf` has already logged the error.
       if (workspace !== undefined) idOf(workspace).catch(() => undefined);
     },
   };

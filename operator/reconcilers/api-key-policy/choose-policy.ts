@@ -3,10 +3,10 @@ import type { ManifestObject } from "../../source/contract.ts";
 import { oldestOf } from "../claims.ts";
 
 /*
- * Chooses the ApiKeyPolicy of a pod. The webhook (injection) and the status (counts) share this rule. Pure.
+ * Chooses the ApiKeyPolicy of a pod, for the webhook (injection) and for the status (counts). Pure.
  *
- * The annotation `postern.dev/policy` names a policy, which may not exist yet. Without it, the policy whose selector matches applies; if
- * several match, the oldest applies, as for every claim.
+ * The annotation `postern.dev/policy` names a policy, which may not exist yet. Without the annotation, the policy whose selector matches
+ * the pod applies; if several policies match, the oldest one applies, as for every claim.
  */
 
 /** Fields of a pod on which the choice depends. `policy` is the value of the pod's annotation. */

@@ -11,14 +11,14 @@ import type { ObservedPolicy } from "./observed.ts";
 /*
  * Determines the NetworkPolicy of a policy. Pure.
  *
- * With `interception: Port`, the app still listens on its own port, and a client could call it there and bypass the gate, so the
- * NetworkPolicy closes that port. It selects the label that the webhook adds with the gate. The labels of spec.selector would cut off
- * pods that run without a gate when the manifest is applied; and if two policies select one pod, each would open the port that the other
- * closes. It selects only pods with `Port`, even after the policy changes its interception: with `Redirect`, senders still address the
- * app's port and the kernel redirects every packet to the gate; with `None`, a gateway sends its requests to that port.
+ * With `interception: Port`, the app still listens on its own port, on which a client could bypass the gate, so the NetworkPolicy closes
+ * this port. The NetworkPolicy selects pods by the label that the webhook adds with the gate. The labels of spec.selector would also
+ * select pods that run without a gate when the manifest is applied; and if two policies selected one pod, each would open the port that
+ * the other one closes. Only pods with `Port` are selected, even after the policy changes its interception: with `Redirect`, senders
+ * still address the app's port and the kernel redirects every packet to the gate; with `None`, a gateway sends requests to this port.
  *
- * No NetworkPolicy is written if another one already isolates the pods: NetworkPolicies are additive, and this one, which admits all
- * other traffic, would open what the other keeps closed.
+ * No NetworkPolicy is written if another one already isolates the pods: NetworkPolicies are additive, and this one, which allows all
+ * other traffic, would open ports that the other one keeps closed.
  */
 
 export type NetworkAction =

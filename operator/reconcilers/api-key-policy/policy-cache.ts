@@ -7,8 +7,8 @@ import type { Pace } from "./poll-pace.ts";
 import { isOverAdmitted } from "./sidecars.ts";
 
 /*
- * Cache of policies between two full reads. A full read gets everything about a policy from the database, in several calls. One
- * list of all policies, polled by poll.ts, then shows whether anything changed:
+ * Cache of policies between two full reads. A full read gets the complete state of a policy from the database, in several calls. After
+ * this, a list of all policies, which poll.ts polls, shows whether the state has changed:
  *
  *   unknown      → full read; the policy matches its manifest → cached
  *   cached       poll shows new sidecar reports → the status is computed from the cache, without a call;
@@ -40,13 +40,13 @@ export interface PolicyCache {
   /** Returns the cached state with the newest reports; `undefined` if a full read is due. */
   get(object: ManifestObject): ObservedPolicy | undefined;
   /**
-   * Applies the result of a poll that began at `atMs`; `undefined` if the policy is not in the list.
-   * @returns whether the policy must be reconciled.
+   * Applies the result of a poll that began at `atMs`, and returns whether the policy must be reconciled. `picture` is `undefined` if the
+   * policy is not in the list.
    */
   show(key: ObjectKey, picture: Picture | undefined, atMs: number): boolean;
   /**
-   * Returns the time of the last report of each gate of a policy, Unix ms, by reporting name. Evicts the gates with the oldest reports
-   * first.
+   * Returns the time of the last report of each gate of a policy, Unix ms, by reporting name. The number of gates is limited to those
+   * with the newest reports.
    */
   heard(key: ObjectKey): ReadonlyMap<string, number>;
   /** Removes a policy that was deleted. */

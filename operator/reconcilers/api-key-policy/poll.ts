@@ -14,8 +14,9 @@ import { type Pace, pollAfterMs, REST_MS } from "./poll-pace.ts";
  * Polls one list of all policies of a workspace instead of making several calls per policy. Reconciles only policies that the list shows as
  * changed.
  *
- * Workspaces are polled concurrently and independently: an unresponsive one delays no other. While the list of a workspace is unavailable,
- * its policies are fully read, so that their statuses give the reason, or continue without the list if everything else is available.
+ * Workspaces are polled concurrently, so that an unresponsive workspace does not delay the others. While the list of a workspace is
+ * unavailable, its policies are fully read: their statuses then state the reason, or the policies work without the list if all other
+ * calls succeed.
  */
 
 export interface PolicyPollOptions {

@@ -18,7 +18,7 @@ export function settingsOf(spec: ApiKeySpec, name: string) {
     roles,
     permissions,
     ratelimits,
-    /** @param left remaining credits of the previous key, if any. */
+    /** Returns the members for creating a key. `left` is the number of remaining credits of the previous key, if any. */
     forCreation: (left: number | undefined) => ({
       roles,
       permissions,

@@ -18,16 +18,16 @@ import { changesOf, settingsOf } from "./changes.ts";
 import type { ObservedApiKey, StoredKey } from "./gather.ts";
 
 /*
- * Lifecycle of the keys of an ApiKey. The database holds the complete state: no step depends on a status or on memory, so a crash
- * may follow any step, and the next reconcile continues.
+ * Lifecycle of the keys of an ApiKey. The database contains the complete state: no step depends on a status or on memory, so the next
+ * reconcile can continue after a crash at any step.
  *
- *   being issued   created with an early expiry; its secret is not yet in the Secret. If the Secret names another key or none, the
- *                  secret is lost: the key is revoked, and another is issued. Without an operator, the key expires by itself.
- *   in use         named by the Secret. It gets the name and the expiry of the spec. A rotation or a deleted Secret issues its
- *                  successor; once that is in the Secret, the key is
- *   replaced       expires after the overlap and is then revoked. It never comes back into use.
+ *   being issued   The key is created with an early expiry; the Secret does not contain it yet. If the Secret contains another key or
+ *                  none, the secret is lost, so the key is revoked and another one is issued. Without an operator, the key expires.
+ *   in use         The Secret contains the key, which gets the name and the expiry of the spec. After a rotation or a deletion of the
+ *                  Secret, a successor is issued; when the Secret contains the successor, the key is replaced.
+ *   replaced       The key expires after the overlap and is then revoked. It is never used again.
  *
- * A manager has at most one key of each name (api-v2.md section 24.1), so two operators never issue two keys concurrently.
+ * A manager has at most one key of each name (api-v2.md, section 24.1), so two operators never issue two keys concurrently.
  */
 
 export type ApiKeyAction =
@@ -94,7 +94,7 @@ const CHECKS = [
   },
 ];
 
-/** @param why message of the Kubernetes API server, which names the user, the verb and the namespace. */
+/** Returns the verdict for missing permissions. `why` is the API server's message, which names the user, the verb and the namespace. */
 export const missingRights = (namespace: string, why: string): Verdict =>
   progressing(
     "Forbidden",

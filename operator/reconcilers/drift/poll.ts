@@ -14,8 +14,8 @@ import { DIGESTED, type DigestedKind, type Settled } from "./synced-objects.ts";
  * Reads one list of digests for all objects of a kind and workspace instead of making several calls per object. Reconciles only objects
  * whose stored state no longer matches their manifests.
  *
- * Workspaces are polled concurrently and independently: an unresponsive one delays no other. While a list is unavailable, its objects are
- * read one by one when their resync is due.
+ * Workspaces are polled concurrently, so that an unresponsive workspace does not delay the others. While a list is unavailable, its objects
+ * are read individually when their resync is due.
  */
 
 export interface DigestPollOptions {

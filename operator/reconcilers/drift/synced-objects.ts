@@ -6,7 +6,7 @@ import type { Plan } from "../plan.ts";
 
 /*
  * Caches objects whose stored state matches their manifests, so that reconciling them again costs no call. The digests of the
- * database (managed.listDigests), polled by poll.ts, show whether this still holds:
+ * database (managed.listDigests), which poll.ts polls, show whether the states still match:
  *
  *   unknown   a reconcile reads the object, finds no difference, and gets the digest of what it read → synced
  *   synced    a list has the same digest → synced as of the start of that list
@@ -46,9 +46,8 @@ export interface SyncedObjects {
   /** Returns the synced objects of a kind. */
   list(kind: DigestedKind): readonly Settled[];
   /**
-   * Applies the entry of a list that was requested at `atMs`, for an object that was synced then; `undefined` if the list does not contain
-   * it.
-   * @returns whether the object must be reconciled.
+   * Applies a list that was requested at `atMs`, when the object was synced, and returns whether the object must be reconciled. `digest` is
+   * `undefined` if the list does not contain the object.
    */
   show(synced: Settled, digest: string | undefined, atMs: number): boolean;
 }

@@ -17,7 +17,7 @@ export interface ObservedNamespace {
   readonly object: ManifestObject;
   readonly parsed: ParsedSpec<RatelimitNamespaceSpec>;
   readonly manager: string;
-  /** The namespace that this object manages; otherwise the live one with the desired name, if any. */
+  /** Namespace that this object manages; otherwise the existing one with the desired name, if any. */
   readonly stored: StoredNamespace | undefined;
   /** All RatelimitNamespace objects that claim the same name, including this one. */
   readonly claimants: readonly ManifestObject[];

@@ -39,7 +39,7 @@ const CHECKS = [
   ({ parsed }: ObservedNamespace): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
 
-  // The Kubernetes API server rejects this, but a directory may contain it.
+  // The Kubernetes API server rejects such a spec, but a directory may contain one.
   (observed: ObservedNamespace): Verdict | undefined => {
     const own = ownOf(observed);
     if (own === undefined || own.name === observed.parsed.spec?.name) return undefined;
@@ -53,7 +53,7 @@ const CHECKS = [
         `${competitor} is older and has the same spec.name. Remove one of the two; others may share it through its allowedNamespaces.`,
       managed: ({ name }, manager) =>
         `The rate-limit namespace ${name} is managed by ${manager}. Use that one, or choose another spec.name.`,
-      // A namespace has no settings that could differ from the spec, so both ways of adopting have the same result.
+      // A namespace has no settings that could differ from the spec, so both values of `spec.adopt` have the same result.
       unmanaged: ({ name }) => ({
         adopt: spec?.adopt,
         unasked: `The rate-limit namespace ${name} was made elsewhere. Set spec.adopt to Match to take it over, or choose another spec.name.`,

@@ -24,11 +24,11 @@ export interface ObservedOverride {
   readonly parsed: ParsedSpec<RatelimitOverrideSpec>;
   readonly manager: string;
   readonly namespace: ResolvedNamespace;
-  /** The override of the namespace with exactly this identifier. */
+  /** Override of the namespace with exactly this identifier. */
   readonly stored: StoredOverride | undefined;
-  /** Another override that this object manages, from before its identifier or namespace changed. */
+  /** Another override that this object manages, because its identifier or namespace has changed. */
   readonly former: StoredOverride | undefined;
-  /** All RatelimitOverride objects that are allowed in the namespace and have the same identifier, including this one. */
+  /** All RatelimitOverride objects with the same identifier that are allowed in the namespace, including this one. */
   readonly claimants: readonly ManifestObject[];
   readonly digest?: string | undefined;
 }
@@ -36,7 +36,7 @@ export interface ObservedOverride {
 export async function gatherOverride(object: ManifestObject, ctx: Context): Promise<ObservedOverride> {
   const parsed = parseSpec(RatelimitOverrideSpec, object);
   const manager = managerOf(ctx, object);
-  // Read first, because the digest must not be newer than the rest.
+  // The digest is read first, because it must not be newer than the rest.
   const owned = await findOwned(ctx.api, "override", manager);
   const target = targetOf(object, ctx);
   const namespace = await resolve(object, target, ctx);
@@ -48,7 +48,7 @@ export async function gatherOverride(object: ManifestObject, ctx: Context): Prom
   const former =
     owned === undefined || owned.id === stored?.overrideId ? undefined : await readOwned(owned, manager, ctx);
   const claimants = competitorsOf(object, ctx.source)
-    // Ignores objects that are not allowed in the namespace, because they would block the allowed ones.
+    // Objects that are not allowed in the namespace are ignored, because they would block the allowed ones.
     .filter(({ metadata }) => target === undefined || mayReferTo(target, metadata.namespace));
   return { object, parsed, manager, namespace, stored, former, claimants, digest: owned?.digest };
 }
@@ -75,7 +75,7 @@ async function findOverride(
   { api }: Context,
 ): Promise<StoredOverride | undefined> {
   const found = foundOr404(await api.call("ratelimit.getOverride", { namespace: namespaceId, identifier }));
-  // The response contains the override in effect, which may be a matching pattern.
+  // The response contains the active override, whose identifier may be a pattern that matches.
   if (found === undefined || found.identifier !== identifier) return undefined;
   return await withManager(found, namespaceId, api);
 }
@@ -93,14 +93,14 @@ async function withManager(
   return { overrideId, namespaceId, identifier, limit, durationMs: duration, async, manager, lastManager };
 }
 
-/** Reads the override of a manager with all its settings. */
+/** Returns the override of a manager with all its settings. */
 async function readOwned(
   { id, namespaceId, async = false }: Owned,
   manager: string,
   { api }: Context,
 ): Promise<StoredOverride | undefined> {
   if (namespaceId === undefined) return undefined;
-  // A page begins with the row whose id is the cursor (api-v2.md section 8).
+  // The page begins with the override whose id is the cursor (api-v2.md, section 8).
   const page = foundOr404(await api.call("ratelimit.listOverrides", { namespace: namespaceId, cursor: id, limit: 1 }));
   const found = page?.find(({ overrideId }) => overrideId === id);
   if (found === undefined) return undefined;

@@ -14,7 +14,7 @@ export type OverrideAction =
       readonly limit: number;
       readonly durationMs: number;
       readonly async: boolean;
-      /** Adopts an unmanaged override: one that this object orphaned, or one that `spec.adopt` covers. */
+      /** Whether to adopt an unmanaged override, which this object orphaned or `spec.adopt` covers. */
       readonly adopt?: true;
     }
   | { readonly type: "delete" | "release"; readonly namespaceId: string; readonly identifier: string };
@@ -50,7 +50,7 @@ type Setting = Extract<OverrideAction, { readonly type: "set" }>;
 const setting = (desired: Omit<Setting, "type" | "adopt">, stored: StoredOverride | undefined): Setting => ({
   type: "set",
   ...desired,
-  // The preceding checks pass only overrides that this object may adopt.
+  // An unmanaged override that passed the preceding checks is one that this object may adopt.
   ...(stored !== undefined && stored.manager === undefined ? { adopt: true } : {}),
 });
 

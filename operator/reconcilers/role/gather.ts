@@ -20,7 +20,7 @@ export interface ObservedRole {
   readonly object: ManifestObject;
   readonly parsed: ParsedSpec<RoleSpec>;
   readonly manager: string;
-  /** The role that this object manages; otherwise the one with the desired name, if any. */
+  /** Role that this object manages; otherwise the one with the desired name, if any. */
   readonly stored: StoredRole | undefined;
   /** All Role objects that claim the same name, including this one. */
   readonly claimants: readonly ManifestObject[];

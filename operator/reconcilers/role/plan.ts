@@ -48,11 +48,11 @@ export function planRole(observed: ObservedRole): Plan<RoleAction> {
   return { actions, verdict: ready(`The role is in the store as ${stored?.roleId ?? ""}.`), status };
 }
 
-/** Customers' keys lose their permissions with the role, so its manifest must explicitly allow the deletion. */
+/** Returns whether the manifest explicitly allows deleting the role, from which customers' keys would lose their permissions. */
 const saysDelete = ({ spec }: ManifestObject): boolean =>
   (spec as { deletionPolicy?: unknown } | undefined)?.deletionPolicy === "Delete";
 
-/** Checks that prevent a role from being set. The first failing check is reported. */
+/** Checks that prevent a role from being stored. The first failing check is reported. */
 const CHECKS = [
   ({ parsed }: ObservedRole): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
@@ -92,7 +92,7 @@ function changes(spec: RoleSpec, stored: StoredRole, adopt: boolean): RoleAction
   ];
 }
 
-/** Slugs are unique in the database ignoring case, so a different spelling is not a difference. */
+/** Returns whether both lists are equal ignoring case, because slugs are unique in the database ignoring case. */
 function areSameSlugs(a: readonly string[], b: readonly string[]): boolean {
   const fold = (slugs: readonly string[]) => new Set(slugs.map((slug) => slug.toLowerCase()));
   return isDeepStrictEqual(fold(a), fold(b));

@@ -3,11 +3,11 @@ import { parseManifest } from "../../../core/manifests/check.ts";
 import type { Kind } from "../../../core/manifests/index.ts";
 import { lineFinder, pathOf } from "../../../core/manifests/yaml-lines.ts";
 
-/** The namespace of an object whose manifest names none. */
+/** Namespace of an object whose manifest contains none. */
 const DEFAULT_NAMESPACE = "default";
 const FILE_LENGTH_MAX = 4 * 1024 * 1024;
 
-/** The content of a valid document. */
+/** Content of a valid document. */
 export interface Desired {
   readonly kind: Kind;
   readonly namespace: string;
@@ -19,33 +19,33 @@ export interface Desired {
 /** A problem in a document, described for the person who edits the file. */
 export interface DocumentProblem {
   readonly file: string;
-  /** The document's position in its file, from 1. */
+  /** Position of the document in its file, starting with 1. */
   readonly document: number;
-  /** Line in the file, from 1: of the error, or of the beginning of the document. */
+  /** Line of the error in the file, starting with 1; without a position, the first line of the document. */
   readonly line: number;
-  /** `Kind namespace/name`, if the document contains them. */
+  /** Label of the object, `Kind namespace/name`, if the document contains these. */
   readonly object?: string;
   readonly location: string;
   readonly message: string;
 }
 
 export interface ReadDocument {
-  /** The document's position in its file, from 1, and its first line. */
+  /** Position of the document in its file, starting with 1. */
   readonly document: number;
   readonly line: number;
-  /** The identity, if it can be read. */
+  /** Identity of the object; `undefined` if it is not readable. */
   readonly id?: string;
   readonly desired?: Desired;
   readonly problems: readonly DocumentProblem[];
-  /** Returns the line of a problem by its location. */
+  /** Returns the line of a problem with this location. */
   lineOf(location: string): number;
 }
 
-/** The identity of an object within a source. */
+/** Returns the identity of an object within a source. */
 export const identityOf = ({ kind, namespace, name }: { kind: string; namespace: string; name: string }): string =>
   `${kind} ${namespace}/${name}`;
 
-/** Reads each document of a file separately, so that a broken one does not affect the others. Skips empty documents. */
+/** Reads each document of a file separately, so that an invalid document does not affect the others. Empty documents are skipped. */
 export function readDocuments(file: string, text: string): ReadDocument[] {
   if (text.length > FILE_LENGTH_MAX) {
     const message = `the file is larger than ${FILE_LENGTH_MAX} characters`;
@@ -53,8 +53,8 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
     return [{ ...at, problems: [{ file, ...at, location: "file", message }], lineOf: () => 1 }];
   }
   return splitDocuments(text).flatMap(({ text: part, line }, index) => {
-    // Suppresses warnings, which would go to the console; parseManifest reports problems with a location. Mappings as keys are rejected,
-    // because each would be stringified once per enclosing mapping.
+    // Warnings are suppressed, because they would go to the console; parseManifest reports problems with their location. Mappings as keys
+    // are rejected, because each of them would be converted to a string once per enclosing mapping.
     const lines = new LineCounter();
     const [document] = parseAllDocuments(part, { logLevel: "error", lineCounter: lines, stringKeys: true });
     const isEmpty = document === undefined || (document.contents === null && document.errors.length === 0);
@@ -66,15 +66,15 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
 }
 
 /**
- * Splits before parsing: `---` at the beginning of a line always ends a document (YAML 1.2, 9.1.2), even after an unclosed
- * bracket. The parser alone would read an unclosed bracket through all following documents. `line` counts from 1.
+ * Splits a file into documents before parsing: `---` at the beginning of a line always ends a document (YAML 1.2, 9.1.2), even after an
+ * unclosed bracket, but the parser would read all following documents into the bracket. `line` starts with 1.
  */
 function splitDocuments(text: string): Array<{ text: string; line: number }> {
   const deps: Array<{ text: string; line: number }> = [];
   let lines: string[] = [];
   let line = 1;
   const end = (next: number) => {
-    // Directives and comments before the first marker are not a document.
+    // Directives and comments before the first marker do not form a document.
     if (lines.some((one) => /^[^%#\s]|^\s+[^#\s]/.test(one))) deps.push({ text: lines.join("\n"), line });
     lines = [];
     line = next;
@@ -83,7 +83,7 @@ function splitDocuments(text: string): Array<{ text: string; line: number }> {
     if (!/^---(\s|$)/.test(one)) lines.push(one);
     else {
       end(index + 1);
-      // Text after the marker belongs to the document, and the line keeps its number.
+      // Text after the marker belongs to the document, and its line number stays correct.
       lines.push(one.slice(3));
     }
   }
@@ -126,7 +126,7 @@ function toValue(document: Document.Parsed): { value?: unknown; error?: { messag
     const line = syntax.linePos?.[0].line;
     return { value, error: { message: firstLine(syntax.message), ...(line === undefined ? {} : { line }) } };
   } catch (error) {
-    // Too many aliases, or an alias of an unknown anchor.
+    // The document contains too many aliases, or an alias of an unknown anchor.
     return { error: { message: error instanceof Error ? firstLine(error.message) : "the document cannot be read" } };
   }
 }
@@ -136,7 +136,7 @@ function headOf(document: Document.Parsed): unknown {
   return { kind: document.get("kind"), metadata: { name, namespace } };
 }
 
-/** Reads the identity even from an otherwise invalid document, so that the last valid version of its object stays active. */
+/** Returns the identity even if the rest of the document is invalid, so that the last valid version of its object stays active. */
 function identityIn(value: unknown): { kind: string; namespace: string; name: string } | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { kind, metadata } = value as { kind?: unknown; metadata?: unknown };

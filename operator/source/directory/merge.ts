@@ -3,12 +3,12 @@ import { PENDING_STATUS } from "../../../core/manifests/conditions.ts";
 import type { Kind } from "../../../core/manifests/index.ts";
 import type { Desired, DocumentProblem, ReadDocument } from "./documents.ts";
 
-/** Object of the directory in the form that the Kubernetes API server would store. */
+/** An object of the directory, in the form in which the Kubernetes API server would store it. */
 export interface StoredObject {
   readonly kind: Kind;
   readonly namespace: string;
   readonly name: string;
-  /** Source file; if two documents have the same identity, the one in this file is used. */
+  /** Source file of the object; if two documents have this identity, the one in this file is used. */
   readonly file: string;
   readonly uid: string;
   readonly generation: number;
@@ -24,24 +24,24 @@ export type Objects = ReadonlyMap<string, StoredObject>;
 
 export interface Merged {
   readonly objects: Objects;
-  /** Identities without a document that are not being deleted yet. */
+  /** Identities of objects whose document is missing and that are not being deleted yet. */
   readonly missing: readonly string[];
   readonly problems: readonly DocumentProblem[];
 }
 
 export interface MergeInput {
   readonly objects: Objects;
-  /** The documents of each readable file, sorted by file name. */
+  /** Documents of each readable file, sorted by file name. */
   readonly files: ReadonlyMap<string, readonly ReadDocument[]>;
   readonly nowMs: number;
   readonly makeUid: () => string;
 }
 
 /**
- * Returns the objects after a scan. Two documents of one identity are one object, and its current file takes precedence;
- * reconcilers/claims.ts decides between two objects that claim one stored name. Deletes no object: one without a document is only listed as
- * missing, because an editor may briefly remove a file while saving it. If a document is invalid, its last valid version stays active;
- * while a file has a document with an unreadable identity, all objects of that file stay.
+ * Returns the objects after a scan. Two documents with one identity are one object, for which the current file takes precedence;
+ * reconcilers/claims.ts resolves conflicts between two objects that claim one stored name. An object without a document is listed as
+ * missing and not deleted, because an editor may briefly remove a file while saving it. If a document is invalid, its last valid version
+ * stays active. If the identity of a document is unreadable, all objects of its file stay.
  */
 export function mergeDocuments({ objects, files, nowMs, makeUid }: MergeInput): Merged {
   const problems: DocumentProblem[] = [];
@@ -78,7 +78,9 @@ export function mergeDocuments({ objects, files, nowMs, makeUid }: MergeInput): 
   return { objects: next, missing, problems };
 }
 
-/** Does not change an object that is being deleted: its document creates a new one after the deletion. */
+/**
+ * Returns the updated object. An object that is being deleted stays unchanged, and its document creates a new object after the deletion.
+ */
 function updated(
   object: StoredObject,
   { desired, file }: { desired: Desired; file: string },
@@ -93,7 +95,7 @@ function updated(
   return { ...object, file, annotations, spec, generation };
 }
 
-/** The generation starts at the load time, so that it does not restart at 1 after the state was lost. */
+/** Creates an object. Its generation starts with the load time, so that it does not restart at 1 if the state is lost. */
 const created = (
   { kind, namespace, name, annotations, spec }: Desired,
   file: string,

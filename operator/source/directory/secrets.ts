@@ -4,9 +4,9 @@ import * as z from "zod";
 import type { FoundSecret, ManifestObject, SecretContent, SecretStore } from "../contract.ts";
 
 /*
- * A directory has no Secrets: each key is a file that only this user can read, `secrets/<namespace>/<name>/<key>` in the state folder, as
- * in a mounted Secret. A note with the owner and the written key is stored last, beside these folders. A file without a note, or with the
- * note of another owner, is foreign.
+ * A directory has no Secrets. Instead, each key is a file that only this user can read, `secrets/<namespace>/<name>/<key>` in the state
+ * folder, as in a mounted Secret. A note with the owner and the written key is stored last, beside these folders. A file without a note, or
+ * with the note of another owner, belongs to another owner.
  */
 
 const Note = z.object({ uid: z.string(), keyId: z.string(), member: z.string() });

@@ -4,8 +4,8 @@ import * as z from "zod";
 import type { Objects, StoredObject } from "./merge.ts";
 
 /*
- * State on disk: objects with their uids, finalizers and statuses, so that a manifest that was deleted while the operator was stopped is
- * still cleaned up in the database.
+ * State on disk: objects with their uids, finalizers and statuses, so that the operator also cleans up the database for a manifest that was
+ * deleted while it was stopped.
  */
 
 const FILE_NAME = "manifests.json";
@@ -27,7 +27,7 @@ const Stored = z.object({
 
 const State = z.object({ formatVersion: z.literal(1), objects: z.record(z.string(), Stored) });
 
-/** Throws if the file exists but is invalid, because continuing without it would orphan stored objects. */
+/** Reads the state. Throws if the file exists but is invalid, because continuing without the state would orphan stored objects. */
 export async function loadState(stateDir: string): Promise<Objects> {
   const path = join(stateDir, FILE_NAME);
   let text: string;
@@ -45,11 +45,14 @@ export async function loadState(stateDir: string): Promise<Objects> {
 }
 
 export interface StateWriter {
-  /** Resolves when the current or newer objects are on disk. */
+  /** Writes the state. Resolves when the current or newer objects are on disk. */
   save(): Promise<void>;
 }
 
-/** Makes one write at a time, each to a new file that then replaces the old one; calls during a write share the next one. */
+/**
+ * Creates a writer that performs one write at a time, each to a new file that then replaces the old one. Calls during a write share the
+ * next write.
+ */
 export function createStateWriter(stateDir: string, objects: () => Objects): StateWriter {
   let running: Promise<void> = Promise.resolve();
   let next: Promise<void> | undefined;
