@@ -3,8 +3,8 @@ import { type Accepts, UsageError } from "./command.ts";
 import { parseChoice, parseDurationOption, parseInteger, parseListen, parsePort } from "./values.ts";
 
 /*
- * Accepted values of options. Each value is checked before a command runs. docs/operations/configuration.md lists the bounds, and parsers
- * take `min` and `max` from here.
+ * Validators of option values, which run before the command. docs/operations/configuration.md lists the bounds, and parsers take `min` and
+ * `max` from here.
  */
 
 /** Accepts a decimal integer. */
@@ -59,11 +59,11 @@ export const url = (...schemes: readonly string[]): Accepts => {
 
 export const HTTP_URL = url("http", "https");
 
-/** Accepts any text. The command checks it, if necessary; `says` describes the value. */
+/** Accepts any text; the command validates it if necessary. `says` describes the value in the documentation. */
 export const text = (unit: string, says = ""): Accepts => ({ says, unit, check: () => {} });
 
 export const FILE = text("file path");
-/** A file that is reloaded on change. */
+/** Accepts a file that is reloaded on change. */
 export const FOLLOWED_FILE: Accepts = {
   ...text("file path"),
   followed: true,

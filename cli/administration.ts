@@ -14,15 +14,15 @@ import { UsageError } from "./command.ts";
 import { findRunningDev } from "./dev-state.ts";
 
 /*
- * Commands without a procedure in the API change the database directly. Running services notice these changes like all others, because row
- * triggers write them to the outbox.
+ * Helpers for commands that change the database directly because the API has no procedure for the change. Row triggers write these changes
+ * to the outbox, so running services see them like all others.
  */
 
 export interface DatabaseOptions {
   readonly "database-url": string | undefined;
   readonly "database-url-file": string | undefined;
   readonly "data-dir": string;
-  /** Time to retry while the database is unavailable. Default: no retry. */
+  /** Maximum time to wait for an unavailable database. Default: no wait. */
   readonly waitMs?: number;
 }
 
@@ -45,7 +45,7 @@ export async function withDatabase<T>(
   await migrateReachable(url, { waitMs: options.waitMs ?? 0 });
   const db = createPool(url, { applicationName: "postern-cli" });
   try {
-    // A command caches no records, so no cache needs to be invalidated.
+    // A command has no record cache, so there is nothing to invalidate.
     const projection = { drop: () => undefined, forgetAll: () => undefined };
     return await work({
       db,
@@ -108,12 +108,12 @@ export async function migrateReachable(
 export const notFound = (what: string, workspace: WorkspaceRow, list: string): Error =>
   new Error(`there is no ${what} in workspace ${workspace.name}; \`postern ${list}\` lists them`);
 
-/** The database cannot know which person runs the command, so the audit log gets the user and host name. */
+/** The database does not know which person runs the command, so the audit log gets the user and host name. */
 function actor(): Administrator["actor"] {
   return { type: "cli", id: "cli", name: `${userName()}@${hostname()}` };
 }
 
-/** In a container the process may run under a user id without a name. */
+/** In a container the process may run under a user id without a user name. */
 function userName(): string {
   try {
     return userInfo().username;

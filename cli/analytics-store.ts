@@ -6,7 +6,7 @@ import { countVerifications as countInPostgres } from "../analytics/postgres/cou
 import type { CountVerifications } from "../api-server/domain/analytics/usage.ts";
 import { UsageError } from "./command.ts";
 
-/** Reads the options of `analyticsStore`. */
+/** Returns the address of the analytics store from the options of `analyticsStore`. */
 export function analyticsAddress(options: {
   readonly "analytics-url": string | undefined;
   readonly "analytics-reader-url": string | undefined;

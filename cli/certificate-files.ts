@@ -27,8 +27,8 @@ export function followExtAuthCertificate(
 }
 
 /**
- * Returns the certificate of a listener, from `--tls-cert-file` and `--tls-key-file`; `undefined` if neither is set. Each call reads
- * changed files again. Throws `UsageError` if only one file is set or a file cannot be read.
+ * Returns the certificate of a listener, from `--tls-cert-file` and `--tls-key-file`; `undefined` if neither is set. The returned function
+ * reloads changed files. Throws `UsageError` if only one file is set or a file cannot be read.
  */
 export function followCertificateFiles(
   options: Readonly<Record<"tls-cert-file" | "tls-key-file", string | undefined>>,

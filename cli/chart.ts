@@ -6,7 +6,7 @@ import { instantText } from "./fields.ts";
 const WIDTH_WITHOUT_TERMINAL = 80;
 const WIDTH_MIN = 20;
 const HEIGHT = 8;
-/** Columns for the axis and padding. */
+/** Number of columns for the axis and the padding. */
 const MARGIN = 4;
 
 export interface PlotPoint {
@@ -15,8 +15,8 @@ export interface PlotPoint {
 }
 
 /**
- * Returns a line chart over time. With more points than columns, each column shows the maximum of its points. Without points it has no
- * lines.
+ * Returns the lines of a line chart over time; no lines without points. If there are more points than columns, each column shows the
+ * maximum of its points.
  */
 export function formatPlot(
   points: readonly PlotPoint[],

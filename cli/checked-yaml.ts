@@ -10,18 +10,18 @@ export interface FileProblem {
   readonly file: string;
   /** Line number, starting at 1. */
   readonly line: number;
-  /** Path such as `keys[0].name`; empty for the complete file. */
+  /** Path such as `keys[0].name`; empty for a problem of the complete file. */
   readonly location: string;
   readonly message: string;
 }
 
 export interface CheckedYaml<T> {
   readonly value: T;
-  /** Returns a problem that the schema cannot express, with the line of `path`. */
+  /** Returns a problem that the schema cannot express, located at the line of `path`. */
   problemAt(path: readonly (string | number)[], message: string): FileProblem;
 }
 
-/** The file is invalid. The message has one line per problem. */
+/** Thrown if the file is invalid. The message has one line per problem. */
 export class WrongFile extends Error {
   override name = "WrongFile";
   readonly problems: readonly FileProblem[];
@@ -32,13 +32,13 @@ export class WrongFile extends Error {
   }
 }
 
-/** `fixtures.yaml:3: keys[0].name: is required` */
+/** Formats a problem as `fixtures.yaml:3: keys[0].name: is required`. */
 export const sayFileProblem = ({ file, line, location, message }: FileProblem): string =>
   `${file}:${line}: ${location === "" ? "" : `${location}: `}${message}`;
 
 const FILE_LENGTH_MAX = 4 * 1024 * 1024;
 
-/** Throws `WrongFile`, and errors of the file system. */
+/** Reads and validates a YAML file. Throws `WrongFile`, and errors of the file system. */
 export function readCheckedYaml<S extends z.ZodType>(file: string, schema: S): CheckedYaml<z.output<S>> {
   const text = readFileSync(file, "utf8");
   const whole = (message: string, line = 1) => new WrongFile([{ file, line, location: "", message }]);
@@ -70,7 +70,7 @@ function contentOf(document: Document, whole: (message: string) => WrongFile): u
   try {
     return document.toJS();
   } catch (error) {
-    // Too many aliases, or an alias of an unknown anchor.
+    // The YAML parser throws for too many aliases and for an alias of an unknown anchor.
     throw whole(error instanceof Error ? error.message : "the file cannot be read");
   }
 }

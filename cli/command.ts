@@ -2,15 +2,15 @@ import { parseArgs } from "node:util";
 import { readVariable } from "./environment.ts";
 import { SUMMARIES } from "./summaries.ts";
 
-/* A command of the CLI with its options as data. Parsing, `--help`, completion and the reference page use the same table. */
+/* Definition of a CLI command, with its options as data. Parsing, `--help`, completion and the reference page use the same table. */
 
 /** Accepted values of an option. */
 export interface Accepts {
-  /** Range or form for the configuration page: `1 to 100`. */
+  /** Range or format of the value, for the configuration page: `1 to 100`. */
   readonly says: string;
-  /** Unit or type, such as `seconds`, `port` or `URL`. */
+  /** Unit or type of the value, such as `seconds`, `port` or `URL`. */
   readonly unit: string;
-  /** Throws a `UsageError` that states the expected value. */
+  /** Checks a value. Throws a `UsageError` that states the expected value. */
   readonly check: (option: string, text: string) => void;
   /** Whether the file is reloaded on change. */
   readonly followed?: true;
@@ -18,17 +18,17 @@ export interface Accepts {
 
 export interface OptionRow {
   readonly type: "string" | "boolean";
-  /** Value in the help: the `DIR` of `--data-dir DIR`. */
+  /** Placeholder of the value in the help, such as the `DIR` of `--data-dir DIR`. */
   readonly placeholder?: string;
   readonly help: string;
-  /** Short form of one letter: `-f`. */
+  /** One-letter form of the option, such as `-f`. */
   readonly short?: string;
   readonly default?: string;
-  /** Environment variable with the value if the option is absent. */
+  /** Environment variable that sets the value if the option is absent. */
   readonly env?: string;
   readonly required?: true;
   readonly accepts?: Accepts;
-  /** Whether the option may be repeated. Its value is the list of all values in order. */
+  /** Whether the option may be repeated. The parsed value is the list of all values in order. */
   readonly repeats?: true;
   /** Whether a value of a repeatable option may be a comma-separated list. */
   readonly separates?: true;
@@ -50,54 +50,56 @@ export type OptionValues<T extends OptionTable> = {
 };
 
 export interface Command<T extends OptionTable = OptionTable> {
-  /** One or two words: `dev`, `rootkey create`. */
+  /** Name of the command, one or two words: `dev`, `rootkey create`. */
   readonly name: string;
   readonly summary: string;
   /** Details for `--help`, after the summary. */
   readonly description?: string;
   readonly options: T;
-  /** Shape of the `--json` output: `{"id","name"}`. Later versions add members, but do not rename or remove them. */
+  /** Shape of the `--json` output, such as `{"id","name"}`. Later versions may add members, but never rename or remove them. */
   readonly response?: string;
-  /** Returns the exit code. Throws `UsageError` for an invalid call. */
+  /** Runs the command and returns its exit code. Throws `UsageError` for an invalid call. */
   readonly run: (options: OptionValues<T>, io: Io) => Promise<number>;
 }
 
-/** Environment, input and outputs of a command. Logs go to standard error. */
+/** Environment variables, input and outputs of a command. Logs go to standard error. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Writes a line of the result to standard output. */
   out(line: string): void;
   /** Writes a line of progress or a hint to standard error. */
   note(line: string): void;
-  /** Width of the terminal on standard output; `undefined` if standard output is not a terminal, where lines are not shortened. */
+  /**
+   * Width of the terminal on standard output; `undefined` if standard output is not a terminal. Without a width, lines are not shortened.
+   */
   readonly columns?: number | undefined;
   /** Writes text without a newline to standard output. */
   readonly write?: ((text: string) => void) | undefined;
-  /** Standard error if it is a terminal, for a line that is overwritten. */
+  /** Standard error, if it is a terminal, for a status line that is overwritten. */
   readonly screen?: { readonly columns: number; write(text: string): void } | undefined;
-  /** Standard input, for secrets, because every user of the machine can read command lines. */
+  /** Standard input, which commands read secrets from, because every user of the machine can read command lines. */
   readonly input?: Input | undefined;
 }
 
 export interface Input {
   readonly isTerminal: boolean;
-  /** Returns all input that is not from a terminal. Throws if it has more than `bytesMax` bytes. */
+  /** Returns all input if standard input is not a terminal. Throws if the input has more than `bytesMax` bytes. */
   read(bytesMax: number): Promise<string>;
-  /** Prompts for one line on the terminal without echo. Throws at Ctrl-C. */
+  /** Prompts for one line on the terminal without echo. Throws if the person presses Ctrl-C. */
   ask(prompt: string): Promise<string>;
 }
 
-/** Invalid call of a command. Exit code 2. */
+/** Thrown for an invalid call of a command; the exit code is 2. */
 export class UsageError extends Error {
   override name = "UsageError";
 }
 
-/** Command as defined in its file. The summary is in `SUMMARIES`. */
+/** A command as its file defines it. The summary is in `SUMMARIES`. */
 type CommandDefinition<T extends OptionTable> = Omit<Command<T>, "summary"> & Partial<Pick<Command<T>, "summary">>;
 
 /**
- * Returns the command with its summary. Inside, the types of the options follow from their table; outside, all commands have one type,
- * because the options are parsed by the same table.
+ * Returns the command with its summary. Inside the definition, the types of the options follow from the option table; outside, all commands
+ * have one type, because one parser reads the options of every table.
  */
 export const defineCommand = <T extends OptionTable>(command: CommandDefinition<T>): Command =>
   ({ summary: summaryOf(command.name), ...command }) as unknown as Command;
@@ -106,10 +108,10 @@ const summaryOf = (name: string): string => (SUMMARIES as Readonly<Record<string
 
 const givenOptions = new WeakMap<object, ReadonlySet<string>>();
 
-/** Whether an option comes from the arguments, not from the environment. */
+/** Returns whether an option was set by the arguments rather than the environment. */
 export const isGiven = (options: object, name: string): boolean => givenOptions.get(options)?.has(name) === true;
 
-/** Parses the arguments and the environment by the option table. Throws a `UsageError` with the invalid option. */
+/** Parses the arguments and the environment by the option table. Throws a `UsageError` that names the invalid option. */
 export function parseOptions(command: Command, args: readonly string[], env: Io["env"]): OptionValues<OptionTable> {
   let given: Record<string, string | boolean | string[] | undefined>;
   try {
@@ -137,7 +139,7 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
     }
     if (row.repeats !== true) values[name] = value;
     else {
-      // A value from the environment is a list with one entry.
+      // A value from the environment becomes a list with one entry.
       const list = Array.isArray(value) ? value : value === undefined ? [] : [String(value)];
       values[name] = row.separates === true ? list.flatMap(splitList) : list;
     }
@@ -146,7 +148,7 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
   return values as OptionValues<OptionTable>;
 }
 
-/** Returns the given options under their own names. A repeatable option has all values in order. */
+/** Returns the given options by name. The value of a repeatable option is the list of all values in order. */
 function readArguments(table: OptionTable, args: readonly string[]): Record<string, string | boolean | string[]> {
   const nameOf = new Map<string, string>();
   for (const [name, { alias = name }] of Object.entries(table)) nameOf.set(name, name).set(alias, name);
@@ -164,14 +166,14 @@ function readArguments(table: OptionTable, args: readonly string[]): Record<stri
     const value = token.value ?? true;
     const before = given[name];
     if (table[name]?.repeats === true) given[name] = [...(Array.isArray(before) ? before : []), String(value)];
-    // `parseArgs` would silently take the last value.
+    // `parseArgs` would silently use the last value.
     else if (before !== undefined) throw new UsageError(`--${name} is given twice`);
     else given[name] = value;
   }
   return given;
 }
 
-/** Like `parseArgs`, with a suggestion for an unknown option. */
+/** Like `parseArgs`, but its error for an unknown option suggests a known one. */
 const parseKnown = ((config) => {
   try {
     return parseArgs(config);
@@ -183,14 +185,13 @@ const parseKnown = ((config) => {
   }
 }) as typeof parseArgs;
 
-/** Returns ` (did you mean --file?)` with the most similar word; empty if no word is similar. */
+/** Returns ` (did you mean --file?)` with the most similar word, or an empty text if no word is similar. */
 export function suggestion(word: string, words: readonly string[]): string {
   const distances = words.map((known) => ({ known, distance: editDistance(word, known) }));
   const [best] = distances.sort((a, b) => a.distance - b.distance);
   return best === undefined || best.distance > Math.max(1, word.length / 4) ? "" : ` (did you mean ${best.known}?)`;
 }
 
-/** Returns the Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
@@ -212,14 +213,14 @@ export function splitList(text: string | undefined): string[] {
     .filter((item) => item !== "");
 }
 
-/** Returns how an option can be repeated, for its help; `undefined` if it cannot be repeated. */
+/** Returns the help text about repeating an option; `undefined` if the option cannot be repeated. */
 export function repetitionOf({ repeats, separates, alias }: OptionRow): string | undefined {
   if (repeats !== true) return undefined;
   const also = alias === undefined ? "" : `, also as --${alias}`;
   return separates === true ? `comma-separated or repeated${also}` : "repeatable";
 }
 
-/** Returns the text of `--help`. `worksWith` describes the backend of the command. */
+/** Returns the output of `--help`. `worksWith` describes the backend of the command. */
 export function helpText(command: Command, worksWith?: string): string {
   const rows = Object.entries(command.options).map(([name, row]) => {
     const flag = row.short === undefined ? `--${name}` : `-${row.short}, --${name}`;

@@ -374,5 +374,5 @@ const ROWS = [
   },
 ] as const satisfies readonly Omit<CommandRow, "summary">[];
 
-/** All commands of `postern`. Each image has a subset: cli/images. */
+/** All commands of `postern`. Each container image has a subset (cli/images). */
 export const COMMANDS: readonly CommandRow[] = ROWS.map((row) => ({ ...row, summary: SUMMARIES[row.name] }));

@@ -6,8 +6,8 @@ import type { RefillRun } from "../api-server/credits/refill.ts";
 import type { DevState } from "./dev-state.ts";
 
 /*
- * A running `postern dev` keeps its counters in memory. For commands that need the counters it listens on a port of 127.0.0.1, protected by
- * a token in dev.json.
+ * Control port of `postern dev`, which keeps its counters in memory. For commands that need the counters, `postern dev` listens on a port
+ * of 127.0.0.1 that requires the token in dev.json.
  */
 
 export interface DevControl {
@@ -15,7 +15,7 @@ export interface DevControl {
   close(): Promise<void>;
 }
 
-/** Result of `refill`; `undefined` if another process is refilling. */
+/** Result of `refill`; `undefined` if another process runs the refill. */
 type Refilled = RefillRun | undefined;
 
 const REFILL = /^\/refill\/(\d{4}-\d{2}-\d{2})$/;
@@ -56,12 +56,12 @@ export async function startDevControl({
   };
 }
 
-/** Runs the refill of a UTC date in a running `postern dev`. Throws its error. */
+/** Runs the refill of a UTC date in a running `postern dev`. Throws the error that `postern dev` reports. */
 export async function refillInDev({ url, token }: DevControl["state"], date: string): Promise<Refilled> {
   const response = await fetch(`${url}/refill/${date}`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}` },
-    // The token must not be sent to another server.
+    // A redirect would send the token to another server.
     redirect: "error",
     signal: AbortSignal.timeout(RESPONSE_DEADLINE_MS),
   });

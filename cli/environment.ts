@@ -1,8 +1,8 @@
 import { KNOWN_VARIABLES } from "./known-variables.ts";
 
 /*
- * Environment variables with the prefix POSTERN_. Kubernetes also sets some of them: a Service `postern-webhook` adds
- * POSTERN_WEBHOOK_PORT=tcp://10.0.0.7:443 and others to each pod of its namespace. These are ignored.
+ * Reads environment variables with the prefix POSTERN_. Kubernetes sets variables with this prefix as well: a Service `postern-webhook`
+ * adds POSTERN_WEBHOOK_PORT=tcp://10.0.0.7:443 and others to each pod of its namespace. The variables of Services are ignored.
  */
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -12,11 +12,11 @@ const PREFIX = "POSTERN_";
 const OF_A_SERVICE =
   /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 
-/** Whether Kubernetes has set the variable for a Service of the pod's namespace. */
+/** Returns whether Kubernetes set the variable for a Service of the pod's namespace. */
 export function isOfService(name: string, env: Environment): boolean {
   const service = name.replace(OF_A_SERVICE, "");
   if (service === name || env[`${service}_SERVICE_HOST`] === undefined) return false;
-  // POSTERN_WEBHOOK_PORT is also a variable of Postern, whose value is a number.
+  // POSTERN_WEBHOOK_PORT is also a variable of Postern, whose value is a plain number.
   return name !== `${service}_PORT` || (env[name] ?? "").includes("://");
 }
 
@@ -28,11 +28,11 @@ export function readVariable(name: string, env: Environment): string | undefined
 
 export interface UnknownVariable {
   readonly name: string;
-  /** Most similar known name, if any. */
+  /** The most similar known name, if any. */
   readonly nearest: string | undefined;
 }
 
-/** Returns variables with the prefix POSTERN_ that no command of this version reads, usually misspelled names. */
+/** Returns the variables with the prefix POSTERN_ that no command of this version reads; most are misspelled names. */
 export function findUnknownVariables(env: Environment): UnknownVariable[] {
   return Object.keys(env)
     .filter((name) => name.startsWith(PREFIX) && !KNOWN.has(name) && !isOfService(name, env))
@@ -45,7 +45,7 @@ const KNOWN: ReadonlySet<string> = new Set(KNOWN_VARIABLES);
 const CHANGES_MAX = 4;
 
 function nearestTo(name: string): string | undefined {
-  // Some known names have no prefix: POSTERN_REDIS_URL is meant as REDIS_URL.
+  // Some known names have no prefix: a user who sets POSTERN_REDIS_URL probably means REDIS_URL.
   const bare = name.slice(PREFIX.length);
   if (KNOWN.has(bare)) return bare;
   let nearest: { known: string; changes: number } | undefined;
@@ -57,7 +57,6 @@ function nearestTo(name: string): string | undefined {
   return nearest?.known;
 }
 
-/** Returns the Levenshtein distance. */
 function changesBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (const [i, letter] of [...a].entries()) {

@@ -4,7 +4,7 @@ import { worksWith } from "./options.ts";
 import { inputOf } from "./secret-input.ts";
 import { saySystemError } from "./system-errors.ts";
 
-/** Loads and runs one command. Returns the exit code and prints a failure as one line. */
+/** Loads and runs one command and returns its exit code. A failure is printed as one line. */
 export async function execute(load: () => Promise<Command>, args: readonly string[], io: Io): Promise<number> {
   let name = "";
   let options: OptionValues<Command["options"]> = {};
@@ -26,15 +26,15 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
     const isTaken = "code" in reason && reason.code === "EADDRINUSE";
     const hint = isTaken ? `; choose another port: \`postern${name} --help\` shows the options` : "";
     io.note(`postern${name}: ${describe(reason, options)}${hint}`);
-    // The stack is printed only on request.
+    // The stack trace is printed only if POSTERN_DEBUG=1.
     if (io.env.POSTERN_DEBUG === "1" && reason.stack !== undefined) io.note(reason.stack);
     return 1;
   }
 }
 
-/** Returns one line with the error and its causes. */
+/** Returns one line with the messages of the error and its causes. */
 function describe(error: NodeJS.ErrnoException, options: Readonly<Record<string, unknown>>): string {
-  // A host with several addresses, such as `localhost`, has one error per address in an AggregateError without a message.
+  // For a host with several addresses, such as `localhost`, Node.js throws an AggregateError that has one error per address and no message.
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return describe(error.errors[0], options);
   const { path } = error;
   const [named] =
@@ -45,12 +45,12 @@ function describe(error: NodeJS.ErrnoException, options: Readonly<Record<string,
 }
 
 /**
- * Returns the text as one line without control characters, because messages of libraries may have several lines, and servers may send
- * terminal codes.
+ * Returns the text as one line without control characters, because messages of libraries may have several lines and servers may send
+ * terminal escape codes.
  */
 const oneLine = (text: string): string => printable(text.trim().replace(/\s*\n\s*/g, " "));
 
-/** Environment, input and outputs of this process. */
+/** Environment variables, input and outputs of this process. */
 export const processIo: Io = {
   env: process.env,
   columns: process.stdout.isTTY ? process.stdout.columns : undefined,

@@ -5,7 +5,7 @@ import { type Fields, printable } from "./fields.ts";
 import type { Outcome } from "./outcomes.ts";
 import { formatTable } from "./table.ts";
 
-/* Explanation of a verification in the terminal: the outcome, the decisive step, and one line per step. */
+/* Terminal output that explains a verification: the outcome, the decisive step, and one line per step. */
 
 export interface ShownExplanation extends Pick<ExplainedKey, "steps"> {
   readonly code: Outcome;
@@ -27,7 +27,7 @@ const STEP_FIELDS: Fields<Step> = [
   { name: "age", title: "age", value: ageText },
 ];
 
-/** Returns the lines of an explanation. `width` is that of the terminal. */
+/** Returns the lines of an explanation. `width` is the width of the terminal. */
 export function formatExplanation(shown: ShownExplanation, width: number | undefined): string[] {
   const { code, allowed, status, mode, retryAfter, steps } = shown;
   const audited = allowed && mode === "Audit" && code !== "VALID" && code !== "ANONYMOUS";
@@ -49,8 +49,8 @@ export function formatExplanation(shown: ShownExplanation, width: number | undef
 }
 
 /**
- * Whether Redis or Postgres did not respond in this step. Such steps are shown even if they are not decisive, because the request passes by
- * a fallback.
+ * Returns whether Redis or Postgres did not respond in this step. Such a step is shown even if it is not decisive, because it explains why
+ * the gate used its fallback.
  */
 const isUnanswered = ({ observed, result, decisive }: Step): boolean =>
   observed === UNANSWERED && result === "skipped" && !decisive;
@@ -59,7 +59,7 @@ function sourceText({ sources }: Step): string {
   return sources.map(({ kind, id, name }) => [kind, name ?? id].filter(Boolean).join(" ")).join(", ");
 }
 
-/** Returns the age of the oldest source. */
+/** Returns the age of the oldest source of a step. */
 function ageText({ sources }: Step): string {
   const agesMs = sources.map(({ ageMs }) => ageMs);
   if (agesMs.some((ageMs) => ageMs < 0)) return "?";

@@ -1,15 +1,15 @@
-/* Fields of a resource: name and value in `--json`, and heading and text in the terminal. */
+/* Field of a resource: name and value for `--json`, heading and text for the terminal. */
 
 export interface Field<Row> {
-  /** Name in `--json`. Later versions add names, but do not rename or remove them. */
+  /** Name in the `--json` output. Later versions may add names, but never rename or remove them. */
   readonly name: string;
-  /** Value in `--json`; `null` means no value. */
+  /** Value in the `--json` output; `null` means no value. */
   readonly value: (row: Row) => unknown;
-  /** Heading in the terminal. Without a heading the field is only in `--json`. */
+  /** Heading in the terminal. A field without a heading appears only in the `--json` output. */
   readonly title?: string;
-  /** Text in the terminal. Default: the value, or `-` for null. */
+  /** Returns the text for the terminal. Default: the value, or `-` for `null`. */
   readonly text?: (row: Row) => string;
-  /** Shorter text for a narrow terminal. */
+  /** Returns a shorter text for a narrow terminal. */
   readonly brief?: (row: Row) => string;
   /** Whether a narrow table may omit the column. */
   readonly drops?: true;
@@ -19,19 +19,19 @@ export interface Field<Row> {
 
 export type Fields<Row> = ReadonlyArray<Field<Row>>;
 
-/** Returns the `--json` object of one resource. Times are Unix milliseconds, as in the API. */
+/** Returns the object of one resource for the `--json` output. Times are Unix milliseconds, as in the API. */
 export const toObject = <Row>(fields: Fields<Row>, row: Row): Record<string, unknown> =>
   Object.fromEntries(fields.map(({ name, value }) => [name, value(row)]));
 
-/** Returns the documented shape of `toObject`: `{"id","name"}`. */
+/** Returns the documented shape of `toObject`, such as `{"id","name"}`. */
 export const objectShape = (fields: ReadonlyArray<{ readonly name: string }>): string =>
   `{${fields.map(({ name }) => `"${name}"`).join(",")}}`;
 
-/** Returns the documented shape of a list: `{"keys":[{"id","name"}],"hasMore"}`. */
+/** Returns the documented shape of a list, such as `{"keys":[{"id","name"}],"hasMore"}`. */
 export const listShape = (resources: string, fields: ReadonlyArray<{ readonly name: string }>): string =>
   `{"${resources}":[${objectShape(fields)}],"hasMore"}`;
 
-/** Returns the documented shape of a list with a cursor; the cursor is null on the last page. */
+/** Returns the documented shape of a list with a cursor, which is `null` on the last page. */
 export const pagedShape = (resources: string, fields: ReadonlyArray<{ readonly name: string }>): string =>
   `{"${resources}":[${objectShape(fields)}],"hasMore","cursor"}`;
 
@@ -45,20 +45,20 @@ export function toText<Row>({ value, text }: Field<Row>, row: Row): string {
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 /**
- * Escapes control characters, invisible characters and characters that change the text direction, because names come from customers and a
- * terminal interprets control characters.
+ * Escapes control characters, invisible characters and characters that change the text direction. Names come from customers, and a terminal
+ * interprets control characters.
  */
 export const printable = (text: string): string =>
   text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 
-/** Returns JSON with the same characters escaped, so that the value stays the same. */
+/** Returns JSON in which control and invisible characters are escaped; the parsed value stays the same. */
 export const printableJson = (value: unknown): string =>
   JSON.stringify(value).replace(
     UNPRINTABLE,
     (character) => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
   );
 
-/** Returns `2026-11-21 09:30:00Z`: seconds, UTC. `none` is the text for null. */
+/** Formats a time in UTC with seconds, such as `2026-11-21 09:30:00Z`. `none` is the text for `null`. */
 export function instantText(ms: number | null, none = "-"): string {
   return ms === null
     ? none
@@ -71,7 +71,10 @@ export function instantText(ms: number | null, none = "-"): string {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-/** Units, largest first. A unit is used from two of it, so that rounding changes the value by at most a quarter. */
+/**
+ * Time units, largest first. The text uses the largest unit of which there are at least two, so that rounding changes the value by at most
+ * a quarter.
+ */
 const UNITS = [
   { ms: 365 * DAY_MS, name: "year" },
   { ms: 30 * DAY_MS, name: "month" },
@@ -80,7 +83,7 @@ const UNITS = [
   { ms: MINUTE_MS, name: "minute" },
 ] as const;
 
-/** Returns `in 3 days`, `2 hours ago` or `now`. `none` is the text for null. */
+/** Formats a time relative to now: `in 3 days`, `2 hours ago` or `now`. `none` is the text for `null`. */
 export function relativeText(ms: number | null, nowMs: number, none = "-"): string {
   if (ms === null) return none;
   const unavailableMs = Math.abs(ms - nowMs);
@@ -91,7 +94,7 @@ export function relativeText(ms: number | null, nowMs: number, none = "-"): stri
   return ms > nowMs ? `in ${span}` : `${span} ago`;
 }
 
-/** Returns a field for a time: `2026-11-21 09:30:00Z (in 3 days)`, shortened to `in 3 days`. */
+/** Returns a field for a time such as `2026-11-21 09:30:00Z (in 3 days)`; its short text is `in 3 days`. */
 export const instantField = <Row>(
   field: Pick<Field<Row>, "name" | "title" | "drops">,
   instantOf: (row: Row) => number | null,

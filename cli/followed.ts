@@ -4,9 +4,9 @@ import { type Accepts, type OptionRow, UsageError } from "./command.ts";
 import { readOptionFile } from "./system-errors.ts";
 
 /*
- * Values that may change while a process runs, such as passwords and certificates, given as an option, a variable or a file. Files are
- * reloaded, because Kubernetes replaces the files of a mounted Secret. A file is read when its value is used, at most once per second, so
- * no watch or timer is needed. If it is unreadable or invalid, the last value stays in use.
+ * Values that may change while a process runs, such as passwords and certificates, set by an option, a variable or a file. Files are
+ * reloaded because Kubernetes replaces the files of a mounted Secret. A file is read when its value is used, at most once per second, so
+ * there is no watch or timer. If the file is unreadable or invalid, the last valid value stays in use.
  */
 
 /** Returns the current value. */
@@ -24,7 +24,7 @@ interface FileRow {
 
 type WithFile<N extends string, R> = { readonly [K in N]: R } & { readonly [K in `${N}-file`]: FileRow };
 
-/** Returns the options `--x` and `--x-file` of a value that may be in a file, such as `--redis-url`. */
+/** Returns the options `--x` and `--x-file` for a value that may be in a file, such as `--redis-url`. */
 export function withFile<const N extends string, R extends OptionRow & { readonly env: string }>(
   name: N,
   row: R,
@@ -35,16 +35,22 @@ export function withFile<const N extends string, R extends OptionRow & { readonl
 }
 
 export interface FollowOptions {
-  /** Name of the option without `-file`, for messages. */
+  /** Name of the option without `-file`, for error messages. */
   readonly name: string;
   readonly value: string | undefined;
   readonly file: string | undefined;
   readonly log: Pick<Logger, "info" | "warn">;
-  /** Returns the value to use, given the last value. Throws if the text is invalid; the result must be deterministic. */
+  /**
+   * Returns the value to use, given the new text and the last value. Throws if the text is invalid. The result must depend only on the
+   * arguments.
+   */
   readonly accept?: (text: string, last: string | undefined) => string;
 }
 
-/** Returns `undefined` if neither is set. Throws `UsageError` if both are set, or if the file has no valid value at startup. */
+/**
+ * Returns a function that returns the current value; `undefined` if neither the option nor the file is set. Throws `UsageError` if both are
+ * set, or if the file has no valid value at startup.
+ */
 export function followed({ name, value, file, log, accept = (text) => text }: FollowOptions): Followed | undefined {
   if (value !== undefined && value !== "") {
     if (file !== undefined) throw new UsageError(`give --${name} or --${name}-file, not both`);
@@ -54,7 +60,7 @@ export function followed({ name, value, file, log, accept = (text) => text }: Fo
   return file === undefined ? undefined : followFile(file, { name: `${name}-file`, log, accept });
 }
 
-/** Reloads a file. For values that are never an option, such as certificates. */
+/** Like `followed`, for values that are only accepted as a file, such as certificates. */
 export function followFile(
   file: string,
   { name, log, accept = (text) => text }: Pick<FollowOptions, "name" | "log" | "accept">,
@@ -63,7 +69,7 @@ export function followFile(
   let current = accept(text, undefined);
   let readAtMs = performance.now();
   let problem: string | undefined;
-  /** Last rejected text, which is not checked again, because a check may be slow. */
+  /** The last rejected text is not validated again, because validation may be slow. */
   let refused: string | undefined;
   return () => {
     const nowMs = performance.now();
@@ -81,7 +87,7 @@ export function followFile(
       }
       problem = undefined;
     } catch (error) {
-      // Do not log the text, which is a secret.
+      // The log entry does not contain the text, which is a secret.
       const message = error instanceof Error ? error.message : String(error);
       if (message !== problem) log.warn({ reason: message }, `--${name} is not followed; what it was stays in use`);
       problem = message;
@@ -91,8 +97,8 @@ export function followFile(
 }
 
 /**
- * Accepts a URL only if user, password and parameters are the only changes. Another server may have other data, and connections to both
- * would mix them.
+ * Accepts a new URL only if it differs from the last one in user, password and parameters alone. Another server may have other data, and
+ * connections to both would mix them.
  */
 export function sameServer(text: string, last: string | undefined): string {
   const url = URL.parse(text);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 
 /**
- * Returns a TCP port of 127.0.0.1 that was free. The kernel chooses ephemeral ports in its own order, so two callers rarely get the same
+ * Returns a TCP port of 127.0.0.1 that was free. The kernel varies the ephemeral ports that it assigns, so two callers rarely get the same
  * one. Prefer port 0 where possible.
  */
 export async function freePort(): Promise<number> {

@@ -1,18 +1,21 @@
 import type { KubeClient } from "../operator/runtime/kube-client.ts";
 
-/* One value of a Secret in a cluster. The Secret exists already, so that reading and changing this one is all that is needed. */
+/*
+ * Reads and writes one value of an existing Secret in a cluster. Creating and listing Secrets is not needed, so the permissions get and
+ * patch on this Secret are enough.
+ */
 
 export interface SecretRef {
   readonly namespace: string;
   readonly name: string;
-  /** Which of its values. */
+  /** Name of the value in the Secret's `data`. */
   readonly key: string;
 }
 
 export interface SecretValue {
-  /** undefined: the Secret does not have the value. */
+  /** Decoded value; `undefined` if the Secret does not have it. */
   readonly text: string | undefined;
-  /** For `writeSecretValue`: it writes only onto what was read. */
+  /** Version that was read. `writeSecretValue` fails if the Secret has another version. */
   readonly resourceVersion: string;
 }
 
@@ -23,7 +26,7 @@ interface Secret {
 
 const pathOf = ({ namespace, name }: SecretRef) => `/api/v1/namespaces/${namespace}/secrets/${name}`;
 
-/** Throws `KubeError` 404 when there is no such Secret. */
+/** Returns a value of a Secret. Throws `KubeError` 404 if the Secret does not exist. */
 export async function readSecretValue(client: KubeClient, ref: SecretRef): Promise<SecretValue> {
   const { data, metadata } = await client.send<Secret>({ method: "GET", path: pathOf(ref) });
   const encoded = data?.[ref.key];
@@ -33,7 +36,7 @@ export async function readSecretValue(client: KubeClient, ref: SecretRef): Promi
   };
 }
 
-/** Leaves the other values alone. Throws `KubeError` 409 when the Secret changed since it was read. */
+/** Writes one value and keeps the others. Throws `KubeError` 409 if the Secret has changed since it was read. */
 export async function writeSecretValue(
   client: KubeClient,
   ref: SecretRef,

@@ -1,17 +1,17 @@
 import type { Logger } from "pino";
 
-/** More errors than this in one minute are not caused by single requests: a new process is better than this one. */
+/** Maximum number of uncaught errors per minute. More errors are not caused by single requests, so the process exits and is restarted. */
 const FAULTS_MAX = 100;
 const WITHIN_MS = 60_000;
 
 /**
- * Keeps the process alive after an exception that no code caught, or a rejected promise that has no handler. `onInternalError` counts and
- * logs it. After 100 in a minute the process still ends with exit code 1.
- * Returns a function that restores the default handling. See docs/decisions/0011.
+ * Keeps the process running after an uncaught exception or an unhandled rejection. `onInternalError` counts and logs the error. After more
+ * than 100 errors in a minute the process exits with code 1. Returns a function that restores the default handling. See
+ * docs/decisions/0011.
  */
 export function surviveStrayErrors(options: { log: Logger; onInternalError: (error: unknown) => void }): () => void {
   const { log, onInternalError } = options;
-  /** Times of the last ones by `performance.now()`, oldest first. */
+  /** Times of the most recent errors by `performance.now()`, oldest first. */
   const faultsAtMs: number[] = [];
   const survive = (error: unknown): void => {
     onInternalError(error);

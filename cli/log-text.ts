@@ -1,8 +1,7 @@
 import { printableJson } from "./fields.ts";
 
 /*
- * Log lines for people: `TIME LEVEL message name=value …`, made from the lines of JSON that pino writes, so that what is logged is
- * the same in both formats.
+ * Converts pino's JSON lines to text lines for people, `TIME LEVEL message name=value …`, so that both formats have the same content.
  */
 
 const LEVELS: Readonly<Record<number, string>> = {
@@ -14,7 +13,7 @@ const LEVELS: Readonly<Record<number, string>> = {
   60: "FATAL",
 };
 
-/** `line` is one JSON object with pino's members; anything else is returned as it is. */
+/** Returns a JSON line of pino as text; any other line is returned unchanged. */
 export function toTextLine(line: string): string {
   let entry: unknown;
   try {
@@ -30,7 +29,7 @@ export function toTextLine(line: string): string {
   return err === undefined ? head : `${head}\n${errorText(err)}`;
 }
 
-/** What a stranger wrote, such as a name, must not be able to begin a line of its own, or to command the terminal that shows it. */
+/** A name or other text of an untrusted client must not be able to start a new line or to send escape codes to the terminal. */
 const oneLine = (text: string): string => printableJson(text).slice(1, -1).replaceAll('\\"', '"');
 
 function valueText(value: unknown): string {
@@ -38,7 +37,7 @@ function valueText(value: unknown): string {
   return printableJson(value);
 }
 
-/** The message and the stack of an error and of its causes, indented. */
+/** Returns the indented messages and stack traces of an error and its causes. */
 function errorText(error: unknown): string {
   if (typeof error !== "object" || error === null) return `    ${oneLine(String(error))}`;
   const { stack, message, cause } = error as { stack?: unknown; message?: unknown; cause?: unknown };

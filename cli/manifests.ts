@@ -17,7 +17,7 @@ export interface Manifests {
 
 /**
  * Reads manifests as the operator does, and also reports policies that do not compile and duplicate objects. A path without a manifest is a
- * problem. Throws `UsageError` for a path that does not exist, and for a directory without manifest files.
+ * problem. Throws `UsageError` for a path that does not exist and for a directory without manifest files.
  */
 export async function readManifests(paths: readonly string[], io: Pick<Io, "input">): Promise<Manifests> {
   let files = 0;
@@ -58,7 +58,7 @@ function filesOf(path: string): { file: string; text: string }[] {
   return files.map((file) => ({ file, text: readFileSync(file, "utf8") }));
 }
 
-/** Adds a problem to each document whose object is already defined. */
+/** Adds a problem to each document that defines an object a second time. */
 function withDuplicates(documents: Manifests["documents"]): Manifests["documents"] {
   const seen = new Map<string, string>();
   return documents.map((read) => {
@@ -91,6 +91,6 @@ function compileProblems(
   }));
 }
 
-/** Returns `orders.yaml:12: ApiKeyPolicy shop/orders: spec.rules[0]: …`. */
+/** Formats a problem as `orders.yaml:12: ApiKeyPolicy shop/orders: spec.rules[0]: …`. */
 export const sayProblem = ({ file, line, object = "manifest", location, message }: DocumentProblem): string =>
   `${file}:${line}: ${object}: ${location}: ${message}`;

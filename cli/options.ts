@@ -2,7 +2,7 @@ import { duration, FILE, FOLDER, HTTP_URL, PORT, SWITCH, text, url, whole } from
 import { type Accepts, type Command, UsageError } from "./command.ts";
 import { MIB_BOUNDS, parseDashboardUrl, parseRetentionDays, RETENTION_BOUNDS } from "./values.ts";
 
-/* Options that several commands share. */
+/* Option tables that several commands share. */
 
 const ORIGIN: Accepts = {
   ...text("URL", "without a path; https, except on this machine"),
@@ -71,7 +71,7 @@ export const eventsRedisUrl = {
   accepts: url("redis", "rediss"),
 } as const;
 
-/** Option of services that allocate the Redis memory for events. */
+/** Option of services that reserve Redis memory for events. */
 export const eventsMemory = {
   type: "string",
   placeholder: "MIB",
@@ -145,7 +145,7 @@ export const dataDir = {
   default: ".postern",
 } as const;
 
-/** Option of commands that read manifests: `-f a -f b`. */
+/** Option of commands that read manifests; it may be repeated: `-f a -f b`. */
 export const manifestPaths = {
   type: "string",
   short: "f",
@@ -187,7 +187,7 @@ export const docsUrl = {
 /** Removes trailing slashes from a URL to which a path is appended. */
 export const withoutSlash = (url: string): string => url.replace(/\/+$/, "");
 
-/** Option of services whose only HTTP server has probes and metrics. */
+/** Option of services whose only HTTP server serves probes and metrics. */
 export const adminPort = {
   type: "string",
   placeholder: "PORT",
@@ -197,8 +197,8 @@ export const adminPort = {
 } as const;
 
 /**
- * Option of commands that encrypt or decrypt recoverable keys. The keys are not an option, because every user of the machine can read
- * command lines.
+ * Option of commands that encrypt or decrypt recoverable keys. The value is a file, because every user of the machine can read command
+ * lines.
  */
 export const encryptionKeysFile = {
   type: "string",
@@ -227,10 +227,10 @@ export const permissions = {
   separates: true,
 } as const;
 
-/** Option of lists. */
+/** Option of commands that print a list. */
 export const limit = { type: "string", placeholder: "N", help: "maximum number of rows", default: "100" } as const;
 
-/** Options of lists that the API returns in pages. */
+/** Options of commands that print a list which the API returns in pages. */
 export const paging = {
   limit: { type: "string", placeholder: "N", help: "maximum number of rows (default 100)" },
   all: { type: "boolean", help: "show all rows" },
@@ -261,8 +261,8 @@ export const database = {
 } as const;
 
 /**
- * Options of commands that call the API: the server and the root key. A profile has both. The root key is not an option, because every user
- * of the machine can read command lines.
+ * Options of commands that call the API: the server and the root key, or a profile that has both. The root key is not an option because
+ * every user of the machine can read command lines.
  */
 export const connection = {
   profile: {
@@ -298,7 +298,7 @@ export const connection = {
   },
 } as const;
 
-/** Returns a sentence for the help about the backend of a command; `undefined` for services and commands without a backend. */
+/** Returns a sentence for the help about the backend of a command; `undefined` for services and for commands without a backend. */
 export function worksWith({ options }: Pick<Command, "options">): string | undefined {
   if (options.profile === connection.profile) {
     return "Calls the API with the root key of a profile, or of POSTERN_API_URL and POSTERN_ROOT_KEY.";
@@ -308,14 +308,14 @@ export function worksWith({ options }: Pick<Command, "options">): string | undef
     : undefined;
 }
 
-/** Option of commands that act in one workspace. */
+/** Option of commands that work in one workspace. */
 export const workspace = {
   type: "string",
   placeholder: "WORKSPACE",
   help: "workspace id or name (default: `default`, created if missing)",
 } as const;
 
-/** Option of commands that change a workspace itself. Required, so that the default workspace is not changed by mistake. */
+/** Option of commands that change a workspace. The option is required, so that nobody changes the default workspace by mistake. */
 export const namedWorkspace = {
   type: "string",
   placeholder: "WORKSPACE",
@@ -323,7 +323,7 @@ export const namedWorkspace = {
   required: true,
 } as const;
 
-/** Returns the value, or throws a `UsageError` with the text `how`. */
+/** Returns the value if it is set; otherwise throws a `UsageError` with the text `how`. */
 export function required(value: string | undefined, how: string): string {
   if (value === undefined || value === "") throw new UsageError(how);
   return value;

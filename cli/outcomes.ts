@@ -4,7 +4,7 @@ import { Code } from "../core/verification/codes.ts";
 export const OUTCOMES = [...Code.options, "ANONYMOUS", "MALFORMED", "MISSING_KEY", "UNKNOWN"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** Exit codes of commands that report an outcome. Codes below 10 are common to all commands. They never change. */
+/** Exit codes of commands that report an outcome. All commands share the codes below 10. The numbers never change. */
 const EXIT_CODES: Readonly<Record<Outcome, number>> = {
   VALID: 0,
   ANONYMOUS: 0,
@@ -21,8 +21,8 @@ const EXIT_CODES: Readonly<Record<Outcome, number>> = {
 };
 
 /**
- * Returns 0 for a request that passes, such as one that a policy in Audit mode only records. A rejection with a code of a newer server
- * version returns 1.
+ * Returns the exit code; 0 if the request is allowed, for example by a policy in Audit mode that only records. A rejection with an outcome
+ * of a newer server version returns 1.
  */
 export function exitCodeOf(code: Outcome, allowed: boolean): number {
   if (allowed) return 0;

@@ -2,13 +2,13 @@ import type { Io } from "./command.ts";
 import { type Fields, printable, printableJson, toObject } from "./fields.ts";
 import { formatFields, formatTable, openTable } from "./table.ts";
 
-/* Output of commands: one line of JSON with `--json`, otherwise text. */
+/* Printers for the result of a command: JSON on one line with `--json`, otherwise text. */
 
 interface Answering {
   readonly json: boolean;
 }
 
-/** Prints one resource. `sentence` replaces its fields in the terminal. */
+/** Prints one resource. If `sentence` is set, the terminal shows it instead of the fields. */
 export function printOne<Row>(
   io: Io,
   { json }: Answering,
@@ -20,7 +20,8 @@ export function printOne<Row>(
 }
 
 /**
- * Prints at most `max` rows under the name `resources`. `rows` may have one more, which is not printed and shows that the list continues.
+ * Prints at most `max` rows under the name `resources`. `rows` may have one extra row, which is not printed and shows that the list
+ * continues.
  */
 export function printList<Row>(
   io: Io,
@@ -40,7 +41,7 @@ export function printList<Row>(
   if (hasMore) io.note(`there are more ${words} than these ${max}; --limit shows more`);
 }
 
-/** `rateLimits` → `rate limits`. */
+/** Returns a member name as words: `rateLimits` becomes `rate limits`. */
 const wordsOf = (resources: string): string => resources.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 export interface Page<Row> {
@@ -49,7 +50,7 @@ export interface Page<Row> {
   readonly next: string | undefined;
 }
 
-/** Prints a list page by page, so that memory is limited to one page. */
+/** Prints a list page by page, so that only one page is in memory. */
 export async function printPages<Row>(
   io: Io,
   { json }: Answering,
@@ -64,7 +65,7 @@ export async function printPages<Row>(
   for await (const page of pages) {
     if (json) {
       const objects = page.rows.map((row) => printableJson(toObject(fields, row)));
-      // Write nothing before the first page arrives, so that a failed call prints no partial result.
+      // Nothing is written before the first page arrives, so that a failed call prints no partial result.
       if (!isBegun) write(`{"${resources}":[`);
       write(`${shown > 0 && objects.length > 0 ? "," : ""}${objects.join(",")}`);
       isBegun = true;
@@ -84,13 +85,13 @@ export async function printPages<Row>(
     );
 }
 
-/** Quotes text from a server as one shell word, because people paste suggested commands. */
+/** Quotes a text from a server as one shell word, because people paste suggested commands into a shell. */
 const shellWord = (text: string): string =>
   /^[\w.:=+@%/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /**
- * Prints a secret that is shown once: alone on standard output, and without a newline in a pipe or file, so that the output is exactly the
- * secret. Notes go to standard error.
+ * Prints a secret that is shown only once. Standard output contains only the secret, without a newline if it is a pipe or a file. Notes go
+ * to standard error.
  */
 export function printSecret(io: Io, secret: string): void {
   if (io.columns === undefined && io.write !== undefined) io.write(secret);

@@ -1,4 +1,4 @@
-/** Returns `undefined` for invalid JSON, because the parser's error would show a part of the text, which may contain a secret. */
+/** Parses JSON; returns `undefined` if it is invalid. The parser's own error would quote a part of the text, which may contain a secret. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -5,7 +5,7 @@ import { toTextLine } from "./log-text.ts";
 import { LOG_LEVELS } from "./variables.ts";
 
 /**
- * Returns the loggable part of an error: message, stack and causes. Errors of libraries also carry connections, requests and statements,
+ * Returns the parts of an error to log: message, stack and causes. Errors of libraries also reference connections, requests and statements,
  * which are long and may contain secrets.
  */
 function errorToLog(error: unknown): unknown {
@@ -15,7 +15,7 @@ function errorToLog(error: unknown): unknown {
   return { name, message, code, stack, ...(cause === undefined ? {} : { cause: errorToLog(cause) }) };
 }
 
-/** Throws `UsageError`. */
+/** Returns the log level. Throws `UsageError` if POSTERN_LOG_LEVEL is invalid. */
 function levelOf({ POSTERN_LOG_LEVEL: said = "" }: Io["env"]): string {
   if (said === "") return "info";
   const level = LOG_LEVELS.find((one) => one === said);
@@ -26,7 +26,7 @@ function levelOf({ POSTERN_LOG_LEVEL: said = "" }: Io["env"]): string {
 export type LogFormat = "json" | "text";
 
 /**
- * Returns a logger to standard error, with one JSON object or one line of text per entry, so that standard output has only the command's
+ * Returns a logger that writes to standard error, one JSON object or one line of text per entry. Standard output has only the command's
  * result.
  */
 export function openLog(name: string, env: Io["env"], format: LogFormat = "json"): Logger {
@@ -36,7 +36,7 @@ export function openLog(name: string, env: Io["env"], format: LogFormat = "json"
   return pino(options, { write: (line) => void output.write(`${toTextLine(line.trimEnd())}\n`) });
 }
 
-/** Resolves with the name of the first SIGTERM or SIGINT. A second signal ends the process immediately. */
+/** Resolves with the name of the first signal, SIGTERM or SIGINT. A second signal ends the process immediately. */
 export function untilSignalled(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let signalled = false;
@@ -50,7 +50,7 @@ export function untilSignalled(): Promise<NodeJS.Signals> {
   });
 }
 
-/** Close functions, called in reverse order. A failure does not prevent the others. */
+/** Collects close functions and calls them in reverse order. If one fails, the others still run. */
 export class Closers {
   readonly #closers: Array<{ what: string; close: () => Promise<void> }> = [];
 
@@ -58,7 +58,7 @@ export class Closers {
     this.#closers.push({ what, close });
   }
 
-  /** Closes everything, then throws the first failure. */
+  /** Calls all close functions, then throws the first error. */
   async close(log: Logger): Promise<void> {
     let first: unknown;
     for (const { what, close } of this.#closers.splice(0).reverse()) {
@@ -74,9 +74,9 @@ export class Closers {
 }
 
 /**
- * Starts a service, waits for a signal, and closes everything within `deadlineMs`. Returns the exit code: 1 if a component did not close.
- * If the start fails, closes what was started and throws the error. A signal during the start closes what was started immediately; the
- * caller then exits.
+ * Starts a service, waits for a signal, and closes everything within `deadlineMs`. Returns the exit code, which is 1 if a component did not
+ * close. If the start fails, closes the components that were started and rethrows the error. A signal during the start closes these
+ * components immediately.
  */
 export async function runService(
   options: { name: string; env: Io["env"]; deadlineMs?: number; logFormat?: LogFormat },
@@ -97,7 +97,7 @@ export async function runService(
     throw error;
   }
   const signal = await signalled;
-  // During a shutdown, a failure of the start is only a consequence.
+  // A start that fails during a shutdown fails only because of the shutdown.
   starting.catch(() => undefined);
   log.info({ signal }, "stopping");
   const late = setTimeout(() => {

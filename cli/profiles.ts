@@ -5,8 +5,8 @@ import { type Io, UsageError } from "./command.ts";
 import { parseJson } from "./parse-json.ts";
 
 /*
- * Named servers with root keys in `$XDG_CONFIG_HOME/postern/profiles.json`. The file contains secrets, so it is read only if other users
- * cannot read it, and errors never contain its text.
+ * Profiles: named servers with root keys in `$XDG_CONFIG_HOME/postern/profiles.json`. The file contains secrets, so it is read only if no
+ * other user can read it, and error messages never contain its text.
  */
 
 const Profile = z.object({ apiUrl: z.string(), rootKey: z.string(), caFile: z.string().optional() });
@@ -20,11 +20,11 @@ export interface Profiles {
 }
 
 const BYTES_MAX = 1024 * 1024;
-/** Read, write and execute permission for group and others. */
+/** Mode bits that give group and others any access. */
 const OF_OTHERS = 0o077;
 const PROFILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-/** Throws `UsageError` for an invalid name. */
+/** Validates a profile name. Throws `UsageError` if it is invalid. */
 export function parseProfileName(option: string, text: string): string {
   if (PROFILE_NAME.test(text)) return text;
   throw new UsageError(`invalid value for --${option}: must be 1 to 64 letters, digits, dots, dashes and underscores`);
@@ -32,13 +32,13 @@ export function parseProfileName(option: string, text: string): string {
 
 export function profilesFile(env: Io["env"]): string {
   const { XDG_CONFIG_HOME: configured, HOME: home } = env;
-  // The XDG Base Directory Specification requires to ignore a relative path.
+  // The XDG Base Directory Specification requires programs to ignore a relative path.
   const base = configured?.startsWith("/") ? configured : home === undefined ? undefined : join(home, ".config");
   if (base === undefined) throw new UsageError("there is no place for profiles: set HOME or XDG_CONFIG_HOME");
   return join(base, "postern", "profiles.json");
 }
 
-/** Returns no profiles if the file does not exist. Throws if other users can read it, or if it is invalid. */
+/** Reads the profiles; returns none if the file does not exist. Throws if other users can read the file, or if it is invalid. */
 export function readProfiles(file: string): Profiles {
   const text = readPrivate(file);
   if (text === undefined) return { profiles: {} };
@@ -59,7 +59,7 @@ export function writeProfiles(file: string, profiles: Profiles): void {
   }
 }
 
-/** Throws if the profile does not exist. */
+/** Returns a profile. Throws if no profile has this name. */
 export function profileOf({ profiles }: Profiles, name: string): Profile {
   const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   if (profile === undefined) throw new Error(`there is no profile ${name}; \`postern profile list\` lists them`);
@@ -75,7 +75,7 @@ function readPrivate(file: string): string | undefined {
     throw error;
   }
   try {
-    // fstat avoids a race between check and read.
+    // fstat on the open file avoids a race between the check and the read.
     const { mode, size } = fstatSync(fd);
     if ((mode & OF_OTHERS) !== 0) {
       throw new Error(

@@ -2,36 +2,36 @@ import { formatDuration } from "../core/manifests/from-store/format-duration.ts"
 import type { Io } from "./command.ts";
 
 /*
- * Progress of long work: one line that is overwritten on a terminal, or occasional lines in a file. No output with `--json` or for short
- * work.
+ * Shows the progress of long work: one line that is overwritten on a terminal, or occasional lines in a file. Shows nothing with `--json`
+ * or for short work.
  */
 
-/** No output before this delay. */
+/** Delay before the first progress line. */
 const QUIET_MS = 500;
-/** Update interval of the line on a terminal, and of lines in a file. */
+/** Update interval of the line on a terminal, and minimum interval of lines in a file. */
 const REDRAWN_MS = 200;
 const LOGGED_MS = 10_000;
-/** No estimate before this time. */
+/** Time before the progress line contains an estimate. */
 const ESTIMATED_AFTER_MS = 2_000;
 const ERASE_LINE = "\r\u001b[K";
 
 export interface Progress {
-  /** Sets the progress; `step` is the current step. Cheap, because a timer writes the line. */
+  /** Sets the progress; `step` is the current step. The call is cheap, because a timer writes the line. */
   at(state: { done?: number; total?: number | undefined; step?: string }): void;
-  /** Writes a separate line. */
+  /** Writes a separate line above the progress line. */
   say(line: string): void;
-  /** Removes the line. Must be called in every case. */
+  /** Removes the progress line. Callers must always call `close`. */
   close(): void;
 }
 
 export interface Work {
-  /** Activity, such as `re-encrypting`. */
+  /** Name of the activity, such as `re-encrypting`. */
   readonly doing: string;
-  /** Counted resources, such as `keys`. */
+  /** Noun for the counted resources, such as `keys`. */
   readonly resources?: string;
 }
 
-/** Runs work that reports its progress, and removes the line at the end or at a failure. */
+/** Runs work that reports its progress. Removes the progress line at the end and after a failure. */
 export async function withProgress<T>(
   io: Pick<Io, "note" | "screen">,
   { json = false }: { readonly json?: boolean },
@@ -46,16 +46,16 @@ export async function withProgress<T>(
   }
 }
 
-/** Preparation before the requested work, such as at a first start. */
+/** Preparation that runs before the requested work, such as a build at the first start. */
 export interface FirstWork {
-  /** Activity, such as `building the dashboard`. */
+  /** Name of the activity, such as `building the dashboard`. */
   readonly doing: string;
   /** Expected duration, such as `about 4 minutes`. */
   readonly takes: string;
 }
 
 /**
- * Runs work without known progress: writes one line at the start and one at the end. No output with `--json`, and no second line after a
+ * Runs work without known progress: writes one line at the start and one at the end. Writes nothing with `--json`, and no end line after a
  * failure.
  */
 export async function withNotice<T>(
@@ -82,7 +82,7 @@ function openProgress({ note, screen }: Pick<Io, "note" | "screen">, work: Work)
     if (nowMs - startedMs < QUIET_MS) return;
     const line = progressLine(work, { ...state, elapsedMs: nowMs - startedMs });
     if (screen !== undefined) {
-      // A longer line would wrap and could not be overwritten.
+      // The line is cut to the width of the terminal, because a wrapped line cannot be overwritten.
       screen.write(`${ERASE_LINE}${[...line].slice(0, Math.max(1, screen.columns - 1)).join("")}`);
       isDrawn = true;
     } else if (nowMs - loggedMs >= LOGGED_MS) {
@@ -111,7 +111,7 @@ function openProgress({ note, screen }: Pick<Io, "note" | "screen">, work: Work)
   };
 }
 
-/** Returns `re-encrypting: 1500 of 6000 keys, 25 %, 12s, about 36s left`. */
+/** Formats a progress line such as `re-encrypting: 1500 of 6000 keys, 25 %, 12s, about 36s left`. */
 export function progressLine(
   { doing, resources = "" }: Work,
   { done, total, step, elapsedMs }: { done?: number; total?: number | undefined; step?: string; elapsedMs: number },

@@ -4,10 +4,10 @@ import { LogThrottle } from "../edge/log-throttle.ts";
 const REFUSED = "Redis refuses our user: see its name, its password and its rights there";
 const AWAY = "no connection to Redis; trying again";
 
-/** Whether Redis rejected the user or its password. */
+/** Returns whether Redis rejected the user or the password. */
 const isUserRefused = ({ message }: Error): boolean => /WRONGPASS|NOAUTH|NOPERM/.test(message);
 
-/** Logs connection errors without passwords, at most once in five seconds for each of the two kinds. */
+/** Logs Redis connection errors without passwords. Each of the two kinds is logged at most once in five seconds. */
 export function logRedisErrors(log: Pick<Logger, "warn">): (error: Error) => void {
   const throttle = new LogThrottle();
   return (error) => {

@@ -8,13 +8,13 @@ export interface RequestLine {
 
 const LINE = /^([A-Z]{1,20}) (\/\S{0,4095})$/;
 
-/** Returns `undefined` unless the text is a method, one space and a path. */
+/** Parses a request line; returns `undefined` unless the text is a method, one space and a path. */
 export function findRequestLine(text: string): RequestLine | undefined {
   const [, method, path] = LINE.exec(text) ?? [];
   return method === undefined || path === undefined ? undefined : { method, path };
 }
 
-/** Reads an option. Throws `UsageError`. */
+/** Parses the request line of an option. Throws `UsageError` if it is invalid. */
 export function parseRequestLine(option: string, text: string): RequestLine {
   const found = findRequestLine(text);
   if (found !== undefined) return found;

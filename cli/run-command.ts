@@ -2,11 +2,11 @@ import { RELEASE } from "../core/release.ts";
 import { type Command, type Io, suggestion } from "./command.ts";
 import { execute } from "./execute.ts";
 
-/** A `postern` command, loaded on demand, so that the sidecar does not load the libraries of the operator. */
+/** Entry of the command list. The command is loaded on demand, so that the sidecar does not load the libraries of the operator. */
 export interface CommandRow {
   readonly name: string;
   readonly summary: string;
-  /** Group in the list of commands. */
+  /** Group of the command in the list of commands. */
   readonly group?: Group;
   readonly load: () => Promise<Command>;
 }
@@ -19,7 +19,7 @@ const TITLES = {
 } as const;
 export type Group = keyof typeof TITLES;
 
-/** Returns the commands under group titles in order, or under one title if they have no groups, as in an image. */
+/** Returns the lines of the command list, with a title per group, or one title if the commands have no groups, as in an image. */
 function listed(commands: readonly CommandRow[]): string[] {
   const width = Math.max(...commands.map((command) => command.name.length));
   const lines = (of: Group | undefined) =>
@@ -44,7 +44,7 @@ function overview(commands: readonly CommandRow[], usage: string): string {
   ].join("\n");
 }
 
-/** Runs the command in the arguments. Returns the exit code: 0 success, 1 failure, 2 invalid call. */
+/** Runs the command that the arguments name. Returns the exit code: 0 success, 1 failure, 2 invalid call. */
 export async function runCommand(commands: readonly CommandRow[], args: readonly string[], io: Io): Promise<number> {
   const [first = "", second = ""] = args;
   const row =
@@ -75,7 +75,10 @@ export async function runCommand(commands: readonly CommandRow[], args: readonly
   return 2;
 }
 
-/** Runs the program of an image, which has a few commands. The first one is the default: `args: [--port, "80"]` in a pod is enough. */
+/**
+ * Runs the program of a container image, which has a few commands. The first command is the default, so `args: [--port, "80"]` in a pod is
+ * enough.
+ */
 export function runImage(commands: readonly [Command, ...Command[]], args: readonly string[], io: Io): Promise<number> {
   const [first = ""] = args;
   const isOwn = first === "" || (first.startsWith("-") && !["--help", "--version"].includes(first));

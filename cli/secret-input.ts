@@ -1,7 +1,7 @@
 import type { ReadStream } from "node:tty";
 import type { Input } from "./command.ts";
 
-/* Secrets from standard input: piped, or typed without echo. */
+/* Reads secrets from standard input: piped, or typed without echo. */
 
 const CTRL_C = "\u0003";
 const CTRL_D = "\u0004";
@@ -9,7 +9,7 @@ const LINE_END = /[\r\n]/;
 const ERASE = /[\u007f\b]/;
 const LINE_LENGTH_MAX = 4096;
 
-/** `prompts` receives the prompt, so that standard output has only the result. */
+/** Reads from `input` and writes prompts to `prompts`, so that standard output has only the result. */
 export const inputOf = (input: ReadStream, prompts: NodeJS.WritableStream): Input => ({
   get isTerminal() {
     return input.isTTY === true;
@@ -34,7 +34,7 @@ export const inputOf = (input: ReadStream, prompts: NodeJS.WritableStream): Inpu
         prompts.write("\n");
         settle();
       };
-      // In raw mode the terminal does not handle line editing, so these keys are handled here.
+      // In raw mode the terminal does not edit lines, so the editing keys are handled here.
       const take = (chunk: Buffer): void => {
         for (const character of chunk.toString("utf8")) {
           if (LINE_END.test(character) || character === CTRL_D) {

@@ -7,13 +7,13 @@ import { followed, followFile, withFile } from "./followed.ts";
 import { dashboardUrl } from "./options.ts";
 import { parseDashboardUrl, parseDurationOption, parseProviderUrl } from "./values.ts";
 
-/* Options of the dashboard sign-in. */
+/* Options of the sign-in to the dashboard. */
 
 const ISSUER: Accepts = {
   ...text("URL", "https, except on this machine"),
   check: (option, issuer) => void parseProviderUrl(option, issuer),
 };
-/** Up to 31 days. Use a root key for longer access. */
+/** Lifetime of a session, up to 31 days. Longer access requires a root key. */
 const SESSION = duration({ minMs: 60_000, maxMs: 44_640 * 60_000 });
 
 const clientSecret = {
@@ -84,7 +84,7 @@ export const signInOptions = {
 
 export type SignInValues = { readonly [K in keyof typeof signInOptions]: string | undefined };
 
-/** Throws `UsageError` for conflicting options and for an invalid file. */
+/** Returns the sign-in configuration. Throws `UsageError` for conflicting options and for an invalid file. */
 export function signInOf(options: SignInValues, log: Pick<Logger, "info" | "warn">): SignInSettings {
   const given = options["dashboard-url"];
   const url = given === undefined ? undefined : parseDashboardUrl("dashboard-url", given);

@@ -6,7 +6,7 @@ import { UsageError } from "./command.ts";
 import { followed, followFile, sameServer, withFile } from "./followed.ts";
 import { databaseUrl, eventsRedisUrl, redisUrl } from "./options.ts";
 
-/* Addresses of Postgres and Redis with passwords and certificates, which may change while a service runs. */
+/* Addresses of Postgres and Redis, with passwords and certificates that may change while a service runs. */
 
 const pem = (help: string, env: string) =>
   ({
@@ -36,17 +36,20 @@ export const redisOptions = {
 type Values<T> = { readonly [K in keyof T]: string | undefined };
 type Log = Pick<Logger, "info" | "warn">;
 
-/** Throws `UsageError` if no address is set. */
+/** Returns a function that returns the current database URL. Throws `UsageError` if no address is set. */
 export function databaseAddress(options: Values<typeof databaseOptions>, log: Log): DatabaseUrl {
   const { "database-url": value, "database-url-file": file } = options;
   const url = followed({ name: "database-url", value, file, log, accept: sameServer });
   if (url === undefined) throw new UsageError("give --database-url or --database-url-file, or set DATABASE_URL");
-  // Fail at startup, not at the first connection.
+  // Invalid certificate options fail at startup rather than at the first connection.
   withDatabaseCertificates(url(), options);
   return () => withDatabaseCertificates(url(), options);
 }
 
-/** `pg` reads the files in these parameters for each new connection. Throws `UsageError` if one file of a pair is missing. */
+/**
+ * Adds the certificate files to the URL as parameters; `pg` reads the files for each new connection. Throws `UsageError` if one file of a
+ * pair is missing.
+ */
 export function withDatabaseCertificates(text: string, options: Values<typeof databaseCertificateOptions>): string {
   const files = {
     sslrootcert: options["database-ca-file"],
@@ -64,7 +67,7 @@ export function withDatabaseCertificates(text: string, options: Values<typeof da
   return url.href;
 }
 
-/** Throws `UsageError` if no address is set. */
+/** Returns the Redis connection options. Throws `UsageError` if no address is set. */
 export function redisAddress(
   options: Values<typeof redisOptions>,
   log: Log,

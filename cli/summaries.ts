@@ -1,4 +1,4 @@
-/** The summary of each command, for its help, the list of commands, completion scripts and docs/reference/cli.md. */
+/** Summary of each command, for its help, the list of commands, the completion scripts and docs/reference/cli.md. */
 export const SUMMARIES = {
   dev: "Run all of Postern in one process, with an embedded Postgres",
   "api-server": "Serve the HTTP API, relay changes and ingest events",

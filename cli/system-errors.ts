@@ -3,7 +3,7 @@ import { UsageError } from "./command.ts";
 
 /* Messages for operating system errors, with the next action. */
 
-/** Meaning of the error codes of failed connections. */
+/** Explanations of network error codes. */
 export const NETWORK_REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ENOTFOUND: "the name is not known",
@@ -22,17 +22,17 @@ const FILE_REASONS: Readonly<Record<string, string>> = {
   EPERM: "this user may not open it",
 };
 
-/** Returns the sentence for an error code; `undefined` for other errors. `flag` is the option with the file, such as `--file`. */
+/** Returns a sentence for an error code; `undefined` for other errors. `flag` is the option that names the file, such as `--file`. */
 export function saySystemError(error: NodeJS.ErrnoException, flag?: string): string | undefined {
   const { code = "", path, syscall } = error;
   const { address, port, hostname } = error as { address?: string; port?: number; hostname?: string };
   const file = FILE_REASONS[code];
   if (file !== undefined && (path !== undefined || code === "EISDIR")) {
-    // Reading a directory fails after open, without its path in the error.
+    // Reading a directory fails after `open`, and the error does not contain the path.
     return `cannot open ${path === undefined ? "a path" : `"${path}"`}: ${file}; correct ${flag ?? "the path"} (${code})`;
   }
   const network = NETWORK_REASONS[code];
-  // Libraries use these codes for their own errors, whose messages have more details.
+  // Libraries use the same codes for their own errors, whose messages have more details.
   if (network === undefined || syscall === undefined) return undefined;
   const where =
     address === undefined ? (hostname ?? "the server") : `${address}${port === undefined ? "" : `:${port}`}`;

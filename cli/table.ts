@@ -1,7 +1,7 @@
 import { type Fields, toText } from "./fields.ts";
 
 const GAP = "  ";
-/** Minimum width of a shortened column; a longer line wraps. */
+/** Minimum width of a shortened column. If the columns still do not fit, lines wrap. */
 const SHRUNK_MIN = 12;
 
 interface Column<Row> {
@@ -12,15 +12,16 @@ interface Column<Row> {
 }
 
 /**
- * Returns a heading and one line per row in aligned columns. If a line exceeds `width`, uses brief texts, then omits droppable columns,
- * last first, then shortens shrinkable ones, widest first, only as far as necessary. Without a width (no terminal) all text is complete.
+ * Returns a heading and one line per row in aligned columns. If a line exceeds `width`, the table uses brief texts, then omits droppable
+ * columns, last first, then shortens shrinkable columns, widest first, only as far as necessary. Without a width (no terminal) all texts
+ * are complete.
  */
 export const formatTable = <Row>(fields: Fields<Row>, rows: readonly Row[], width?: number): string[] =>
   openTable(fields, width)(rows);
 
 /**
- * Like `formatTable` for rows in several parts. The first part has the heading and sets the column widths. Text that must not be shortened
- * may exceed its column in later parts.
+ * Like `formatTable` for rows that arrive in several parts. The first part has the heading and sets the column widths. In later parts, a
+ * text that must not be shortened may exceed its column.
  */
 export function openTable<Row>(
   fields: Fields<Row>,
@@ -57,7 +58,7 @@ function layOut<Row>(
     columns.map(({ title, cell }) =>
       rows.reduce((widest, row) => Math.max(widest, lengthOf(cell(row))), lengthOf(title)),
     );
-  /** Whether the columns fit after shrinking as far as possible. */
+  /** Returns whether the columns fit after shrinking as far as possible. */
   const fits = (columns: readonly Column<Row>[]): boolean =>
     totalOf(measure(columns).map((one, at) => (columns[at]?.shrinks ? Math.min(one, SHRUNK_MIN) : one))) <= width;
 

@@ -8,11 +8,11 @@ const DAY_MS = 86_400_000;
 
 /* Parsers of option values. Each throws a `UsageError` that states the expected value. */
 
-/** Returns the error for a value that is not accepted. `option` may end in the variable that holds the value: `port (POSTERN_API_PORT)`. */
+/** Returns the error for an invalid value. `option` may end in the variable that holds the value: `port (POSTERN_API_PORT)`. */
 export const invalidValue = (option: string, text: string, expected: string): UsageError =>
   new UsageError(`invalid value "${text}" for --${option}: must be ${expected}`);
 
-/** Reads a port. 0 selects a free port. */
+/** Parses a port; 0 selects a free port. */
 export function parsePort(option: string, text: string): number {
   const port = Number(text);
   if (text === "" || !Number.isInteger(port) || port < 0 || port > 65535) {
@@ -21,14 +21,14 @@ export function parsePort(option: string, text: string): number {
   return port;
 }
 
-/** Reads `PORT`, or `HOST:PORT` with an IPv6 address in brackets. `host` is the default host. */
+/** Parses `PORT`, or `HOST:PORT` with an IPv6 address in brackets. `host` is the default host. */
 export function parseListen(option: string, text: string, host: string): { host: string; port: number } {
   const [, bracketed, named, port] = /^(?:\[([\da-fA-F:.]+)\]:|([^:[\]\s]+):)?(\d{1,5})$/.exec(text) ?? [];
   if (port === undefined) throw invalidValue(option, text, "a port or HOST:PORT");
   return { host: bracketed ?? named ?? host, port: parsePort(option, port) };
 }
 
-/** Reads comma-separated addresses and CIDR blocks such as `10.0.0.0/8`. */
+/** Parses comma-separated addresses and CIDR blocks such as `10.0.0.0/8`. */
 export function parseBlocks(option: string, text: string): IpRange[] {
   return text.split(",").map((part) => {
     const range = parseIpRange(part.trim());
@@ -39,7 +39,7 @@ export function parseBlocks(option: string, text: string): IpRange[] {
   });
 }
 
-/** Reads an http or https URL and returns its origin. */
+/** Parses an http or https URL and returns its origin. */
 export function parseHttpUrl(option: string, text: string): string {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
@@ -48,13 +48,13 @@ export function parseHttpUrl(option: string, text: string): string {
   return url.origin;
 }
 
-/** Reads an http or https URL and returns it with its path, without a trailing slash. */
+/** Parses an http or https URL and returns it with its path, without a trailing slash. */
 export function parseBaseUrl(option: string, text: string): string {
   const origin = parseHttpUrl(option, text);
   return `${origin}${new URL(text).pathname.replace(/\/+$/, "")}`;
 }
 
-/** Reads a decimal integer from `min` to `max`. `or` names another accepted word, for the error. */
+/** Parses a decimal integer from `min` to `max`. `or` names another accepted word, for the error message. */
 export function parseInteger(option: string, text: string, range: { min: number; max: number; or?: string }): number {
   const { min, max, or } = range;
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -64,8 +64,8 @@ export function parseInteger(option: string, text: string, range: { min: number;
 }
 
 /**
- * Reads a duration such as `500ms`, `60s`, `1h30m` or `30d`, and returns milliseconds from `minMs` to `maxMs`. `0` needs no unit. The
- * duration of a timer needs a `maxMs`, because a timer of more than 24 days ends immediately.
+ * Parses a duration such as `500ms`, `60s`, `1h30m` or `30d`, and returns milliseconds from `minMs` to `maxMs`. `0` needs no unit. The
+ * duration of a timer needs a `maxMs`, because a timer of more than 24 days fires immediately.
  */
 export function parseDurationOption(
   option: string,
@@ -73,30 +73,30 @@ export function parseDurationOption(
   { minMs, maxMs }: { minMs: number; maxMs?: number | undefined },
 ): number {
   try {
-    // Manifests have no days, because Kubernetes durations have none.
+    // Options accept days; the duration parser of manifests does not, because Kubernetes durations have no days.
     const [, days] = /^(\d{1,6})d$/.exec(text) ?? [];
     const ms = days === undefined ? parseDuration(text === "0" ? "0s" : text) : Number(days) * DAY_MS;
     if (ms >= minMs && ms <= (maxMs ?? Number.POSITIVE_INFINITY)) return ms;
   } catch {
-    // Rejected below.
+    // The invalid value is reported below.
   }
   const range =
     maxMs === undefined ? `of at least ${minMs} ms` : `from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`;
   throw invalidValue(option, text, `a duration ${range}, such as 60s, 1h30m or 30d`);
 }
 
-/** Reads a JSON object. The error does not repeat the text, which may be private. */
+/** Parses a JSON object. The error message does not repeat the text, which may be private. */
 export function parseJsonObject(option: string, text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // Rejected below.
+    // The invalid value is reported below.
   }
   throw new UsageError(`invalid value for --${option}: must be a JSON object such as '{"plan":"pro"}'`);
 }
 
-/** Reads one of the words. */
+/** Parses a value that must be one of the words. */
 export function parseChoice<const Word extends string>(option: string, text: string, words: readonly Word[]): Word {
   const found = words.find((word) => word === text);
   if (found !== undefined) return found;
@@ -104,23 +104,23 @@ export function parseChoice<const Word extends string>(option: string, text: str
 }
 
 const MIB = 1024 * 1024;
-/** Up to one tebibyte. */
+/** Bounds of an option in MiB, up to one tebibyte. */
 export const MIB_BOUNDS = { min: 1, max: MIB };
 
-/** Reads an option in MiB and returns bytes. */
+/** Parses an option in MiB and returns bytes. */
 export const parseMib = (option: string, text: string): number => parseInteger(option, text, MIB_BOUNDS) * MIB;
 
-/** Up to one hundred years. 0 means indefinitely. */
+/** Bounds of a retention, up to 100 years; 0 means unlimited. */
 export const RETENTION_BOUNDS = { minMs: 0, maxMs: 36_500 * DAY_MS };
 
-/** Reads a duration of whole days and returns days. */
+/** Parses a duration of whole days and returns the number of days. */
 export function parseRetentionDays(option: string, text: string): number {
   const ms = parseDurationOption(option, text, RETENTION_BOUNDS);
   if (ms % DAY_MS !== 0) throw invalidValue(option, text, "a duration of whole days, such as 90d");
   return ms / DAY_MS;
 }
 
-/** Reads `--audit-retention` and `--deleted-retention` and returns days. */
+/** Parses `--audit-retention` and `--deleted-retention` and returns days. */
 export function parseRetention(options: { readonly "audit-retention": string; readonly "deleted-retention": string }): {
   audit: number;
   deleted: number;
@@ -129,13 +129,13 @@ export function parseRetention(options: { readonly "audit-retention": string; re
   return { audit: days("audit-retention"), deleted: days("deleted-retention") };
 }
 
-/** Maximum number of rows in a list. */
+/** Maximum number of rows in a printed list. */
 const LIST_MAX = 10_000;
 
-/** Reads `--limit` of a list. */
+/** Parses the `--limit` of a list. */
 export const parseLimit = (text: string): number => parseInteger("limit", text, { min: 1, max: LIST_MAX });
 
-/** Reads text of limited length without control characters or lone surrogates. */
+/** Parses a text of limited length without control characters or lone surrogates. */
 export function parseName(option: string, text: string, { lengthMax }: { lengthMax: number }): string {
   const isPlain = text.trim() !== "" && text.length <= lengthMax && text.isWellFormed() && !/\p{Cc}/u.test(text);
   if (isPlain) return text;
@@ -144,13 +144,13 @@ export function parseName(option: string, text: string, { lengthMax }: { lengthM
   );
 }
 
-/** Reads `on` or `off`. */
+/** Parses `on` or `off`. */
 export function parseSwitch(option: string, text: string): boolean {
   if (text !== "on" && text !== "off") throw invalidValue(option, text, "on or off");
   return text === "on";
 }
 
-/** Reads the options for v1 of the API. */
+/** Parses the options for v1 of the API. */
 export function parseV1(options: {
   readonly "api-v1": string;
   readonly "api-v1-sunset": string | undefined;
@@ -170,8 +170,8 @@ const SPAN = /^(\d{1,6})([smhd])$/;
 const SPAN_UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: DAY_MS };
 
 /**
- * Reads a time and returns Unix ms: a date (midnight UTC), an ISO 8601 time with offset, or a span such as `90m` or `30d` before or after
- * `nowMs`, as `spans` says.
+ * Parses a time and returns Unix ms: a date (midnight UTC), an ISO 8601 time with offset, or a span such as `90m` or `30d` before or after
+ * `nowMs`, depending on `spans`.
  */
 export function parseInstant(
   option: string,
@@ -186,7 +186,7 @@ export function parseInstant(
   throw invalidValue(option, text, `a time such as 2026-12-31, 2026-12-31T18:00:00Z or 30d${word}`);
 }
 
-/** Like `parseInstant`, for a time after `nowMs`. The current date is midnight UTC, which is in the past. */
+/** Like `parseInstant`, for a time after `nowMs`. Today's date is rejected, because midnight UTC is in the past. */
 export function parseFuture(option: string, text: string, { nowMs, or }: { nowMs: number; or?: string }): number {
   const ms = parseInstant(option, text, { nowMs, spans: "ahead", ...(or === undefined ? {} : { or }) });
   if (ms > nowMs) return ms;
@@ -197,7 +197,7 @@ export function parseFuture(option: string, text: string, { nowMs, or }: { nowMs
 function parseIso(text: string): number {
   const [, date = ""] = DATE.exec(text) ?? [];
   const midnight = new Date(`${date}T00:00:00Z`);
-  // Date.parse reads 30 February as 2 March.
+  // `Date.parse` reads 30 February as 2 March.
   if (Number.isNaN(midnight.getTime()) || midnight.toISOString().slice(0, 10) !== date) return Number.NaN;
   return Date.parse(text);
 }
@@ -205,8 +205,8 @@ function parseIso(text: string): number {
 const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
 /**
- * Reads the public URL of the dashboard: an origin without a path, because its cookie applies to the complete host. Requires https except
- * on this machine, because browsers reject its cookie elsewhere.
+ * Parses the public URL of the dashboard: an origin without a path, because its cookie applies to the complete host. The URL must use https
+ * except on this machine, because browsers reject the cookie elsewhere.
  */
 export function parseDashboardUrl(option: string, text: string): string {
   const url = URL.parse(text);
@@ -223,8 +223,8 @@ export function parseDashboardUrl(option: string, text: string): string {
 }
 
 /**
- * Reads the issuer URL of an OpenID provider and returns it unchanged, because a trailing slash matters. Requires https except on this
- * machine.
+ * Parses the issuer URL of an OpenID provider and returns it unchanged, because a trailing slash matters. The URL must use https except on
+ * this machine.
  */
 export function parseProviderUrl(option: string, text: string): string {
   const url = URL.parse(text);
@@ -237,5 +237,5 @@ export function parseProviderUrl(option: string, text: string): string {
   return text;
 }
 
-/** Returns `1 key` or `2 keys`. */
+/** Formats a count with its noun: `1 key` or `2 keys`. */
 export const counted = (count: number, resource: string): string => `${count} ${resource}${count === 1 ? "" : "s"}`;

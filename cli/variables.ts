@@ -1,18 +1,19 @@
-/* Variables without an option: secrets, because every user of the machine can read command lines, and settings of all commands. */
+/*
+ * Variables without an option: secrets, because every user of the machine can read command lines, and settings that apply to all commands.
+ */
 
 import { ROOT_KEY_WANTED } from "./root-key.ts";
 
 export interface Variable {
   readonly name: string;
-  /** Commands that read the variable. Default: all. */
+  /** Commands that read the variable. Default: all commands. */
   readonly of?: readonly string[];
   readonly help: string;
   readonly accepts: string;
-  /** Option for a file with the value. */
+  /** Option that names a file with the value. */
   readonly file?: string;
 }
 
-/** Log levels of pino. */
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
 export const VARIABLES: readonly Variable[] = [

@@ -8,44 +8,47 @@ import { processIo } from "../cli/execute.ts";
 import { withNotice } from "../cli/progress.ts";
 
 /*
- * Builds dashboard/dist: the files that the api-server serves at /dashboard/, with compressed copies, so that no request compresses. With
- * `--if-stale` it builds only if a source has changed.
+ * Builds dashboard/dist, the files that the api-server serves at /dashboard/. The build also writes compressed copies, so that the
+ * api-server compresses nothing at request time. With `--if-stale` the build runs only if a source has changed.
  */
 
 const ROOT = resolve(import.meta.dirname, "..");
 const SOURCE = join(ROOT, "dashboard");
 export const DASHBOARD_DIST = join(SOURCE, "dist");
 
-/** Inputs of the build: the page, its imports from core/, the libraries, and this file. */
+/** Inputs of the build: the dashboard, its imports from core/, the libraries, and this file. */
 const READ = ["dashboard", "core", "package-lock.json", "scripts/build-dashboard.ts"];
 
-/** Minimum size of compressed files. */
+/** Minimum size of a file to compress. */
 const COMPRESSED_FROM_BYTES = 512;
 const COMPRESSED = /\.(js|css|html|svg)$/;
 
-/** Modules that at least this many pages share go into one file. Otherwise the first load would fetch dozens of small files. */
+/**
+ * Minimum number of pages that must share a module for it to move to a common file. Without common files the first load would fetch dozens
+ * of small files.
+ */
 const SHARED_BY_PAGES = 4;
 const SHARED = [
   { name: "components", test: /\/dashboard\/(components|api|usage)\//, minShareCount: SHARED_BY_PAGES },
   { name: "controls", test: /\/node_modules\//, minShareCount: SHARED_BY_PAGES },
 ];
 
-/** File with the fingerprint of the sources. It is in the served directory, but no page refers to it. */
+/** Name of the file with the fingerprint of the sources. The file is in the served directory, but no page links to it. */
 const STAMP = "made-from";
 
-/** Builds unless the existing files have the same fingerprint. */
+/** Builds the dashboard unless the existing build has the current fingerprint. */
 export async function ensureDashboard(): Promise<void> {
   const madeFrom = await readFile(join(DASHBOARD_DIST, STAMP), "utf8").catch(() => undefined);
   if (madeFrom !== (await fingerprint())) await buildDashboard();
 }
 
-/** Builds with a notice on standard error at the start and the end. */
+/** Builds the dashboard, with a notice on standard error at the start and at the end. */
 export const buildDashboard = (): Promise<void> =>
   withNotice(processIo, {}, { doing: `building ${relative(ROOT, DASHBOARD_DIST)}`, takes: "about 10 seconds" }, build);
 
 /**
- * Builds into a new directory and then replaces the old one, so that a server never reads an incomplete build, and concurrent builds are
- * safe.
+ * Builds into a new directory and then replaces the old one. Therefore a server never reads an incomplete build, and builds may run
+ * concurrently.
  */
 async function build(): Promise<void> {
   const next = await mkdtemp(join(SOURCE, "dist-"));
@@ -53,7 +56,7 @@ async function build(): Promise<void> {
   const madeFrom = await fingerprint();
   const { NODE_ENV } = process.env;
   try {
-    // Vite uses NODE_ENV, and a test run sets "test", which would select slow development versions of libraries.
+    // Vite uses NODE_ENV. A test run sets it to "test", which would select slow development versions of libraries.
     process.env.NODE_ENV = "production";
     await buildByVite({
       configFile: false,
@@ -62,26 +65,26 @@ async function build(): Promise<void> {
       logLevel: "warn",
       build: {
         outDir: next,
-        // The content security policy of the dashboard forbids data URLs.
+        // The Content-Security-Policy of the dashboard forbids data URLs.
         assetsInlineLimit: 0,
         target: "es2023",
         modulePreload: { polyfill: false },
         reportCompressedSize: false,
         chunkSizeWarningLimit: Number.POSITIVE_INFINITY,
-        // All styles together are about 8 kB compressed, less than the cost of twenty requests.
+        // All styles together are about 8 kB compressed; one file is cheaper than twenty requests.
         cssCodeSplit: false,
         rolldownOptions: {
           output: { codeSplitting: { groups: SHARED } },
-          // Libraries mark modules for browsers; here all modules are for browsers.
+          // Libraries mark modules that run in browsers with a directive, which is irrelevant here because all modules run in browsers.
           onLog: (level, log, report) => log.code !== "MODULE_LEVEL_DIRECTIVE" && report(level, log),
         },
       },
     });
     await compressBelow(next);
-    // A temporary directory is readable only by its owner, but a server may run as another user.
+    // A temporary directory is readable only by its owner, but the server may run as another user.
     await chmod(next, 0o755);
     await writeFile(join(next, STAMP), madeFrom);
-    // The directory may be missing, and the result of a concurrent build is equivalent.
+    // The directory may be missing, for example because a concurrent build has moved it; the result of that build is equivalent.
     await rename(DASHBOARD_DIST, last).catch(() => undefined);
     await rename(next, DASHBOARD_DIST).catch((error) => {
       if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;

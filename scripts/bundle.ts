@@ -6,8 +6,8 @@ import { build, type Metafile, type Plugin } from "esbuild";
 import { ensureDashboard } from "./build-dashboard.ts";
 
 /*
- * Bundles each component into `dist/COMPONENT/main.mjs` with its libraries, and copies the files that it reads at run time beside it. A bundle
- * starts faster than the sources and their libraries, and needs less memory. It is not minified, so that stack traces are readable.
+ * Bundles each component with its libraries into `dist/COMPONENT/main.mjs`, and copies the files that the component reads at run time
+ * beside it. A bundle starts faster than the sources and needs less memory. Bundles are not minified, so that stack traces are readable.
  */
 
 const ROOT = resolve(import.meta.dirname, "..");
@@ -15,24 +15,30 @@ const MIB = 1024 * 1024;
 
 interface Part {
   readonly entry: string;
-  /** Maximum total size. */
+  /** Maximum total size of the component, bytes. */
   readonly bytesMax: number;
-  /** Files to copy beside the bundle: destination and source. */
+  /** Files to copy beside the bundle: source by destination. */
   readonly files?: Readonly<Record<string, string>>;
-  /** Whether users run it with their own Node, which may be too old. */
+  /** Whether users run the component with their own version of Node.js, which may be too old. */
   readonly checksNode?: true;
-  /** Whether it can open the gRPC ext-auth endpoint, which is a separate file that is loaded only if the endpoint is open. */
+  /**
+   * Whether the component can open the gRPC ext-auth endpoint. The endpoint is a separate file, which is loaded only if the endpoint is
+   * open.
+   */
   readonly hasGrpcExtAuth?: true;
 }
 
-/** The file has its own copies of its imports, so it must not import modules with state. The caller passes the decision function. */
+/**
+ * The file has its own copies of its imports, so it must not import modules with state. The caller passes the decision function as an
+ * argument.
+ */
 const GRPC_EXT_AUTH = { entry: "sidecar/ext-auth/grpc-server.ts", file: "grpc-ext-auth.mjs" };
 
 const swagger = (name: string) => ({
   [`node_modules/swagger-ui-dist/${name}`]: createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`),
 });
 
-/** Files that the api-server reads: the dashboard and the assets of `/docs`. */
+/** Files that the api-server reads at run time: the dashboard and the assets of `/docs`. */
 const SERVER_FILES = {
   migrations: "api-server/db/migrations",
   dashboard: "dashboard/dist",
@@ -50,7 +56,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
   cli: { entry: "cli/main.ts", bytesMax: 20 * MIB, files: SERVER_FILES, hasGrpcExtAuth: true, checksNode: true },
 };
 
-/** Writes the component into the directory, which is emptied first. Returns the bundled inputs. */
+/** Empties the directory and writes the component into it. Returns the bundled inputs. */
 export async function bundle(name: string, folder: string): Promise<Metafile> {
   const part = PARTS[name];
   if (part === undefined) throw new Error(`there is no part ${name}; there are ${Object.keys(PARTS).join(", ")}`);
@@ -70,7 +76,7 @@ export async function bundle(name: string, folder: string): Promise<Metafile> {
   return metafile;
 }
 
-/** Returns a file that checks the version of Node before it loads the program, in syntax that old versions can parse. */
+/** Returns a file that checks the Node.js version before it loads the program. The file uses only syntax that old versions can parse. */
 function nodeCheck(): string {
   const { engines } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { engines: { node: string } };
   const [, major, minor] = /^>=(\d+)\.(\d+)$/.exec(engines.node) ?? [];
@@ -116,8 +122,8 @@ const GRPC_EXT_AUTH_APART: Plugin = {
 };
 
 /**
- * The module is a Buffer in the manner of CommonJS. When it is imported, esbuild would give each of its 54,000 bytes a getter: 8 MB of heap for
- * every pod.
+ * Replaces the import of llhttp, a CommonJS module that exports a Buffer. When an ES module imports it, esbuild would give each of the
+ * Buffer's 54,000 bytes a getter: 8 MB of heap in every pod.
  */
 const LLHTTP_AS_BYTES: Plugin = {
   name: "llhttp-as-bytes",

@@ -10,18 +10,20 @@ import { canStartKubernetes, kubernetesPrograms } from "../test/harness/parts/ku
 import { type Project, selectTests } from "../test/selection.ts";
 
 /*
- * `make test` and, with --all, `make test-all`: the type check, the linter and the tests, one after another, also after a failure. The last
- * line, "N passed, N failed", counts every test, and the type check and the linter as one each. --record writes test/durations.json.
+ * `make test` and `make test-all` (`--all`): run the type check, the linter and the tests in sequence, even after a failure. The last line,
+ * "N passed, N failed", counts every test, and the type check and the linter as one each. `--record` writes test/durations.json.
  */
 
 const { values: options } = parseArgs({
   options: { all: { type: "boolean", default: false }, record: { type: "boolean", default: false } },
 });
 
-/** Tests that this run omits. */
+/** Notes about tests that this run skips. */
 const notes: string[] = [];
 
-/** One line per failed test with the first line of its error, because often only the end of the output is kept. */
+/**
+ * Failed tests, one line each with the first line of the error. They are printed last, because often only the end of the output is kept.
+ */
 const failures: string[] = [];
 
 type Count = { passed: number; failed: number };
@@ -29,7 +31,7 @@ type Count = { passed: number; failed: number };
 const root = join(import.meta.dirname, "..");
 const results = join(root, ".postern", "test-results");
 
-/** Used members of the JSON report (Jest's format). */
+/** The members of the JSON report (Jest's format) that this script reads. */
 type Report = {
   numPassedTests: number;
   numFailedTests: number;
@@ -62,13 +64,13 @@ async function asOne(name: string): Promise<Count> {
 type Counts = Count & { skipped: number };
 
 async function allTests(): Promise<Counts> {
-  // A build would count against the timeout of the first test that needs it.
+  // The build happens here, because otherwise it would count against the timeout of the first test that needs it.
   await prepare(prepareKubernetes);
   await prepare(findChromium);
   return countedTests("test");
 }
 
-/** Builds nothing from source, and starts no browser, gateway or second database. */
+/** Runs the tests that need no build from source, no browser, no gateway and no second database. */
 async function quickTests(): Promise<Counts> {
   const projects: Project[] = ["pure", "api-server", "components"];
   const { kubernetes } = selectTests();
@@ -80,7 +82,7 @@ async function quickTests(): Promise<Counts> {
   );
 }
 
-/** Runs the tests on a complete cluster, if a program that creates one is installed. */
+/** Runs the tests on a complete cluster, if a program that can create a cluster is installed. */
 async function clusterTests(): Promise<Counts | undefined> {
   const given = process.env.KUBECONFIG && process.env.E2E_TAG;
   return given || (await findAdapter(process.env)) !== undefined ? countedTests("e2e") : undefined;
@@ -96,14 +98,14 @@ async function countedTests(script: "test" | "e2e", args: readonly string[] = []
     () => undefined,
   );
   if (report === undefined) return { passed: 0, failed: 1, skipped: 0 };
-  // A file with a failed hook, or one that cannot be loaded, has no failed test to count.
+  // A test file that cannot be loaded, or whose hook failed, has no failed test to count.
   const brokenFiles = report.testResults.filter(
     (file) => file.status === "failed" && !file.assertionResults.some(({ status }) => status === "failed"),
   );
   const failed = report.numFailedTests + brokenFiles.length;
   failures.push(...failuresOf(report));
   if (options.record && script === "test") await recordDurations(report);
-  // An error outside of all tests also fails the run.
+  // An error outside all tests also fails the run.
   return {
     passed: report.numPassedTests,
     failed: failed === 0 && code !== 0 ? 1 : failed,
@@ -113,7 +115,7 @@ async function countedTests(script: "test" | "e2e", args: readonly string[] = []
 
 const RECORDED_SECONDS_MIN = 5;
 
-/** Records the files that take 5 s or longer. */
+/** Records the test files that take 5 s or longer. */
 async function recordDurations({ testResults }: Report): Promise<void> {
   const seconds = testResults
     .map(({ name, startTime, endTime }) => [relative(root, name), Math.round((endTime - startTime) / 1000)] as const)
@@ -138,7 +140,7 @@ async function prepare(get: () => Promise<unknown>): Promise<void> {
   try {
     await get();
   } catch (error) {
-    // The tests that need it fail with the same message.
+    // The tests that need the dependency fail with the same message.
     process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
   }
 }

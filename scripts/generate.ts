@@ -16,8 +16,8 @@ import { openApi, openApiDigests } from "./generate/openapi.ts";
 import type { Target } from "./generate/target.ts";
 
 /*
- * Writes every generated file. With `--check` it only compares those of the repository, lists the stale ones and exits with code 1.
- * With `--ignored` it writes only those that git ignores, as `make setup` does.
+ * Writes all generated files. With `--check`, only compares the generated files in the repository, lists the stale ones and exits with code
+ * 1. With `--ignored`, writes only the files that git ignores, as `make setup` does.
  */
 
 export const targets: readonly Target[] = [
@@ -40,7 +40,7 @@ export const targets: readonly Target[] = [
 
 const ROOT = resolve(import.meta.dirname, "..");
 
-/** Returns the paths of the files of the repository that differ from their generated text, or should not exist. */
+/** Returns the paths of files in the repository that differ from their generated text or should not exist. */
 export async function findStale(): Promise<string[]> {
   const stale: string[] = [];
   for (const target of targets) {

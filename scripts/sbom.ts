@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { bundle, PARTS } from "./bundle.ts";
 
 /*
- * Writes the bill of materials of each component from the inputs of the bundler: dist/COMPONENT.cdx.json (CycloneDX 1.6) and
+ * Writes the software bill of materials of each component from the inputs of the bundler: dist/COMPONENT.cdx.json (CycloneDX 1.6) and
  * dist/COMPONENT.licences.txt.
  */
 
@@ -18,8 +18,8 @@ export interface Component {
 }
 
 /**
- * Returns the packages with at least one file in the component, by name. An input from a bundler plugin has the prefix `PLUGIN:`. Throws if
- * a package has no license.
+ * Returns the packages that have at least one file in the component, by name. An input from a bundler plugin has the prefix `PLUGIN:`.
+ * Throws if a package has no license.
  */
 export function componentsOf(inputs: readonly string[]): Component[] {
   const paths = inputs.map((input) => input.replace(/^[a-z]+:/, ""));

@@ -31,8 +31,7 @@ export interface Api {
 }
 
 /**
- * Calls that are retried even if the first attempt may have succeeded, because they only read or set a desired state. Calls that create,
- * delete or spend are sent once.
+ * Idempotent procedures, which are retried even if the first attempt may have succeeded. Calls that create, delete or spend are sent once.
  */
 const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
   "admin.explainRequest",
@@ -42,7 +41,7 @@ const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
   "identities.updateIdentity",
   "keys.explainVerification",
   "keys.getKey",
-  // Keeps existing keys unchanged.
+  // `keys.migrateKeys` keeps existing keys unchanged, so a retry is safe.
   "keys.migrateKeys",
   "keys.updateKey",
   "permissions.getRole",

@@ -14,7 +14,7 @@ const HOW = "name a server: `postern profile add`, or set POSTERN_API_URL and PO
 
 /**
  * Returns the connection of the options, otherwise of the environment, otherwise of the default profile. Throws `UsageError` if no
- * connection is set, or if one source names both a profile and a root key, which is ambiguous.
+ * connection is set, or if one source sets both a profile and a root key, which is ambiguous.
  */
 export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">): Connection {
   const { env } = io;
@@ -43,7 +43,7 @@ export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">):
   };
 }
 
-/** Reads the timeout of a call. Throws `UsageError`. */
+/** Parses the timeout of a call. Throws `UsageError` if it is invalid. */
 export const parseTimeout = (text: string): number =>
   parseDurationOption("timeout", text, { minMs: 1, maxMs: 86_400_000 });
 
@@ -71,7 +71,7 @@ function fromOptions(options: ConnectionOptions, env: Io["env"]): Chosen {
   return { url: parseApiUrl(url), rootKey, rootKeyFrom };
 }
 
-/** Throws a `UsageError` without the text, which may be a misplaced root key. */
+/** Parses the API URL. The `UsageError` does not contain the text, which may be a misplaced root key. */
 export function parseApiUrl(text: string): string {
   try {
     return parseBaseUrl("api-url", text);
@@ -80,7 +80,7 @@ export function parseApiUrl(text: string): string {
   }
 }
 
-/** Runs `work` with a client and closes the client. Errors contain neither the root key nor any of `secrets`. */
+/** Runs `work` with an API client and closes the client afterwards. Error messages contain neither the root key nor any of `secrets`. */
 export async function withApi<T>(
   options: ConnectionOptions,
   io: Pick<Io, "env">,
@@ -90,7 +90,7 @@ export async function withApi<T>(
   return withConnection(readConnection(options, io), work, secrets);
 }
 
-/** Like `withApi`, over a given connection. */
+/** Like `withApi`, but with a given connection. */
 export async function withConnection<T>(
   connection: Connection,
   work: (api: Api) => Promise<T>,
@@ -106,7 +106,7 @@ export async function withConnection<T>(
   }
 }
 
-/** Redacts the error and its causes in place, so that the class of the error stays. */
+/** Redacts the messages of the error and its causes in place, so that the error keeps its class. */
 function redacted(error: unknown, secrets: readonly string[]): unknown {
   const without = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "[secret]"), text);
   for (let one = error; one instanceof Error; one = one.cause) {

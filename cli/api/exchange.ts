@@ -2,9 +2,9 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { readRetryAfterMs } from "../../core/api/retry.ts";
 
-/* One HTTP request and its response, over a kept-alive connection. */
+/* Sends an HTTP request and reads the response, over a kept-alive connection. */
 
-/** A page of a list has up to 100 keys, each with up to 1 MiB of `meta`. */
+/** Maximum size of a response. A page of a list has up to 100 keys, each with up to 1 MiB of `meta`. */
 const RESPONSE_BYTES_MAX = 128 * 1024 * 1024;
 
 export interface Answered {
@@ -15,10 +15,10 @@ export interface Answered {
   readonly text: string;
 }
 
-/** No complete response arrived. */
+/** Thrown if no complete response arrived. */
 export class NoResponse extends Error {
   override readonly name = "NoAnswer";
-  /** Network or TLS error code such as ECONNREFUSED, or `TIMEOUT` or `TOO_LARGE`. */
+  /** Network or TLS error code such as `ECONNREFUSED`, or `TIMEOUT` or `TOO_LARGE`. */
   readonly code: string;
   /** Whether the server may have received and executed the request. */
   readonly maybeDone: boolean;
@@ -31,7 +31,7 @@ export class NoResponse extends Error {
 }
 
 export interface Exchanges {
-  /** Throws `NoResponse`. */
+  /** Sends a POST request. Throws `NoResponse` if no complete response arrives. */
   post(
     path: string,
     of: { body: string; headers: Readonly<Record<string, string>>; timeoutMs: number },
@@ -39,7 +39,7 @@ export interface Exchanges {
   close(): void;
 }
 
-/** `ca` is the CA bundle (PEM) for https. Default: system CAs. */
+/** Opens a connection to the server. `ca` is the CA bundle (PEM) for https; the default is the system's CAs. */
 export function openExchanges({ url, ca }: { url: string; ca?: string | undefined }): Exchanges {
   const isTls = url.startsWith("https:");
   const agent = isTls
@@ -99,7 +99,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** A host with several addresses produces one error for each, wrapped in an error without a code. */
+/** Node.js reports a connection failure of a host with several addresses as one error per address, wrapped in an error without a code. */
 function codeOf(error: unknown): string {
   const one = error instanceof AggregateError ? error.errors[0] : error;
   return String((one as NodeJS.ErrnoException | undefined)?.code ?? "UNKNOWN");

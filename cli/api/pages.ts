@@ -12,7 +12,7 @@ type List = {
 }[Procedure];
 
 export interface Paging {
-  /** Maximum number of rows; `Infinity` for all. */
+  /** Maximum number of rows to read; `Infinity` reads all. */
   readonly max: number;
   readonly cursor: string | undefined;
 }
@@ -21,13 +21,16 @@ const SHOWN = 100;
 const SHOWN_MAX = 1_000_000;
 const PAGE = 100;
 const CURSOR_LENGTH_MAX = 1024;
-/** Maximum number of pages, because all cursors are kept in memory: 100 million rows. */
+/** Maximum number of pages, which bounds the memory for their cursors. One million pages hold 100 million rows. */
 const PAGES_MAX = 1_000_000;
 
 const isCursor = (next: unknown): boolean =>
   typeof next === "string" && next !== "" && next.length <= CURSOR_LENGTH_MAX;
 
-/** Throws `UsageError`. A cursor must be an id of the kind `of`, because the API accepts any text and lists what sorts after it. */
+/**
+ * Parses the paging options. Throws `UsageError`. A cursor must be an id of the kind `of`; the API would accept any text and list the rows
+ * that sort after it.
+ */
 export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>, of: IdKind): Paging {
   if (all && limit !== undefined) throw new UsageError("give one of --all and --limit");
   if (cursor !== undefined && (!cursor.startsWith(`${ID_PREFIXES[of]}_`) || cursor.length > CURSOR_LENGTH_MAX)) {

@@ -3,15 +3,15 @@ import { printable } from "../fields.ts";
 import { NETWORK_REASONS } from "../system-errors.ts";
 import type { Answered, NoResponse } from "./exchange.ts";
 
-/* Messages for failed calls: the problem and the next action. Pure. */
+/* Messages for failed API calls: the problem and the next action. The functions are pure. */
 
-/** The API responded with an error. */
+/** Thrown if the API responded with an error. */
 export class ApiRefusal extends Error {
   override readonly name = "ApiRefusal";
   readonly status: number;
   /** The last segment of `error.type`, such as `key_not_found`. */
   readonly kind: string;
-  /** Problems of an invalid input with their locations, as the server sent them. */
+  /** Problems of an invalid input, each with its location, as the server sent them. */
   readonly faults: readonly FieldProblem[];
 
   constructor(message: string, of: { status: number; kind: string; faults?: readonly FieldProblem[] }) {
@@ -22,13 +22,13 @@ export class ApiRefusal extends Error {
   }
 }
 
-/** Destination of a call, for its errors. */
+/** Destination of a call, for error messages. */
 export interface Called {
   readonly procedure: string;
   readonly url: string;
   /** Source of the root key: `profile shop`, `POSTERN_ROOT_KEY`. */
   readonly rootKeyFrom: string;
-  /** Whether the call is not idempotent. */
+  /** Whether the call must not be repeated. */
   readonly isOnce: boolean;
 }
 
@@ -37,15 +37,15 @@ interface ErrorBody {
   readonly error?: { readonly type?: unknown; readonly detail?: unknown; readonly errors?: readonly FieldProblem[] };
 }
 
-/** Kind of the 404 for an unknown path. */
+/** Error kind of the 404 response for an unknown path. */
 const NO_SUCH_PATH = "not_found";
-/** Kinds that report an unavailable database or Redis. */
+/** Error kinds of an unavailable database or Redis. */
 const OUTAGES: ReadonlySet<string> = new Set(["service_unavailable", "analytics_connection_failed"]);
 const FAULTS_MAX = 5;
 const REQUEST_ID_LENGTH_MAX = 100;
 const DETAIL_LENGTH_MAX = 1000;
 
-/** Returns the error for a response without success. */
+/** Returns the error for a response that is not a success. */
 export function refusalOf(answered: Answered, body: unknown, called: Called): ApiRefusal {
   const { status } = answered;
   const {
@@ -70,7 +70,7 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
   return refusal([detail, ...problemTexts(errors)].join(" "));
 }
 
-/** Returns the server's problem and the next action. */
+/** Returns advice: the next action after this kind of error. */
 function wayOutOf(kind: string, { status }: Answered, { meta }: ErrorBody, called: Called): string {
   const { url } = called;
   const requestId = printable(String(meta?.requestId ?? "").slice(0, REQUEST_ID_LENGTH_MAX));
@@ -82,8 +82,8 @@ function wayOutOf(kind: string, { status }: Answered, { meta }: ErrorBody, calle
 }
 
 /**
- * Reads `The root key lacks the permission api.*.read_key or api.api_1.read_key.`, where the narrowest tuple is last and `<id>` stands for
- * any id.
+ * Reads a message such as `The root key lacks the permission api.*.read_key or api.api_1.read_key.`, in which the narrowest tuple is last
+ * and `<id>` stands for any id.
  */
 function wayToPermission(detail: string): string {
   const [, tuples] = /lacks the permission (\S+(?: or \S+)*)\.$/.exec(detail) ?? [];

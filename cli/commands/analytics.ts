@@ -15,13 +15,13 @@ import { formatTable } from "../table.ts";
 import { invalidValue, parseInstant, parseLimit } from "../values.ts";
 
 const HOUR_MS = 3_600_000;
-/** Longer ranges are grouped by day. */
+/** Maximum range in hours that is grouped by hour; longer ranges are grouped by day. */
 const HOURS_SHOWN_MAX = 72;
 
 type By = "hour" | "day" | "key" | "identity" | "outcome";
 const BY: readonly By[] = ["hour", "day", "key", "identity", "outcome"];
 
-/** Counts; with `--by outcome`, the share of one outcome. */
+/** Verification counts of one row; with `--by outcome`, the share of one outcome. */
 interface UsageRow extends UsageCount {
   readonly outcome: string | undefined;
 }
@@ -56,10 +56,10 @@ const IDENTITY: Fields<UsageRow> = [
 ];
 const OUTCOME = { name: "outcome", title: "outcome", value: (row: UsageRow) => row.outcome ?? null };
 
-/** The JSON members are the same for every `--by`. */
+/** The names of the JSON members are the same for every `--by`. */
 const FIELDS: Fields<UsageRow> = [TIME, KEY, ...IDENTITY, OUTCOME, ...COUNTS];
 
-/** First columns of the table for each `--by`. */
+/** Leading columns of the table for each `--by`. */
 const HEADS: Readonly<Record<By, Fields<UsageRow>>> = {
   hour: [TIME],
   day: [TIME],
@@ -150,7 +150,7 @@ function readBy(text: string | undefined, spanMs: number): By {
 const sliceOf = (by: By): Slice | undefined => (by === "hour" || by === "day" ? by : undefined);
 const targetsOf = (by: By): readonly Target[] => (by === "key" || by === "identity" ? [by] : []);
 
-/** Returns the row itself, or with `outcome` one row per outcome, most frequent first. */
+/** Returns the row itself or, with `--by outcome`, one row per outcome, most frequent first. */
 function rowsOf(by: By, row: UsageCount): UsageRow[] {
   if (by !== "outcome") return [{ ...row, outcome: undefined }];
   const none = Object.fromEntries(Code.options.map((code) => [code, 0])) as Record<Code, number>;
@@ -189,7 +189,7 @@ function print(
   if (hasMore) io.note(`there are more than these ${max}; --limit shows more`);
 }
 
-/** Returns the chart and the table. Times have one line chart, other groupings a bar in each row. */
+/** Returns the lines of the chart and the table. Usage over time has one line chart; other groupings have a bar in each row. */
 function formatUsage(rows: readonly UsageRow[], by: By, columns: number | undefined): string[] {
   const shown = COUNTS.filter(({ name, value }) => name === "total" || rows.some((row) => value(row) !== 0));
   if (sliceOf(by) !== undefined) {

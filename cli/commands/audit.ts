@@ -21,7 +21,7 @@ const auditFields: Fields<AuditRow> = [
   { name: "after", value: (row) => row.after },
 ];
 
-/** Returns the actor of a change, with the manifest that caused it, if any. */
+/** Returns the actor of a change, with the manifest that caused the change, if any. */
 function actorText({ actor: { type, id, name, meta } }: AuditRow): string {
   const who = type === "rootkey" ? `${name} (${id})` : type === "cli" ? `cli: ${name}` : name;
   return meta?.manager === undefined ? who : `${who} for ${meta.manager}`;

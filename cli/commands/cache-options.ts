@@ -3,7 +3,7 @@ import { whole } from "../accepts.ts";
 import { UsageError } from "../command.ts";
 import { parseInteger } from "../values.ts";
 
-/* Limits of a gate's key cache. */
+/* Bounds of the size of a gate's key cache. */
 
 const KEYS = whole({ min: 1, max: 10_000_000, unit: "keys" });
 const BYTES = {
@@ -28,7 +28,7 @@ export const cacheOptions = {
   },
 } as const;
 
-/** Throws `UsageError`, also for more bytes than the heap can hold, because the process would run out of memory. */
+/** Parses the cache options. Throws `UsageError` for invalid values and for more bytes than the heap can hold. */
 export function parseCache(
   options: Readonly<Record<keyof typeof cacheOptions, string | undefined>>,
   bytesMax = cacheBytesMax(),

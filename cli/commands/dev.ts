@@ -31,17 +31,18 @@ import { type SignInValues, signInOf, signInOptions } from "../sign-in.ts";
 import { parseHttpUrl, parseMib, parsePort, parseRetention, parseV1 } from "../values.ts";
 
 /*
- * Runs all services in one process, over the same interfaces as in a cluster. Postgres is a real server; Redis is one if REDIS_URL is set.
+ * Runs all services in one process, with the same interfaces as in a cluster. Postgres is a real server; Redis is real only if REDIS_URL is
+ * set.
  */
 
 const HOST = "127.0.0.1";
-/** Maximum time for the first reconcile of a policy, and again for the sidecar to receive it. */
+/** Maximum time for the first reconcile of a policy, and the maximum time for the sidecar to receive the policy. */
 const FIRST_POLICY_DEADLINE_MS = 15_000;
 
-/** Line that `--json` prints once, when all services are ready. */
+/** Line that `--json` prints when all services are ready. */
 interface ReadyLine {
   readonly apiUrl: string;
-  /** `null` without a policy in the manifests. */
+  /** URL of the sidecar; `null` if the manifests contain no policy. */
   readonly sidecarUrl: string | null;
   readonly adminUrl: string | null;
   readonly rootKey: string;
@@ -165,7 +166,7 @@ interface Server {
 async function startServer(parts: {
   options: Options;
   data: string;
-  /** Root key of the environment. Default: a new root key. */
+  /** Root key from the environment. Default: a new root key. */
   rootKey: string | undefined;
   io: Io;
   log: Logger;
@@ -257,7 +258,7 @@ async function startGate(parts: {
   return gate;
 }
 
-/** Waits until the sidecar has the policy, which the relay projects from Postgres. */
+/** Waits until the sidecar has received the policy, which the relay projects from Postgres. */
 async function untilReady({ adminUrl }: Sidecar, log: Logger): Promise<void> {
   const deadline = Date.now() + FIRST_POLICY_DEADLINE_MS;
   while ((await fetch(`${adminUrl}/readyz`)).status !== 200) {
@@ -267,7 +268,7 @@ async function untilReady({ adminUrl }: Sidecar, log: Logger): Promise<void> {
   }
 }
 
-/** Returns the id of the reconciled policy to enforce; `undefined` if none is reconciled before the deadline. */
+/** Returns the id of the policy to enforce once it is reconciled; `undefined` if no policy is reconciled before the deadline. */
 async function findPolicy(operator: Operator, wanted: string | undefined): Promise<string | undefined> {
   const deadline = Date.now() + FIRST_POLICY_DEADLINE_MS;
   for (;;) {

@@ -105,7 +105,7 @@ function readCircumstances({
   };
 }
 
-/** Returns the id of the policy that `text` names. Throws if no policy has the name, or policies of several clusters have it. */
+/** Returns the id of the policy that `text` names. Throws if no policy has this name, or if policies of several clusters have it. */
 async function findPolicyId(api: Api, text: string): Promise<string> {
   if (!text.includes("/")) return text;
   const found: string[] = [];
@@ -165,7 +165,7 @@ async function explainRequest(
   of: { readonly requestId: string; readonly circumstances: Omit<Body, "key">; readonly json: boolean },
 ): Promise<number> {
   const { requestId, circumstances, json: asJson } = of;
-  // Leaves one minute for a clock difference between this machine and the server.
+  // The margin of one minute allows for a clock difference between this machine and the server.
   const since = Date.now() - 7 * DAY_MS + 60_000;
   const { data } = await api.call("admin.explainRequest", { requestId, since });
   if (data.problem !== undefined) throw new Error(data.problem);
@@ -181,7 +181,7 @@ async function explainRequest(
   });
   const { policyId = circumstances.permissions === undefined ? first.policyId : "" } = circumstances;
   if (policyId !== "" && circumstances.path === undefined) {
-    // Without the original request, the explanation of another request could show VALID for a rejected one.
+    // A gate does not store the method and path of a request. An explanation without them could show VALID for a request that was rejected.
     for (const line of then) io.note(line);
     throw new UsageError(`a gate does not store the method and path of ${requestId}: give --request`);
   }
@@ -191,7 +191,8 @@ async function explainRequest(
     return exitCodeOf(explained.code, explained.allowed);
   }
   for (const line of then) io.out(line);
-  // Permissions and cost belong to the explained call: a call that was rejected for its own permissions or cost can be VALID here.
+  // The explanation does not know the permissions and the cost of the original call. A call that was rejected because of them can be VALID
+  // here.
   const { permissions = "none", credits } = circumstances;
   const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the stored call's own are unknown: --permissions, --credits)`;
   io.out(`now${policyId === "" ? printable(call) : ""}:`);

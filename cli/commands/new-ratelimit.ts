@@ -2,7 +2,7 @@ import type { Schema } from "../../core/api/procedures.ts";
 import { formatDuration } from "../../core/manifests/from-store/format-duration.ts";
 import { invalidValue, parseDurationOption } from "../values.ts";
 
-/* Rate limits of keys and identities as an option: `requests=100/1m`. */
+/* Option for the rate limits of keys and identities, such as `requests=100/1m`. */
 
 export const ratelimit = {
   type: "string",
@@ -13,7 +13,7 @@ export const ratelimit = {
 
 const SPEC = /^([^=]{1,128})=(\d{1,15})\/(\w{1,32})(,named)?$/;
 
-/** Throws `UsageError`. */
+/** Parses a rate limit. Throws `UsageError` if it is invalid. */
 export function parseRatelimit(text: string): Schema<"NewRatelimit"> {
   const [, name, limit, duration, named] = SPEC.exec(text) ?? [];
   if (name === undefined || limit === undefined || duration === undefined) {
@@ -27,6 +27,6 @@ export function parseRatelimit(text: string): Schema<"NewRatelimit"> {
   };
 }
 
-/** Returns the option form, `requests=100/1m`. */
+/** Returns the rate limit in the format of the option, such as `requests=100/1m`. */
 export const ratelimitText = ({ name, limit, duration, autoApply }: Required<Schema<"NewRatelimit">>): string =>
   `${name}=${limit}/${formatDuration(duration)}${autoApply ? "" : ",named"}`;

@@ -194,13 +194,13 @@ export const operator = defineCommand({
   },
 });
 
-/** The cluster is the first part of a manager name, whose parts are separated by slashes. */
+/** The cluster name is the first part of a manager name, in which slashes separate the parts. */
 function parseCluster(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(text)) return text;
   throw invalidValue("cluster", text, 'a name of up to 63 letters, digits, "-", "_" and "."');
 }
 
-/** The class is part of the Lease name, and a label value. */
+/** The class becomes a part of the Lease name and a label value. */
 function parseClass(
   options: Readonly<Record<"controller-class" | "manifests", string | undefined>>,
 ): string | undefined {
@@ -211,11 +211,11 @@ function parseClass(
   throw invalidValue("controller-class", text, 'up to 32 lower-case letters, digits and "-"');
 }
 
-/** Each class has its own Lease, because operators of different classes work concurrently. */
+/** Each class has its own Lease, because operators of different classes run concurrently. */
 const leaseName = (controllerClass: string | undefined): string =>
   controllerClass === undefined ? "postern-operator" : `postern-operator-${controllerClass}`;
 
-/** With both, the root key of a namespace without a workspace would be ambiguous. */
+/** If both were set, the root key for a namespace without a workspace would be ambiguous. */
 function keysOf(rootKeysDir: string | undefined, rootKey: Followed | undefined): OperatorConfig["keys"] {
   if (rootKeysDir === undefined) {
     if (rootKey !== undefined) return { rootKey };

@@ -11,7 +11,7 @@ import { readSecretValue, type SecretRef, writeSecretValue } from "../kube-secre
 import { database, WAIT_BOUNDS, wait, workspace } from "../options.ts";
 import { invalidValue, parseDurationOption } from "../values.ts";
 
-/** A root key that expires earlier is replaced. */
+/** Minimum remaining lifetime of a root key; a root key that expires earlier is replaced. */
 const REMAINING_MS_MIN = 3_600_000;
 const NAME = "operator";
 
@@ -65,7 +65,7 @@ async function keepRootKey({ administrator, client, ref, workspaceId }: Place): 
   const { text, resourceVersion } = await readSecretValue(client, ref);
   const before = text === undefined ? undefined : await findRootKey(administrator.db, { hash: hashKey(text) });
   if (before !== undefined && isUsable(before, { workspaceId, nowMs: administrator.nowMs() })) {
-    // Update in place, so that pods keep their root key when a version needs other permissions.
+    // The root key is updated in place, so that running pods keep it if a new version requires other permissions.
     await changeRootKey(administrator, { workspaceId, rootKeyId: before.id, permissions: OPERATOR_PERMISSIONS });
     return "kept";
   }
@@ -74,14 +74,14 @@ async function keepRootKey({ administrator, client, ref, workspaceId }: Place): 
   try {
     await writeSecretValue(client, ref, { text: made.rootKey, resourceVersion });
   } catch (error) {
-    // The root key cannot be recovered after this process ends.
+    // The secret of the new root key is not stored anywhere, so the root key is revoked.
     await revokeRootKey(administrator, { workspaceId, rootKeyId: made.rootKeyId });
     throw error;
   }
   return "made";
 }
 
-/** Whether the operator can use the root key. */
+/** Returns whether the operator can use the root key. */
 function isUsable(row: RootKeyRow, { workspaceId, nowMs }: { workspaceId: string; nowMs: number }): boolean {
   const expiresAt = row.expires_at ?? Number.POSITIVE_INFINITY;
   return row.workspace_id === workspaceId && row.enabled && expiresAt > nowMs + REMAINING_MS_MIN;

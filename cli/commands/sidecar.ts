@@ -247,7 +247,8 @@ export const sidecar = defineCommand({
     },
     ...cacheOptions,
     ...waitOptions,
-    // One second less than the preStop sleep of the app, so that the gate closes idle connections while the app still serves.
+    // The default is one second less than the preStop sleep of the app, so that the gate closes idle connections while the app still
+    // serves.
     "drain-timeout": {
       type: "string",
       placeholder: "DURATION",
@@ -303,17 +304,17 @@ export const sidecar = defineCommand({
         },
         cache: parseCache(options),
         podId: options["pod-id"] ?? hostname(),
-        // Not an option, because every user of the machine can read command lines.
+        // The token is not an option because every user of the machine can read command lines.
         hookToken: io.env.POSTERN_HOOK_TOKEN,
-        // Set by the operator at injection.
+        // The operator sets POSTERN_PROBES when it injects the gate.
         probes: parseProbes(io.env.POSTERN_PROBES),
         region: options.region,
         errorDocsUrl: withoutSlash(options["docs-url"]),
-        // Policy ids are hashes. Log the name, so that a wrong one is visible.
+        // A policy id is a hash, so the log contains the policy's name, which makes a wrong name visible.
         logger: log.child({ policy: options.policy }),
       });
       closers.add("sidecar", () => gate.close());
-      // Install the handler after the start, because an error during the start must end the process.
+      // The handler is installed after the start, because an error during the start must end the process.
       surviveStrayErrors({ log, onInternalError: gate.logStrayError });
       const { url, authorizeUrl, grpcUrl, adminUrl } = gate;
       log.info({ url, authorizeUrl, grpcUrl, adminUrl }, "listening");
@@ -321,7 +322,7 @@ export const sidecar = defineCommand({
   },
 });
 
-/** Returns only the given limits, because the defaults depend on TLS. */
+/** Returns only the limits that were given, because the default limits depend on TLS. */
 function parseConnections(
   options: Readonly<Record<"max-connections" | "max-http2-connections", string | undefined>>,
 ): Partial<Limits> {
@@ -346,7 +347,7 @@ type ExtAuthOptions = Readonly<
     Record<"ext-auth-http-listen" | "ext-auth-grpc-listen", string | undefined>
 >;
 
-/** Returns `undefined` if no ext-auth endpoint is configured. */
+/** Returns the configuration of the ext-auth endpoints; `undefined` if none is configured. */
 function readExtAuth(options: ExtAuthOptions): ExtAuthConfig | undefined {
   const {
     host,
@@ -399,7 +400,7 @@ function credentialsOf(options: CredentialOptions, logger: Logger): Credentials 
   });
 }
 
-/** Each new connection authenticates as the current Redis user. */
+/** Returns the Redis options with the current user, so that each new connection authenticates as that user. */
 function addressWith(
   credentials: Credentials | undefined,
   { url, eventsUrl, tls }: ReturnType<typeof redisAddress>,
@@ -413,7 +414,7 @@ function addressWith(
     return signedIn.href;
   };
   const onError = (error: Error): void => {
-    // Connections without a user are rejected intentionally.
+    // Without a Redis user, connections are rejected on purpose, so the error is not logged.
     if (credentials.current !== undefined) note(error);
     if (/WRONGPASS|NOAUTH/.test(error.message)) credentials.refused();
   };
@@ -422,14 +423,14 @@ function addressWith(
 }
 
 /**
- * Redis rejects this user, and the connection is retried. Without a user name Redis would use the default user, which may have all
+ * User name that Redis rejects, so that the connection is retried. Without a user name Redis would use the default user, which may have all
  * permissions.
  */
 const NOT_YET = "postern-no-user-yet";
 
 /**
- * Returns the id of the policy; an id names a policy that no manifest manages. Throws for other text, because the gate would wait
- * indefinitely.
+ * Returns the id of the policy for a name or an id. A policy without a manifest is referenced by its id. Throws for any other text, because
+ * the gate would wait for the policy indefinitely.
  */
 function policyIdFrom(policy: string, workspaceId: string): string {
   const named = parseNamedPolicy(policy);
@@ -440,7 +441,7 @@ function policyIdFrom(policy: string, workspaceId: string): string {
   );
 }
 
-/** Throws `UsageError`, because a gate that ignored an invalid probe would silently keep its pod unready. */
+/** Parses the probes. Throws `UsageError`, because a gate that ignored an invalid probe would keep its pod unready without an error. */
 function parseProbes(text: string | undefined): GateProbes | undefined {
   if (text === undefined) return undefined;
   try {

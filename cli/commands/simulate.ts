@@ -87,7 +87,7 @@ export const simulate = defineCommand({
   },
 });
 
-/** Returns the environment and fixtures, or prints the problems of the files and returns `undefined`. */
+/** Returns the environment from manifests and fixtures. If the files have problems, prints them and returns `undefined`. */
 async function readWorld(
   paths: readonly string[],
   fixturesFile: string | undefined,

@@ -10,7 +10,7 @@ import { json, limit } from "../options.ts";
 import { printList } from "../output.ts";
 import { parseLimit } from "../values.ts";
 
-/** Members of a policy that the command reads. Those that an operator of another version omits may be missing. */
+/** The members of a policy that the command reads. An operator of another version may omit some of them. */
 const Policy = z.object({
   metadata: z.object({ namespace: z.string(), name: z.string(), generation: z.number().optional() }),
   status: z
@@ -44,20 +44,20 @@ const Page = z.object({
   items: z.array(Policy),
 });
 
-/** Returns the status of a condition; `Unknown` if it is missing or older than the current spec. */
+/** Returns the status of a condition; `Unknown` if the condition is missing or older than the current spec. */
 function conditionOf({ metadata, status }: Policy, type: string): string {
   const found = status?.conditions?.find((condition) => condition.type === type);
   return found === undefined || found.observedGeneration !== metadata.generation ? "Unknown" : found.status;
 }
 
-/** Whether the policy is healthy. A policy without pods, such as one applied before its app, only has to be Ready. */
+/** Returns whether the policy is healthy. A policy without pods, such as one that was applied before its app, only has to be Ready. */
 function isFine(policy: Policy): boolean {
   const enforced = policy.status?.conditions?.find(({ type }) => type === "Enforced");
   if (enforced?.reason === "NoPods") return conditionOf(policy, "Ready") === "True";
   return conditionOf(policy, "Enforced") === "True";
 }
 
-/** Returns why the policy is not enforced or not Ready; `null` if it is both. */
+/** Returns the reason why the policy is not enforced or not Ready; `null` if it is both. */
 function reasonOf(policy: Policy): string | null {
   const wrong = ["Ready", "Enforced"].find((type) => conditionOf(policy, type) !== "True");
   return policy.status?.conditions?.find(({ type }) => type === wrong)?.message ?? null;
@@ -103,7 +103,7 @@ export const status = defineCommand({
   },
 });
 
-/** Returns the default kubeconfig of kubectl; `undefined` in a pod, or if the file does not exist. */
+/** Returns the path of kubectl's default kubeconfig; `undefined` in a pod, or if the file does not exist. */
 function defaultKubeconfig({ HOME: home, KUBERNETES_SERVICE_HOST: host }: Io["env"]): string | undefined {
   const file = join(home ?? "", ".kube", "config");
   return home !== undefined && host === undefined && existsSync(file) ? file : undefined;

@@ -3,7 +3,7 @@ import { DEFAULT_TIMEOUTS, type Timeouts } from "../../sidecar/config.ts";
 import { duration } from "../accepts.ts";
 import { parseDurationOption } from "../values.ts";
 
-/* Timeouts of a gate for the app and for idle connections. */
+/* Timeout options of a gate, for the app and for idle connections. */
 
 const TIMEOUT = duration({ minMs: 1_000, maxMs: 86_400_000 });
 const TIMEOUT_OR_NONE = duration({ ...TIMEOUT, minMs: 0 });
@@ -43,7 +43,7 @@ export const waitOptions = {
   },
 } as const;
 
-/** Throws `UsageError` for a value that is not a duration of up to one day. */
+/** Parses the timeouts. Throws `UsageError` for a value that is not a duration of up to one day. */
 export function parseWaits(
   options: Readonly<Record<keyof typeof waitOptions, string>>,
 ): Pick<Timeouts, "headersMs" | "bodyIdleMs" | "eventsIdleMs" | "tunnelIdleMs"> {

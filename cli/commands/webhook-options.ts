@@ -125,7 +125,7 @@ export const webhookOptions = {
 
 type Given = { readonly [Name in keyof typeof webhookOptions]?: string | undefined };
 
-/** Returns `undefined` without a gate image. Throws `UsageError` for invalid values. */
+/** Returns the webhook configuration; `undefined` without a gate image. Throws `UsageError` for invalid values. */
 export function parseWebhook(options: Given): WebhookConfig | undefined {
   const gateImage = options["gate-image"];
   if (gateImage === undefined || gateImage === "") return undefined;

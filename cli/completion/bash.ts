@@ -1,7 +1,7 @@
 import type { Command } from "../command.ts";
 import { flagsOf, LIST_PROFILES, nounsOf, PROGRAMS, type Values, valuesOf } from "./values.ts";
 
-/** Returns the bash completion script. It needs only bash. */
+/** Returns the completion script for bash, which requires no other programs. */
 export function bashCompletion(commands: readonly Command[]): string {
   const nouns = nounsOf(commands);
   return [
@@ -69,7 +69,7 @@ export function bashCompletion(commands: readonly Command[]): string {
   ].join("\n");
 }
 
-/** Returns one case per pattern. Names of commands and options contain no quotes or shell syntax. */
+/** Returns one shell `case` per pattern. Names of commands and options contain no quotes or shell syntax. */
 const cases = (of: string, rows: ReadonlyArray<readonly [string, string]>): string[] => [
   `  case "${of}" in`,
   ...rows.map(([pattern, action]) => `    "${pattern}") ${action} ;;`),

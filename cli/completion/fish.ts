@@ -1,7 +1,7 @@
 import type { Command } from "../command.ts";
 import { LIST_PROFILES, nounsOf, PROGRAMS, type Values, valuesOf } from "./values.ts";
 
-/** Returns the fish completion script, with summaries. */
+/** Returns the completion script for fish, with summaries. */
 export function fishCompletion(commands: readonly Command[]): string {
   const nouns = nounsOf(commands);
   return [
@@ -50,5 +50,5 @@ function wantedOf(values: Values): string {
   return values.kind === "words" ? ` -x -a ${quoted(values.words.join(" "))}` : " -x";
 }
 
-/** In single quotes, fish interprets only backslashes and quotes. */
+/** In single quotes, fish interprets only backslashes and single quotes. */
 const quoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;

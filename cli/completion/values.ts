@@ -2,12 +2,12 @@ import type { Command, OptionRow } from "../command.ts";
 
 /* Values to complete after an option, derived from the option table. */
 
-/** `text` means free text, which has no suggestions. */
+/** Kind of the values; `text` means free text, which has no suggestions. */
 export type Values =
   | { readonly kind: "words"; readonly words: readonly string[] }
   | { readonly kind: "none" | "file" | "folder" | "profile" | "text" };
 
-/** A literal word of a placeholder such as `on|off` or `TIME|never`. Names of free values are in capitals. */
+/** Matches a literal word of a placeholder such as `on|off` or `TIME|never`. Placeholders of free values are in capitals. */
 const WORD = /^[a-z][a-z0-9_-]*$/;
 
 export function valuesOf(command: Pick<Command, "name">, name: string, row: OptionRow): Values {
@@ -22,18 +22,18 @@ export function valuesOf(command: Pick<Command, "name">, name: string, row: Opti
   return words.length === 0 ? { kind: "text" } : { kind: "words", words };
 }
 
-/** Returns the forms of an option: `--file`, and `-f` if it has a letter. */
+/** Returns the forms of an option: `--file`, and also `-f` if the option has a one-letter form. */
 export const flagsOf = (name: string, { short }: OptionRow): string[] =>
   short === undefined ? [`--${name}`] : [`--${name}`, `-${short}`];
 
 export interface Noun {
   readonly name: string;
-  /** Text beside the word in a list. */
+  /** Description of the word in a completion list. */
   readonly summary: string;
   readonly verbs: ReadonlyArray<{ readonly name: string; readonly summary: string }>;
 }
 
-/** Returns the first words of all commands in order. A command of one word has no verbs. */
+/** Returns the first words of all commands in order. A one-word command has no verbs. */
 export function nounsOf(commands: readonly Command[]): Noun[] {
   const nouns = new Map<string, Noun>();
   for (const { name, summary } of commands) {
@@ -48,8 +48,8 @@ export function nounsOf(commands: readonly Command[]): Noun[] {
   return [...nouns.values()];
 }
 
-/** Names of the installed program. The second is the kubectl plugin. */
+/** Names of the installed program; `kubectl-postern` is the kubectl plugin. */
 export const PROGRAMS = ["postern", "kubectl-postern"];
 
-/** Shell command that prints the profile names, one per line; no output without profiles or if the file cannot be read. */
+/** Shell command that prints the profile names, one per line. It prints nothing if there are no profiles or the file cannot be read. */
 export const LIST_PROFILES = "postern profile list 2>/dev/null | awk 'NR > 1 { print $1 }'";

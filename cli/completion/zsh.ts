@@ -1,7 +1,7 @@
 import type { Command } from "../command.ts";
 import { flagsOf, LIST_PROFILES, nounsOf, PROGRAMS, type Values, valuesOf } from "./values.ts";
 
-/** Returns the zsh completion script, with summaries. */
+/** Returns the completion script for zsh, with summaries. */
 export function zshCompletion(commands: readonly Command[]): string {
   const nouns = nounsOf(commands);
   return [
@@ -45,7 +45,7 @@ export function zshCompletion(commands: readonly Command[]): string {
     "  esac",
     "  _describe -o -t options option found",
     "}",
-    // A file in $fpath is the function itself; a sourced script registers it for the programs.
+    // zsh runs a file in $fpath as the function itself. A script that is sourced registers the function for the programs.
     `if [[ "$funcstack[1]" = _postern ]]; then _postern "$@"; else compdef _postern ${PROGRAMS.join(" ")}; fi`,
   ].join("\n");
 }
@@ -59,7 +59,7 @@ function actionOf(values: Values, placeholder: string): string | undefined {
   return `found=(${words}); _describe -t values value found`;
 }
 
-/** Returns `'name:summary'`. A colon in the name is escaped. */
+/** Returns `'name:summary'` with colons in the name escaped. */
 const described = (name: string, text: string): string => quoted(`${name.replaceAll(":", "\\:")}:${text}`);
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -29,7 +29,10 @@ import { workspaceDisable, workspaceEnable } from "../commands/workspace/enable.
 import { workspaceList } from "../commands/workspace/list.ts";
 import { workspaceUpdate } from "../commands/workspace/update.ts";
 
-/* Includes the commands that use the database: `kubectl exec deploy/postern-api-server -- node /app/main.mjs rootkey list`. */
+/*
+ * Commands of the api-server image, including commands that use the database: `kubectl exec deploy/postern-api-server -- node /app/main.mjs
+ * rootkey list`.
+ */
 export const API_SERVER_COMMANDS = [
   apiServer,
   ingest,

@@ -5,8 +5,8 @@ import { listOf, readObject, Text } from "./documents.ts";
 import { fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
 
 /*
- * Reads Apache APISIX: consumers of `apisix.yaml`, of an ADC file, of Admin API responses (consumers and credentials), and of its ingress
- * controller (ApisixConsumer; Consumer of the Gateway API). The group of a consumer becomes a role.
+ * Imports from Apache APISIX: consumers of `apisix.yaml`, of an ADC file, of Admin API responses (consumers and credentials), and of its
+ * ingress controller (ApisixConsumer; Consumer of the Gateway API). The group of a consumer becomes a role.
  */
 
 const KeyAuth = z.looseObject({ key: Text });
@@ -24,7 +24,7 @@ const Consumer = z.looseObject({
 });
 type Consumer = z.output<typeof Consumer>;
 
-/** Credential, which the Admin API stores separately from its consumer. */
+/** Credential, which the Admin API stores separately from the consumer. */
 const Credential = z.looseObject({ id: Text, plugins: Plugins });
 const Kept = z.looseObject({ key: z.string(), value: z.unknown() });
 const ApiResponse = z.looseObject({ list: z.array(Kept) });
@@ -53,7 +53,7 @@ export function findApisixKeys(documents: readonly unknown[], discovered: Discov
   }
 }
 
-/** The Admin API has consumers at `/consumers/NAME` and their credentials at `/consumers/NAME/credentials/ID`. */
+/** The Admin API stores consumers at `/consumers/NAME` and their credentials at `/consumers/NAME/credentials/ID`. */
 function findInAnswers(kept: readonly z.output<typeof Kept>[], discovered: DiscoveredKeys): void {
   const consumers = new Map<string, Consumer>();
   for (const { key, value } of kept) {

@@ -2,10 +2,10 @@ import type { ImportedKey, KeyToImport } from "../../core/keys/import-keys.ts";
 import { KEY_LENGTH_MAX } from "../../core/keys/key-hash.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
 
-/* Result of reading the files of another system: keys to import, skipped keys with reasons, and notes. */
+/* Keys found in the files of another system: keys to import, skipped keys with reasons, and notes. */
 
 export interface FoundKey extends KeyToImport {
-  /** Position in the terms of the other system: `consumer alice, key 2`. */
+  /** Location of the key in the terms of the other system, such as `consumer alice, key 2`. */
   readonly from: string;
 }
 
@@ -17,25 +17,28 @@ export interface OmittedKey {
 export interface Found {
   readonly keys: readonly FoundKey[];
   readonly left: readonly OmittedKey[];
-  /** Notes about settings that are not imported, without duplicates. */
+  /** Notes about settings that the import ignores, without duplicates. */
   readonly notes: readonly string[];
-  /** Number of keys so short that they could be found from their hashes by brute force. */
+  /** Number of keys that are so short that brute force could recover them from their hashes. */
   readonly short: number;
 }
 
-/** About 128 bits in base58. The entropy of a key that a person chose is lower at any length and cannot be detected. */
+/**
+ * Minimum length of a safe secret, about 128 bits in base58. A key that a person chose has less entropy at any length, which cannot be
+ * detected.
+ */
 const SECRET_LENGTH_SAFE = 22;
-/** Characters of an HTTP field value (RFC 9110, 5.5) without leading and trailing spaces. */
+/** Matches an HTTP field value (RFC 9110, 5.5) without leading and trailing spaces. */
 const IN_A_HEADER = /^[!-~](?:[ -~]*[!-~])?$/;
 
-/** References to external values in other systems: `$env://`, `{vault://…}`, `${{ env "…" }}`. */
+/** Matches references to external values in other systems: `$env://`, `{vault://…}`, `${{ env "…" }}`. */
 const REFERENCE = /^(?:\$(?:env|ENV|secret):\/\/|\{vault:\/\/|\$\{\{)/;
 
 export class DiscoveredKeys implements Found {
   readonly keys: FoundKey[] = [];
   readonly left: OmittedKey[] = [];
   readonly #notes = new Set<string>();
-  /** Position of each key by hash. */
+  /** Location of each key, by hash. */
   readonly #seen = new Map<string, string>();
   short = 0;
 
@@ -43,7 +46,7 @@ export class DiscoveredKeys implements Found {
     return [...this.#notes];
   }
 
-  /** Adds a key with known plaintext. */
+  /** Adds a key whose plaintext is known. */
   add(from: string, secret: string | undefined, key: Omit<ImportedKey, "hash">): void {
     const why = problemOf(secret);
     if (secret === undefined || why !== undefined) {
@@ -55,7 +58,7 @@ export class DiscoveredKeys implements Found {
     this.keys.push({ from, secret, hash: undefined, key });
   }
 
-  /** Adds a key of which only the SHA-256 in base64 is known. */
+  /** Adds a key of which only the SHA-256 hash in base64 is known. */
   addHash(from: string, hash: string, key: Omit<ImportedKey, "hash">): void {
     if (this.#isNew(from, hash)) this.keys.push({ from, secret: undefined, hash, key });
   }
@@ -64,7 +67,7 @@ export class DiscoveredKeys implements Found {
     this.left.push({ from, why });
   }
 
-  /** Notes a consumer plugin that is not imported. */
+  /** Adds a note about a consumer plugin that the import ignores. */
   notePlugin(name: string, { isLimit }: { readonly isLimit: boolean }): void {
     this.note(
       isLimit

@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { LineCounter, parseAllDocuments } from "yaml";
 import * as z from "zod";
 
-/* Files of other systems: YAML or JSON with one or more documents, a Kubernetes list, or JSON Lines. */
+/* Readers for files of other systems: YAML or JSON with one or more documents, a Kubernetes list, or JSON Lines. */
 
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 
-/** A file is invalid. The message names the file, and the position if known. */
+/** Thrown if a file is invalid. The message names the file, and the position if known. */
 export class WrongImport extends Error {
   override name = "WrongImport";
 }
@@ -25,8 +25,8 @@ export function readText(file: string): string {
 }
 
 /**
- * Returns the objects in the text of a file. YAML scalars stay text, because a key such as 0123 is not a number. Throws `WrongImport` with
- * the file name.
+ * Parses the text of a file and returns its objects. YAML scalars stay text, because a key such as 0123 is not a number. Throws
+ * `WrongImport` with the file name.
  */
 export const readDocuments = (text: string, name: string): unknown[] => parseDocuments(text, name).flatMap(items);
 
@@ -46,7 +46,7 @@ function parseDocuments(text: string, name: string): unknown[] {
     try {
       return document.toJS() as unknown;
     } catch (error) {
-      // Too many aliases, or an alias of an unknown anchor.
+      // The YAML parser throws for too many aliases and for an alias of an unknown anchor.
       throw new WrongImport(`${name}: ${error instanceof Error ? error.message : "cannot be read"}`);
     }
   });
@@ -73,14 +73,14 @@ function parseJsonLines(text: string): unknown[] | undefined {
 
 const List = z.looseObject({ kind: z.string().endsWith("List"), items: z.array(z.unknown()) });
 
-/** Returns the objects of a list at any depth. Another value is one object. */
+/** Returns the objects of a list nested at any depth; any other value is a single object. */
 function items(value: unknown): unknown[] {
   if (Array.isArray(value)) return value.flatMap(items);
   const list = List.safeParse(value);
   return list.success ? list.data.items.flatMap(items) : [value];
 }
 
-/** Text that may be a number in YAML or JSON. Empty text counts as missing. */
+/** Schema of a text that YAML or JSON may contain as a number. An empty text counts as missing. */
 export const Text = z
   .union([z.string(), z.number(), z.null()])
   .transform((value) => (value === null || value === "" ? undefined : String(value)))
@@ -91,14 +91,14 @@ export const Texts = z
   .nullish()
   .transform((texts) => (texts ?? []).filter((text) => text !== undefined));
 
-/** A list that may be missing or empty. */
+/** Schema of a list that may be missing or empty. */
 export const listOf = <S extends z.ZodType>(item: S) =>
   z
     .array(item)
     .nullish()
     .transform((list) => list ?? []);
 
-/** Reads an object by its schema. Throws `WrongImport` with the path of the problem. */
+/** Validates an object by its schema. Throws `WrongImport` with the path of the problem. */
 export function readObject<S extends z.ZodType>(schema: S, value: unknown, what: string): z.output<S> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;

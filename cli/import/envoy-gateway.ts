@@ -4,8 +4,8 @@ import { listOf, readObject, Text } from "./documents.ts";
 import { fieldsOf, fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
 
 /*
- * Reads API key authentication of Envoy Gateway: each value of a Secret is a key, and its name is the client id. In a file with
- * SecurityPolicies only the Secrets that they name are read, otherwise all.
+ * Imports from API key authentication of Envoy Gateway: each value of a Secret is a key, and the value's name is the client id. If the file
+ * contains SecurityPolicies, only the Secrets that they name are read; otherwise all Secrets are.
  */
 
 const SecurityPolicy = z.looseObject({
@@ -34,7 +34,7 @@ export function findEnvoyGatewayKeys(documents: readonly unknown[], discovered: 
   }
 }
 
-/** Returns the Secrets that policies name, without duplicates. The default namespace is that of the policy. */
+/** Returns the Secrets that the policies name, without duplicates. The default namespace is the policy's own. */
 function namedBy(policies: readonly KubeObject[]): Set<string> {
   const names = new Set<string>();
   for (const policy of policies) {

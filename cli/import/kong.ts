@@ -13,8 +13,8 @@ import {
 } from "./kubernetes.ts";
 
 /*
- * Reads Kong Gateway: the declarative file of `deck gateway dump`, with credentials below their consumers or separate, and KongConsumers
- * and Secrets of its ingress controller. The groups of a consumer (acls, consumer groups) become roles.
+ * Imports from Kong Gateway: the declarative file of `deck gateway dump`, with credentials below their consumers or separate, and
+ * KongConsumers and Secrets of its ingress controller. The groups of a consumer (acls, consumer groups) become roles.
  */
 
 const Credential = z.looseObject({ key: Text, ttl: Text, created_at: Text });
@@ -50,18 +50,21 @@ const Declarative = z.looseObject({
 });
 
 /**
- * Meaning of the `ttl` of a credential: the remaining seconds, as Kong returns it from Postgres and writes it into a dump; or the seconds
- * since `created_at`, as set at creation. The file does not say which.
+ * Meaning of a credential's `ttl`. `remaining`: the remaining seconds, as Kong returns the `ttl` from Postgres and writes it into a dump.
+ * `total`: the seconds since `created_at`, as set at creation. The file does not say which meaning applies.
  */
 export type TtlMeaning = "remaining" | "total";
 
-/** Returns the expiry in Unix ms, `undefined` for no expiry, or why it is unknown. */
+/** Returns the expiry in Unix ms, `undefined` if the credential never expires, or the reason why the expiry is unknown. */
 type ReadExpiry = (credential: {
   ttl?: string | undefined;
   created_at?: string | undefined;
 }) => { readonly expires?: number } | { readonly why: string };
 
-/** Adds the keys of the documents to `discovered`. Skips keys with a ttl while `ttlIs` is undefined, because their expiry is unknown. */
+/**
+ * Adds the keys in the documents to `discovered`. If `ttlIs` is `undefined`, keys with a `ttl` are skipped, because their expiry is
+ * unknown.
+ */
 export function findKongKeys(
   documents: readonly unknown[],
   discovered: DiscoveredKeys,
@@ -117,7 +120,7 @@ function findInFile(file: z.output<typeof Declarative>, discovered: DiscoveredKe
   }
 }
 
-/** Reads objects of the ingress controller: a KongConsumer names its Secrets, and each Secret declares its kind. */
+/** Reads objects of the ingress controller: a KongConsumer names its Secrets, and each Secret declares its credential type. */
 function findInCluster(objects: readonly KubeObject[], discovered: DiscoveredKeys, readExpiry: ReadExpiry): void {
   const secrets = secretsByName(objects);
   for (const object of objects.filter(({ kind }) => kind === "KongConsumer")) {

@@ -1,7 +1,7 @@
 import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { kubeObjectsOf, nameOf, secretsIn, secretText } from "./kubernetes.ts";
 
-/* Reads Kuadrant: the Secrets with the label from which Authorino reads API keys. The groups of a user become roles. */
+/* Imports from Kuadrant: Secrets with the label that marks API keys for Authorino. The groups of a user become roles. */
 
 const MANAGED_BY = "authorino.kuadrant.io/managed-by";
 const USER_ID = "secret.kuadrant.io/user-id";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { readObject, Text } from "./documents.ts";
 
-/* Kubernetes objects in which other systems store keys. */
+/* Helpers for Kubernetes objects in which other systems store keys. */
 
 const Values = z
   .record(z.string(), Text)
@@ -32,7 +32,7 @@ export const secretsIn = (objects: readonly KubeObject[]): Secret[] =>
 export const secretsByName = (objects: readonly KubeObject[]): Map<string, Secret> =>
   new Map(secretsIn(objects).map((secret) => [nameOf(secret), secret]));
 
-/** Returns `namespace/name`, or only the name if the file has no namespace. */
+/** Returns `namespace/name`, or only the name if the namespace is empty. */
 export const fullName = (namespace: string, name: string): string => (namespace === "" ? name : `${namespace}/${name}`);
 
 export const nameOf = ({ metadata: { name, namespace } }: KubeObject): string => fullName(namespace, name);
@@ -45,7 +45,7 @@ export function secretText({ data, stringData }: Secret, field: string): string 
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
 }
 
-/** Returns the names of a Secret's values. */
+/** Returns the names of all values of a Secret. */
 export const fieldsOf = ({ data, stringData }: Secret): string[] => [
   ...new Set([...Object.keys(data), ...Object.keys(stringData)]),
 ];

@@ -5,8 +5,8 @@ import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject } from "./documents.ts";
 
 /*
- * Reads Unkey: responses of `apis.listKeys` with `decrypt`, of v2 or v1, as a page or as the objects of many pages. A key that is not
- * recoverable has no plaintext; a `hash` from Unkey's database, SHA-256 in base64, is accepted instead.
+ * Imports from Unkey: responses of `apis.listKeys` with `decrypt`, of v2 or v1, as a page or as the objects of many pages. A key that is
+ * not recoverable has no plaintext; for such a key the import accepts a `hash`, the SHA-256 in base64 from Unkey's database.
  */
 
 const Refill = z.looseObject({
@@ -43,7 +43,7 @@ const Key = z.looseObject({
 });
 type Key = z.output<typeof Key>;
 
-/** Pages of v2 and of v1. */
+/** Schema of a page of v2 or v1. */
 const Page = z.union([z.looseObject({ data: z.array(z.unknown()) }), z.looseObject({ keys: z.array(z.unknown()) })]);
 
 export function findUnkeyKeys(documents: readonly unknown[], discovered: DiscoveredKeys): void {

@@ -3,7 +3,7 @@ import { durationOf, parseDuration } from "../../core/manifests/duration.ts";
 import { OUTCOMES } from "../outcomes.ts";
 import { findRequestLine } from "../request-line.ts";
 
-/* File of `postern simulate --cases`: requests with expected outcomes. */
+/* Schema of the file of `postern simulate --cases`: requests with expected outcomes. */
 
 const CASES_MAX = 1_000;
 const STEPS_MAX = 100;
@@ -82,5 +82,5 @@ const Case = z.union([
 ]);
 export type Case = z.output<typeof Case>;
 
-/** Each case starts with empty counters and full credits. */
+/** List of cases; each case starts with empty counters and full credits. */
 export const Cases = z.strictObject({ cases: z.array(Case).min(1).max(CASES_MAX).describe("Each by itself.") });

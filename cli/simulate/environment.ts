@@ -12,19 +12,19 @@ import { type ActivePolicy, readPolicy } from "../../sidecar/policy/active-polic
 import type { CheckedYaml, FileProblem } from "../checked-yaml.ts";
 import type { Fixtures } from "./fixtures.ts";
 
-/* Records and policies of a gate, created from manifests and fixtures. Ids are derived from names, so that they are reproducible. */
+/* Creates the records and policies of a gate from manifests and fixtures. Ids are derived from names, so that they are reproducible. */
 
 export const WORKSPACE = "ws_decide";
 
 export interface DecidedKey {
   readonly name: string;
-  /** Secret, derived from the name. */
+  /** Secret of the key, derived from its name. */
   readonly secret: string;
   readonly keyId: string;
   readonly credits: number | undefined;
 }
 
-/** Object of a manifest with its position. */
+/** Object of a manifest, with its position in the file. */
 export interface LocatedObject {
   readonly desired: Desired;
   readonly file: string;
@@ -40,12 +40,12 @@ export interface World {
 
 const idOf = (prefix: string, name: string): string => `${prefix}_${name}`;
 
-/** Letters and digits only, so that every header and query can carry the secret. */
+/** The secret has only letters and digits, so that every header and query can carry it. */
 const secretOf = (name: string): string => `decide_${createHash("sha256").update(name).digest("hex").slice(0, 32)}`;
 
 type Of<Kind extends Manifest["kind"]> = Extract<Manifest, { kind: Kind }>;
 
-/** Returns the environment, or all problems. */
+/** Returns the environment, or all problems of the input. */
 export function makeWorld(
   objects: readonly LocatedObject[],
   fixtures: CheckedYaml<Fixtures>,
@@ -196,10 +196,10 @@ const DEFAULT_NAMESPACE = "default";
 
 const placeOf = ({ metadata: { namespace = DEFAULT_NAMESPACE, name } }: Manifest): string => `${namespace}/${name}`;
 
-/** Policies that name the same API share its keys. */
+/** Policies that name the same API share the API's keys. */
 const apiIdOf = ({ spec: { api } }: Of<"ApiKeyPolicy">): string => api.id ?? idOf("api", api.name ?? "");
 
-/** Returns the policy of this name, or the only policy without a name; otherwise why it is ambiguous. */
+/** Returns the policy of this name, or the only policy if no name is given; otherwise the reason why none can be chosen. */
 export function findPolicy<T>(policies: ReadonlyMap<string, T>, name: string | undefined): T | string {
   const places = [...policies.keys()];
   const fits = places.filter((place) => name === undefined || place === name || place.endsWith(`/${name}`));
@@ -213,7 +213,7 @@ export function findPolicy<T>(policies: ReadonlyMap<string, T>, name: string | u
   return policies.get(place) as T;
 }
 
-/** Returns a valid manifest with its defaults. */
+/** Returns a valid manifest with its default values. */
 function readAgain({ kind, namespace, name, spec }: Desired): Manifest[] {
   const parsed = parseManifest({ apiVersion: API_VERSION, kind, metadata: { name, namespace }, spec });
   return "manifest" in parsed ? [parsed.manifest] : [];

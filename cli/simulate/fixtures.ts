@@ -3,7 +3,10 @@ import { ApiKeySpec } from "../../core/manifests/api-key.ts";
 import { durationOf } from "../../core/manifests/duration.ts";
 import { RoleSpec } from "../../core/manifests/role.ts";
 
-/* Fixtures of `postern simulate`: keys and owners that manifests do not define. The limits are those of manifests and the API. */
+/*
+ * Schema of the fixtures of `postern simulate`: keys and owners that manifests do not define. The limits are the same as in manifests and
+ * the API.
+ */
 
 const RESOURCES_MAX = 1_000;
 

@@ -20,21 +20,21 @@ import type { ActivePolicy } from "../../sidecar/policy/active-policy.ts";
 import type { Outcome } from "../outcomes.ts";
 import { WORKSPACE, type World } from "./environment.ts";
 
-/* A gate without a network: the sidecar's evaluation and verification over the in-process store of `postern dev`, with a manual clock. */
+/* Runs a gate without a network: the sidecar's evaluation and verification with the in-memory edge of `postern dev` and a manual clock. */
 
 export interface GateRequest {
   readonly method: string;
   readonly path: string;
-  /** Alternating names and values. */
+  /** Header names and values, alternating. */
   readonly rawHeaders: readonly string[];
-  /** Address of the connection. */
+  /** IP address of the client. */
   readonly clientAddress: string;
 }
 
 export interface Decided {
   readonly code: Outcome;
   readonly allowed: boolean;
-  /** 200 stands for the response of the app. */
+  /** HTTP status; 200 stands for the response of the app. */
   readonly status: number;
   readonly retryAfter: number | undefined;
 }
@@ -42,13 +42,13 @@ export interface Decided {
 export interface Expected extends ExplainedKey {
   /** Verification code of the key; `undefined` if no key is verified. */
   readonly code: Outcome | undefined;
-  /** −1 for the implicit rule; `undefined` if no rule was reached. */
+  /** Index of the rule; −1 for the implicit rule, `undefined` if no rule was reached. */
   readonly rule: number | undefined;
 }
 
 const PROJECTION = "prj_decide";
 const NOTHING = { permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };
-/** The store is in this process and responds immediately. */
+/** Timeout that never applies, because the edge is in this process and responds immediately. */
 const TIMEOUT_MS = 10_000;
 
 export class OfflineGate {
@@ -92,13 +92,13 @@ export class OfflineGate {
     return gate;
   }
 
-  /** Advances the clock and keeps the data fresh. */
+  /** Advances the clock and keeps the records fresh. */
   async advance(ms: number): Promise<void> {
     this.#clock.nowMs += ms;
     await this.#edge.writer.heartbeat(PROJECTION, this.#clock.nowMs, [WORKSPACE]);
   }
 
-  /** Explains the expected result of `decide`. Charges nothing. */
+  /** Explains the result that `decide` will return. Charges nothing. */
   async foresee(active: ActivePolicy, request: GateRequest): Promise<Expected> {
     const { policy, record, rules } = active;
     const source = { id: record.policyId, name: record.name, ageMs: 0 };
@@ -141,7 +141,7 @@ export class OfflineGate {
     return {
       nowMs: this.#parts.nowMs,
       projection: this.#projection,
-      // The files were just read.
+      // The files were just read, so the records have age 0.
       recordsAgeMs: () => 0,
       peekLimits: edge.counters({ timeoutMs: TIMEOUT_MS }).peek,
       readCredits: async (ref: { readonly workspaceId: string; readonly keyId: string }) => {

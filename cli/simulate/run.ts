@@ -4,9 +4,9 @@ import type { Case, CaseStep } from "./cases.ts";
 import { type DecidedKey, findPolicy, type World } from "./environment.ts";
 import { type Decided, type Expected, type GateRequest, OfflineGate } from "./gate.ts";
 
-/* Runs requests and cases in an environment. */
+/* Runs requests and cases against an environment. */
 
-/** Request as written in a case or an option. */
+/** A request as written in a case or an option. */
 export interface RequestedRequest {
   readonly request: string;
   readonly policy?: string | undefined;
@@ -21,7 +21,7 @@ export interface ResolvedRequest {
   readonly sent: GateRequest;
 }
 
-/** Problem of a request, with its field. */
+/** Problem of a request, with the name of its field. */
 export interface Unresolved {
   readonly field: "request" | "policy" | "key";
   readonly message: string;
@@ -29,7 +29,7 @@ export interface Unresolved {
 
 const CLIENT_ADDRESS = "127.0.0.1";
 
-/** Resolves the names in a request, and puts the key where the policy looks for it first. */
+/** Resolves the names in a request, and puts the key where the policy looks first. */
 export function resolve(world: World, asked: RequestedRequest): ResolvedRequest | Unresolved {
   const line = findRequestLine(asked.request);
   if (line === undefined) return { field: "request", message: `${asked.request} is no method with a path` };
@@ -64,13 +64,13 @@ function findKey({ keys }: World, name: string | false | undefined): DecidedKey 
 }
 
 export interface Decision extends Decided {
-  /** Number of requests that passed. */
+  /** Number of requests that were allowed. */
   readonly passed: number;
-  /** Expected result before the last request was charged. */
+  /** Expected result, computed before the last request was charged. */
   readonly expected: Expected;
 }
 
-/** Sends a request `times` times and explains the last one. Throws if explanation and decision differ, which is an internal error. */
+/** Sends a request `times` times and explains the last one. Throws an internal error if the explanation and the decision differ. */
 export async function send(
   gate: OfflineGate,
   { active, sent }: Pick<ResolvedRequest, "active" | "sent">,
@@ -89,17 +89,17 @@ export async function send(
 export interface StepResult {
   readonly step: CaseStep;
   readonly decision: Decision;
-  /** Differences such as `code: expected VALID, got EXPIRED`. */
+  /** Differences from the expected result, such as `code: expected VALID, got EXPIRED`. */
   readonly differences: readonly string[];
 }
 
 export interface CaseResult {
   readonly name: string;
-  /** Steps that ran. The case stops at the first difference. */
+  /** Results of the steps that ran. A case stops at the first difference. */
   readonly steps: readonly StepResult[];
 }
 
-/** Runs a case with empty counters. Its requests are already resolved. */
+/** Runs a case with empty counters. The names in its requests are already resolved. */
 export async function runCase(
   world: World,
   { name, at, steps }: Case,

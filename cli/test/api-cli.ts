@@ -7,13 +7,13 @@ import type { Io } from "../command.ts";
 import { COMMANDS } from "../commands.ts";
 import { runCommand } from "../run-command.ts";
 
-/** Inputs of a run besides its arguments. */
+/** Inputs of a run in addition to its arguments. */
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly columns?: number;
-  /** Text on standard input. */
+  /** Text to send to standard input. */
   readonly stdin?: string;
-  /** Text typed at a prompt. */
+  /** Text to type at a prompt. */
   readonly typed?: string;
 }
 
@@ -25,7 +25,7 @@ export interface RanText {
   readonly notes: readonly string[];
 }
 
-/** Runs `postern` in this process with an empty environment. */
+/** Runs `postern` in this process with no environment variables. */
 export async function runPostern(args: readonly string[], options: RunOptions = {}): Promise<RanText> {
   const { env = {}, columns, stdin = "", typed } = options;
   const notes: string[] = [];
@@ -56,19 +56,19 @@ export async function runPostern(args: readonly string[], options: RunOptions = 
   return { code, text, out: text === "" ? [] : text.replace(/\n$/, "").split("\n"), notes };
 }
 
-/** Command line with its own api-server and a directory for profiles. */
+/** CLI of a test, with its own api-server and a directory for profiles. */
 export interface ApiCli {
   readonly t: TestApp;
   readonly resources: Resources;
   readonly url: string;
-  /** Empty directory for `XDG_CONFIG_HOME`. */
+  /** Empty directory to use as `XDG_CONFIG_HOME`. */
   readonly configHome: string;
-  /** Runs with the root key of the first workspace in the environment. */
+  /** Runs a command with the root key of the first workspace in the environment. */
   run(args: readonly string[], options?: RunOptions): Promise<RanText>;
-  /** Runs with `--json` and returns the output. Throws unless the exit code matches and the output is one line. */
+  /** Runs a command with `--json` and returns the output. Throws unless the exit code matches and the output is one line. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
   json(args: readonly string[], code?: number): Promise<any>;
-  /** Returns an environment with another root key. */
+  /** Returns an environment that has another root key. */
   as(rootKey: string): { env: Record<string, string> };
   close(): Promise<void>;
 }

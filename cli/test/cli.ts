@@ -8,22 +8,22 @@ import { runCommand } from "../run-command.ts";
 
 export interface Ran {
   readonly code: number;
-  /** Standard output and standard error, one entry per line. */
+  /** Lines of standard output and of standard error. */
   readonly out: readonly string[];
   readonly notes: readonly string[];
 }
 
-/** Command line with its own database, in this process, from the arguments to the exit code. */
+/** CLI of a test, with its own database. Commands run in this process, from the arguments to the exit code. */
 export interface Cli {
   readonly databaseUrl: string;
   /** Database for assertions. */
   readonly db: Pool;
-  /** Runs arguments that are separated by spaces. */
+  /** Runs a command, given its arguments separated by spaces. */
   run(args: string, more?: { columns?: number; env?: Record<string, string> }): Promise<Ran>;
-  /** Runs with `--json` and returns the output. Throws unless it succeeds with one line of the documented shape. */
+  /** Runs a command with `--json` and returns the output. Throws unless the command succeeds with one line of the documented shape. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
   json(args: string): Promise<any>;
-  /** Returns the error line. Throws unless the command fails with this exit code. */
+  /** Returns the error line of a command. Throws unless the command fails with this exit code. */
   failure(args: string, code: 1 | 2): Promise<string>;
   close(): Promise<void>;
 }
@@ -76,7 +76,7 @@ async function commandOf(args: string): Promise<Command> {
   return row.load();
 }
 
-/** Returns the documented shape of the output: a list by its first item, which must exist, an object by its names. */
+/** Returns the documented shape of the output: a list is represented by its first item, which must exist, an object by its member names. */
 function outline(printed: unknown): string {
   const entries = Object.entries(printed as Record<string, unknown>);
   const isList = entries.length === 2 && entries[1]?.[0] === "hasMore";

@@ -5,7 +5,7 @@ import { verify } from "../apps/typescript/verify-with-fetch.ts";
 const app = fastify();
 app.decorateRequest("caller", undefined);
 
-/** Admits a request whose key meets the requirements. The handler reads the caller from `request.getDecorator("caller")`. */
+/** Allows a request whose key meets the requirements. The handler reads the caller from `request.getDecorator("caller")`. */
 function needsKey(asked: Asked): onRequestAsyncHookHandler {
   return async (request, reply) => {
     const outcome = await verify(request.headers.authorization, asked);

@@ -5,14 +5,14 @@ import { parseArgs } from "node:util";
 import { Api, type Ports, type Ready, startParts } from "./parts.ts";
 
 /*
- * `make demo`: demonstrates Postern with real requests against everything that `postern dev` starts. Each step prints its
- * action and result; the exit code is 0 only if every step returned the expected result. `--stay` (`make dev`) starts the
- * same, prints commands to try, and runs until Ctrl-C. For other ports:
- * `make dev ARGS='--api-port 9080 --sidecar-port 9000 --app-port 4000'`, 0 for a free one; `--data-dir DIR` keeps its files elsewhere.
+ * `make demo` demonstrates Postern with real requests to the services that `postern dev` starts. Each step prints its action and result;
+ * the exit code is 0 only if every step returned the expected result. `make dev` (`--stay`) starts the same services, prints commands to
+ * try, and runs until Ctrl-C. For other ports: `make dev ARGS='--api-port 9080 --sidecar-port 9000 --app-port 4000'`, where 0 selects a
+ * free port. `--data-dir DIR` sets the directory of the data files.
  */
 
 const HERE = import.meta.dirname;
-/** Time limit for enforcement of an edit or a disabled key, which usually takes milliseconds. */
+/** Maximum time until an edit or a disabled key takes effect, which usually takes milliseconds. */
 const ENFORCED_WITHIN_MS = 5000;
 const WINDOW_MS = 3_600_000;
 
@@ -43,7 +43,7 @@ async function steps(ready: Ready, manifests: string): Promise<number> {
   const none = await send(ready, undefined);
   table.add("no key", none, none.status === 401);
 
-  // New keys reach the gate as changes, so wait for them.
+  // A new key reaches the gate asynchronously, so repeat the request until the gate knows the key.
   const lacking = await untilStatus(ready, reader.key, 403, async () => undefined);
   const known = `made just now, known at the sidecar after ${ms(lacking.tookMs)}`;
   table.add("a key without the permission orders.write", lacking.reply, lacking.inTime, known);
@@ -121,7 +121,10 @@ async function raiseLimit(manifests: string): Promise<void> {
   writeFileSync(file, after);
 }
 
-/** Windows are aligned to the clock: at the end of an hour the count of ten would restart midway. */
+/**
+ * Waits for the next window if the current one is about to end. Windows are aligned to the clock, so the count of ten could otherwise
+ * restart in the middle of the step.
+ */
 async function untilWindowHasRoom(): Promise<void> {
   const remainingMs = WINDOW_MS - (Date.now() % WINDOW_MS);
   if (remainingMs > 20_000) return;

@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/* Processes of the quickstart (the sample app and `postern dev`), and a small API client. */
+/* Starts the processes of the quickstart (the sample app and `postern dev`), and provides a small API client. */
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const OTHER_PORTS = "If a port is taken: make dev ARGS='--api-port 9080 --sidecar-port 9000 --app-port 4000'";
 
-/** Output of `postern dev --json` when it is ready. */
+/** Output of `postern dev --json` when all services are ready. */
 export interface Ready {
   readonly apiUrl: string;
   readonly sidecarUrl: string;
@@ -17,7 +17,7 @@ export interface Ready {
   readonly dashboardUrl: string;
 }
 
-/** Ports to listen on; 0 for a free port. */
+/** Ports to listen on; 0 selects a free port. */
 export interface Ports {
   readonly api: number;
   readonly sidecar: number;
@@ -26,12 +26,12 @@ export interface Ports {
 
 export interface Parts {
   readonly ready: Ready;
-  /** Resolves when a process has exited, or this one was asked to stop. */
+  /** Resolves when a process has exited or this process receives a signal to stop. */
   readonly untilEnded: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts the sample app and `postern dev` in front of it. Throws with the last log lines if one does not start. */
+/** Starts the sample app, and `postern dev` in front of it. Throws an error with the last log lines if one of them does not start. */
 export async function startParts(options: { manifests: string; data: string; ports: Ports }): Promise<Parts> {
   const children: ChildProcess[] = [];
   const stop = async () => {
@@ -94,7 +94,7 @@ export class Api {
     this.#ready = ready;
   }
 
-  /** Calls a v2 procedure and returns its `data`. Throws with the detail of an error body. */
+  /** Calls a v2 procedure and returns its `data`. Throws an error with the `detail` of an error response. */
   async call<Data>(procedure: string, body: unknown): Promise<Data> {
     const response = await fetch(`${this.#ready.apiUrl}/v2/${procedure}`, {
       method: "POST",
@@ -110,7 +110,7 @@ export class Api {
     return this.call("keys.createKey", body);
   }
 
-  /** Returns the id of the API of the policy with this name. */
+  /** Returns the id of the API that the policy with this name uses. */
   async apiOf(policy: string): Promise<string> {
     const policies = await this.call<Array<{ name: string; policyId: string }>>("policies.listPolicies", {});
     const found = policies.find(({ name }) => name.endsWith(`/${policy}`));

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 
 /*
  * Creates `sidecar/ext-auth/generated`: messages and services of the gRPC ext-auth endpoint, from the Go modules of their owners (versions
- * in `go.mod`). Requires Go and the npm registry, so run it manually: `node scripts/gateway-protocols/make.ts`.
+ * in `go.mod`). Requires Go and network access to npm, so run the script manually: `node scripts/gateway-protocols/make.ts`.
  */
 
 const HERE = import.meta.dirname;
@@ -29,7 +29,7 @@ try {
   const packages = TOOLS.flatMap((tool) => ["--package", tool]);
   const command = ["exec", "--yes", ...packages, "--", "buf", "generate", "--template", join(work, "template.json")];
   execFileSync("npm", command, { cwd: work, stdio: "inherit" });
-  // The library includes these files.
+  // The protobuf library already includes these files.
   rmSync(join(work, "out/google/protobuf"), { recursive: true });
   rmSync(OUT, { recursive: true, force: true });
   cpSync(join(work, "out"), OUT, { recursive: true });

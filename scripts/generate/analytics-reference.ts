@@ -65,7 +65,7 @@ function page(): string {
       `## ${name}`,
       "",
       ...section([raw]),
-      // The tables of all buckets have the same columns, except for the type of `time`.
+      // The tables of all buckets have the same columns and differ only in the type of `time`.
       ...section(rollups),
     ];
   }
@@ -73,7 +73,7 @@ function page(): string {
 
 const INTERVAL = /^toInterval(\w+)\(/;
 
-/** The functions that return an interval share a row. */
+/** Merges the functions that return an interval into one row. */
 function merged(functions: typeof ANALYTICS_SCHEMA.functions): Array<{ call: string; meaning: string }> {
   const intervals = functions.filter(({ call }) => INTERVAL.test(call)).map(({ call }) => `\`${call}\``);
   const meaning = "An interval of n units, to add to or subtract from a time.";

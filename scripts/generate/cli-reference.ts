@@ -6,7 +6,7 @@ import { EXIT_CODES_HELP } from "../../cli/outcomes.ts";
 import { SERVICES } from "./configuration-page.ts";
 import type { Target } from "./target.ts";
 
-/** Generates docs/reference/cli.md from the option tables. Options of services are on the configuration page. */
+/** Generates docs/reference/cli.md from the option tables. The options of services are on the configuration page instead. */
 export const cliReference: Target = {
   name: "command line reference",
   files: async () => {
@@ -18,11 +18,11 @@ export const cliReference: Target = {
 interface Group {
   readonly title: string;
   readonly options: Readonly<Record<string, OptionRow>>;
-  /** Rules of the commands with these options. */
+  /** Text about the rules for commands with these options. */
   readonly text?: string;
 }
 
-/** Groups of shared options. A command with all options of a group refers to the group. */
+/** Groups of options that commands share. A command that has all options of a group refers to the group. */
 const SHARED: readonly Group[] = [
   { title: "API options", options: connection },
   { title: "Database options", options: database },
@@ -31,7 +31,7 @@ const SHARED: readonly Group[] = [
   { title: "Import options", options: importOptions, text: IMPORT_RULES },
 ];
 
-/** Texts that several commands share, and the text in their place. */
+/** Texts that several commands share, each with the text that replaces it on the page. */
 const ELSEWHERE = new Map([
   [` ${IMPORT_RULES}`, ""],
   [EXIT_CODES_HELP, "The [exit code](../explain.md#exit-codes) names the outcome."],

@@ -63,7 +63,7 @@ interface Setting {
   readonly services: string[];
 }
 
-/** Returns each setting once, with the services that have it. */
+/** Returns each setting once, with the services that have the setting. */
 async function settings(): Promise<Setting[]> {
   const merged = new Map<string, Setting>();
   for (const service of SERVICES) {
@@ -80,7 +80,7 @@ async function settings(): Promise<Setting[]> {
   return [...merged.values()];
 }
 
-/** Whether the option is the `--x-file` of an option `--x`. */
+/** Returns whether the option is the `--x-file` of an option `--x`. */
 const isFileOf = (name: string, options: OptionTable): boolean =>
   name.endsWith("-file") && options[name.slice(0, -"-file".length)] !== undefined;
 

@@ -41,7 +41,7 @@ function section({ kind, description, shortNames, specSchema, statusSchema }: Ki
   ];
 }
 
-/** Rows of the fields that every status has, which have their own section. */
+/** Matches the rows of fields that every status has; these fields have their own section. */
 const COMMON_STATUS = /^\| `status\.(?:conditions|observedGeneration)\b/;
 
 const table = (rows: readonly string[]): string[] => [
@@ -63,7 +63,7 @@ function rowsOf(schema: Structural, path: string): string[] {
   if (items !== undefined) return rowsOf(items, `${path}[]`);
   return Object.entries(properties).flatMap(([name, member]) => {
     const place = `${path}.${name}`;
-    // The bounds of a status say nothing to its readers.
+    // A status is read-only, so the limits of its values do not help the reader.
     const details = path.startsWith("status")
       ? ""
       : detailsOf(member, required.includes(name) && member.default === undefined);
@@ -107,7 +107,7 @@ function range(from: number | undefined, to: number | undefined, unit: string): 
   return from === undefined || from === 0 ? `at most ${to}${unit}` : `${from} to ${to}${unit}`;
 }
 
-/** The minimum of a duration is only in its CEL rule. */
+/** Returns the minimum of a duration, which only its CEL rule contains. */
 const minimumDuration = (schema: Structural): string =>
   /must be (at least [1-9]\d* ms)/.exec(rulesOf(schema).join(" "))?.[1] ?? "";
 

@@ -41,7 +41,7 @@ function section({ title, parts, only, metrics }: MetricGroup): string[] {
   ];
 }
 
-/** `listed` contains the label descriptions of the section so far: each list appears once. */
+/** Returns a table row. `listed` holds the label descriptions that the section already contains, so that each description appears once. */
 function row({ name, help, labels, bad }: Metric, listed: Set<string>): string {
   const of = Object.entries(labels ?? {}).map(([label, values]) => {
     const list = typeof values === "string" ? values : values.map((value) => `\`${value}\``).join(", ");

@@ -2,9 +2,9 @@ import * as z from "zod";
 import { DURATION_PATTERN } from "../../core/manifests/duration.ts";
 
 /*
- * Converts JSON Schema to the structural subset of the Kubernetes API server: each value has one type; no $ref, const or conditional; an
- * object has either listed properties or one schema for all of them. The API server prunes unknown fields, so `additionalProperties: false`
- * has no counterpart.
+ * Converts JSON Schema to the structural subset that the Kubernetes API server accepts: each value has one type; there is no $ref, const or
+ * conditional; an object has either listed properties or one schema for all of them. The API server prunes unknown fields, so
+ * `additionalProperties: false` has no counterpart.
  */
 
 export const DURATION_FORM = "A duration such as 500ms, 60s or 1h30m, or an integer of milliseconds.";
@@ -31,7 +31,7 @@ const KEPT = [
   "required",
 ] as const;
 
-/** Keywords that are handled below, or that the API server does not use. */
+/** Keywords that the code below handles, or that the Kubernetes API server does not use. */
 const TRANSLATED = new Set([
   "$schema",
   "~standard",
@@ -54,7 +54,7 @@ function convert(schema: JsonSchema, path: string): Structural {
   for (const keyword of KEPT) if (schema[keyword] !== undefined) structural[keyword] = schema[keyword];
   // `kubectl explain` shows neither the pattern nor the alternative types.
   if (schema.pattern === DURATION_PATTERN) structural.description = `${schema.description} ${DURATION_FORM}`;
-  // The API server uses Go regular expressions, which do not have JavaScript's `\u` escapes.
+  // The Kubernetes API server uses Go regular expressions, which do not support JavaScript's `\u` escapes.
   if (typeof schema.pattern === "string") structural.pattern = schema.pattern.replace(/\\u([0-9a-f]{4})/gi, "\\x{$1}");
   if (schema.const !== undefined) structural.enum = [schema.const];
   convertFormat(schema, structural);
@@ -66,7 +66,7 @@ function convert(schema: JsonSchema, path: string): Structural {
     }
   }
   if (structural["x-kubernetes-int-or-string"] === true) delete structural.type;
-  // A value without a type, with a list of allowed values.
+  // A value without a type but with a list of allowed values.
   else if (structural["x-kubernetes-preserve-unknown-fields"] === true && Array.isArray(schema.enum))
     delete structural.type;
   else if (schema.anyOf !== undefined || Array.isArray(schema.type))
@@ -78,7 +78,7 @@ function convertFormat({ type, format }: JsonSchema, structural: Structural): vo
   if (type === "integer") structural.format = "int64";
   if (format !== "date-time") return;
   structural.format = "date-time";
-  // The format states the same in a readable form.
+  // The format expresses the same rule in a readable form.
   delete structural.pattern;
 }
 

@@ -1,9 +1,9 @@
-/** Generated files: content by path from the project root. */
+/** Generator of one or more files, which returns contents by path from the project root. */
 export interface Target {
   readonly name: string;
   readonly files: () => Promise<ReadonlyMap<string, string>>;
-  /** Directory with only generated files: a file that the target does not return is stale. */
+  /** Directory that contains only files of this target; any other file in it is stale. */
   readonly ownsFolder?: string;
-  /** Whether git ignores the files, so that a checkout does not have them. */
+  /** Whether git ignores the generated files, so that a new checkout lacks them. */
   readonly isIgnored?: true;
 }

@@ -8,7 +8,7 @@ import { printOne } from "../../output.ts";
 import { parseInteger, parseSwitch } from "../../values.ts";
 import { apiFields } from "./fields.ts";
 
-/** Parsers of the options. Each option can be given alone. */
+/** Parsers of the settings. The command accepts any subset of these options. */
 const readers: { readonly [Option in SettingOption]: (text: string) => Partial<ApiSettings> } = {
   "ip-allow-list": (text) => ({ ipAllowList: parseAddresses(text) }),
   "delete-protection": (text) => ({ deleteProtection: parseSwitch("delete-protection", text) }),

@@ -42,7 +42,7 @@ const fields: Fields<Made> = [
   },
 ];
 
-/** Address of a server with the default configuration, on this machine or forwarded to it. */
+/** URL of a server with the default configuration, on this machine or reached by port forwarding. */
 const DEFAULT_URL = "http://127.0.0.1:8080";
 
 export const dashboardLink = defineCommand({
@@ -86,7 +86,7 @@ export const dashboardLink = defineCommand({
   },
 });
 
-/** A `postern dev` serves only the dashboard of its own database. */
+/** `postern dev` serves only the dashboard of its own database. */
 const runningDevUrl = (
   options: Parameters<typeof readAddress>[0] & { readonly "data-dir": string },
 ): string | undefined => (readAddress(options) === undefined ? findRunningDev(options["data-dir"])?.apiUrl : undefined);

@@ -28,7 +28,7 @@ export const identityFields: Fields<Schema<"Identity">> = [
   },
 ];
 
-/** Fields of a created or deleted identity. The API returns no others. */
+/** Fields of a created or deleted identity; the API returns no others. */
 export const madeIdentityFields: Fields<{ readonly identityId: string; readonly externalId: string }> = [
   { name: "identityId", value: (row) => row.identityId },
   { name: "externalId", value: (row) => row.externalId },

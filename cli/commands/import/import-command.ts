@@ -15,28 +15,28 @@ import { type Progress, withProgress } from "../../progress.ts";
 import { formatTable } from "../../table.ts";
 import { counted } from "../../values.ts";
 
-/** System whose keys can be imported. */
+/** A system whose keys can be imported. */
 export interface System {
-  /** Name of the system in texts. */
+  /** Name of the system in help and messages. */
   readonly title: string;
-  /** Description of its file and of how to create it. */
+  /** Description of the system's export file and of how to create it. */
   readonly file: string;
   readonly find: (
     documents: readonly unknown[],
     discovered: DiscoveredKeys,
     ttl: Parameters<typeof findKongKeys>[2],
   ) => void;
-  /** Whether its keys may have a `ttl`, which has two meanings. The command then has `--ttl-is`. */
+  /** Whether keys of the system may have a `ttl`. Its meaning is ambiguous, so the command then has the option `--ttl-is`. */
   readonly hasTtl?: true;
 }
 
-/** Maximum number of listed problems, so that they do not hide the result. `--json` has all. */
+/** Maximum number of problems to list, so that the result stays visible. The `--json` output lists all of them. */
 const SHOWN_MAX = 20;
 const ROWS_MAX = 1_000_000;
 
 const TTL_MEANINGS = ["remaining", "total"] as const;
 
-/** Options of all imports. */
+/** Options of all import commands. */
 export const importOptions = {
   file: { type: "string", placeholder: "PATH", help: "input file; - is standard input", required: true },
   "api-id": {
@@ -47,7 +47,7 @@ export const importOptions = {
   "dry-run": { type: "boolean", help: "report without importing" },
 } as const;
 
-/** Rules of all imports, part of each description. */
+/** Description of the import rules, which is part of the help of every import command. */
 export const IMPORT_RULES =
   "Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Requires create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.";
 
@@ -69,7 +69,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
   return defineCommand({
     name: `import ${name}`,
     description: `Reads ${file}. ${IMPORT_RULES}`,
-    // `run` uses one type for both tables: the value of an option that is not in the table is `undefined`.
+    // `run` uses one type for both tables: an option that is missing from the table is `undefined`.
     options: (hasTtl ? { ...usual, "ttl-is": ttlIs } : usual) as typeof options,
     response: '{"found","imported","left":[{"from","why"}],"notes","short","migrationId"}',
     run: async (given, io) => {
@@ -97,7 +97,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
   });
 }
 
-/** Skips keys that the API would reject, so that a dry run reports them too. */
+/** Skips keys that the API would reject, so that a dry run reports them as well. */
 function checked({ keys, left }: DiscoveredKeys): { keys: FoundKey[]; left: OmittedKey[] } {
   const refused = [...left];
   const accepted = keys.filter((found) => {

@@ -48,7 +48,7 @@ const rightsFields: Fields<Rights> = [
   },
 ];
 
-/** Fields of a key, with those that do not fit into a list. */
+/** Fields of a key's details, including fields that do not fit into a list. */
 export const keyDetailFields: Fields<Key> = [
   ...keyFields
     .filter(({ name }) => !["roles", "permissions", "ratelimits", "meta"].includes(name))
@@ -90,7 +90,7 @@ export const madeKeyFields: Fields<MadeKey> = [
   { name: "key", value: (row) => row.key },
 ];
 
-/** Field of a changed or deleted key. The API returns no others. */
+/** Field of a changed or deleted key; the API returns no others. */
 export const keyIdFields: Fields<{ readonly keyId: string }> = [{ name: "keyId", value: (row) => row.keyId }];
 
 type Verified = Data<"keys.verifyKey">;
@@ -124,7 +124,7 @@ const listText = (items: readonly string[] = []): string => items.join(", ") || 
 const metaText = (meta: Record<string, unknown> | undefined): string =>
   meta === undefined ? "-" : JSON.stringify(meta);
 
-/** Returns `daily:100`, the form of `key create --refill`. */
+/** Returns the refill in the format of `key create --refill`, such as `daily:100`. */
 function refillText({ credits }: Key): string {
   const { refill } = credits ?? {};
   if (refill == null) return "none";

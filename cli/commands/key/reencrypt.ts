@@ -10,7 +10,7 @@ import { printOne } from "../../output.ts";
 import { withProgress } from "../../progress.ts";
 
 const BATCH = 500;
-/** Maximum number of ids in a message. */
+/** Maximum number of key ids in a message. */
 const SHOWN_MAX = 10;
 
 interface Reencryption {

@@ -4,14 +4,14 @@ import { type Io, UsageError } from "../../command.ts";
 
 const INPUT_BYTES_MAX = 4096;
 
-/** The key is not an option, because every user of the machine can read command lines. */
+/** The key is read from a file, because every user of the machine can read command lines. */
 export const keyFile = {
   type: "string",
   placeholder: "PATH",
   help: "file with the key; - is standard input (default)",
 } as const;
 
-/** Returns the key from the file, standard input or a prompt. Throws a `UsageError` without the key. */
+/** Returns the key from the file, standard input or a prompt. Its `UsageError` never contains the key. */
 export async function readKeySecret({ input }: Io, path: string | undefined): Promise<string> {
   const key = (path === undefined || path === "-" ? await readInput(input) : readFileSync(path, "utf8")).trim();
   if (key !== "" && key.length <= KEY_LENGTH_MAX) return key;

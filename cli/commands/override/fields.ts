@@ -18,7 +18,7 @@ export const identifier = {
 
 export const overrideFields: Fields<Schema<"RatelimitOverride">> = [
   { name: "overrideId", title: "id", value: (row) => row.overrideId, drops: true },
-  // Never shortened, because `override get` and `delete` take this value.
+  // The identifier is never shortened, because `override get` and `override delete` take it as an argument.
   { name: "identifier", title: "identifier", value: (row) => row.identifier },
   { name: "limit", title: "limit", value: (row) => row.limit },
   { name: "duration", title: "per", value: (row) => row.duration, text: (row) => formatDuration(row.duration) },
@@ -29,7 +29,7 @@ export interface NamedOverride {
   readonly identifier: string;
 }
 
-/** Fields of a deleted override. The API returns no others. */
+/** Fields of a deleted override; the API returns no others. */
 export const namedOverrideFields: Fields<NamedOverride> = [
   { name: "namespace", value: (row) => row.namespace },
   { name: "identifier", value: (row) => row.identifier },

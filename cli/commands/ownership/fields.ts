@@ -4,7 +4,7 @@ import { type Fields, instantText } from "../../fields.ts";
 
 const PART = /^[a-zA-Z0-9._-]{1,253}$/;
 
-/** Reads a manager name or its beginning: up to four parts separated by slashes. */
+/** Parses a manager name or a prefix of one: up to four parts, separated by slashes. */
 export function parseManager(option: string, text: string): string {
   const parts = text.split("/");
   if (parts.length <= 4 && parts.every((part) => PART.test(part))) return text;

@@ -12,7 +12,7 @@ import { name, profileFields } from "./fields.ts";
 
 const INPUT_BYTES_MAX = 64 * 1024;
 
-/** The output of `postern rootkey create --json` has more members. */
+/** The output of `postern rootkey create --json` has further members. */
 const Made = z.looseObject({ rootKey: z.string() });
 
 export const profileAdd = defineCommand({
@@ -39,7 +39,7 @@ export const profileAdd = defineCommand({
     const apiUrl = parseApiUrl(options["api-url"]);
     const timeoutMs = parseTimeout(options.timeout);
     const caFile = options["ca-file"] === undefined ? undefined : resolve(options["ca-file"]);
-    // Report an unreadable CA file or an existing name before the prompt for the root key.
+    // An unreadable CA file or an existing name is reported before the prompt for the root key.
     const ca = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
     demandFree(readProfiles(file).profiles, named, options.replace);
     const rootKey = await readRootKey(io);
@@ -48,7 +48,7 @@ export const profileAdd = defineCommand({
       const { data } = await withConnection(tried, (api) => api.call("workspaces.getWorkspace", {}));
       io.note(`the root key is of workspace ${printable(data.name)}`);
     }
-    // Read the file again, because it may have changed during the prompt.
+    // The file is read again because it may have changed during the prompt.
     const { current, profiles } = readProfiles(file);
     demandFree(profiles, named, options.replace);
     const used = options.use || current === undefined ? named : current;

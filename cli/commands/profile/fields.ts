@@ -8,7 +8,7 @@ export interface NamedProfile extends Omit<Profile, "rootKey"> {
   readonly isCurrent: boolean;
 }
 
-/** Fields of a profile, without its root key. */
+/** Fields of a profile; the root key is not among them. */
 export const profileFields: Fields<NamedProfile> = [
   { name: "name", title: "name", value: (row) => row.name },
   { name: "apiUrl", title: "server", value: (row) => row.apiUrl, shrinks: true },

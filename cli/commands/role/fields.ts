@@ -28,7 +28,7 @@ export const madeRoleFields: Fields<{ readonly roleId: string; readonly name: st
   { name: "roleId", value: (row) => row.roleId },
   { name: "name", value: (row) => row.name },
 ];
-/** Field of a deleted role. The API returns no others. */
+/** Field of a deleted role; the API returns no others. */
 export const namedRoleFields: Fields<{ readonly role: string }> = [{ name: "role", value: (row) => row.role }];
 
 function slugsOf({ permissions = [] }: Role): string[] {

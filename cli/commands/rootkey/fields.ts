@@ -4,7 +4,7 @@ import { type Fields, instantText } from "../../fields.ts";
 /** Option of commands that change one root key. */
 export const id = { type: "string", placeholder: "ID", help: "root key id, rk_…", required: true } as const;
 
-/** Maximum number of permissions in a table cell; more are counted. */
+/** Maximum number of permissions that a table cell names; further permissions are counted. */
 const NAMED_MAX = 2;
 
 /** Fields of a root key without its secret. */

@@ -9,7 +9,7 @@ export const quotaPerMinute = {
   help: "maximum API requests per minute over all root keys of the workspace; 0 rejects every request",
 } as const;
 
-/** Returns `null` for unlimited. */
+/** Parses a quota; returns `null` for unlimited. */
 export const parseQuota = (text: string): number | null =>
   text === "none" ? null : parseInteger("per-minute", text, { min: 0, max: QUOTA_MAX, or: "none" });
 

@@ -35,7 +35,7 @@ const fields: Fields<Shown> = [
   })),
 ];
 
-/** One option per setting. */
+/** Options of the command, one per setting. */
 const settingOptions: Readonly<Record<string, OptionRow>> = Object.fromEntries(
   ANALYTICS_SETTINGS.map(({ option, help, byDefault, min, max }): [string, OptionRow] => [
     option,
@@ -81,7 +81,7 @@ export const workspaceUpdate = defineCommand({
   },
 });
 
-/** Reads a number in the unit of the setting, or `default`, which is stored as null. */
+/** Parses a number in the unit of the setting. `default` is stored as `null`. */
 function readAnalyticsSetting({ option, min, max, unit }: AnalyticsSetting, text: string): number | null {
   return text === "default" ? null : parseInteger(option, text, { min, max, or: "default" }) * unit;
 }

@@ -2,8 +2,8 @@ import { createServer } from "node:http";
 import { REPORTS } from "./outcome.ts";
 
 /*
- * A web app whose users have API keys. `node app.ts fetch` verifies them with plain fetch, `node app.ts client` with the client
- * `@unkey/api`. Set POSTERN_API_URL, POSTERN_ROOT_KEY and PORT.
+ * A web app whose users have API keys. `node app.ts fetch` verifies the keys with plain fetch, `node app.ts client` verifies them with the
+ * client `@unkey/api`. Set POSTERN_API_URL, POSTERN_ROOT_KEY and PORT.
  */
 
 const { verify } = await (process.argv[2] === "client"

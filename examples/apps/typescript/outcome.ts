@@ -3,12 +3,12 @@
 /** The caller of a request. */
 export interface Caller {
   readonly keyId: string;
-  /** Your id of the user; `undefined` for a key without an owner. */
+  /** The user's id in your system; `undefined` for a key without an owner. */
   readonly externalId: string | undefined;
   readonly meta: Readonly<Record<string, unknown>>;
 }
 
-/** The response to a rejected request. */
+/** Response to a rejected request. */
 export interface Refusal {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -17,29 +17,29 @@ export interface Refusal {
 
 export type Outcome = { readonly caller: Caller } | { readonly refusal: Refusal };
 
-/** Requirements of a request for its key. */
+/** Requirements that a request sets for its key. */
 export interface Asked {
   readonly permissions?: string;
   readonly ratelimits?: { readonly name: string; readonly limit?: number; readonly duration?: number }[];
 }
 
-/** A permission, and a unit of a limit per key. */
+/** Example requirements: a permission, and one unit of a limit per key. */
 export const REPORTS: Asked = {
   permissions: "reports.read",
   ratelimits: [{ name: "reports", limit: 10, duration: 60_000 }],
 };
-/** Timeout of a verification. The request is then rejected, because its key cannot be checked. */
+/** Timeout of a verification. After the timeout the request is rejected, because its key cannot be checked. */
 export const DEADLINE_MS = 2000;
-/** Maximum length of a key; longer ones are rejected without a call. */
+/** Maximum length of a key; longer keys are rejected without a call. */
 const KEY_LENGTH_MAX = 512;
 
-/** Returns the key in an Authorization header: `Bearer acme_…`. */
+/** Returns the key from an Authorization header such as `Bearer acme_…`. */
 export function keyIn(authorization: string | undefined): string | undefined {
   const key = /^Bearer +(\S+)$/i.exec(authorization?.trim() ?? "")?.[1];
   return key === undefined || key.length > KEY_LENGTH_MAX ? undefined : key;
 }
 
-/** Decisive members of a keys.verifyKey response. */
+/** The members of a keys.verifyKey response that determine the outcome. */
 export interface Verification {
   readonly valid: boolean;
   readonly code: string;
@@ -62,14 +62,17 @@ export function outcomeOf(response: Verification): Outcome {
     case "USAGE_EXCEEDED":
       return refuse(429, "The API key has no credits left.");
     default:
-      // INSUFFICIENT_PERMISSIONS, FORBIDDEN, and codes that later versions may add.
+      // This status covers INSUFFICIENT_PERMISSIONS, FORBIDDEN, and codes that later versions may add.
       return refuse(403, "The API key may not do this.");
   }
 }
 
 export const noKey = (): Outcome => notAuthenticated("An API key is needed: Authorization: Bearer KEY");
 
-/** Postern did not respond in time or not with a verification. The reason is for your log, not for your caller. */
+/**
+ * Returns the outcome for a request whose key could not be verified, because Postern did not respond in time or the response is not a
+ * verification. The reason is for your log, not for your caller.
+ */
 export function unavailable(reason: unknown): Outcome {
   console.error("verification failed:", reason instanceof Error ? reason.message : reason);
   return refuse(503, "API keys cannot be verified now.", { "Retry-After": "1" });

@@ -8,11 +8,11 @@ const client = new Unkey({
   serverURL: POSTERN_API_URL,
   rootKey: POSTERN_ROOT_KEY,
   timeoutMs: DEADLINE_MS,
-  // By default the client retries for a long time, and the timeout applies to each attempt.
+  // By default the client retries for a long time, and its timeout applies to each attempt separately.
   retryConfig: { strategy: "none" },
 });
 
-/** Verifies the key of an Authorization header with the published client. */
+/** Verifies the key from an Authorization header with the published client. */
 export async function verify(authorization: string | undefined, asked: Asked): Promise<Outcome> {
   const key = keyIn(authorization);
   if (key === undefined) return noKey();

@@ -12,7 +12,7 @@ import {
 const { POSTERN_API_URL = "http://127.0.0.1:8080", POSTERN_ROOT_KEY } = process.env;
 if (!POSTERN_ROOT_KEY) throw new Error("set POSTERN_ROOT_KEY to a root key that has api.*.verify_key");
 
-/** Verifies the key of an Authorization header with one call and no library. */
+/** Verifies the key from an Authorization header with one fetch call and no library. */
 export async function verify(authorization: string | undefined, asked: Asked): Promise<Outcome> {
   const key = keyIn(authorization);
   if (key === undefined) return noKey();
@@ -25,7 +25,8 @@ export async function verify(authorization: string | undefined, asked: Asked): P
       signal: AbortSignal.timeout(DEADLINE_MS),
     });
     const answer = (await response.json()) as { data?: Verification; error?: { title: string; detail: string } };
-    // A rejected key also has status 200; any other status concerns the call, such as a root key without permission.
+    // A response about a rejected key also has status 200. Any other status means that the call itself failed, for example because the root
+    // key lacks a permission.
     if (answer.data === undefined)
       throw new Error(`${response.status} ${answer.error?.title}: ${answer.error?.detail}`);
     return outcomeOf(answer.data);

@@ -8,7 +8,7 @@ import type { Target } from "../target.ts";
 import { valuesYaml } from "./describe-values.ts";
 import { Values } from "./values.ts";
 
-/* Generated files of charts/postern: description, values with schema and table, webhooks and CRDs. */
+/* Generates the files of charts/postern: description, values with schema and table, webhooks and CRDs. */
 
 const CHART = "charts/postern";
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -31,7 +31,7 @@ export const chart: Target = {
   },
 };
 
-/** Copies of the CRDs, because a chart reads only files in its own directory. */
+/** Copies the CRDs, because a chart can read only files in its own directory. */
 export const chartCrds: Target = {
   name: "CRDs of the chart",
   ownsFolder: `${CHART}/files/crds`,
@@ -53,7 +53,7 @@ const chartYaml = ({ version, description }: { version: string; description: str
     "",
   ].join("\n");
 
-/** The template replaces these names by those of the release. */
+/** The template replaces these names with the names of the Helm release. */
 function webhooksYaml(): string {
   const configurations = webhookConfigurations({
     name: "NAME",
@@ -67,7 +67,7 @@ function valuesSchema(): object {
   return { title: "Values of the chart postern", ...z.toJSONSchema(Values, { target: "draft-7", io: "input" }) };
 }
 
-/** Lists the values at the top; values.yaml describes all of them. */
+/** Generates the README, which lists the top-level values; values.yaml describes all of them. */
 function readme(): string {
   const rows = Object.entries(Values.shape).map(
     ([name, { description = "" }]) => `| \`${name}\` | ${description.replaceAll("|", "\\|")} |`,

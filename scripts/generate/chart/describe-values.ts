@@ -1,7 +1,7 @@
 import { stringify } from "yaml";
 import { z } from "zod";
 
-/* Reads descriptions and defaults from the schema of the chart values. */
+/* A value of the chart with its description and default, read from the schema of the chart values. */
 
 export interface Leaf {
   /** Path such as `apiServer.image.tag`. */

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { PERSON_ROLES } from "../../../core/permissions/person-roles.ts";
 
 /*
- * Values of charts/postern with defaults and descriptions. `values.yaml`, `values.schema.json` and the table of its README are generated
- * from them.
+ * Values of charts/postern, with defaults and descriptions. `values.yaml`, `values.schema.json` and the table in the chart's README are
+ * generated from them.
  */
 
 const labels = (what: string) => z.record(z.string(), z.string()).default({}).describe(what);
@@ -32,14 +32,14 @@ const image = (repository: string, what = "Image of the container.") =>
     digest: text("Image digest, `sha256:…`. Overrides the tag."),
   });
 
-/** URL with a password, as a value or, preferably, from a Secret. */
+/** Returns the schema of a URL with a password, set as a value or, preferably, by a Secret. */
 const address = (what: string, example: string) => ({
   url: text(`${what} in plain text, such as \`${example}\`. The chart stores it in a Secret.`),
   existingSecret: text("Existing Secret with the URL, instead of `url`. Changes are reloaded."),
   existingSecretKey: text("Key of that Secret with the URL.", "url"),
 });
 
-/** Settings of every Deployment. */
+/** Settings that every Deployment has. */
 const pods = {
   podAnnotations: labels("Additional annotations of the pods."),
   podLabels: labels("Additional labels of the pods."),
