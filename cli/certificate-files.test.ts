@@ -18,7 +18,7 @@ const NONE = {
 const PAIR = { "ext-auth-tls-cert-file": own.certFile, "ext-auth-tls-key-file": own.keyFile };
 
 describe("the certificate of the ext-auth endpoints", () => {
-  test("is there when its files are given, with the authority of clients where there is one", () => {
+  test("certificate is read from its files, with the client CA if one is given", () => {
     expect(followExtAuthCertificate(NONE, silent)).toBeUndefined();
     const trimmed = { cert: own.cert.trim(), key: own.key.trim() };
     expect(followExtAuthCertificate({ ...NONE, ...PAIR }, silent)?.()).toEqual(trimmed);
@@ -26,7 +26,7 @@ describe("the certificate of the ext-auth endpoints", () => {
     expect(withAuthority?.()).toEqual({ ...trimmed, ca: authority.cert.trim() });
   });
 
-  test("is refused in parts, and with an authority that is none: without it the ext-auth endpoint would let everyone in", () => {
+  test("incomplete certificate files and an invalid client CA are rejected", () => {
     const empty = join(authority.certFile, "..", "no-authority.crt");
     writeFileSync(empty, "# none yet\n");
     const { "ext-auth-tls-cert-file": cert } = PAIR;

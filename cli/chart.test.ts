@@ -7,7 +7,7 @@ const points = (values: readonly number[]) =>
   values.map((value, index) => ({ timeMs: START_MS + index * HOUR_MS, value }));
 
 describe("a plot", () => {
-  test("has the highest value and 0 at its axis, and the first and last time beneath it", () => {
+  test("chart labels show the maximum and 0, and the first and last time", () => {
     const lines = formatPlot(points([0, 7, 3]), { columns: 60, unit: "hour" });
     expect(lines[0]).toBe("verifications per hour");
     expect(lines.some((line) => line.startsWith("7┤"))).toBe(true);
@@ -15,7 +15,7 @@ describe("a plot", () => {
     expect(lines.at(-1)).toMatch(/^ +2026-03-04 00:00:00Z +2026-03-04 02:00:00Z$/);
   });
 
-  test.each([40, 60, 120])("fits into %i columns, with few points and with many", (columns) => {
+  test.each([40, 60, 120])("chart fits into %i columns, with few points and with many", (columns) => {
     for (const count of [1, 2, 24, 10_000]) {
       const lines = formatPlot(points(Array.from({ length: count }, (_, index) => (index * 7919) % 100_000)), {
         columns,
@@ -25,14 +25,14 @@ describe("a plot", () => {
     }
   });
 
-  test("of more points than columns shows the highest of several", () => {
+  test("chart with more points than columns shows the maximum of each column", () => {
     const values = Array.from({ length: 500 }, (_, index) => (index === 250 ? 12_345 : 1));
     const lines = formatPlot(points(values), { columns: 60, unit: "hour" });
     expect(lines[0]).toBe("verifications per hour, the most of each 10 hours");
     expect(lines.some((line) => line.startsWith("12345┤"))).toBe(true);
   });
 
-  test("of zeros is a line at 0, and of nothing is nothing", () => {
+  test("chart of zeros is a line at 0, and chart without points is empty", () => {
     expect(formatPlot(points([0, 0]), { unit: "day" }).some((line) => line.startsWith("0┤━━"))).toBe(true);
     expect(formatPlot([], { unit: "day" })).toEqual([]);
   });

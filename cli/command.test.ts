@@ -16,7 +16,7 @@ const command = defineCommand({
 });
 
 describe("options", () => {
-  test("come from the arguments, else from the environment, else from the default", () => {
+  test("option value comes from the arguments, else from the environment, else from the default", () => {
     expect(parseOptions(command, ["-f", "a"], { TRY_FILE: "b" })).toEqual({
       file: "a",
       depth: "3",
@@ -31,19 +31,19 @@ describe("options", () => {
     });
   });
 
-  test("of the arguments can be told from those of the environment, also when both say the same", () => {
+  test("option values from arguments and from the environment are distinguished, even if equal", () => {
     expect(isGiven(parseOptions(command, ["-f", "a"], { TRY_FILE: "a" }), "file")).toBe(true);
     expect(isGiven(parseOptions(command, [], { TRY_FILE: "a" }), "file")).toBe(false);
   });
 
-  test("that may be repeated are all kept, in order; one of the environment is a list of one", () => {
+  test("repeatable option keeps all values in order, or one from the environment", () => {
     const wordsOf = (args: string[], env = {}) => parseOptions(command, ["-f", "a", ...args], env).word;
     expect(wordsOf(["--word", "b", "--word", "a"], { TRY_WORD: "c" })).toEqual(["b", "a"]);
     expect(wordsOf([], { TRY_WORD: "c" })).toEqual(["c"]);
     expect(helpText(command)).toContain("a word (env TRY_WORD; repeatable)");
   });
 
-  test("with an alias are read under both names, and values are separated by commas", () => {
+  test("option alias is accepted, and list values are split at commas", () => {
     const args = ["-f", "a", "--color", "red, blue", "--colors=green", "--color", ","];
     expect(parseOptions(command, args, {})).toMatchObject({ colors: ["red", "blue", "green"] });
     expect(isGiven(parseOptions(command, args, {}), "colors")).toBe(true);
@@ -68,17 +68,20 @@ describe("options", () => {
     expect(() => parseOptions(command, args, {})).toThrow(says);
   });
 
-  test.each(["--name=a --name=b", "--name a --quiet --name a", "--quiet --quiet"])("are given once: %s", (line) => {
-    const once = defineCommand({
-      name: "x",
-      summary: "x",
-      options: { name: { type: "string", help: "x" }, quiet: { type: "boolean", help: "x" } },
-      run: async () => 0,
-    });
-    expect(() => parseOptions(once, line.split(" "), {})).toThrow("is given twice");
-  });
+  test.each(["--name=a --name=b", "--name a --quiet --name a", "--quiet --quiet"])(
+    "option is accepted only once: %s",
+    (line) => {
+      const once = defineCommand({
+        name: "x",
+        summary: "x",
+        options: { name: { type: "string", help: "x" }, quiet: { type: "boolean", help: "x" } },
+        run: async () => 0,
+      });
+      expect(() => parseOptions(once, line.split(" "), {})).toThrow("is given twice");
+    },
+  );
 
-  test("are all in the help, with defaults and environment variables", () => {
+  test("help lists all options with defaults and environment variables", () => {
     const help = helpText(command);
     expect(help).toContain("-f, --file PATH  what to read (env TRY_FILE; required)");
     expect(help).toContain("--depth VALUE");

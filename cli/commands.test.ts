@@ -12,11 +12,11 @@ async function run(...args: string[]) {
   return { code: await runCommand(COMMANDS, args, io), ...said };
 }
 
-test.each(COMMANDS)("$name is listed with its own name and summary", async ({ name, summary, load }) => {
+test.each(COMMANDS)("command $name is listed with its name and summary", async ({ name, summary, load }) => {
   expect(await load()).toMatchObject({ name, summary });
 });
 
-test.each(COMMANDS)("$name stands among the commands of what it works with", async ({ group, load }) => {
+test.each(COMMANDS)("command $name is listed in the group of its resource", async ({ group, load }) => {
   const { options } = await load();
   const callsApi = options.profile === connection.profile;
   expect(callsApi && options["database-url"] === database["database-url"]).toBe(false);
@@ -25,7 +25,7 @@ test.each(COMMANDS)("$name stands among the commands of what it works with", asy
   if (options["database-url-file"] === database["database-url-file"]) expect(group).toBe("database");
 });
 
-test("the list of all commands has each once, under what it works with", async () => {
+test("command list contains each command once, in the group of its resource", async () => {
   const lines = (await run("--help")).out.join("\n").split("\n");
   const titles = lines.filter((line) => line.endsWith(":"));
   expect(titles).toHaveLength(4);
@@ -37,7 +37,7 @@ test("the list of all commands has each once, under what it works with", async (
   expect(lines.findIndex((line) => line.startsWith("  explain"))).toBeGreaterThan(api);
 });
 
-test("a noun without a verb lists its verbs, and counts as called incorrectly", async () => {
+test("noun without a verb lists its verbs and exits with a usage error", async () => {
   const asked = await run("rootkey", "--help");
   expect(asked.code).toBe(0);
   expect(asked.out.join("\n")).toContain("rootkey revoke");
@@ -69,7 +69,7 @@ test.each([
     says: "no connection to 127.0.0.1:9: nothing listens there; start the server",
   },
   { args: ["migrate", "--database-url", "postgres://localhost:9/x"], says: "nothing listens there" },
-])("an error of the system is a sentence that says what to do: $args", async ({ args, says }) => {
+])("system error is reported with the next action: $args", async ({ args, says }) => {
   const { code, out, notes } = await run(...args);
   expect([code === 0, out]).toEqual([false, []]);
   expect(notes.join("\n")).toContain(says);
@@ -104,14 +104,14 @@ describe("the program of an image", () => {
     { args: ["--port", "80"], runs: "serve 80" },
     { args: ["serve", "--port", "80"], runs: "serve 80" },
     { args: ["sweep", "--port", "80"], runs: "sweep 80" },
-  ])("runs its own command unless another is named: $args", async ({ args, runs }) => {
+  ])("image runs its own command by default: $args", async ({ args, runs }) => {
     const out: string[] = [];
     const io: Io = { env: {}, out: (line) => void out.push(line), note: () => undefined };
     expect(await runImage([wordsOf("serve"), wordsOf("sweep")], args, io)).toBe(0);
     expect(out).toEqual([runs]);
   });
 
-  test("lists its commands, and refuses those of other images", async () => {
+  test("image lists its commands and rejects those of other images", async () => {
     const said: string[] = [];
     const io: Io = { env: {}, out: (line) => void said.push(line), note: (line) => void said.push(line) };
     expect(await runImage([wordsOf("serve"), wordsOf("sweep")], ["--help"], io)).toBe(0);
@@ -120,7 +120,7 @@ describe("the program of an image", () => {
   });
 });
 
-test("the image of the api-server has every command that works on the database", () => {
+test("api-server image contains every command that uses the database", () => {
   const more = ["api-server", "ingest", "redis-acl"];
   const expected = COMMANDS.filter(({ name, group }) => group === "database" || more.includes(name)).map(
     ({ name }) => name,

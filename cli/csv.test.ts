@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { formatCsv } from "./csv.ts";
 
-test("values with commas, quotes and line breaks are quoted, null is empty", () => {
+test("CSV quotes values with commas, quotes and line breaks; null is empty", () => {
   const fields = [
     { name: "name", value: (row: readonly unknown[]) => row[0] },
     { name: "a,b", value: (row: readonly unknown[]) => row[1] },

@@ -16,13 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => control.close());
 
-test("a caller with the token gets a refill, and the number of keys or the failure", async () => {
+test("dev control runs a refill for a caller with the token, and returns the number or the failure", async () => {
   expect(await refillInDev(control.state, "2041-01-03")).toEqual({ refilled: 7, failed: 0 });
   expect(await refillInDev(control.state, "2041-01-02")).toBeUndefined();
   await expect(refillInDev(control.state, "2041-01-01")).rejects.toThrow("the running postern dev failed: no store");
 });
 
-test("a request without the token, or with another path or method, does nothing", async () => {
+test("dev control ignores a request without the token or with another path or method", async () => {
   asked.length = 0;
   const { url, token } = control.state;
   const status = async (path: string, method: string, authorization: string) =>
@@ -35,7 +35,7 @@ test("a request without the token, or with another path or method, does nothing"
   expect(asked).toEqual([]);
 });
 
-test("the token goes to no other address than that of the file", async () => {
+test("dev control token is sent only to the address in the file", async () => {
   asked.length = 0;
   const other = createServer(
     (_, response) => void response.writeHead(307, { location: `${control.state.url}/refill/2041-01-03` }).end(),

@@ -47,7 +47,7 @@ describe("encryption keys", () => {
     expect(read).toThrow(expect.not.objectContaining({ message: expect.stringContaining(one.slice(0, 12)) }));
   });
 
-  test("come from the variable or from the file, not from both, and there may be none", () => {
+  test("encryption keys come from the variable or the file, not from both, and are optional", () => {
     const file = join(dir, "keys");
     writeFileSync(file, `filed:${one}\n`);
     const env = { POSTERN_ENCRYPTION_KEYS: `given:${one}` };
@@ -61,7 +61,7 @@ describe("encryption keys", () => {
     );
   });
 
-  test("of a data directory are made once, readable only for its owner", () => {
+  test("encryption keys of a data directory are created once, readable only for their owner", () => {
     const data = join(dir, "data", "deeper");
     const made = keepEncryptionKeys(data);
     expect(made.map(({ id }) => id)).toEqual(["dev"]);

@@ -28,7 +28,7 @@ describe("unknown variables", () => {
     expect(findUnknownVariables({ [unknown.name]: "1", POSTERN_DRAIN_TIMEOUT: "2", DRIAN: "3" })).toEqual([unknown]);
   });
 
-  test("are not those of another part, nor those of Services, also of one whose port looks like a name of ours", () => {
+  test("variables of other components and of Services are not unknown variables", () => {
     const env = { ...ofService("POSTERN"), ...ofService("POSTERN_WEBHOOK"), ...ofService("POSTERN_API_SERVER", 80) };
     expect(findUnknownVariables({ ...env, ...Object.fromEntries(KNOWN_VARIABLES.map((name) => [name, "1"])) })).toEqual(
       [],
@@ -36,12 +36,12 @@ describe("unknown variables", () => {
     for (const name of Object.keys(env)) expect(isOfService(name, env), name).toBe(true);
   });
 
-  test("are such as look like those of a Service that is not there", () => {
+  test("unknown variables include those that look like a missing Service", () => {
     expect(findUnknownVariables({ POSTERN_SHOP_SERVICE_PORT: "80" })).toHaveLength(1);
   });
 });
 
-test("what Kubernetes sets for a Service is no value of ours, and what a person set beside it is", () => {
+test("variables that Kubernetes sets for a Service are ignored, and the user's own values apply", () => {
   const env = ofService("POSTERN_WEBHOOK");
   expect(readVariable("POSTERN_WEBHOOK_PORT", env)).toBeUndefined();
   expect(readVariable("POSTERN_WEBHOOK_PORT", { ...env, POSTERN_WEBHOOK_PORT: "8443" })).toBe("8443");
@@ -51,7 +51,7 @@ test("what Kubernetes sets for a Service is no value of ours, and what a person 
   );
 });
 
-test("every variable that the sources name is known", () => {
+test("every variable in the sources is in the list of known variables", () => {
   const files = globSync("{cli,api-server,sidecar,operator,edge}/**/*.ts", { cwd: join(import.meta.dirname, "..") });
   const named = files
     .filter((file) => !file.includes(".test.ts") && !file.includes("/test/"))

@@ -19,12 +19,12 @@ const unanswered = {
   detail: "The policy's onCounterFailure is Local.",
 } as const;
 
-test("what is done without the counters is told below the table also where the request passes by it", () => {
+test("explanation shows the fallback without counters below the table, also for unaffected requests", () => {
   expect(shown(step(unanswered)).slice(-2)).toEqual(["", unanswered.detail]);
   expect(shown(step({})).join("\n")).not.toContain("Every limit");
 });
 
-test("a step that decides is told once", () => {
+test("explanation shows the deciding step once", () => {
   const lines = formatExplanation(
     { code: "UNKNOWN", allowed: false, status: 503, steps: [step({ ...unanswered, decisive: true })] },
     undefined,
@@ -32,6 +32,6 @@ test("a step that decides is told once", () => {
   expect(lines.filter((line) => line.includes(unanswered.detail))).toEqual([`  limits: ${unanswered.detail}`]);
 });
 
-test("what a server says is printed without its control characters", () => {
+test("explanation prints server texts without control characters", () => {
   expect(shown(step({ ...unanswered, detail: "by \u001b[31mred" })).join("\n")).not.toContain("\u001b");
 });

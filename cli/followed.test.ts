@@ -30,7 +30,7 @@ const file = (text: string, name = "secret"): string => {
   return path;
 };
 
-test("a value is an option or a variable, or is in a file, and not both", () => {
+test("followed value comes from an option or variable, or from a file, not from both", () => {
   const path = file("redis://of-file\n");
   const of = (value: string | undefined, from: string | undefined) =>
     followed({ name: "redis-url", value, file: from, log })?.();
@@ -43,7 +43,7 @@ test("a value is an option or a variable, or is in a file, and not both", () => 
   expect(() => of("redis://given", path)).toThrow(new UsageError("give --redis-url or --redis-url-file, not both"));
 });
 
-test("a file that is missing or empty at the start is said, without its content", () => {
+test("missing or empty followed file is reported at startup, without its content", () => {
   const at = (path: string) => () => followFile(path, { name: "redis-url-file", log });
   expect(at(join(dir, "none"))).toThrow(
     `cannot open "${join(dir, "none")}": it does not exist; correct --redis-url-file`,
@@ -51,7 +51,7 @@ test("a file that is missing or empty at the start is said, without its content"
   expect(at(file(" \n"))).toThrow("is empty");
 });
 
-test("a file that is replaced as Kubernetes does is followed, and read at most once a second", () => {
+test("followed file that Kubernetes replaces is read again, at most once a second", () => {
   file("one", "data-1");
   file("two", "data-2");
   const link = join(dir, "link");
@@ -66,7 +66,7 @@ test("a file that is replaced as Kubernetes does is followed, and read at most o
   expect(lines).toEqual(["info --x-file has changed"]);
 });
 
-test("while a file cannot be read, or has no valid value, the last one stays, and that is said once", () => {
+test("unreadable or invalid followed file keeps the last value, and is reported once", () => {
   const path = file("postgres://me:a@host/db");
   const value = followFile(path, { name: "database-url-file", log, accept: sameServer });
   for (const text of ["not an address with s3cret", "postgres://me:s3cret@other/db", "postgres://me:s3cret@host/db2"]) {
@@ -86,7 +86,7 @@ test("while a file cannot be read, or has no valid value, the last one stays, an
   expect(value()).toBe("postgres://you:b@host/db?sslmode=disable");
 });
 
-test("a text that was refused is not looked at again until it is another one", () => {
+test("rejected content of a followed file is not parsed again until it changes", () => {
   const looked: string[] = [];
   const accept = (text: string): string => {
     looked.push(text);
@@ -102,7 +102,7 @@ test("a text that was refused is not looked at again until it is another one", (
   expect(looked).toEqual(["good", "bad one", "bad two", "bad two", "better", "bad one"]);
 });
 
-test("a folder in the place of a file, and a file without a text, leave what was in force", () => {
+test("folder in place of a followed file, or an empty file, keeps the active value", () => {
   const path = file("good");
   const value = followFile(path, { name: "x-file", log });
   file("");

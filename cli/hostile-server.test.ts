@@ -99,7 +99,7 @@ const COMMANDS = [
 ];
 
 describe.each(COMMANDS)("$name", ({ args }) => {
-  test("writes nothing that commands a terminal", async () => {
+  test("output for a hostile server contains no terminal control sequences", async () => {
     const { text, notes } = await run(args(), 80);
     const said = [text, ...notes];
     expect(said.filter((part) => COMMANDING.test(part))).toEqual([]);
@@ -109,14 +109,14 @@ describe.each(COMMANDS)("$name", ({ args }) => {
     expect(said.join("")).toContain("owned");
   });
 
-  test("writes nothing of it with --json either, and the same values", async () => {
+  test("JSON output for a hostile server has the same values without control sequences", async () => {
     const { text, notes } = await run([...args(), "--json"], 80);
     expect([text, ...notes].filter((part) => COMMANDING.test(part))).toEqual([]);
     if (text !== "") expect(JSON.stringify(JSON.parse(text))).toContain(JSON.stringify(HOSTILE).slice(1, -1));
   });
 });
 
-test("what one is told to run is one word of a shell", async () => {
+test("suggested command contains a hostile text as a single shell word", async () => {
   const { notes } = await run(["key", "list", "--api", apiId, "--limit", "1"], 80);
   expect(notes.join()).toMatch(/ --cursor 'key_[^']*\$\(touch owned\)' goes on$/);
 });

@@ -9,7 +9,7 @@ test.each(["SUSPENDED", "constructor", "VALID\u001b[31m", ""])(
   },
 );
 
-test("what does not pass never ends with 0, whatever its code is", () => {
+test("exit code of a rejected request is never 0, whatever its code is", () => {
   expect(OUTCOMES.filter((code) => exitCodeOf(code, false) === 0)).toEqual([]);
   expect(exitCodeOf("NOT_FOUND", false)).toBe(10);
   expect(exitCodeOf("DISABLED", true)).toBe(0);

@@ -18,7 +18,7 @@ describe("the line", () => {
       state: { done: 1, total: 3, step: "0002-x.sql", elapsedMs: 70_000 },
       says: "re-encrypting: 1 of 3 keys, 33 %, 0002-x.sql, 1m10s, about 2m20s left",
     },
-  ])("of $state is: $says", ({ state, says }) => expect(progressLine(work, state)).toBe(says));
+  ])("progress of $state is printed as: $says", ({ state, says }) => expect(progressLine(work, state)).toBe(says));
 });
 
 describe("while work runs", () => {
@@ -46,7 +46,7 @@ describe("while work runs", () => {
     return { notes, written };
   }
 
-  test("a terminal has one line, which is written over, and taken away at the end or a failure", async () => {
+  test("progress overwrites one terminal line, and removes it at the end or after a failure", async () => {
     for (const fails of [false, true]) {
       const { notes, written } = await run(3_000, { columns: 80, fails });
       expect(notes).toEqual([]);
@@ -58,7 +58,7 @@ describe("while work runs", () => {
     }
   });
 
-  test("what is said meanwhile has a line of its own", async () => {
+  test("messages during progress have a separate line", async () => {
     const all: string[] = [];
     const io = {
       note: (line: string) => void all.push(line),
@@ -76,12 +76,12 @@ describe("while work runs", () => {
     expect(all[at + 1]).toContain("migrating: ");
   });
 
-  test("a narrow terminal is never wrapped", async () => {
+  test("progress never wraps in a narrow terminal", async () => {
     const { written } = await run(3_000, { columns: 12 });
     for (const one of written) expect(one.replace("\r\u001b[K", "").length).toBeLessThan(12);
   });
 
-  test("a log has a line every ten seconds", async () => {
+  test("progress in a log file has a line every ten seconds", async () => {
     const { notes, written } = await run(35_000, {});
     expect(written).toEqual([]);
     expect(notes).toHaveLength(3);
@@ -92,7 +92,7 @@ describe("while work runs", () => {
     { name: "short work", ms: 400, options: { columns: 80 } },
     { name: "work for a log that ends within ten seconds", ms: 9_000, options: {} },
     { name: "work whose answer is JSON", ms: 60_000, options: { columns: 80, json: true } },
-  ])("nothing is written of $name", async ({ ms, options }) => {
+  ])("progress prints no line for $name", async ({ ms, options }) => {
     expect(await run(ms, options)).toEqual({ notes: [], written: [] });
   });
 });
@@ -108,7 +108,7 @@ describe("what is made at a first start", () => {
     return "made";
   };
 
-  test("has a line when it begins and one when it is done", async () => {
+  test("long step prints a line at its start and at its end", async () => {
     const notes: string[] = [];
     const made = withNotice({ note: (line) => void notes.push(line) }, {}, work, make);
     expect(notes).toEqual(["building the dashboard; this takes about 10 seconds"]);
@@ -117,7 +117,7 @@ describe("what is made at a first start", () => {
     expect(notes.slice(1)).toEqual(["building the dashboard: done after 1m12s"]);
   });
 
-  test("is not called done when it failed", async () => {
+  test("failed step is not printed as done", async () => {
     const notes: string[] = [];
     const made = withNotice({ note: (line) => void notes.push(line) }, {}, work, () => make(true));
     made.catch(() => undefined);
@@ -126,7 +126,7 @@ describe("what is made at a first start", () => {
     expect(notes).toHaveLength(1);
   });
 
-  test("has no line with --json", async () => {
+  test("steps print no line with --json", async () => {
     const notes: string[] = [];
     const made = withNotice({ note: (line) => void notes.push(line) }, { json: true }, work, make);
     await vi.advanceTimersByTimeAsync(72_000);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { logRedisErrors } from "./redis-errors.ts";
 
-test("a refused user and a lost connection are told apart, and each is told once in a while, however often it fails", () => {
+test("Redis errors distinguish a rejected user from a lost connection, and are throttled", () => {
   const lines: unknown[] = [];
   const note = logRedisErrors({ warn: (...said: unknown[]) => void lines.push(said) } as never);
   for (let i = 0; i < 1_000; i++) {

@@ -27,7 +27,7 @@ test.each([
   { line: "api-server --database-url postgres://127.0.0.1:1/x --redis-url redis://127.0.0.1:1", how: "openssl" },
   { line: "operator --api-url http://127.0.0.1:1 --manifests missing", how: "postern rootkey create" },
   { line: "key list --api-url http://127.0.0.1:1 --api api_1", how: "postern rootkey create" },
-])("$line is called incorrectly with a root key that is too short, and nothing is started", async ({ line, how }) => {
+])("$line with a root key that is too short is a usage error and starts no process", async ({ line, how }) => {
   const data = line === "dev" ? ` --data-dir ${dir}` : "";
   const { code, notes } = await run(line + data, { POSTERN_ROOT_KEY: SHORT });
   expect({ code, notes }).toMatchObject({
@@ -40,7 +40,7 @@ test.each([
   expect(notes).not.toContain(SHORT);
 });
 
-test("a file that has it is named", async () => {
+test("error for a root key that is too short names its file", async () => {
   const file = join(dir, "key");
   writeFileSync(file, `${SHORT}\n`);
   const { code, notes } = await run(`operator --api-url http://127.0.0.1:1 --root-key-file ${file}`, {});

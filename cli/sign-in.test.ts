@@ -29,7 +29,7 @@ function tempFile(text: string): string {
   return file;
 }
 
-test("without options people sign in with links, on this machine", () => {
+test("dashboard sign-in is by link by default, only on this machine", () => {
   expect(read("")).toEqual({
     url: undefined,
     times: { idleMs: 7_200_000, maxMs: 43_200_000 },
@@ -38,7 +38,7 @@ test("without options people sign in with links, on this machine", () => {
   });
 });
 
-test("a provider is named as it names itself, and its secret is read when it is used", () => {
+test("OpenID provider has its discovered name, and its secret is read on use", () => {
   const file = tempFile("secret-of-the-client\n");
   const { url, provider } = read(`${URL_OF} ${PROVIDER} --oidc-client-secret-file ${file}`);
   expect(url).toBe("https://postern.example.com");
@@ -69,18 +69,18 @@ test.each([
   ["--dashboard-roles-file /missing/roles.yaml", "ENOENT"],
 ])("refuses %s", (args, message) => expect(() => read(args)).toThrow(message));
 
-test("issuers on this machine may be without TLS", () => {
+test("OpenID issuer on this machine may use plain HTTP", () => {
   for (const host of ["127.0.0.1:9000", "localhost", "[::1]:1"]) {
     expect(read(`${URL_OF} --oidc-client-id x --oidc-issuer http://${host}`).provider?.issuer).toBe(`http://${host}`);
   }
 });
 
-test("a file of roles that is not valid ends the start, with its place", () => {
+test("invalid roles file ends the start with the location of the error", () => {
   const file = tempFile("groups:\n  a: {shop: owner}\n");
   expect(() => read(`--dashboard-roles-file ${file}`)).toThrow(/roles\.yaml: line 2, column 13: groups\.a\.shop/);
 });
 
-test("the file is followed; one that is not valid any more leaves what was in force, and is logged", async () => {
+test("roles file is followed; an invalid change is logged and keeps the active roles", async () => {
   const file = tempFile("groups: {a: {shop: viewer}}");
   const { rolesOfGroups } = read(`--dashboard-roles-file ${file}`);
   const roles = () => rolesOfGroups?.(["a"]).map(({ role }) => role);

@@ -19,7 +19,7 @@ const rows: Thing[] = [
   { id: "thing_22", name: null, note: "ß" },
 ];
 
-test("a table has a heading, aligned columns and no trailing spaces", () => {
+test("table has a heading, aligned columns and no trailing spaces", () => {
   expect(formatTable(fields, rows)).toEqual([
     "ID        NAME   NOTE",
     "thing_1   short  a note that goes on for a while and then some",
@@ -27,7 +27,7 @@ test("a table has a heading, aligned columns and no trailing spaces", () => {
   ]);
 });
 
-test("on a narrow terminal the columns that may shrink do, and ids are shown in full", () => {
+test("table in a narrow terminal shrinks flexible columns and shows complete ids", () => {
   const lines = formatTable(fields, rows, 40);
   expect(lines[1]).toBe("thing_1   short  a note that goes on fo…");
   expect(Math.max(...lines.map((line) => line.length))).toBe(40);
@@ -62,7 +62,7 @@ describe("a table that does not fit", () => {
       expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
   });
 
-  test("keeps its columns over all parts, has one heading, and never cuts an id", () => {
+  test("table in several parts keeps its columns, has one heading and never truncates an id", () => {
     const table = openTable(fields, 40);
     const longer = { id: "thing_333333", name: "a name longer than any before", note: "x" };
     expect(table(rows.slice(0, 1))).toHaveLength(2);
@@ -70,7 +70,7 @@ describe("a table that does not fit", () => {
   });
 });
 
-test("one thing is shown with a line per field", () => {
+test("single object is printed with a line per field", () => {
   expect(formatFields(fields, { id: "thing_1", name: "x", note: "y" })).toEqual([
     "id    thing_1",
     "name  x",
@@ -82,11 +82,11 @@ test.each([
   { name: "an escape sequence", text: "a\u001b[31mb", shown: "a\\u{1b}[31mb" },
   { name: "a line break", text: "a\nb", shown: "a\\u{a}b" },
   { name: "a turn of direction", text: "a\u202eb", shown: "a\\u{202e}b" },
-])("$name in a name is not sent to the terminal", ({ text, shown }) => {
+])("$name in a table cell is not sent to the terminal", ({ text, shown }) => {
   expect(formatFields(fields, { id: text, name: "", note: "" })[0]).toBe(`id    ${shown}`);
 });
 
-test("the machine form has every field under its name, also those that are not shown to a person", () => {
+test("JSON of a table has every field, also those that are not printed", () => {
   expect(toObject(fields, rows[1] as Thing)).toEqual({
     thingId: "thing_22",
     secretary: "for machines",
@@ -97,7 +97,7 @@ test("the machine form has every field under its name, also those that are not s
   expect(listShape("things", fields)).toBe('{"things":[{"thingId","secretary","name","note"}],"hasMore"}');
 });
 
-test("the form of a list that goes on has its cursor", () => {
+test("JSON of a partial list has its cursor", () => {
   expect(pagedShape("things", [{ name: "id" }])).toBe('{"things":[{"id"}],"hasMore","cursor"}');
 });
 
@@ -112,11 +112,11 @@ test.each([
   { unavailableMs: 3.2 * 86_400_000, says: "in 3 days" },
   { unavailableMs: -100 * 86_400_000, says: "3 months ago" },
   { unavailableMs: 7_300 * 86_400_000, says: "in 20 years" },
-])("$awayMs ms away is $says", ({ unavailableMs, says }) => {
+])("distance of $awayMs ms is printed as $says", ({ unavailableMs, says }) => {
   expect(relativeText(1_795_261_700_084 + unavailableMs, 1_795_261_700_084)).toBe(says);
 });
 
-test("instants are shown in whole seconds, in UTC", () => {
+test("times are printed in full seconds, in UTC", () => {
   expect(instantText(1_795_261_700_084)).toBe("2026-11-21 11:48:20Z");
   expect(instantText(null, "never")).toBe("never");
 });

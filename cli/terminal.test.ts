@@ -26,7 +26,7 @@ const environment = (): Record<string, string | undefined> => ({
 });
 const shell = (line: string) => run("bash", ["--norc", "-c", line], { cwd: ROOT, env: environment() });
 
-test("a key goes through a pipe as it is, and into the next command", async () => {
+test("key create output passes unchanged through a pipe into the next command", async () => {
   const made = await shell(`${POSTERN} key create --api ${apiId} | od -An -c | tr -d ' \\n'`);
   expect(made.stdout).toMatch(/^[1-9A-Za-z]+$/);
   expect(made.stderr).toContain("it is shown this once");
@@ -34,7 +34,7 @@ test("a key goes through a pipe as it is, and into the next command", async () =
   expect(JSON.parse(verified.stdout)).toMatchObject({ code: "VALID" });
 }, 60_000);
 
-test("a reader that goes away ends a list quietly", async () => {
+test("list ends without an error when its reader closes the pipe", async () => {
   for (let i = 0; i < 3; i++) await cli.resources.key({ apiId });
   const line = `${POSTERN} key list --api ${apiId} --limit 3 | true; echo "\${PIPESTATUS[0]}"`;
   const { stdout, stderr } = await shell(line);
@@ -42,7 +42,7 @@ test("a reader that goes away ends a list quietly", async () => {
   expect(stderr.split("\n").filter((one) => !one.startsWith("there are more"))).toEqual([""]);
 }, 60_000);
 
-test("a root key that is typed is not shown, and stands in no command line", async () => {
+test("typed root key is neither shown nor in a command line", async () => {
   const { rootKey } = cli.t.workspace;
   const { PATH, XDG_CONFIG_HOME } = environment();
   const command = `${POSTERN} profile add --name typed --api-url ${cli.url}`;

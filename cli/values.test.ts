@@ -15,7 +15,7 @@ import {
   parseSwitch,
 } from "./values.ts";
 
-test.each(["-1", "65536", "http", ""])("a port of %j is refused", (text) => {
+test.each(["-1", "65536", "http", ""])("port %j is rejected", (text) => {
   expect(() => parsePort("port", text)).toThrow("for --port: must be a port");
 });
 
@@ -24,7 +24,7 @@ test.each([
   ["127.0.0.1:8002", { host: "127.0.0.1", port: 8002 }],
   ["[::1]:0", { host: "::1", port: 0 }],
   ["gate.local:80", { host: "gate.local", port: 80 }],
-])("%s is an address to listen at", (text, expected) => {
+])("%s is accepted as a listen address", (text, expected) => {
   expect(parseListen("ext-auth-grpc-listen", text, "0.0.0.0")).toEqual(expected);
 });
 
@@ -32,7 +32,7 @@ test.each(["", "host", ":8002", "::1:8002", "127.0.0.1:70000", "a b:1"])("%j is 
   expect(() => parseListen("ext-auth-grpc-listen", text, "0.0.0.0")).toThrow(UsageError);
 });
 
-test("blocks are separated by commas, and each must be one", () => {
+test("CIDR blocks are separated by commas and validated", () => {
   expect(parseBlocks("trusted-gateways", "10.0.0.0/8, ::1").map(({ bits }) => bits)).toEqual([8, 128]);
   for (const wrong of ["", "10.0.0.0/8,", "10.0.0.0/33", "gateway"]) {
     expect(() => parseBlocks("trusted-gateways", wrong)).toThrow(
@@ -41,7 +41,7 @@ test("blocks are separated by commas, and each must be one", () => {
   }
 });
 
-test("only the origin of an address is kept, and it must be http or https", () => {
+test("server address is reduced to its origin, and must be http or https", () => {
   expect(parseHttpUrl("upstream", "http://127.0.0.1:3000/")).toBe("http://127.0.0.1:3000");
   expect(() => parseHttpUrl("upstream", "127.0.0.1:3000")).toThrow("for --upstream: must be a URL");
 });
@@ -55,7 +55,7 @@ describe("a whole number", () => {
       `invalid value "${text}" for --n: must be an integer from 0 to 255, or none`,
     );
   });
-  test.each(["0", "10001"])("a limit of %s is refused", (text) => expect(() => parseLimit(text)).toThrow(UsageError));
+  test.each(["0", "10001"])("limit %s is rejected", (text) => expect(() => parseLimit(text)).toThrow(UsageError));
 });
 
 describe("an instant", () => {
@@ -71,7 +71,7 @@ describe("an instant", () => {
     { text: "30d", ms: nowMs + 30 * 86_400_000 },
   ])("is read from $text", ({ text, ms }) => expect(parseInstant("at", text, ahead)).toBe(ms));
 
-  test("can be a span back from now", () => {
+  test("time option accepts a duration before now", () => {
     expect(parseInstant("since", "24h", { nowMs, spans: "back" })).toBe(nowMs - 86_400_000);
   });
 
@@ -98,30 +98,30 @@ test.each(["", "  ", "x".repeat(256), "a\u0000b", "a\nb", "\ud800"])("a name of 
   expect(() => parseName("name", text, { lengthMax: 255 })).toThrow("for --name: must be 1 to 255 characters");
 });
 
-test("a switch is on or off and nothing else", () => {
+test("switch option accepts only on and off", () => {
   expect([parseSwitch("s", "on"), parseSwitch("s", "off")]).toEqual([true, false]);
   expect(() => parseSwitch("s", "true")).toThrow('invalid value "true" for --s: must be on or off');
 });
 
-test("a duration is in milliseconds, and has a least value", () => {
+test("duration option is in milliseconds and has a minimum", () => {
   expect(parseDurationOption("resync", "1m30s", { minMs: 1_000 })).toBe(90_000);
   expect(parseDurationOption("resync", "1s", { minMs: 1_000 })).toBe(1_000);
 });
 
-test("what a timer waits for has a most, since a longer one would end at once", () => {
+test("timer duration has a maximum, because a longer timer would fire immediately", () => {
   const day = { minMs: 1_000, maxMs: 86_400_000 };
   expect(parseDurationOption("timeout", "1d", day)).toBe(86_400_000);
   for (const text of ["24h1ms", "2d", "30d", "999999d"])
     expect(() => parseDurationOption("timeout", text, day), text).toThrow("from 1s to 24h");
 });
 
-test.each(["", "999ms", "5", "-1s", "soon"])("a duration of %j is refused", (text) => {
+test.each(["", "999ms", "5", "-1s", "soon"])("duration option %j is rejected", (text) => {
   expect(() => parseDurationOption("resync-interval", text, { minMs: 1_000 })).toThrow(
     "for --resync-interval: must be a duration",
   );
 });
 
-test("a choice is one of the words", () => {
+test("choice option accepts only its values", () => {
   expect(parseChoice("log-format", "text", ["json", "text"])).toBe("text");
   expect(() => parseChoice("log-format", "xml", ["json", "text"])).toThrow("for --log-format: must be json or text");
 });
@@ -130,15 +130,15 @@ test.each([
   { text: "500ms", ms: 500 },
   { text: "1h30m", ms: 5_400_000 },
   { text: "30d", ms: 30 * 86_400_000 },
-])("a duration of $text is $ms ms", ({ text, ms }) => {
+])("duration option $text is $ms ms", ({ text, ms }) => {
   expect(parseDurationOption("d", text, { minMs: 1 })).toBe(ms);
 });
 
-test.each(["0s", "30", "1d12h", "d", "-1d", "soon"])("%s is no duration", (text) => {
+test.each(["0s", "30", "1d12h", "d", "-1d", "soon"])("duration %s is rejected", (text) => {
   expect(() => parseDurationOption("d", text, { minMs: 1 })).toThrow("for --d: must be a duration");
 });
 
-test("a JSON object is read, and a text that is none is not shown", () => {
+test("JSON option accepts an object, and an error does not repeat its text", () => {
   expect(parseJsonObject("meta", '{"a":[1]}')).toEqual({ a: [1] });
   for (const text of ['{"secret":', "null", "[1]", '"secret"', ""]) {
     const read = () => parseJsonObject("meta", text);

@@ -66,7 +66,7 @@ const failure = async (done: Promise<unknown>): Promise<string> =>
     (error: Error) => error.message,
   );
 
-test("a call carries the root key, and its answer is the data", async () => {
+test("API client sends the root key and returns the data of the response", async () => {
   const { url, seen } = await aServer(workspace);
   expect(await read(aConnection(url))).toEqual({ data: { id: "ws_1", name: "shop" }, next: undefined });
   expect(seen).toEqual({ requests: 1, authorization: `Bearer ${ROOT_KEY}` });
@@ -135,7 +135,7 @@ test.each([
   expect(await failure(read(aConnection(url)))).toContain(says);
 });
 
-test("an error body of any shape, hostile or large, becomes one printable line", async () => {
+test("API client prints any error body, hostile or large, as one printable line", async () => {
   for (const error of [
     [],
     "x",
@@ -150,7 +150,7 @@ test("an error body of any shape, hostile or large, becomes one printable line",
   }
 });
 
-test("no error shows the root key, also when the server sends it back", async () => {
+test("API client errors never contain the root key, even if the server returns it", async () => {
   const { url } = await aServer((response) => json(response, 400, error("invalid_input", `You sent ${ROOT_KEY}.`)));
   const thrown: Error = await read(aConnection(url)).then(
     () => new Error("it succeeded"),
@@ -160,7 +160,7 @@ test("no error shows the root key, also when the server sends it back", async ()
   expect(`${thrown.message}${thrown.stack}`).not.toContain(ROOT_KEY);
 });
 
-test("a server that does not answer is given up at the deadline, also in the middle of its answer", async () => {
+test("API client times out at the deadline, also in the middle of a response", async () => {
   const silent = await aServer(() => undefined);
   const slow = await aServer((response) => void response.writeHead(200).write('{"data":'));
   for (const { url, seen } of [silent, slow]) {
@@ -173,14 +173,14 @@ test("a server that does not answer is given up at the deadline, also in the mid
   }
 });
 
-test("nothing that listens, and a name that is not known, are said with the address", async () => {
+test("API client reports refused connections and unknown hosts with the address", async () => {
   const url = `http://127.0.0.1:${await freePort()}`;
   expect(await failure(read(aConnection(url)))).toBe(`no answer from ${url}: nothing listens there (ECONNREFUSED)`);
   const nowhere = await failure(read(aConnection("http://postern.invalid")));
   expect(nowhere).toMatch(/^no answer from http:\/\/postern\.invalid: the name /);
 });
 
-test("the wrong scheme is said", async () => {
+test("API client reports a wrong URL scheme", async () => {
   const { url } = await aServer(workspace);
   expect(await failure(read(aConnection(url.replace("http:", "https:"))))).toContain("is the address an http:// one?");
   const socket = createSocketServer((connection) =>
@@ -193,7 +193,7 @@ test("the wrong scheme is said", async () => {
   expect(await failure(read(aConnection(other)))).toContain("it does not speak HTTP");
 });
 
-test("what may be repeated is sent again until it is answered", async () => {
+test("API client repeats a repeatable call until it gets a response", async () => {
   const { url, seen } = await aServer((response, attempt) => {
     if (attempt === 1) response.destroy();
     else if (attempt === 2) json(response, 503, error("service_unavailable", "Later."), { "retry-after": "0" });
@@ -203,7 +203,7 @@ test("what may be repeated is sent again until it is answered", async () => {
   expect(seen.requests).toBe(3);
 });
 
-test("what makes something is sent once, and the error says that it may be done", async () => {
+test("API client sends a creating call once, and its error says that it may have succeeded", async () => {
   for (const respond of [
     (response: ServerResponse) => void response.destroy(),
     (response: ServerResponse) => json(response, 503, error("service_unavailable", "Later.")),
@@ -219,7 +219,7 @@ test.each([
   { kind: "service_unavailable", status: 500, says: /try again in a moment; `curl 'URL\/readyz\?verbose'` says what/ },
   { kind: "analytics_connection_failed", status: 503, says: /try again in a moment/ },
   { kind: "internal_error", status: 500, says: /its log says why$/ },
-])("$kind names the server and what to do next", async ({ kind, status, says }) => {
+])("API client error for $kind names the server and the next action", async ({ kind, status, says }) => {
   const { url } = await aServer((response) =>
     json(response, status, { ...error(kind, "It is away."), meta: { requestId: "req_1\u001b[2J" } }),
   );
@@ -232,7 +232,7 @@ test.each([
   expect(said).not.toContain("is not known");
 });
 
-test("a call beyond the quota was not begun, so it is sent again, also one that makes something", async () => {
+test("API client repeats any call that the quota rejected, because it did not begin", async () => {
   const { url, seen } = await aServer((response, attempt) =>
     attempt === 1
       ? json(response, 429, error("rate_limited", "Later."), { "retry-after": "0" })
@@ -242,7 +242,7 @@ test("a call beyond the quota was not begun, so it is sent again, also one that 
   expect(seen.requests).toBe(2);
 });
 
-test("a quota that opens after the deadline is not waited for", async () => {
+test("API client does not wait for a quota beyond its deadline", async () => {
   const { url, seen } = await aServer((response) =>
     json(response, 429, error("rate_limited", "Later."), { "retry-after": "60" }),
   );
@@ -250,7 +250,7 @@ test("a quota that opens after the deadline is not waited for", async () => {
   expect(seen.requests).toBe(1);
 });
 
-test("a certificate of one's own authority is trusted when it is named, and refused with what to do when it is not", async () => {
+test("API client trusts a private CA only if it is named, and otherwise says what to do", async () => {
   const { cert, key } = certificates.make("server");
   const other = certificates.make("other");
   const server = createTlsServer({ cert, key }, (_, response) => workspace(response, 1));

@@ -26,7 +26,7 @@ function anApi(
 }
 const all = { max: Number.POSITIVE_INFINITY, cursor: undefined };
 
-test("each page is asked for when the one before was taken, and no sooner", async () => {
+test("page iterator requests a page only after the previous one was taken", async () => {
   const { api, asked } = anApi(250);
   const pages = pagesOf(api, "permissions.listRoles", {}, all);
   expect(asked).toHaveLength(0);
@@ -38,7 +38,7 @@ test("each page is asked for when the one before was taken, and no sooner", asyn
   expect(asked).toHaveLength(3);
 });
 
-test("no more is asked for than is to be shown, and the cursor is that of the next one", async () => {
+test("page iterator requests no more rows than it shows, and returns the cursor of the next one", async () => {
   const { api, asked } = anApi(1000);
   let last: string | undefined;
   for await (const { next } of pagesOf(api, "permissions.listRoles", {}, { max: 130, cursor: "10" })) last = next;
@@ -61,7 +61,7 @@ test.each([
   expect(asked.length).toBeLessThanOrEqual(2);
 });
 
-test("a list that comes back to an earlier cursor is given up after one round", async () => {
+test("page iterator stops when a list returns an earlier cursor", async () => {
   const { api, asked } = anApi(500, (n) => String(n >= 400 ? 100 : n));
   const rows: unknown[] = [];
   const taken = (async () => {
@@ -88,7 +88,7 @@ test.each([
   expect(asked).toBe(1);
 });
 
-test("100 are shown unless --limit or --all says otherwise", () => {
+test("list command shows 100 rows unless --limit or --all is set", () => {
   const options = { limit: undefined, all: false, cursor: undefined };
   expect(readPaging(options, "key").max).toBe(100);
   expect(readPaging({ ...options, limit: "7" }, "key").max).toBe(7);

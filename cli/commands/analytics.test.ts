@@ -60,7 +60,7 @@ async function store(workspaceId: string, events: readonly Partial<VerificationE
 const usage = async (args: string): Promise<Record<string, unknown>[]> =>
   (await cli.json(`analytics --workspace used ${args}`)).usage;
 
-test("by hour has a row for each hour of the last day, with verifications or without", async () => {
+test("analytics --by hour prints a row for each hour of the last day, also without verifications", async () => {
   const rows = await usage("--since 24h");
   expect(rows).toHaveLength(25);
   expect(rows.filter(({ total }) => total !== 0)).toMatchObject([
@@ -69,13 +69,13 @@ test("by hour has a row for each hour of the last day, with verifications or wit
   ]);
 });
 
-test("more than three days are shown by day, unless hours are asked for", async () => {
+test("analytics groups more than three days by day unless hours are requested", async () => {
   expect(await usage("--since 4d")).toHaveLength(5);
   expect(await usage("--since 4d --by hour")).toHaveLength(97);
   expect(await usage(`--since ${new Date(hourMs).toISOString().slice(0, 16)}Z --until 1h`)).toHaveLength(3);
 });
 
-test("by key, identity and outcome: the most used first, of one API or of all", async () => {
+test("analytics by key, identity and outcome sorts by use, for one API or all", async () => {
   expect(await usage("--by key")).toMatchObject([
     { keyId: "key_2", total: 3, valid: 2, disabled: 1, time: null },
     { keyId: "key_1", total: 2, valid: 1, rateLimited: 1 },
@@ -94,7 +94,7 @@ test("by key, identity and outcome: the most used first, of one API or of all", 
   });
 });
 
-test("a person sees a plot and a table, as wide as the terminal", async () => {
+test("analytics prints a chart and a table as wide as the terminal", async () => {
   const { code, out, notes } = await cli.run("analytics --workspace used", { columns: 70 });
   expect({ code, notes }).toEqual({ code: 0, notes: [] });
   expect(out[0]).toBe("verifications per hour");
@@ -106,7 +106,7 @@ test("a person sees a plot and a table, as wide as the terminal", async () => {
   for (const line of out) expect([...line].length).toBeLessThanOrEqual(70);
 });
 
-test("a person sees a bar beside each key", async () => {
+test("analytics prints a bar for each key", async () => {
   const { out } = await cli.run("analytics --workspace used --by key", { columns: 100 });
   expect(out).toEqual([
     "KEY    TOTAL  VALID  RATE LIMITED  DISABLED",
@@ -115,7 +115,7 @@ test("a person sees a bar beside each key", async () => {
   ]);
 });
 
-test("comma-separated values have a heading and a line for each row", async () => {
+test("analytics --csv prints a heading and a line for each row", async () => {
   const { out } = await cli.run("analytics --workspace used --by identity --csv");
   expect(out).toEqual([
     "time,keyId,identityId,externalId,outcome,total,valid,rateLimited,usageExceeded,disabled,expired,forbidden,insufficientPermissions",
@@ -123,7 +123,7 @@ test("comma-separated values have a heading and a line for each row", async () =
   ]);
 });
 
-test("without verifications it says so", async () => {
+test("analytics says that there are no verifications", async () => {
   for (const by of ["", " --by key", " --by outcome"]) {
     const { code, out, notes } = await cli.run(`analytics --workspace unused${by}`);
     expect({ code, out }).toEqual({ code: 0, out: [] });
@@ -133,7 +133,7 @@ test("without verifications it says so", async () => {
   expect(out).toHaveLength(1);
 });
 
-test("what it cannot do, it says", async () => {
+test("analytics rejects unsupported options with a message", async () => {
   const failure = (args: string, code: 1 | 2) => cli.failure(`analytics --workspace used ${args}`, code);
   expect(await failure("--by week", 2)).toContain("for --by: must be one of hour, day, key, identity, outcome");
   expect(await failure("--csv --json", 2)).toContain("--csv and --json exclude each other");

@@ -45,7 +45,7 @@ test("audit lists all fields, newest first", async () => {
   });
 });
 
-test("audit finds by event, by target and by time, each alone or together", async () => {
+test("audit filters by event, target and time, alone or combined", async () => {
   expect(await ids("--event key.update")).toEqual(["log_4", "log_2"]);
   expect(await ids("--target key_3")).toEqual(["log_3"]);
   expect(await ids("--since 2026-01-04")).toEqual(["log_5", "log_4"]);
@@ -53,7 +53,7 @@ test("audit finds by event, by target and by time, each alone or together", asyn
   expect((await cli.run("audit --event key.update --target key_3")).notes).toEqual(["no events"]);
 });
 
-test("audit shows at most --limit rows, and says that there are more", async () => {
+test("audit prints at most --limit rows and says that there are more", async () => {
   const ran = await cli.run("audit --limit 2");
   expect(ran.out[0]).toMatch(/^TIME +EVENT +ACTOR +TARGETS +DESCRIPTION$/);
   expect(ran.out[1]).toBe("2026-01-05 00:00:00Z  key.create  ci (rk_1) for dev/Role/shop/a  key_5    Updated key");
@@ -62,7 +62,7 @@ test("audit shows at most --limit rows, and says that there are more", async () 
   expect(await cli.json("audit --limit 5")).toMatchObject({ hasMore: false });
 });
 
-test("audit reads a large log along its index, and no further than it must", async () => {
+test("audit reads a large log by its index, without surplus rows", async () => {
   await cli.db.query(
     `insert into audit_log (id, workspace_id, time, event, description, actor, targets)
      select 'log_many_' || i, id, i, 'key.update', '', '{}', '[]' from workspaces, generate_series(1, 20000) i`,
@@ -84,11 +84,11 @@ test.each([
   { args: "--workspace nobody", code: 1, says: "there is no workspace nobody" },
   { args: "--since yesterday", code: 2, says: "for --since: must be a time" },
   { args: "--limit 0", code: 2, says: "for --limit: must be an integer from 1 to 10000" },
-] as const)("audit refuses $args", async ({ args, code, says }) => {
+] as const)("audit rejects $args", async ({ args, code, says }) => {
   expect(await cli.failure(`audit ${args}`, code)).toContain(says);
 });
 
-test("an unreachable database is reported in one line, without its password", async () => {
+test("audit reports an unreachable database in one line, without its password", async () => {
   const DATABASE_URL = "postgres://postgres:hunter22@127.0.0.1:1/postern";
   const { code, notes } = await cli.run("audit", { env: { DATABASE_URL } });
   expect(code).toBe(1);
@@ -97,7 +97,7 @@ test("an unreachable database is reported in one line, without its password", as
   ]);
 });
 
-test("without a database and without a running dev it is called incorrectly", async () => {
+test("audit without a database and without a running dev is a usage error", async () => {
   const { code, notes } = await cli.run("audit --data-dir /nowhere", { env: { DATABASE_URL: "" } });
   expect(code).toBe(2);
   expect(notes.join()).toContain("no `postern dev` runs on /nowhere: start it, or set DATABASE_URL");

@@ -6,7 +6,7 @@ const MIB = 1024 * 1024;
 const parse = (keys?: string, bytes?: string) =>
   parseCache({ "max-cache-keys": keys, "max-cache-bytes": bytes }, 10 * MIB);
 
-test("both may be left out, and each counts by itself", () => {
+test("both cache options are optional and independent", () => {
   expect(parse()).toEqual({});
   expect(parse("5000")).toEqual({ keys: 5_000 });
   expect(parse(undefined, "1048576")).toEqual({ bytes: MIB });
@@ -22,10 +22,10 @@ test.each([
   { bytes: "1048575" },
   { bytes: "8Mi" },
   { bytes: "" },
-])("$keys $bytes is refused", ({ keys, bytes }) => {
+])("cache options $keys $bytes are rejected", ({ keys, bytes }) => {
   expect(() => parse(keys, bytes)).toThrow(UsageError);
 });
 
-test("more than the heap has room for is refused, and the error says how much that is", () => {
+test("cache larger than the heap allows is rejected, and the error names the maximum", () => {
   expect(() => parse(undefined, String(10 * MIB + 1))).toThrow(/more than the 10485760 that this heap has room for/);
 });

@@ -41,7 +41,7 @@ async function run(
   return { code, out, notes };
 }
 
-test("each step is a line with the observed value, its source and its age, and the outcome is the exit code", async () => {
+test("explain prints each step with its value, source and age, and exits by the outcome", async () => {
   const role = await resources.role(["orders.write"]);
   const { keyId } = await resources.key({ name: "Billing", roles: [role.name], credits: { remaining: 3 } });
   const good = await run(["--key-id", keyId, "--permissions", "orders.write"]);
@@ -59,7 +59,7 @@ test("each step is a line with the observed value, its source and its age, and t
   expect(poor.out.at(-1)).toContain(`key ${keyId}, named Billing`);
 });
 
-test("the key itself is read from a file, and stands in no line", async () => {
+test("explain reads the key from a file and never prints it", async () => {
   const { key } = await resources.key({ enabled: false });
   const file = join(dir, "key");
   writeFileSync(file, `${key}\n`);
@@ -68,7 +68,7 @@ test("the key itself is read from a file, and stands in no line", async () => {
   expect(JSON.stringify(ran)).not.toContain(key);
 });
 
-test("a request at a gate is explained by its policy, and --json prints the answer of the API", async () => {
+test("explain evaluates the policy for a request at a gate; --json prints the API response", async () => {
   const { keyId, apiId } = await resources.key();
   const ratelimits = [
     {
@@ -91,7 +91,7 @@ test("a request at a gate is explained by its policy, and --json prints the answ
   expect((await run([...args, "--request", "POST //x"])).code).toBe(17);
 });
 
-test("a policy is found by the name of its manifest, also beside others whose names end alike", async () => {
+test("explain finds a policy by its manifest name among names with the same ending", async () => {
   const { keyId, apiId } = await resources.key();
   const other = await resources.key();
   const rules = [{ access: "Key", creditCost: 1, ratelimits: [], methods: ["GET"], path: { prefix: "/mine" } }];
@@ -111,7 +111,7 @@ test("a policy is found by the name of its manifest, also beside others whose na
   expect(absent.notes.join()).toContain("no policy is named shop/absent");
 });
 
-test("a request that a gate refused is explained only as the request that it was", async () => {
+test("explain of a request that a gate rejected uses its method and path", async () => {
   const { keyId, apiId } = await resources.key();
   const ratelimits = [
     {
@@ -149,7 +149,7 @@ test("a request that a gate refused is explained only as the request that it was
   ]);
 });
 
-test("a request is found by its id, with what is stored of it and what its key would be now", async () => {
+test("explain finds a request by id, with its stored events and the current state of its key", async () => {
   const { key, keyId } = await resources.key();
   const { body } = await t.call("keys.verifyKey", { key });
   await t.ingest();
@@ -182,13 +182,13 @@ test.each([
     args: ["--key-id", "key_1", "--policy", "pol_1", "--credits", "1"],
     says: "with --policy its rules say them",
   },
-])("$name is a wrong call, and the message says what is wanted", async ({ args, says }) => {
+])("explain with $name is a usage error that names the expected form", async ({ args, says }) => {
   const ran = await run(args);
   expect(ran).toMatchObject({ code: 2, out: [] });
   expect(ran.notes.join()).toContain(says);
 });
 
-test("what the API refuses is said in its words, with exit code 1", async () => {
+test("explain prints a rejection of the API and exits with 1", async () => {
   const absent = await run(["--key-id", "key_4fGh7Jk2LmN8pQrS"]);
   expect(absent).toMatchObject({ code: 1, out: [] });
   expect(absent.notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
@@ -201,7 +201,7 @@ test("what the API refuses is said in its words, with exit code 1", async () => 
   expect(refused.notes.join()).toContain("read_key");
 });
 
-test("names that customers chose cannot write to the terminal", async () => {
+test("explain prints customer names without control characters", async () => {
   const { keyId } = await resources.key({ name: "\u001b[2Jgone" });
   const { out } = await run(["--key-id", keyId]);
   expect(out.join("\n")).not.toContain("\u001b");

@@ -11,7 +11,7 @@ async function run(line: string, env: Record<string, string> = {}): Promise<{ co
 
 const operator = "operator --api-url http://127.0.0.1:1 --manifests missing";
 
-test("one root key and a folder of them exclude each other", async () => {
+test("operator rejects a root key together with a folder of root keys", async () => {
   const { code, notes } = await run(`${operator} --root-keys-dir keys`, {
     POSTERN_ROOT_KEY: "root_0123456789abcdefghijk",
   });
@@ -19,7 +19,7 @@ test("one root key and a folder of them exclude each other", async () => {
   expect(notes).toContain("--root-keys-dir excludes POSTERN_ROOT_KEY");
 });
 
-test("one of the two is needed", async () => {
+test("operator requires a root key or a folder of root keys", async () => {
   expect((await run(operator)).notes).toMatch(/POSTERN_ROOT_KEY.*--root-key-file.*--root-keys-dir/);
 });
 
@@ -32,7 +32,7 @@ test.each([
   { option: "--log-format xml", says: "for --log-format: must be json or text" },
   { option: "--cluster a/b", says: "for --cluster: must be a name" },
   { option: "--controller-class blue", says: "--controller-class is for a cluster" },
-])("$option is refused", async ({ option, says }) => {
+])("operator rejects $option", async ({ option, says }) => {
   const { code, notes } = await run(`${operator} ${option}`, once);
   expect(code).toBe(2);
   expect(notes).toContain(says);

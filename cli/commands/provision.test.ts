@@ -37,7 +37,7 @@ async function rootKeyIn(secret: string): Promise<string> {
 
 const rowOf = async (rootKey: string) => findRootKey(cli.db, { hash: hashKey(rootKey) });
 
-test("an empty Secret gets a root key with exactly what the operator needs; a second run keeps it", async () => {
+test("provision puts a root key with the operator's permissions into an empty Secret, once", async () => {
   await createSecret("empty");
   expect(await provision("empty")).toMatchObject({ code: 0, notes: ["made a root key for the operator"] });
   const rootKey = await rootKeyIn("empty");
@@ -49,7 +49,7 @@ test("an empty Secret gets a root key with exactly what the operator needs; a se
   expect(JSON.stringify(again)).not.toContain(rootKey);
 });
 
-test("one that may do less, or more, is kept and allowed exactly what the operator needs", async () => {
+test("provision keeps a root key with other permissions and corrects them", async () => {
   const { rootKey } = await cli.json("rootkey create --permissions api.*.read_api,api.*.decrypt_key");
   await createSecret("lacking", rootKey);
   expect((await provision("lacking")).notes).toEqual(["the Secret has a root key for the operator"]);
@@ -58,7 +58,7 @@ test("one that may do less, or more, is kept and allowed exactly what the operat
   expect(JSON.stringify(await cli.json("audit --limit 1"))).toContain("rbac.*.create_role");
 });
 
-test("one that expires within the hour is replaced, and still works until then", async () => {
+test("provision replaces a root key that expires within an hour, and the old one works until then", async () => {
   const expires = new Date(Date.now() + 1_800_000).toISOString();
   const { rootKey } = await cli.json(`rootkey create --permissions api.*.read_api --expires ${expires}`);
   await createSecret("expiring", rootKey);
@@ -67,7 +67,7 @@ test("one that expires within the hour is replaced, and still works until then",
   expect((await rowOf(await rootKeyIn("expiring")))?.permissions).toEqual(OPERATOR_PERMISSIONS);
 });
 
-test("one that was revoked, or is of another workspace, is replaced; the other workspace's stays as it was", async () => {
+test("provision replaces a root key that is revoked or of another workspace", async () => {
   await cli.run("workspace create --name elsewhere");
   const other = await cli.json(`rootkey create --workspace elsewhere --permissions ${OPERATOR_PERMISSIONS.join(",")}`);
   await createSecret("foreign", other.rootKey);
@@ -80,14 +80,14 @@ test("one that was revoked, or is of another workspace, is replaced; the other w
   expect(await rootKeyIn("foreign")).not.toBe(made);
 });
 
-test("without the Secret nothing is left behind", async () => {
+test("provision without the Secret creates no root key", async () => {
   const count = async () => (await cli.json("rootkey list")).length;
   const before = await count();
   expect((await provision("nowhere")).notes.join()).toMatch(/^postern provision: 404 NotFound/);
   expect(await count()).toBe(before);
 });
 
-test("two at once leave one root key that works", async () => {
+test("concurrent provisions leave one working root key", async () => {
   await createSecret("both");
   const ran = await Promise.all([provision("both"), provision("both")]);
   expect(ran.map(({ code }) => code)).toContain(0);
@@ -98,7 +98,7 @@ test("two at once leave one root key that works", async () => {
   expect(live).toHaveLength(kept.length);
 });
 
-test("a database that does not answer is waited for as long as was said", async () => {
+test("provision waits for an unreachable database up to the given time", async () => {
   const startedAt = performance.now();
   const away = " --wait 2s --database-url postgres://nobody@127.0.0.1:1/none";
   expect((await provision("empty", away)).notes.join()).toContain("the database cannot be reached");

@@ -15,7 +15,7 @@ afterAll(async () => {
   await Promise.all([cli.close(), redis.close()]);
 });
 
-test("Redis accepts what is printed unchanged, for any characters in the names", async () => {
+test("redis-acl output is valid for Redis, for any characters in the names", async () => {
   const user = `acl-${redis.prefix.slice(0, -1)}`;
   try {
     for (const args of [
@@ -45,6 +45,6 @@ test.each([
   ["--control-plane --events", "--events and --eval are only for the pods' user"],
   ["--workspace ws_1 --user a\tb", "for --user: must be"],
   ["--workspace ws\t1 --user u", "cannot stand in a rule"],
-])("redis-acl %s is called incorrectly", async (args, message) => {
+])("redis-acl %s is a usage error", async (args, message) => {
   expect(await cli.failure(`redis-acl ${args}`.trim(), 2)).toContain(message);
 });

@@ -41,14 +41,14 @@ spec:
 ${spec}`;
 
 describe("the example", () => {
-  test("ends as its cases say", async () => {
+  test("simulate reports that all cases have the expected outcome", async () => {
     const { code, out, notes } = await example("--cases", CASES);
     expect(notes).toEqual([]);
     expect(out.filter((line) => !line.startsWith("✓"))).toEqual(["10 cases, 0 failed"]);
     expect(code).toBe(0);
   });
 
-  test("a case that ends otherwise is named with its line, with what differs and what decided, and exit code 1", async () => {
+  test("simulate names a failed case with its line, difference and deciding step, and exits with 1", async () => {
     const text = readFileSync(CASES, "utf8").replace("expect: DISABLED", "expect: { code: VALID, passed: 1 }");
     const { code, out } = await example("--cases", file("other-cases.yaml", text));
     const line = text.split("\n").findIndex((one) => one.includes("a key that was disabled")) + 1;
@@ -64,7 +64,7 @@ describe("the example", () => {
     expect(JSON.parse(asJson.out.join(""))).toMatchObject({ differ: 1 });
   });
 
-  test("requests are charged one after the other, and each is explained", async () => {
+  test("simulate charges requests in order and explains each", async () => {
     const asked = ["--request", "POST /orders", "--request", "GET /else?a=b", "--key", "editor", "--times", "3"];
     const { code, out } = await example(...asked, "--json");
     const { decisions } = JSON.parse(out.join(""));
@@ -117,13 +117,13 @@ describe("the exit code and the first line say how it ends", () => {
 describe("what a policy says of requests", () => {
   const fixtures = "keys: [{ name: one }]\napis: [{ ipAllowList: [10.0.0.0/8] }]";
 
-  test("a key goes where the policy looks for it, also in a query", async () => {
+  test("simulate sends the key where the policy expects it, also in a query", async () => {
     const manifest = file("query.yaml", policy("  credentials: [{ query: { name: key } }]"));
     const ran = await run("-f", manifest, "--fixtures", file("f.yaml", fixtures), "--request", "GET /?a=b");
     expect(ran).toMatchObject({ code: 0, notes: [] });
   });
 
-  test("the client's address is found as the policy says", async () => {
+  test("simulate derives the client address by the policy", async () => {
     const manifest = file(
       "forwarded.yaml",
       policy("  clientAddress: { from: ForwardedFor, trustedProxies: [192.0.2.0/24] }"),
@@ -145,7 +145,7 @@ describe("what a policy says of requests", () => {
     expect((await ask("X-Forwarded-For: 203.0.113.1")).code).toBe(13);
   });
 
-  test("in mode Audit everything passes, and the code is said", async () => {
+  test("simulate in mode Audit admits every request and prints the code", async () => {
     const manifest = file("audit.yaml", policy("  mode: Audit"));
     const disabled = file("d.yaml", "keys: [{ name: one, enabled: false }]");
     const { code, out } = await run("-f", manifest, "--fixtures", disabled, "--request", "GET /");
@@ -153,7 +153,7 @@ describe("what a policy says of requests", () => {
     expect(out[1]).toBe("✓ DISABLED, passes all the same, because the policy is in mode Audit");
   });
 
-  test("of several policies one is named, and their keys are apart", async () => {
+  test("simulate requires a policy name among several, and separates their keys", async () => {
     const both = ["-f", file("a.yaml", policy("", "orders")), "-f", file("b.yaml", policy("", "carts"))];
     const as = ["--fixtures", file("k.yaml", "keys: [{ name: one, policy: shop/orders }]"), "--request", "GET /"];
     expect((await run(...both, ...as)).notes.join()).toContain("say which ApiKeyPolicy: shop/orders, shop/carts");
@@ -161,7 +161,7 @@ describe("what a policy says of requests", () => {
     expect((await run(...both, ...as, "--policy", "shop/carts")).code).toBe(10);
   });
 
-  test("a key of an ApiKey manifest is there under its name", async () => {
+  test("simulate offers the key of an ApiKey manifest under its name", async () => {
     const apiKey = `---
 apiVersion: postern.dev/v1alpha1
 kind: ApiKey
@@ -219,7 +219,7 @@ describe("files that are wrong are refused with the line of each problem", () =>
     expect(ran.notes.map((line) => line.replace(`${dir}/`, ""))).toEqual(says);
   });
 
-  test("cases too: a key that there is not, a path that is none, a code that is none", async () => {
+  test("simulate rejects cases with an unknown key, path or code", async () => {
     const ask = (text: string) => example("--cases", file("cases.yaml", text));
     const unknown = await ask("cases:\n  - name: a\n    request: GET /\n    key: ghost\n    expect: VALID");
     expect(unknown).toMatchObject({ code: 1, out: [] });
@@ -228,7 +228,7 @@ describe("files that are wrong are refused with the line of each problem", () =>
     expect(wrong).toMatchObject({ code: 1, out: [] });
   });
 
-  test("and manifests, as postern validate says it", async () => {
+  test("simulate rejects invalid manifests like postern validate", async () => {
     const broken = file("broken.yaml", policy("  rules: [{ match: {}, permissions: a AND }]"));
     const ran = await run("-f", broken, "--request", "GET /", "--no-key");
     expect(ran).toMatchObject({ code: 1, out: [] });
@@ -238,7 +238,7 @@ describe("files that are wrong are refused with the line of each problem", () =>
     expect(ran.notes).toEqual(validated.slice(0, -1));
   });
 
-  test("an override of a namespace that no manifest has", async () => {
+  test("simulate rejects an override of a namespace without a manifest", async () => {
     const override = readFileSync(join(MANIFESTS, "override.yaml"), "utf8");
     const manifest = file("override.yaml", `${policy("")}\n---\n${override}`);
     const ran = await run("-f", manifest, "--request", "GET /", "--no-key");
@@ -253,7 +253,7 @@ test.each([
   { args: ["--request", "orders", "--no-key"], says: "orders is no method with a path" },
   { args: ["--request", "GET /", "--no-key", "--header", "no colon"], says: "for --header: must be" },
   { args: ["--request", "GET /", "--no-key", "--times", "0"], says: "for --times: must be" },
-])("a wrong call is told: $args", async ({ args, says }) => {
+])("simulate reports a usage error: $args", async ({ args, says }) => {
   const ran = await example(...args);
   expect(ran).toMatchObject({ code: 2, out: [] });
   expect(ran.notes.join()).toContain(says);

@@ -61,7 +61,7 @@ async function runIn(env: Record<string, string>, ...args: string[]) {
   return { code: await runCommand(COMMANDS, args, io), out, notes };
 }
 
-test("the kubeconfig of the user is read when no other one is named, as kubectl does", async () => {
+test("status reads the user's kubeconfig by default, as kubectl does", async () => {
   const HOME = mkdtempSync(join(tmpdir(), "postern-home-"));
   onTestFinished(() => rmSync(HOME, { recursive: true }));
   expect((await runIn({ HOME }, "status", "-n", namespace)).notes.join()).toContain("give a kubeconfig file");
@@ -74,7 +74,7 @@ test("the kubeconfig of the user is read when no other one is named, as kubectl 
   expect(inPod).toMatchObject({ code: 1, out: [] });
 });
 
-test("policies that are enforced are listed, with exit code 0", async () => {
+test("status lists enforced policies and exits with 0", async () => {
   const { code, out } = await status("--json");
   expect(code).toBe(0);
   expect(JSON.parse(out[0] ?? "")).toMatchObject({
@@ -95,7 +95,7 @@ test("policies that are enforced are listed, with exit code 0", async () => {
   });
 });
 
-test("a policy without pods is no failure while it is Ready", async () => {
+test("status of a Ready policy without pods exits with 0", async () => {
   const none = condition("Enforced", "False", "No sidecar has reported on this policy lately.", "NoPods");
   await write("idle", [condition("Ready", "True"), none]);
   const { code, out } = await status();
@@ -106,7 +106,7 @@ test("a policy without pods is no failure while it is Ready", async () => {
   await write("idle", [condition("Ready", "True"), none]);
 });
 
-test("one that is not enforced says why, and one without a status is Unknown: exit code 1", async () => {
+test("status explains unenforced policies, shows missing ones as Unknown, and exits with 1", async () => {
   await write("bypassed", [condition("Ready", "True"), condition("Enforced", "False", "2 pods have no gate.")], {
     pods: 3,
     updated: 1,
@@ -121,7 +121,7 @@ test("one that is not enforced says why, and one without a status is Unknown: ex
   expect(out.find((line) => line.includes("young"))).toMatch(/young +Unknown +Unknown +Unknown +- +- +-/);
 });
 
-test("an edited policy is Unknown until the operator has seen it", async () => {
+test("status of an edited policy is Unknown until the operator has seen the edit", async () => {
   const patch = JSON.stringify({ spec: { mode: "Audit" } });
   await cluster.kubectl(["-n", namespace, "patch", "apikeypolicy", "enforced", "--type=merge", "-p", patch]);
   const { out } = await status("--json");
@@ -129,7 +129,7 @@ test("an edited policy is Unknown until the operator has seen it", async () => {
   expect(policies.find(({ name }: { name: string }) => name === "enforced")).toMatchObject({ enforced: "Unknown" });
 });
 
-test("a namespace that has none is empty, and a cluster that is away fails in one line", async () => {
+test("status of an empty namespace is empty, and an unreachable cluster fails in one line", async () => {
   expect((await run("status", "--kubeconfig", cluster.kubeconfigPath, "-n", "nowhere")).code).toBe(0);
   const { code, notes } = await run("status", "--kubeconfig", "/nowhere");
   expect(code).not.toBe(0);

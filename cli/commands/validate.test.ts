@@ -24,7 +24,7 @@ function folderOf(files: Readonly<Record<string, string>>): string {
 const validate = (args: readonly string[], stdin?: string) =>
   runPostern(["validate", ...args.flatMap((path) => ["-f", path])], stdin === undefined ? {} : { stdin });
 
-test("an object that is defined twice is a problem at its second place, within a file and across files", async () => {
+test("validate rejects an object that is defined twice, within a file and across files", async () => {
   const folder = folderOf({ "a.yaml": `${role("one")}---\n${role("two")}`, "b.yml": role("one", "[c.d]") });
   const across = await validate([folder]);
   expect(across.code).toBe(1);
@@ -40,7 +40,7 @@ test("an object that is defined twice is a problem at its second place, within a
   expect((await validate(["-"], `${role("one")}---\n${named.replace("default", "other")}`)).code).toBe(0);
 });
 
-test.each(["", "# nothing\n", "---\n---\n"])("an input without a manifest is a problem: %j", async (text) => {
+test.each(["", "# nothing\n", "---\n---\n"])("validate rejects an input without a manifest: %j", async (text) => {
   const folder = folderOf({ "a.yaml": text });
   for (const [path, stdin] of [[folder], [join(folder, "a.yaml")], ["-", text]] as const) {
     const ran = await validate([path], stdin);
@@ -53,7 +53,7 @@ test.each(["", "# nothing\n", "---\n---\n"])("an input without a manifest is a p
   expect((await validate([folderOf({ "a.yaml": text, "b.yaml": role("one") })])).code).toBe(0);
 });
 
-test("a folder of JSON is read, as kubectl reads it", async () => {
+test("validate reads a folder of JSON files, as kubectl does", async () => {
   const json = (kind: string) =>
     JSON.stringify({
       apiVersion: "postern.dev/v1alpha1",
@@ -67,14 +67,14 @@ test("a folder of JSON is read, as kubectl reads it", async () => {
   expect(wrong.out[0]).toContain("b.json:1: Roll default/a: kind: expected one of");
 });
 
-test("a folder without a file of manifests, and a path that does not exist, are called incorrectly", async () => {
+test("validate of a folder without manifests, or of a missing path, is a usage error", async () => {
   const empty = await validate([folderOf({ "notes.txt": "", ".hidden.yaml": role("a") })]);
   expect(empty).toMatchObject({ code: 2, out: [] });
   expect(empty.notes.join()).toContain("has no .yaml, .yml or .json file");
   expect(await validate(["/nowhere"])).toMatchObject({ code: 2, out: [] });
 });
 
-test("standard input is judged like a file", async () => {
+test("validate checks standard input like a file", async () => {
   expect((await validate(["-"], role("one"))).out).toEqual(["1 file, 0 problems"]);
   const wrong = await validate(["-"], role("one").replace("permissions", "permission"));
   expect(wrong.code).toBe(1);

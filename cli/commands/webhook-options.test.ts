@@ -7,7 +7,7 @@ const defaults = Object.fromEntries(
 );
 const parse = (more: Record<string, string>) => parseWebhook({ ...defaults, "gate-image": "image", ...more });
 
-test("without an image of gates there is no webhook; with one the defaults are complete", () => {
+test("webhook starts only with a gate image, with complete defaults", () => {
   expect(parseWebhook(defaults)).toBeUndefined();
   expect(parse({})).toMatchObject({
     port: 19_443,
@@ -24,7 +24,7 @@ test("without an image of gates there is no webhook; with one the defaults are c
   });
 });
 
-test("lists of pairs are read, and a folder of certificates replaces the Secret", () => {
+test("webhook options accept lists of pairs, and a certificate folder in place of the Secret", () => {
   const config = parse({
     "gate-env": "POSTERN_REGION=eu, POSTERN_DOCS_URL=https://docs.example/?a=b",
     "gate-resources": "cpu-limit=1,memory-limit=0.5Gi",

@@ -160,7 +160,7 @@ describe("zsh", () => {
   );
 });
 
-test("every command, option and word of the tables is in each script, and nothing of a profile is", async () => {
+test("completion scripts contain every command, option and value, and no profile data", async () => {
   for (const shell of ["bash", "zsh", "fish"]) {
     const text = readFileSync(join(dir, `postern.${shell}`), "utf8");
     for (const { name, options } of commands) {
@@ -171,14 +171,14 @@ test("every command, option and word of the tables is in each script, and nothin
   }
 });
 
-test("each shell can read its script to the end", async () => {
+test("each shell parses its complete completion script", async () => {
   for (const shell of ["bash", "zsh", "fish"]) {
     const { stderr } = await run(await shellOf(shell), ["-n", join(dir, `postern.${shell}`)], { env });
     expect(stderr).toBe("");
   }
 });
 
-test("a help text with quotes and signs of the shells is only a text", async () => {
+test("completion keeps help texts with quotes and shell characters as text", async () => {
   const strange = 'it\'s $(touch owned) `touch owned`; "x" \\ [a]:b';
   const { bashCompletion } = await import("./bash.ts");
   const { zshCompletion } = await import("./zsh.ts");
@@ -204,7 +204,7 @@ test("a help text with quotes and signs of the shells is only a text", async () 
   expect(existsSync(join(dir, "owned"))).toBe(false);
 });
 
-test("values are read from the placeholders, nouns from the names", () => {
+test("completion derives values from placeholders, and nouns from names", () => {
   const of = (placeholder: string) => valuesOf({ name: "x" }, "y", { type: "string", help: "", placeholder });
   expect(of("on|off")).toEqual({ kind: "words", words: ["on", "off"] });
   expect(of("TIME|never")).toEqual({ kind: "words", words: ["never"] });

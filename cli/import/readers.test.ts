@@ -36,7 +36,7 @@ const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
 const KEY = "wJ8xT2fQ7nL4vB9kR6mZ3c";
 
-test("Kong: keys below their consumers and beside them, with groups, tags and an end", () => {
+test("Kong import reads keys below consumers and beside them, with groups, tags and expiry", () => {
   const discovered = find(
     findKongKeys,
     `
@@ -85,7 +85,7 @@ acls: [{ consumer: bob, group: silver }]
   expect(discovered.notes).toEqual([expect.stringContaining("rate-limiting of consumers is not imported")]);
 });
 
-test("Kong: a consumer whose name is the id of another one does not get that one's keys", () => {
+test("Kong import does not give keys to a consumer whose name is the id of another", () => {
   const discovered = find(
     findKongKeys,
     `{ "consumers": [{ "id": "a", "username": "b" }, { "id": "c", "username": "a2" }], "keyauth_credentials": [
@@ -94,7 +94,7 @@ test("Kong: a consumer whose name is the id of another one does not get that one
   expect(shown(discovered)).toEqual([["consumer a2, key 1", KEY, { enabled: true, name: "a2", externalId: "a2" }]]);
 });
 
-test("Kong: the Secrets that a KongConsumer names, of its own namespace", () => {
+test("Kong import reads the Secrets that a KongConsumer of the same namespace names", () => {
   const secret = (namespace: string, name: string, kind: string, data: object) =>
     JSON.stringify({
       apiVersion: "v1",
@@ -143,7 +143,7 @@ describe("a ttl of Kong", () => {
   const expiries = ({ keys }: DiscoveredKeys) => keys.map(({ from, key }) => [from, key.expires]);
   const left = (discovered: DiscoveredKeys) => discovered.left.map(({ from, why }) => `${from}: ${why}`);
 
-  test("keeps its key out, and no other key, while its meaning is not given", () => {
+  test("Kong import omits only keys with a ttl while --ttl-is is not given", () => {
     const discovered = find(findKongKeys, file);
     expect(expiries(discovered)).toEqual([
       ["consumer a, key 3", undefined],
@@ -156,7 +156,7 @@ describe("a ttl of Kong", () => {
     );
   });
 
-  test("counts from now when it is what remains, whenever the key was made", () => {
+  test("Kong import counts a remaining ttl from now, whenever the key was created", () => {
     const discovered = find(findKongKeys, file, "remaining");
     expect(expiries(discovered).slice(0, 2)).toEqual([
       ["consumer a, key 1", nowMs + 60_000],
@@ -168,13 +168,13 @@ describe("a ttl of Kong", () => {
     ]);
   });
 
-  test("counts from created_at when it is the total, and names the key that has none", () => {
+  test("Kong import counts a total ttl from created_at, and names keys without it", () => {
     const discovered = find(findKongKeys, file, "total");
     expect(expiries(discovered)[0]).toEqual(["consumer a, key 2", 1_700_000_060_000]);
     expect(left(discovered)[0]).toMatch(/^consumer a, key 1: its ttl of 60 s counts from created_at/);
   });
 
-  test("in a Secret is read as in a file", () => {
+  test("Kong import reads a ttl in a Secret as in a file", () => {
     const objects = `{"apiVersion":"v1","kind":"List","items":[
       {"apiVersion":"v1","kind":"Secret","metadata":{"name":"key","namespace":"shop","labels":{"konghq.com/credential":"key-auth"}},
        "data":{"key":"${base64(KEY)}","ttl":"${base64("60")}"}},
@@ -184,7 +184,7 @@ describe("a ttl of Kong", () => {
   });
 });
 
-test("APISIX: standalone, with other plugins", () => {
+test("APISIX import reads standalone files with other plugins", () => {
   const discovered = find(
     findApisixKeys,
     `
@@ -218,7 +218,7 @@ consumers:
   expect(discovered.notes).toEqual([expect.stringContaining("limit-count of consumers")]);
 });
 
-test("APISIX: answers of the Admin API, in any order, one a line", () => {
+test("APISIX import reads Admin API responses in any order, one per line", () => {
   const kept = (key: string, value: object) => JSON.stringify({ total: 1, list: [{ key: `/apisix/${key}`, value }] });
   const discovered = find(
     findApisixKeys,
@@ -236,7 +236,7 @@ test("APISIX: answers of the Admin API, in any order, one a line", () => {
   ]);
 });
 
-test("APISIX: consumers of its ingress controller, with the key or a Secret", () => {
+test("APISIX import reads consumers of its ingress controller, with the key or a Secret", () => {
   const discovered = find(
     findApisixKeys,
     `
@@ -265,7 +265,7 @@ stringData: { key: ${KEY}2 }
   ]);
 });
 
-test("Kuadrant: the Secrets with Authorino's label, with groups and plans", () => {
+test("Kuadrant import reads Secrets with Authorino's label, with groups and plans", () => {
   const secret = (name: string, metadata: object, data: object) =>
     JSON.stringify({ apiVersion: "v1", kind: "Secret", metadata: { name, namespace: "shop", ...metadata }, data });
   const labels = { "authorino.kuadrant.io/managed-by": "authorino" };
@@ -303,7 +303,7 @@ test("Kuadrant: the Secrets with Authorino's label, with groups and plans", () =
   ]);
 });
 
-test("Envoy Gateway: the Secrets that a SecurityPolicy names; without one, all", () => {
+test("Envoy Gateway import reads the Secrets of a SecurityPolicy, or all without one", () => {
   const secret = (name: string, data: object) => `
 ---
 apiVersion: v1
@@ -330,7 +330,7 @@ spec: { apiKeyAuth: { credentialRefs: [{ name: clients }, { name: gone }], extra
   expect(find(findEnvoyGatewayKeys, secrets).keys).toHaveLength(3);
 });
 
-test("Unkey: pages of v2 and of v1, by plain text or hash", () => {
+test("Unkey import reads pages of v2 and v1, by plaintext or hash", () => {
   const hash = "uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=";
   const v2 = {
     meta: { requestId: "req_1" },
@@ -376,7 +376,7 @@ test("Unkey: pages of v2 and of v1, by plain text or hash", () => {
   expect(discovered.notes).toHaveLength(1);
 });
 
-test("the same key twice is taken over once, for the first owner, and said", () => {
+test("import takes a duplicate key once, for its first owner, and reports it", () => {
   const discovered = find(
     findKongKeys,
     `consumers: [{ username: a, keyauth_credentials: [{ key: ${KEY} }] }, { username: b, keyauth_credentials: [{ key: ${KEY} }] }]`,

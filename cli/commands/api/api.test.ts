@@ -23,7 +23,7 @@ async function anApi(workspace = "default", manager: string | null = null): Prom
 
 const stored = async (id: string) => (await cli.db.query("select * from apis where id = $1", [id])).rows[0];
 
-test("api create creates an API for keys, with a root key that may", async () => {
+test("api create creates an API with a permitted root key", async () => {
   const api = await openApiCli();
   try {
     const { apiId, name } = await api.json(["api", "create", "--name", "orders"]);
@@ -39,7 +39,7 @@ test("api create creates an API for keys, with a root key that may", async () =>
 });
 
 describe("api list", () => {
-  test("shows the settings of each API of the workspace", async () => {
+  test("api list shows the settings of each API of the workspace", async () => {
     const id = await anApi("acme");
     expect(await cli.json("api list --workspace acme")).toEqual({
       apis: [
@@ -63,7 +63,7 @@ describe("api list", () => {
 });
 
 describe("api update", () => {
-  test("changes the given settings and keeps the others, also of an API that a manifest manages", async () => {
+  test("api update changes the given settings only, also of a managed API", async () => {
     const id = await anApi("default", "dev/ApiKeyPolicy/shop/orders");
     const before = await stored(id);
     const first = await cli.json(
@@ -89,14 +89,14 @@ describe("api update", () => {
     ]);
   });
 
-  test("writes nothing, and no audit row, when nothing changes", async () => {
+  test("api update without a change writes neither the API nor an audit row", async () => {
     const id = await anApi();
     await cli.json(`api update --id ${id} --delete-protection off --ip-allow-list none`);
     expect((await stored(id)).updated_at).toBeNull();
     expect((await cli.run(`audit --target ${id}`)).notes).toEqual(["no events"]);
   });
 
-  test("leaves a mark in the outbox, for every cache of the API", async () => {
+  test("api update adds an outbox entry, so that every cache drops the API", async () => {
     const id = await anApi();
     await cli.db.query("delete from outbox");
     await cli.json(`api update --id ${id} --ip-allow-list ::1`);
@@ -135,7 +135,7 @@ describe("api update", () => {
     expect(await stored(id)).toMatchObject({ delete_protection: false, updated_at: null });
   });
 
-  test("finds no API that is unknown, deleted or of another workspace", async () => {
+  test("api update rejects an API that is unknown, deleted or of another workspace", async () => {
     const [deleted, foreign] = [await anApi(), await anApi("acme")];
     await cli.db.query("update apis set deleted_at = 1 where id = $1", [deleted]);
     for (const id of ["api_unknown", deleted, foreign]) {

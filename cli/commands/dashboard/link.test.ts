@@ -15,7 +15,7 @@ const storedLink = async (id: string) =>
   (await cli.db.query("select * from sign_in_links where id = $1", [id])).rows[0];
 const tokenIn = (address: string): string => new URL(address).hash.slice("#token=".length);
 
-test("makes a link for one workspace; the database and the audit log have only its hash", async () => {
+test("dashboard link grants one workspace; database and audit log contain only its hash", async () => {
   const before = Date.now();
   const made = await cli.json("dashboard link --role operator --workspace acme --name Ada");
   expect(made).toMatchObject({ name: "Ada", role: "operator", workspaceId: acmeId });
@@ -33,7 +33,7 @@ test("makes a link for one workspace; the database and the audit log have only i
   expect(JSON.stringify(events)).not.toContain(token);
 });
 
-test("is for an admin of all workspaces and the user of the command, unless it says otherwise", async () => {
+test("dashboard link is by default for an admin of all workspaces and the current user", async () => {
   const made = await cli.json("dashboard link");
   expect(made).toMatchObject({ role: "admin", workspaceId: null });
   expect(made.name).toContain(userInfo().username);
@@ -45,7 +45,7 @@ test("tokens differ", async () => {
   expect(tokenIn(one.dashboardUrl)).not.toBe(tokenIn(other.dashboardUrl));
 });
 
-test("shows a person what the link is for", async () => {
+test("dashboard link output explains the link", async () => {
   const { out } = await cli.run("dashboard link --role viewer --dashboard-url https://postern.example.com/");
   const text = out.join("\n");
   expect(text).toMatch(/^open {6}https:\/\/postern\.example\.com\/dashboard\/sign-in#token=[\w-]{43}$/m);
@@ -62,6 +62,6 @@ test.each([
   expect(await cli.failure(`dashboard link ${args}`, 2)).toContain(message);
 });
 
-test("needs an existing workspace", async () => {
+test("dashboard link requires an existing workspace", async () => {
   expect(await cli.failure("dashboard link --workspace nobody", 1)).toContain("there is no workspace nobody");
 });

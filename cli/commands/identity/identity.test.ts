@@ -9,7 +9,7 @@ afterAll(() => cli.close());
 
 const HOUR_MS = 3_600_000;
 
-test("an identity is made with limits and data, shown, changed and deleted", async () => {
+test("identity is created with limits and metadata, shown, changed and deleted", async () => {
   const limits = ["--ratelimit", "requests=100/1h", "--ratelimit", "exports=5/30d,named"];
   const made = await cli.json(["identity", "create", "--external-id", "ada", ...limits, "--meta", '{"plan":"pro"}']);
   expect(made).toEqual({ identityId: expect.stringMatching(/^id_/), externalId: "ada" });
@@ -30,14 +30,14 @@ test("an identity is made with limits and data, shown, changed and deleted", asy
   expect(gone.notes.join()).toContain("ada");
 });
 
-test("one that is there already is not made again", async () => {
+test("identity create rejects an existing identity", async () => {
   await cli.json(["identity", "create", "--external-id", "grace"]);
   const again = await cli.run(["identity", "create", "--external-id", "grace"]);
   expect(again).toMatchObject({ code: 1, text: "" });
   expect(again.notes.join()).toContain("grace");
 });
 
-test("a list shows those that match, and fits the terminal", async () => {
+test("identity list shows matching identities and fits the terminal", async () => {
   for (const name of ["list-one", "list-two", "other"]) {
     await cli.json(["identity", "create", "--external-id", name, "--meta", JSON.stringify({ note: "x".repeat(300) })]);
   }
@@ -48,7 +48,7 @@ test("a list shows those that match, and fits the terminal", async () => {
   expect(Math.max(...out.map((line) => line.length))).toBeLessThanOrEqual(80);
 });
 
-test("those of another workspace are not there", async () => {
+test("identity commands do not find identities of another workspace", async () => {
   const { rootKey } = await cli.t.makeWorkspace();
   const { externalId, identityId } = await cli.resources.identity();
   for (const args of [
@@ -68,13 +68,13 @@ test.each([
   { args: ["update", "--identity", "ada", "--no-ratelimits", "--ratelimit", "a=1/1s"], says: "give one of" },
   { args: ["create", "--external-id", "x", "--meta", "null"], says: "must be a JSON object" },
   { args: ["get"], says: "--identity is required" },
-])("identity $args.0 is called incorrectly when $says", async ({ args, says }) => {
+])("identity $args.0 is a usage error when $says", async ({ args, says }) => {
   const ran = await cli.run(["identity", ...args]);
   expect(ran).toMatchObject({ code: 2, text: "" });
   expect(ran.notes.join()).toContain(says);
 });
 
-test("a root key without a right hears which one", async () => {
+test("identity commands name the permission that a root key lacks", async () => {
   const poor = cli.as(await cli.t.rootKey(["api.*.create_key"]));
   for (const { args, right } of [
     { args: ["create", "--external-id", "x"], right: "create_identity" },

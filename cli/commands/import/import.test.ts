@@ -39,7 +39,7 @@ const kong = (...who: string[]): string =>
   );
 const verify = (key: string) => cli.t.data("keys.verifyKey", { key });
 
-test("a dry run says what would be taken over, and sends nothing", async () => {
+test("import --dry-run prints the keys and sends nothing", async () => {
   const file = kong("dora", "eve");
   const ran = await run(`kong --file ${file} --dry-run`, { env: {} });
   expect(ran).toMatchObject({ code: 0, notes: [] });
@@ -49,7 +49,7 @@ test("a dry run says what would be taken over, and sends nothing", async () => {
   expect(await verify(secretOf("dora"))).toMatchObject({ valid: false, code: "NOT_FOUND" });
 });
 
-test("a key of Kong with a ttl stays out and is named without --ttl-is; with it a dry run shows when it expires", async () => {
+test("import of a Kong key with a ttl requires --ttl-is, and a dry run shows its expiry", async () => {
   const keys = `[{ key: ${secretOf("short")}, ttl: 86400 }, { key: ${secretOf("long")} }]`;
   const file = fileOf(`consumers: [{ username: tia, keyauth_credentials: ${keys} }]`);
   const unsaid = await run(`kong --file ${file} --dry-run`);
@@ -69,7 +69,7 @@ test("a key of Kong with a ttl stays out and is named without --ttl-is; with it 
   expect((await run(`apisix --file ${file} --dry-run --ttl-is total`)).code).toBe(2);
 });
 
-test("keys are taken over with owner and roles, verify from then on, and a second run changes nothing", async () => {
+test("imported keys have owner and roles and verify, and a second import changes nothing", async () => {
   const apiId = await cli.resources.api();
   const file = kong("alice", "bob");
   const first = await run(`kong --file ${file} --api-id ${apiId} --json`);
@@ -97,7 +97,7 @@ test("keys are taken over with owner and roles, verify from then on, and a secon
   ]);
 });
 
-test("what the API would refuse is said by a dry run, too, and the rest is taken over in portions", async () => {
+test("import lists keys that the API would reject, also in a dry run, and imports the others in batches", async () => {
   const apiId = await cli.resources.api();
   const names = Array.from({ length: 450 }, (_, i) => `many${i}`);
   const tooLong = "x".repeat(256);
@@ -112,14 +112,14 @@ test("what the API would refuse is said by a dry run, too, and the rest is taken
   for (const name of ["many0", "many449"]) expect(await verify(secretOf(name))).toMatchObject({ valid: true });
 });
 
-test("the file may come by standard input", async () => {
+test("import reads the file from standard input", async () => {
   const stdin = `consumers: [{ username: piped, keyauth_credentials: [{ key: ${secretOf("piped")} }] }]`;
   expect((await run("kong --file - --dry-run", { env: {}, stdin })).out[0]).toContain("1 key can be imported");
   const wrong = await run("kong --file - --dry-run", { env: {}, stdin: "consumers: [" });
   expect(wrong.notes.join()).toMatch(/standard input:\d+: /);
 });
 
-test("short keys are named as what they are", async () => {
+test("import names keys that are too short", async () => {
   const ran = await run(
     `kong --file ${fileOf("consumers: [{ username: a, keyauth_credentials: [{ key: abc }] }]")} --dry-run`,
   );
@@ -138,7 +138,7 @@ test.each([
   expect(ran.notes).toEqual([expect.stringContaining(says)]);
 });
 
-test("a root key that may not create keys is told so, and no key stands in the message", async () => {
+test("import names the missing permission of a root key, without printing a key", async () => {
   const apiId = await cli.resources.api();
   const rootKey = await cli.t.rootKey(["api.*.read_key"]);
   const ran = await run(`kong --file ${kong("carol")} --api-id ${apiId}`, cli.as(rootKey));
@@ -147,7 +147,7 @@ test("a root key that may not create keys is told so, and no key stands in the m
   expect(JSON.stringify(ran)).not.toContain(secretOf("carol"));
 });
 
-test("an import that is cut off says how far it came, and the next one goes on", async () => {
+test("interrupted import reports its progress, and the next one continues", async () => {
   const apiId = await cli.resources.api();
   const names = Array.from({ length: 450 }, (_, i) => `cut${i}`);
   const file = kong(...names);

@@ -23,7 +23,7 @@ const verify = (key: string, ...more: string[]) =>
   cli.run(["key", "verify", ...more], { ...cli.as(cli.t.workspace.rootKey), stdin: `${key}\n` });
 
 describe("key create", () => {
-  test("prints the key alone, without the end of a line into a pipe and with it at a terminal", async () => {
+  test("key create prints only the key, with a line end only at a terminal", async () => {
     const piped = await cli.run(["key", "create", "--api", apiId, "--prefix", "shop"]);
     expect(piped.code).toBe(0);
     expect(piped.text).toMatch(/^shop_[1-9A-Za-z]+$/);
@@ -33,7 +33,7 @@ describe("key create", () => {
     expect((await verify(piped.text)).code).toBe(0);
   });
 
-  test("gives it everything that the options say", async () => {
+  test("key create applies all options", async () => {
     const role = await cli.resources.role();
     const { keyId, key } = await cli.json([
       ...["key", "create", "--api", apiId, "--name", "Ada's", "--external-id", "ada", "--expires", "30d"],
@@ -70,13 +70,13 @@ describe("key create", () => {
     { name: "a time that is none", args: ["--expires", "soon"], says: "for --expires: must be a time" },
     { name: "a time in the past", args: ["--expires", "2020-01-01"], says: "for --expires: must be in the future" },
     { name: "a span of nothing", args: ["--expires", "0s"], says: "must be in the future, such as 30d" },
-  ])("is called incorrectly with $name", async ({ args, says }) => {
+  ])("key create is a usage error with $name", async ({ args, says }) => {
     const ran = await cli.run(["key", "create", "--api", apiId, ...args]);
     expect(ran).toMatchObject({ code: 2, text: "" });
     expect(ran.notes.join()).toContain(says);
   });
 
-  test("says each fault that the API finds, and what is missing", async () => {
+  test("key create prints every field error of the API and what is missing", async () => {
     const faulty = await cli.run(["key", "create", "--api", "x", "--prefix", "a b"]);
     expect(faulty).toMatchObject({ code: 1, text: "" });
     expect(faulty.notes.join()).toMatch(/body\.apiId: .*body\.prefix: /);
@@ -85,7 +85,7 @@ describe("key create", () => {
   });
 });
 
-test("a root key without a right gets nothing, and each command says which right and how to get it", async () => {
+test("key commands name the permission that a root key lacks, and how to get it", async () => {
   const { keyId } = await cli.resources.key({ apiId });
   const poor = cli.as(await cli.t.rootKey(["api.*.verify_key"]));
   const before = await cli.t.audit();
@@ -106,7 +106,7 @@ test("a root key without a right gets nothing, and each command says which right
   expect(await cli.t.audit()).toEqual(before);
 });
 
-test("the keys of another workspace are not there", async () => {
+test("key commands do not find keys of another workspace", async () => {
   const other = await cli.t.makeWorkspace();
   const { keyId, key } = await cli.resources.key({ apiId });
   for (const verb of ["get", "disable", "reroll", "delete"]) {
@@ -138,7 +138,7 @@ describe("key verify", () => {
       code: 16,
       word: "USAGE_EXCEEDED",
     },
-  ])("of $name ends with exit code $code", async ({ body, args, code, word }) => {
+  ])("key verify of $name exits with $code", async ({ body, args, code, word }) => {
     const { key, keyId } = await cli.resources.key({ apiId, ...body });
     const ran = await verify(key, ...args);
     expect(ran.code).toBe(code);
@@ -149,7 +149,7 @@ describe("key verify", () => {
     expect(asJson).toMatchObject({ code: word, valid: code === 0, keyId });
   });
 
-  test("of one that is not known ends with 10, which is no failure: 1 is", async () => {
+  test("key verify of an unknown key exits with 10, and a failed command with 1", async () => {
     expect((await verify("shop_notKnown")).code).toBe(10);
     const away = await runPostern(["key", "verify"], {
       env: { POSTERN_API_URL: "http://127.0.0.1:1", POSTERN_ROOT_KEY: "x".repeat(22) },
@@ -159,7 +159,7 @@ describe("key verify", () => {
     expect(away.notes.join()).not.toContain("notKnown");
   });
 
-  test("charges the limits that it names, and with --credits 0 spends nothing", async () => {
+  test("key verify charges the named limits, and spends nothing with --credits 0", async () => {
     const { key, keyId } = await cli.resources.key({
       apiId,
       credits: { remaining: 5 },
@@ -170,7 +170,7 @@ describe("key verify", () => {
     expect((await cli.t.data("keys.getKey", { keyId })).credits.remaining).toBe(5);
   });
 
-  test("reads the key from a file, or asks for it; without one it is called incorrectly", async () => {
+  test("key verify reads the key from a file or a prompt, and requires one", async () => {
     const { key } = await cli.resources.key({ apiId });
     writeFileSync(join(dir, "key"), `${key}\n`);
     expect((await verify("", "--key-file", join(dir, "key"))).code).toBe(0);
@@ -180,7 +180,7 @@ describe("key verify", () => {
   });
 });
 
-test("key disable, enable and delete do that, and delete fails the second time", async () => {
+test("key disable, enable and delete succeed, and a second delete fails", async () => {
   const { key, keyId } = await cli.resources.key({ apiId });
   expect((await cli.run(["key", "disable", "--id", keyId])).out).toEqual([`key ${keyId} is disabled`]);
   expect((await verify(key)).code).toBe(11);
@@ -191,7 +191,7 @@ test("key disable, enable and delete do that, and delete fails the second time",
   expect((await cli.run(["key", "delete", "--id", keyId])).code).toBe(1);
 });
 
-test("key reroll makes a successor; the old one ends when it is said, or at once", async () => {
+test("key reroll creates a successor and expires the old key immediately or as requested", async () => {
   const { key, keyId } = await cli.resources.key({ apiId });
   const ran = await cli.run(["key", "reroll", "--id", keyId, "--until", "7d"]);
   expect(ran.text).toMatch(/^\S+$/);
@@ -206,7 +206,7 @@ test("key reroll makes a successor; the old one ends when it is said, or at once
   expect((await verify(key)).code).toBe(12);
 });
 
-test("key get shows its settings with times in words, the key itself only when it is asked for", async () => {
+test("key get prints settings with readable times, and the secret only on request", async () => {
   const api = await cli.resources.encryptingApi();
   const { key, keyId } = await cli.resources.key({
     apiId: api,
@@ -222,7 +222,7 @@ test("key get shows its settings with times in words, the key itself only when i
   expect((await cli.json(["key", "get", "--id", keyId, "--decrypt"])).plaintext).toBe(key);
 });
 
-test("key get shows the refill of its credits, and the limits that it shares with its owner", async () => {
+test("key get prints the refill, and the limits shared with the owner", async () => {
   const owner = cli.resources.name("owner");
   const ratelimits = [{ name: "shared", limit: 7, duration: 60_000, autoApply: true }];
   await cli.t.data("identities.createIdentity", { externalId: owner, ratelimits });
@@ -265,7 +265,7 @@ describe("key list", () => {
     await cli.t.deps.db.query("analyze keys");
   });
 
-  test("gives 100, then goes on where it was, and all with --all", async () => {
+  test("key list prints 100 keys, continues at a cursor, and prints all with --all", async () => {
     const first = await cli.json(["key", "list", "--api", many]);
     expect([first.keys.length, first.hasMore]).toEqual([100, true]);
     const more = await cli.json(["key", "list", "--api", many, "--limit", "150", "--cursor", first.cursor]);
@@ -280,7 +280,7 @@ describe("key list", () => {
     expect(said.notes.join()).toMatch(/^there are more keys than these 3; --all shows all, --cursor \S+ goes on$/);
   }, 60_000);
 
-  test.each([80, 200])("fits %i columns, with every id in full", async (columns) => {
+  test.each([80, 200])("key list fits %i columns, with complete ids", async (columns) => {
     const { out } = await cli.run(["key", "list", "--api", many, "--limit", "300"], {
       ...cli.as(cli.t.workspace.rootKey),
       columns,
@@ -294,13 +294,13 @@ describe("key list", () => {
     { args: ["--all", "--limit", "3"], says: "give one of --all and --limit" },
     { args: ["--limit", "0"], says: "or --all" },
     { args: ["--cursor", ""], says: '"" for --cursor: must be' },
-  ])("is called incorrectly with $args", async ({ args, says }) => {
+  ])("key list is a usage error with $args", async ({ args, says }) => {
     const ran = await cli.run(["key", "list", "--api", many, ...args]);
     expect(ran.code).toBe(2);
     expect(ran.notes.join()).toContain(says);
   });
 
-  test("of an API without keys says so, and of one owner shows only theirs", async () => {
+  test("key list filters by owner, and says that an API has no keys", async () => {
     const empty = await cli.resources.api();
     expect(await cli.run(["key", "list", "--api", empty])).toMatchObject({ code: 0, text: "", notes: ["no keys"] });
     expect(await cli.json(["key", "list", "--api", empty])).toEqual({ keys: [], hasMore: false, cursor: null });
@@ -311,13 +311,13 @@ describe("key list", () => {
   });
 });
 
-test("a deadline that no timer can keep is refused, and not one of a millisecond", async () => {
+test("--timeout beyond the maximum of timers is rejected", async () => {
   const { code, notes } = await cli.run(["key", "list", "--api", apiId, "--timeout", "30d"]);
   expect([code, notes.join()]).toEqual([2, expect.stringContaining("for --timeout: must be a duration")]);
   expect((await cli.run(["key", "list", "--api", apiId, "--timeout", "1d"])).code).toBe(0);
 });
 
-test("a server whose Postgres is away is named, with what to do", async () => {
+test("key list names a server without Postgres and the next action", async () => {
   const away = await openApiCli();
   try {
     await away.t.dropDatabase();

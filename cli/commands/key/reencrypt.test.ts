@@ -43,7 +43,7 @@ const run = async (json: boolean, ...keys: EncryptionKey[]) => {
   return { code, out: out.join("\n") };
 };
 
-test("moves every key to the first encryption key, says which ones are still in use, and does it once", async () => {
+test("key reencrypt moves every key to the first encryption key and lists those still in use", async () => {
   const ids = Array.from({ length: 1100 }, (_, i) => `key_${String(i).padStart(4, "0")}`);
   for (const id of ids) await store(id, old);
   const first = await run(true, current, old);
@@ -62,7 +62,7 @@ test("moves every key to the first encryption key, says which ones are still in 
   expect(JSON.parse((await run(true, current, old)).out)).toMatchObject({ reencrypted: 0 });
 });
 
-test("shows on a terminal how many of all are done, and takes the line away", async () => {
+test("key reencrypt shows its progress on a terminal and removes the line", async () => {
   const ids = Array.from({ length: 700 }, (_, i) => `key_shown_${String(i).padStart(4, "0")}`);
   for (const id of ids) await store(id, old);
   const written: string[] = [];
@@ -83,7 +83,7 @@ test("shows on a terminal how many of all are done, and takes the line away", as
   expect(written.at(-1)).toBe("\r\u001b[K");
 });
 
-test("fails when a key cannot be decrypted, and names it to a person and to a machine", async () => {
+test("key reencrypt fails for a key that it cannot decrypt, and names it in text and JSON", async () => {
   await store("key_lost", lost);
   expect(await run(true, current, old)).toMatchObject({ code: 1 });
   const { code, out } = await run(false, current);
@@ -93,6 +93,6 @@ test("fails when a key cannot be decrypted, and names it to a person and to a ma
   expect(await run(true, current, lost)).toMatchObject({ code: 0 });
 });
 
-test("needs encryption keys", async () => {
+test("key reencrypt requires encryption keys", async () => {
   expect(await cli.failure("key reencrypt", 2)).toContain("POSTERN_ENCRYPTION_KEYS");
 });

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => cli.close());
 
-test("migration create makes one, which the list of its workspace then shows", async () => {
+test("migration create adds a migration to the list of its workspace", async () => {
   await cli.json("workspace create --name acme");
   const made = await cli.json("migration create --workspace acme --name old-gateway --algorithm prefixed");
   expect(made).toEqual({
@@ -32,6 +32,6 @@ test.each([
     says: 'invalid value "md5" for --algorithm: must be sha256 or prefixed',
   },
   { args: "--name a --algorithm sha256 --workspace nobody", code: 1, says: "there is no workspace nobody" },
-] as const)("migration create refuses $args", async ({ args, code, says }) => {
+] as const)("migration create rejects $args", async ({ args, code, says }) => {
   expect(await cli.failure(`migration create ${args}`, code)).toContain(says);
 });

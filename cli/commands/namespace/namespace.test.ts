@@ -32,7 +32,7 @@ const liveRows = async (id: string): Promise<number> => {
   return rows[0].n;
 };
 
-test("namespace list shows those that are not deleted, all or those that match a word", async () => {
+test("namespace list prints live namespaces, optionally filtered by a text", async () => {
   await aNamespace("logins");
   await aNamespace("mails", "dev/RatelimitNamespace/shop/mails");
   const { namespaces } = await cli.json("namespace list");
@@ -44,7 +44,7 @@ test("namespace list shows those that are not deleted, all or those that match a
   expect((await cli.run("namespace list --search nothing")).notes).toEqual(["no namespaces"]);
 });
 
-test("namespace delete deletes the overrides too, by id or name, and writes it to the audit log", async () => {
+test("namespace delete deletes the overrides too, by id or name, with an audit row", async () => {
   const [one, other] = [await aNamespace("byid"), await aNamespace("byname")];
   expect(await cli.json(`namespace delete --namespace ${one}`)).toMatchObject({ namespaceId: one, name: "byid" });
   expect((await cli.run("namespace delete --namespace byname")).out).toEqual([
@@ -61,7 +61,7 @@ test("namespace delete deletes the overrides too, by id or name, and writes it t
   ]);
 });
 
-test("namespace delete refuses one that a manifest manages, and names the manifest", async () => {
+test("namespace delete rejects a managed namespace and names the manifest", async () => {
   const id = await aNamespace("managed", "dev/RatelimitNamespace/shop/managed");
   expect(await cli.failure("namespace delete --namespace managed", 1)).toContain(
     `The rate-limit namespace ${id} is managed by dev/RatelimitNamespace/shop/managed. Edit that manifest`,

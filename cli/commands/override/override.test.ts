@@ -9,7 +9,7 @@ afterAll(() => cli.close());
 
 const DAY_MS = 86_400_000;
 
-test("an override is made, replaced, shown, listed and deleted", async () => {
+test("override is set, replaced, shown, listed and deleted", async () => {
   const { namespaceId, namespace } = await cli.resources.namespace();
   const set = (identifier: string, limit: string) =>
     cli.json([
@@ -44,7 +44,7 @@ test("an override is made, replaced, shown, listed and deleted", async () => {
   expect((await cli.run(["override", "get", "--namespace", namespace, "--identifier", "ada"])).code).toBe(1);
 });
 
-test("a list never cuts an identifier, and leaves out ids first", async () => {
+test("override list never truncates an identifier, and omits ids first", async () => {
   const { namespace } = await cli.resources.namespace();
   const identifier = "customer-with-a-long-id-".padEnd(60, "x");
   await cli.t.data("ratelimit.setOverride", { namespace, identifier, limit: 1, duration: 1000 });
@@ -62,7 +62,7 @@ test.each([
   { limit: "-1", duration: "1h", says: "for --limit: must be" },
   { limit: "many", duration: "1h", says: "for --limit: must be" },
   { limit: "1", duration: "soon", says: "for --duration: must be a duration" },
-])("a limit of $limit per $duration is called incorrectly", async ({ limit, duration, says }) => {
+])("override limit of $limit per $duration is a usage error", async ({ limit, duration, says }) => {
   const ran = await cli.run([
     "override",
     "set",
@@ -78,7 +78,7 @@ test.each([
   expect(ran.notes.join()).toContain(says);
 });
 
-test("those of another workspace are not there, and a root key without a right hears which one", async () => {
+test("override commands find none of another workspace, and name a missing permission", async () => {
   const { namespace, namespaceId, identifier } = await cli.resources.override();
   const { rootKey } = await cli.t.makeWorkspace();
   const named = ["--namespace", namespace, "--identifier", identifier];

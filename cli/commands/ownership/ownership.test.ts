@@ -42,7 +42,7 @@ async function listed(args = ""): Promise<string[]> {
   return objects.map(({ id, manager, lastManager }) => `${id} ${manager ?? "-"} ${lastManager ?? "-"}`);
 }
 
-test("ownership list shows what manifests manage or left, of all managers or of those that begin so", async () => {
+test("ownership list prints managed and orphaned objects, of all managers or by prefix", async () => {
   await rows("a");
   const all = [
     "left_a_default - main/ApiKeyPolicy/shop/former",
@@ -61,7 +61,7 @@ test("ownership list shows what manifests manage or left, of all managers or of 
   expect(new Date(releasedAt).toISOString()).toBe("2023-11-14T22:13:20.000Z");
 });
 
-test("ownership transfer gives it to another cluster, in this workspace alone, and writes it to the audit log", async () => {
+test("ownership transfer moves objects of this workspace to another cluster, with audit rows", async () => {
   expect((await cli.json("ownership transfer --from main --to east")).objects).toHaveLength(3);
   expect(await listed(" --manager main")).toEqual([]);
   expect(await listed()).toEqual([
@@ -80,7 +80,7 @@ test("ownership transfer gives it to another cluster, in this workspace alone, a
   ]);
 });
 
-test("ownership transfer is refused as a whole when the other manager has such an object already", async () => {
+test("ownership transfer fails completely if the other manager has such an object", async () => {
   await rows("b", "west");
   expect(await cli.failure("ownership transfer --from west --to east", 1)).toMatch(
     /east\/ApiKeyPolicy\/shop\/orders already manages another object of this kind/,
@@ -88,7 +88,7 @@ test("ownership transfer is refused as a whole when the other manager has such a
   expect(await listed(" --manager west")).toHaveLength(3);
 });
 
-test("ownership release frees what is managed and what was left", async () => {
+test("ownership release frees managed and orphaned objects", async () => {
   expect((await cli.run("ownership release --manager west")).code).toBe(0);
   expect(await listed(" --manager west")).toEqual([]);
   const { rows: managers } = await cli.db.query("select manager from apis where id = 'api_b_default'");
@@ -101,6 +101,6 @@ test.each([
   "ownership list --manager a/b/c/d/e",
   "ownership transfer --from main --to east/Role",
   "ownership transfer --from main/Role/shop --to main/ApiKeyPolicy/shop",
-])("%s is called wrongly", async (line) => {
+])("ownership %s is a usage error", async (line) => {
   expect(await cli.failure(line, 2)).toMatch(/CLUSTER|same number of parts/);
 });

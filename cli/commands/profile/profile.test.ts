@@ -23,7 +23,7 @@ const add = (name: string, rootKey: string, ...more: string[]) =>
   run(["profile", "add", "--name", name, "--api-url", cli.url, ...more], { stdin: `${rootKey}\n` });
 const explainMissingKey = ["explain", "--key-id", "key_4fGh7Jk2LmN8pQrS"];
 
-test("a profile is tried, kept where only its owner may read it, and used", async () => {
+test("profile add checks the profile and stores it readable only for its owner", async () => {
   const { rootKey, id } = cli.t.workspace;
   const added = await add("shop", rootKey);
   expect(added).toMatchObject({ code: 0, notes: [`the root key is of workspace ${id}`] });
@@ -33,7 +33,7 @@ test("a profile is tried, kept where only its owner may read it, and used", asyn
   expect((await run(explainMissingKey)).notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
 });
 
-test("what rootkey create prints as JSON can be piped in as it is", async () => {
+test("profile add accepts the JSON of rootkey create on standard input", async () => {
   const { rootKey } = cli.t.workspace;
   const made = (object: object) =>
     run(["profile", "add", "--name", "made", "--api-url", cli.url], { stdin: `${JSON.stringify(object)}\n` });
@@ -46,7 +46,7 @@ test("what rootkey create prints as JSON can be piped in as it is", async () => 
   expect(without.notes.join()).not.toContain(rootKey);
 });
 
-test("of two, each calls its own workspace: the one that is used, or the one that is named", async () => {
+test("commands call the workspace of the profile in use or of the named one", async () => {
   const other = await cli.t.makeWorkspace();
   const { keyId } = await cli.resources.key();
   await add("first", cli.t.workspace.rootKey);
@@ -67,7 +67,7 @@ test("of two, each calls its own workspace: the one that is used, or the one tha
   });
 });
 
-test("nothing that is printed shows a root key, and neither does a list", async () => {
+test("profile commands never print a root key", async () => {
   const { rootKey } = cli.t.workspace;
   const rans = [
     await add("shop", rootKey),
@@ -83,7 +83,7 @@ test("nothing that is printed shows a root key, and neither does a list", async 
   expect(readFileSync(file, "utf8")).not.toContain(rootKey);
 });
 
-test("a root key is asked for at a terminal", async () => {
+test("profile add asks for the root key at a terminal", async () => {
   const typed = cli.t.workspace.rootKey;
   const ran = await run(["profile", "add", "--name", "typed", "--api-url", cli.url], { typed });
   expect(ran).toMatchObject({ code: 0 });
@@ -109,7 +109,7 @@ test.each([
   { name: "half of it", text: '{"profiles":{"shop":{"rootKey":"root_verySecret' },
   { name: "another shape", text: '{"profiles":{"shop":{"rootKey":{"root_verySecret":1}}}}' },
   { name: "no JSON", text: "root_verySecret" },
-])("a file that is broken ($name) is refused without showing any of it", async ({ text }) => {
+])("invalid profile file ($name) is rejected without showing its content", async ({ text }) => {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, text, { mode: 0o600 });
   const ran = await run(["profile", "list"], { env: { POSTERN_DEBUG: "1" } });
@@ -118,7 +118,7 @@ test.each([
   expect(ran.notes.join()).not.toContain("verySecret");
 });
 
-test("a root key that is not valid is not kept, nor one whose server does not answer, unless it is unchecked", async () => {
+test("profile add rejects an invalid root key or unreachable server unless unchecked", async () => {
   const foreign = await add("shop", "root_notKnownAtAll1234567890");
   expect(foreign.code).toBe(1);
   expect(foreign.notes.join()).not.toContain("notKnownAtAll");
@@ -143,7 +143,7 @@ test.each([
   expect(ran.notes.join()).not.toContain("very");
 });
 
-test("a root key goes to no other server than its own: a profile and an address are refused together", async () => {
+test("profile together with a server address is rejected, so that no root key goes to another server", async () => {
   await add("shop", cli.t.workspace.rootKey);
   const both = await run([...explainMissingKey, "--profile", "shop", "--api-url", "http://127.0.0.1:1"]);
   expect(both).toMatchObject({ code: 2 });
@@ -163,14 +163,14 @@ test("a root key goes to no other server than its own: a profile and an address 
   );
 });
 
-test("an address that is none is not repeated: it may be the root key", async () => {
+test("error for an invalid address does not repeat it, because it may be the root key", async () => {
   const env = { POSTERN_API_URL: "root_verySecret", POSTERN_ROOT_KEY: "x" };
   const ran = await run(explainMissingKey, { env });
   expect(ran.code).toBe(2);
   expect(ran.notes.join()).not.toContain("verySecret");
 });
 
-test("the authority of a server is kept with its profile, and used by every command", async () => {
+test("profile stores the CA of its server, and every command uses it", async () => {
   const certificates = openCertificateFolder();
   const { cert, key, certFile } = certificates.make("server");
   // TLS proxy in front of the api-server.
@@ -202,19 +202,19 @@ test("the authority of a server is kept with its profile, and used by every comm
   expect((await run(["key", "get", "--id", keyId], { env: { ...env, POSTERN_CA_FILE: certFile } })).code).toBe(0);
 });
 
-test("without a server each command says how to name one", async () => {
+test("command without a server says how to name one", async () => {
   const ran = await run(explainMissingKey);
   expect(ran.code).toBe(2);
   expect(ran.notes.join()).toContain("`postern profile add`, or set POSTERN_API_URL and POSTERN_ROOT_KEY");
 });
 
-test.each(["use", "remove"])("profile %s names what is not there", async (verb) => {
+test.each(["use", "remove"])("profile %s rejects a name without a profile", async (verb) => {
   expect((await run(["profile", verb, "--name", "constructor"])).notes.join()).toContain(
     "there is no profile constructor",
   );
 });
 
-test("removing the used one leaves none used, and the others as they are", async () => {
+test("removing the profile in use leaves none in use and the others unchanged", async () => {
   await add("first", cli.t.workspace.rootKey);
   await add("second", cli.t.workspace.rootKey);
   expect((await run(["profile", "remove", "--name", "first"])).code).toBe(0);

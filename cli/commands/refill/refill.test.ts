@@ -36,7 +36,7 @@ const left = async (): Promise<number> =>
   (await cli.db.query("select granted - spent as n from key_credits")).rows[0].n;
 const refill = (args: string, more = env) => cli.run(`refill run --data-dir /nowhere ${args}`, { env: more });
 
-test("refill run refills what is due at that time, once, and prints the number of keys", async () => {
+test("refill run applies due refills once and prints the number of keys", async () => {
   expect(await refill("--at 2041-03-02T23:59:00Z")).toEqual({
     code: 0,
     out: ["refilled 1 key that were due by 2041-03-02"],
@@ -51,7 +51,7 @@ test("refill run refills what is due at that time, once, and prints the number o
   ]);
 });
 
-test("refill run that could not refill some keys prints how many, and exits with 1", async () => {
+test("refill run prints the number of failed refills and exits with 1", async () => {
   await cli.db.query("alter table key_credits add constraint unlucky check (granted < 10) not valid");
   try {
     const { code, out, notes } = await refill("--at 2041-03-02 --json");
@@ -71,7 +71,7 @@ test("refill run uses the date in UTC", async () => {
   ]);
 });
 
-test("refill run uses the spent credits from Redis, which are not in Postgres yet", async () => {
+test("refill run includes spent credits that only Redis has", async () => {
   const edge = await openRedisEdge({
     url: redis.url,
     prefix: env.POSTERN_REDIS_PREFIX ?? "",
@@ -93,7 +93,7 @@ test("refill run uses the spent credits from Redis, which are not in Postgres ye
   }
 });
 
-test("without the Redis of the api-servers nothing is refilled", async () => {
+test("refill run without the Redis of the api-servers refills no key", async () => {
   const none = await refill("--at 2041-03-02", {});
   expect(none.code).toBe(2);
   expect(none.notes.join()).toContain("give --redis-url, or set REDIS_URL");
@@ -103,7 +103,7 @@ test("without the Redis of the api-servers nothing is refilled", async () => {
   expect(await left()).toBe(3);
 });
 
-test("while another process refills, it does nothing and says so", async () => {
+test("refill run does nothing while another process refills, and says so", async () => {
   const other = await cli.db.connect();
   try {
     await other.query("select pg_advisory_lock(7053002)");
@@ -117,7 +117,7 @@ test("while another process refills, it does nothing and says so", async () => {
   }
 });
 
-test.each(["--at never", "--at 2041-02-29"])("refill run refuses %s", async (args) => {
+test.each(["--at never", "--at 2041-02-29"])("refill run rejects %s", async (args) => {
   const { code, notes } = await refill(args);
   expect(code).toBe(2);
   expect(notes.join()).toContain("for --at: must be a time");

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => cli.close());
 
-test("a role is made with permissions, shown, changed and deleted", async () => {
+test("role is created with permissions, shown, changed and deleted", async () => {
   const permissions = ["--permission", "orders.read", "--permission", "orders.write"];
   const { roleId } = await cli.json([
     "role",
@@ -38,7 +38,7 @@ test("a role is made with permissions, shown, changed and deleted", async () => 
   expect((await cli.run(["role", "get", "--role", "editor"])).code).toBe(1);
 });
 
-test("one that a key has is deleted, unless it is asked not to", async () => {
+test("role delete deletes a role that keys have, unless told not to", async () => {
   const { name } = await cli.resources.role();
   const { keyId } = await cli.resources.key({ roles: [name] });
   expect((await cli.run(["role", "delete", "--role", name, "--only-if-unused"])).code).toBe(1);
@@ -46,7 +46,7 @@ test("one that a key has is deleted, unless it is asked not to", async () => {
   expect((await cli.run(["role", "delete", "--role", name])).code).toBe(0);
 });
 
-test("a list fits the terminal, shows those that match, and goes on at its cursor", async () => {
+test("role list fits the terminal, filters, and continues at its cursor", async () => {
   const slugs = Array.from({ length: 20 }, (_, n) => `a.permission.number.${n}`);
   for (const name of ["clerk-1", "clerk-2", "driver"])
     await cli.t.data("permissions.createRole", { name, permissions: slugs });
@@ -60,7 +60,7 @@ test("a list fits the terminal, shows those that match, and goes on at its curso
   expect([...first.roles, ...rest.roles]).toEqual(all.roles);
 });
 
-test("what a role is to grant is said, and those of another workspace are not there", async () => {
+test("role create requires permissions, and finds no role of another workspace", async () => {
   for (const args of [[], ["--no-permissions", "--permission", "a.b"]]) {
     expect((await cli.run(["role", "update", "--role", "x", ...args])).code).toBe(2);
   }

@@ -14,7 +14,7 @@ const stored = async (rootKeyId: string) =>
   (await cli.db.query("select * from root_keys where id = $1", [rootKeyId])).rows[0];
 
 describe("rootkey create", () => {
-  test("makes a key for the default workspace, which is created too; the database has only its hash", async () => {
+  test("rootkey create creates the default workspace if missing; the database has only the hash", async () => {
     const made = await create(",api.*.verify_key,api.*.verify_key --name billing --expires 2030-01-01");
     expect(made).toEqual({
       rootKeyId: expect.stringMatching(/^rk_/),
@@ -35,23 +35,23 @@ describe("rootkey create", () => {
     expect(JSON.stringify(events)).not.toContain(made.rootKey);
   });
 
-  test("takes apis as another spelling of api, and stores the usual one", async () => {
+  test("rootkey create accepts apis as an alias of api and stores api", async () => {
     const made = await cli.json("rootkey create --permissions apis.*.read_key,api.*.read_key,apis.api_1.read_key");
     expect(made.permissions).toEqual(["api.*.read_key", "api.api_1.read_key"]);
     expect((await stored(made.rootKeyId)).permissions).toEqual(["api.*.read_key", "api.api_1.read_key"]);
   });
 
-  test("reads permissions separated by commas, and repeated, under both names of the option", async () => {
+  test("rootkey create accepts permissions separated by commas and repeated, under both option names", async () => {
     const of = "rootkey create --permissions api.*.create_api,api.*.read_api --permission api.*.read_key";
     const { permissions } = await cli.json(of);
     expect(permissions.sort()).toEqual(["api.*.create_api", "api.*.read_api", "api.*.read_key"]);
   });
 
-  test("grants no star alone", async () => {
+  test("rootkey create rejects a lone star as a permission", async () => {
     expect(await cli.failure("rootkey create --permissions *", 2)).toContain('"*": expected <type>.<id or *>.<action>');
   });
 
-  test("shows a person the key this once", async () => {
+  test("rootkey create prints the root key once", async () => {
     const { out } = await cli.run("rootkey create --permissions api.*.create_api --workspace acme");
     expect(out.join("\n")).toMatch(/^root key {5}postern_\w+ {3}\(shown this once\)$/m);
   });
@@ -78,7 +78,7 @@ describe("rootkey create", () => {
 });
 
 describe("rootkey list", () => {
-  test("shows the permissions and state of each, oldest first, and never the secret or hash", async () => {
+  test("rootkey list prints permissions and state, oldest first, never the secret or hash", async () => {
     const [first, second] = [
       await create(" --workspace acme --name a"),
       await create(" --workspace acme --expires 1h"),
@@ -107,7 +107,7 @@ describe("rootkey list", () => {
     }
   });
 
-  test("fits a terminal, and counts permissions when there are too many to name", async () => {
+  test("rootkey list fits a terminal, and counts permissions if there are many", async () => {
     await cli.json("workspace create --name narrow");
     await create(
       ",api.*.read_api,api.*.verify_key --workspace narrow --name a-name-that-somebody-made-rather-long-indeed",
@@ -118,7 +118,7 @@ describe("rootkey list", () => {
     expect(Math.max(...out.map((line) => line.length))).toBeLessThanOrEqual(140);
   });
 
-  test("--v1-since shows only those that called v1 since that day", async () => {
+  test("rootkey list --v1-since prints only root keys that called v1 since that day", async () => {
     await cli.json("workspace create --name movers");
     const [old, recent] = [await create(" --workspace movers --name old"), await create(" --workspace movers")];
     await create(" --workspace movers --name never");
@@ -144,7 +144,7 @@ describe("rootkey list", () => {
     expect(notes).toEqual(["no root keys"]);
   });
 
-  test("says so when there are none", async () => {
+  test("rootkey list says that there are no root keys", async () => {
     await cli.json("workspace create --name empty");
     expect(await cli.run("rootkey list --workspace empty")).toEqual({ code: 0, out: [], notes: ["no root keys"] });
     const { out } = await cli.run("rootkey list --workspace empty --json");
@@ -155,7 +155,7 @@ describe("rootkey list", () => {
 describe("rootkey rotate", () => {
   const DAY_MS = 86_400_000;
 
-  test("makes a successor with the same permissions, shown once; the old one ends after a day", async () => {
+  test("rootkey rotate creates a successor with the same permissions; the old one expires after a day", async () => {
     const old = await create(" --workspace acme --name payments --environment staging-2");
     const before = Date.now();
     const made = await cli.json(`rootkey rotate --workspace acme --id ${old.rootKeyId}`);
@@ -173,7 +173,7 @@ describe("rootkey rotate", () => {
     expect(await cli.failure(`rootkey rotate --workspace acme --id ${old.rootKeyId}`, 1)).toContain("has a successor");
   });
 
-  test("ends the old one at once with --until now, and says when", async () => {
+  test("rootkey rotate --until now expires the old root key immediately", async () => {
     const old = await create(" --workspace acme");
     const { notes } = await cli.run(`rootkey rotate --workspace acme --id ${old.rootKeyId} --until now`);
     expect(notes.join()).toContain(`root key ${old.rootKeyId} ends: `);
@@ -199,7 +199,7 @@ describe("rootkey rotate", () => {
 });
 
 describe("rootkey disable, enable, update and revoke", () => {
-  test("change one key, and write what to the audit log", async () => {
+  test("rootkey update, revoke and the like change one root key and write audit rows", async () => {
     const { rootKeyId: id } = await create();
     expect(await cli.json(`rootkey disable --id ${id}`)).toMatchObject({ rootKeyId: id, enabled: false });
     expect((await stored(id)).enabled).toBe(false);
@@ -247,7 +247,7 @@ describe("rootkey disable, enable, update and revoke", () => {
     expect(await cli.failure(`rootkey ${verb}`, 2)).toContain("--id is required");
   });
 
-  test("update needs a time", async () => {
+  test("rootkey update requires a time", async () => {
     expect(await cli.failure("rootkey update --id rk_x --expires 2026-02-30", 2)).toContain(
       "for --expires: must be a time",
     );

@@ -11,7 +11,7 @@ const eventsOf = async (workspace: string): Promise<string[]> =>
   (await cli.json(`audit --workspace ${workspace}`)).events.map((row: { description: string }) => row.description);
 
 describe("workspace create", () => {
-  test("makes one, which the list then shows, and records who made it", async () => {
+  test("workspace create adds a workspace to the list and records its creator", async () => {
     const made = await cli.json("workspace create --name acme");
     expect(made).toEqual({
       workspaceId: expect.stringMatching(/^ws_\w{16}$/),
@@ -32,11 +32,11 @@ describe("workspace create", () => {
     ]);
   });
 
-  test("can set a quota too", async () => {
+  test("workspace create accepts a quota", async () => {
     expect(await cli.json("workspace create --name metered --per-minute 600")).toMatchObject({ quotaPerMinute: 600 });
   });
 
-  test("shows a person what was made", async () => {
+  test("workspace create prints the workspace", async () => {
     const { code, out } = await cli.run("workspace create --name shown");
     expect(code).toBe(0);
     expect(out).toEqual([
@@ -48,7 +48,7 @@ describe("workspace create", () => {
     ]);
   });
 
-  test("makes no second one with the same name", async () => {
+  test("workspace create rejects an existing name", async () => {
     await cli.run("workspace create --name twice");
     expect(await cli.failure("workspace create --name twice", 1)).toBe(
       "postern workspace create: a workspace twice exists already; give another --name",
@@ -66,7 +66,7 @@ describe("workspace create", () => {
 });
 
 describe("workspace list", () => {
-  test("is sorted by name, and says when there are more than --limit", async () => {
+  test("workspace list is sorted by name, and says that there are more than --limit", async () => {
     const { workspaces, hasMore } = await cli.json("workspace list --limit 1");
     expect({ names: workspaces.map((row: { name: string }) => row.name), hasMore }).toEqual({
       names: ["acme"],
@@ -79,7 +79,7 @@ describe("workspace list", () => {
 });
 
 describe("workspace disable, enable and update --per-minute", () => {
-  test("change the workspace, by id or name, and nothing when repeated", async () => {
+  test("workspace changes apply by id or name, and repeating one has no effect", async () => {
     const { workspaceId } = await cli.json("workspace create --name changing");
     const state = async () => {
       const { rows } = await cli.db.query("select enabled, quota_per_minute from workspaces where id = $1", [
@@ -106,18 +106,21 @@ describe("workspace disable, enable and update --per-minute", () => {
     );
   });
 
-  test.each(["-1", "1.5", "many", "1000000001"])("a quota of %s is refused", async (quota) => {
+  test.each(["-1", "1.5", "many", "1000000001"])("workspace quota of %s is rejected", async (quota) => {
     expect(await cli.failure(`workspace update --workspace acme --per-minute=${quota}`, 2)).toContain(
       "for --per-minute: must be an integer from 0 to 1000000000, or none",
     );
   });
 
-  test.each(["disable", "enable", "update --per-minute 1"])("%s needs an existing workspace", async (verb) => {
-    expect(await cli.failure(`workspace ${verb}`, 2)).toContain("--workspace is required");
-    expect(await cli.failure(`workspace ${verb} --workspace nobody`, 1)).toContain(
-      "there is no workspace nobody; `postern workspace list` lists them",
-    );
-  });
+  test.each(["disable", "enable", "update --per-minute 1"])(
+    "workspace %s requires an existing workspace",
+    async (verb) => {
+      expect(await cli.failure(`workspace ${verb}`, 2)).toContain("--workspace is required");
+      expect(await cli.failure(`workspace ${verb} --workspace nobody`, 1)).toContain(
+        "there is no workspace nobody; `postern workspace list` lists them",
+      );
+    },
+  );
 });
 
 describe("workspace update", () => {
@@ -137,7 +140,7 @@ describe("workspace update", () => {
     ratelimitsMonthDays: 1095,
   };
 
-  test("shows what is in force, changes what is given, and nothing when repeated", async () => {
+  test("workspace update prints active settings and changes the given ones, once", async () => {
     const { workspaceId } = await cli.json("workspace create --name measured");
     const named = { workspaceId, name: "measured", quotaPerMinute: null };
     expect(await cli.json("workspace update --workspace measured")).toEqual({ ...named, ...DEFAULTS });
@@ -166,7 +169,7 @@ describe("workspace update", () => {
     ]);
   });
 
-  test("shows a person one setting a line", async () => {
+  test("workspace settings are printed with one line each", async () => {
     const { out } = await cli.run("workspace update --workspace acme --ratelimits-day-days 10");
     expect(out).toContain("analytics               on");
     expect(out).toContain("ratelimits-day-days     10");
@@ -183,14 +186,14 @@ describe("workspace update", () => {
     ["query-seconds-per-hour", "many", "0 to 1000000000"],
     ["verifications-days", "0", "1 to 3650"],
     ["ratelimits-month-days", "3651", "1 to 3650"],
-  ])("--%s %s is refused", async (option, text, range) => {
+  ])("workspace setting --%s %s is rejected", async (option, text, range) => {
     const [from, to] = range.split(" to ");
     expect(await cli.failure(`workspace update --workspace acme --${option}=${text}`, 2)).toContain(
       `invalid value "${text}" for --${option}: must be an integer from ${from} to ${to}, or default`,
     );
   });
 
-  test("needs an existing workspace", async () => {
+  test("workspace settings require an existing workspace", async () => {
     expect(await cli.failure("workspace update", 2)).toContain("--workspace is required");
     expect(await cli.failure("workspace update --workspace nobody", 1)).toContain("there is no workspace nobody");
     expect(await cli.failure("workspace update --workspace acme --analytics maybe", 2)).toContain("must be on or off");
