@@ -4,7 +4,7 @@ import { buildTestApp, type TestApp } from "../../test/app.ts";
 
 /*
  * Any sequence of changes to a key, with verifications in between, against a plain model of what the API promises: what is
- * omitted stays, null removes, a value replaces (api-v2.md sections 10.3, 13.5 and 13.6). The model knows nothing of the code
+ * omitted stays, null removes, a value replaces (api-v2.md sections 10.3 and 13.5). The model knows nothing of the code
  * that it is held against.
  */
 

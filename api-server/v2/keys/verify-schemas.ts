@@ -14,7 +14,7 @@ import {
   unixMs,
 } from "../schemas.ts";
 
-/* Request and response of keys.verifyKey (api-v2.md sections 13.4 and 12.1). */
+/* Request and response of keys.verifyKey (api-v2.md sections 12 and 12.1). */
 
 /** Ignores unknown members. */
 const RequestedRatelimit = z.object({
