@@ -64,7 +64,7 @@ test("gate retries failed credential requests and logs each reason once without 
   });
   await waitFor("the user", () => credentials.current !== undefined);
   expect(seen).toHaveLength(4);
-  expect(lines[0]).toBe("no user of Redis; asking again the api-server answered 404: no such policy");
+  expect(lines[0]).toBe("Redis credentials cannot be requested; retrying the api-server answered 404: no such policy");
   expect(lines).toHaveLength(3);
   expect(lines.join()).not.toContain("token-1");
 });

@@ -73,7 +73,7 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       const { username, password, validMs } = await fetchCredentials(options);
       current = { username, password };
       gotAtMs = performance.now();
-      if (failures > 0) logger.info({ failures }, "got a user of Redis");
+      if (failures > 0) logger.info({ failures }, "Redis credentials received");
       failures = 0;
       problem = undefined;
       askIn(jitterMs(validMs * RENEWED_AFTER_SHARE, 0.2, Math.random));
@@ -81,7 +81,8 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       failures += 1;
       const reason = error instanceof Error ? error.message : String(error);
       // The warning is logged only when the reason changes.
-      if (reason !== problem) logger.warn({ reason, held: current !== undefined }, "no user of Redis; asking again");
+      if (reason !== problem)
+        logger.warn({ reason, held: current !== undefined }, "Redis credentials cannot be requested; retrying");
       problem = reason;
       const reportedMs = error instanceof NotNow ? error.retryAfterMs : undefined;
       const { min, max } = RETRY_AFTER_MS;

@@ -3,8 +3,8 @@ import { LogThrottle } from "../edge/log-throttle.ts";
 import type { Metrics } from "./metrics.ts";
 
 const MESSAGES = {
-  exchange: "a request or connection failed by a fault of the gate, and was ended",
-  stray: "an error was caught by nothing else; the gate goes on",
+  exchange: "an internal error of the gate ended a request or connection",
+  stray: "an uncaught error occurred; the gate continues",
 } as const;
 
 /** Logs events that any request may cause: at most one line per kind every 5 s. */
@@ -28,7 +28,7 @@ export class InternalErrorLog {
   readonly unusableResponse = (why: string, requestId: string): void => {
     const responses = this.#throttle.note(why);
     if (responses !== undefined)
-      this.#logger.warn({ why, requestId, responses }, "an answer of the app cannot be passed on");
+      this.#logger.warn({ why, requestId, responses }, "a response of the app cannot be forwarded");
   };
 
   /** Logs that the app sent bytes without a request, such as a second response. */
@@ -38,7 +38,7 @@ export class InternalErrorLog {
     if (suppressed !== undefined)
       this.#logger.warn(
         { suppressed },
-        "the app sent bytes that no request asked for; for 60 s each request gets a connection of its own",
+        "the app sent bytes without a request; for 60 s each request gets a connection of its own",
       );
   };
 

@@ -36,10 +36,10 @@ export function startPodReports(
       if (report === undefined || isStopped) return;
       await edge.pods.report(report);
       podsAlive.count = (await edge.pods.countAlive(report)) ?? podsAlive.count;
-      if (isFailing) logger.info("pod reports reach the shared store again");
+      if (isFailing) logger.info("pod reports are sent again");
       isFailing = false;
     } catch (error) {
-      if (!isFailing && !isStopped) logger.warn({ err: error }, "the pod cannot report what it enforces");
+      if (!isFailing && !isStopped) logger.warn({ err: error }, "the pod report cannot be sent");
       isFailing = true;
     }
   }

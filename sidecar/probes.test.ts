@@ -48,7 +48,7 @@ test("upstream probe fails when the app is unreachable or times out", async () =
   const silent = await listen(createTcp((socket) => void socket.on("error", () => undefined)));
   expect(await run({ kind: "http", port: silent, target: "/", isTls: false, headers: [] }, 50)).toEqual({
     ok: false,
-    detail: "no answer in 50 ms",
+    detail: "no response within 50 ms",
   });
   expect(await run({ kind: "tcp", port: silent })).toMatchObject({ ok: true });
 });

@@ -44,7 +44,7 @@ async function runProbe({ probe, timeoutMs }: GateProbe): Promise<ProbeResult> {
     if (probe.kind === "tcp") return await probeTcp(probe, signal);
     return await probeGrpc(probe, signal);
   } catch (error) {
-    if (signal.aborted) return { ok: false, detail: `no answer in ${timeoutMs} ms` };
+    if (signal.aborted) return { ok: false, detail: `no response within ${timeoutMs} ms` };
     return { ok: false, detail: `not reached: ${(error as NodeJS.ErrnoException).code ?? "the connection failed"}` };
   }
 }

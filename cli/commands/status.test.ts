@@ -96,7 +96,7 @@ test("status lists enforced policies and exits with 0", async () => {
 });
 
 test("status of a Ready policy without pods exits with 0", async () => {
-  const none = condition("Enforced", "False", "No sidecar has reported on this policy lately.", "NoPods");
+  const none = condition("Enforced", "False", "No sidecar has reported this policy recently.", "NoPods");
   await write("idle", [condition("Ready", "True"), none]);
   const { code, out } = await status();
   expect(code).toBe(0);

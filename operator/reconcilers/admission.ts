@@ -82,7 +82,7 @@ function mayUseItsName(
 const notGranted = ({ kind, metadata: { namespace } }: ManifestObject): Verdict =>
   stalled(
     "NotAllowed",
-    `${kind === "ApiKey" ? "spec.roles" : "spec.name"}: objects of the namespace ${namespace} may not use ${kind === "ApiKey" ? "all of these names" : "this name"}. Choose another one, or ask the operator's administrator for a grant. What was in force before stays in force.`,
+    `${kind === "ApiKey" ? "spec.roles" : "spec.name"}: objects of the namespace ${namespace} may not use ${kind === "ApiKey" ? "all of these names" : "this name"}. Choose another one, or ask the operator's administrator for a grant. The previous state stays active.`,
   );
 
 /** Returns the source restricted to one workspace. An object that is not permitted to use its claim blocks no other object. */

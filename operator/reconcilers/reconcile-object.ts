@@ -146,7 +146,7 @@ function verdictOn({ kind, detail, faults = [] }: Refusal, object: ManifestObjec
     case "ratelimit_namespace_already_exists":
       return stalled("Conflict", detail);
     case "invalid_input":
-      return stalled("InvalidSpec", `The API refuses what the manifest asks for: ${detail}${describeFaults(faults)}`);
+      return stalled("InvalidSpec", `The API rejects the manifest: ${detail}${describeFaults(faults)}`);
     case "role_not_found":
       return progressing("DependencyNotReady", detail);
     case "protected_resource":

@@ -84,5 +84,5 @@ export function invalid(problems: readonly ManifestProblem[]): Verdict {
   const more = problems.length > SHOWN_MAX ? ` (and ${problems.length - SHOWN_MAX} more)` : "";
   // The message about an invalid query already ends with a period.
   const what = `${shown.join("; ")}${more}`.replace(/\.$/, "");
-  return stalled(reason, `${what}. What was in force before stays in force; correct the manifest.`);
+  return stalled(reason, `${what}. The previous state stays active; correct the manifest.`);
 }

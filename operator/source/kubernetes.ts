@@ -102,7 +102,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
           if (!undeclared.note(kind, error)) throw error;
           log.warn(
             { kind, err: error },
-            "the CRD does not know a field of the status, which is left out: upgrade the CRDs",
+            "the CRD does not declare a field of the status, which is omitted: upgrade the CRDs",
           );
         }
       }

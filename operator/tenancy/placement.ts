@@ -31,7 +31,10 @@ export function placementOf(namespace: string, { settings, byDefault, labelOf, h
   const rule = settings.workspaces.find(({ namespaces }) => namespaces.some((pattern) => matches(pattern, namespace)));
   const label = rule !== undefined || settings.namespaceLabels === "Ignore" ? undefined : labelOf(namespace);
   if (label === UNSEEN) {
-    return { reason: "unknown", message: `The Namespace ${namespace} is not known yet, so neither is its workspace.` };
+    return {
+      reason: "unknown",
+      message: `The Namespace ${namespace} has not been listed yet, so its workspace is unknown.`,
+    };
   }
   const workspace = rule?.workspace ?? label ?? byDefault;
   if (workspace === undefined) {

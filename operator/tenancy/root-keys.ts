@@ -40,7 +40,7 @@ export async function followRootKeys({ dir, onChange, log }: RootKeysOptions): P
     }
     for (const name of unusable) {
       if (!ignored.has(name))
-        log.warn({ dir, file: name }, "not a root key: the file is named by a workspace and holds one line");
+        log.warn({ dir, file: name }, "not a root key: the file name must be a workspace, and the content one line");
     }
     ignored = unusable;
     const before = keys;

@@ -23,12 +23,12 @@ const NAMED_KINDS = ["Role", "RatelimitNamespace"] as const;
 export type NamedKind = (typeof NAMED_KINDS)[number];
 
 const WorkspaceRule = z.strictObject({
-  workspace: WorkspaceName.describe("The workspace: a file's name in --root-keys-dir."),
+  workspace: WorkspaceName.describe("Name of the workspace, which is a file name in --root-keys-dir."),
   namespaces: z
     .array(NamespacePattern)
     .min(1)
     .max(1000)
-    .describe("Kubernetes namespaces that act in it. `team-a-*` means all that begin with `team-a-`."),
+    .describe("Kubernetes namespaces of this workspace. `team-a-*` selects all names that begin with `team-a-`."),
 });
 
 const NameGrant = z.strictObject({
@@ -47,8 +47,8 @@ const NameGrant = z.strictObject({
     .array(z.enum(NAMED_KINDS))
     .min(1)
     .default([...NAMED_KINDS])
-    .describe("The kinds whose names are meant; both when left out."),
-  workspace: WorkspaceName.optional().describe("The workspace in which it holds; all of them when left out."),
+    .describe("Kinds to whose names the grant applies. Default: both."),
+  workspace: WorkspaceName.optional().describe("Workspace in which the grant applies. Default: all workspaces."),
 });
 export type NameGrant = z.output<typeof NameGrant>;
 
@@ -64,7 +64,9 @@ export const TenancySettings = z
       .array(WorkspaceRule)
       .max(1000)
       .default([])
-      .describe("The workspace of a Kubernetes namespace: the first rule that names it decides, before its label."),
+      .describe(
+        "Workspaces of Kubernetes namespaces. The first rule that lists a namespace applies, and overrides the label of the Namespace.",
+      ),
     nameGrants: z
       .array(NameGrant)
       .max(1000)
@@ -73,7 +75,9 @@ export const TenancySettings = z
         "Restricts names within a workspace. A name that no grant lists may be used by every namespace of the workspace.",
       ),
   })
-  .describe("Which teams share what: the file of `postern operator --tenancy-file`.");
+  .describe(
+    "Settings of `postern operator --tenancy-file`, which assign Kubernetes namespaces to workspaces and grant names.",
+  );
 export type TenancySettings = z.output<typeof TenancySettings>;
 
 export const NO_SETTINGS: TenancySettings = TenancySettings.parse({});

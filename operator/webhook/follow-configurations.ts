@@ -71,12 +71,12 @@ export function followConfigurations(options: FollowConfigurationsOptions): { cl
         });
         log.warn(
           { configuration: `${which}webhookconfigurations/${name}` },
-          "a deleted webhook configuration was made again",
+          "a deleted webhook configuration was recreated",
         );
       } catch (error) {
         // Another replica has recreated the configuration first.
         if (isKubeError(error, 409)) return;
-        log.error({ err: error }, "a deleted webhook configuration cannot be made again: use helm upgrade");
+        log.error({ err: error }, "a deleted webhook configuration cannot be recreated: use helm upgrade");
       }
     };
     const watch = startListWatch({

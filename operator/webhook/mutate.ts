@@ -27,7 +27,7 @@ export async function mutatePod(request: AdmissionRequest, deps: MutateParts): P
   const { namespace } = request;
   const parsed = Pod.safeParse(request.object);
   if (request.kind.kind !== "Pod" || namespace === undefined || !parsed.success) {
-    return { allowed: false, message: "This is no Pod that could be read, so no gate can be put into it." };
+    return { allowed: false, message: "The object is not a valid Pod, so no gate can be injected into it." };
   }
   const { config, cluster, controllerClass } = deps;
   if (!isOfClass(parsed.data.metadata.labels, controllerClass)) {

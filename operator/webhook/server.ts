@@ -135,9 +135,12 @@ async function decide(handle: Decide, review: AdmissionRequest, log: Logger): Pr
   } catch (error) {
     log.error(
       { err: error, namespace: review.namespace, kind: review.kind.kind },
-      "the webhook failed; the object is refused",
+      "the webhook failed; the object is rejected",
     );
-    return { allowed: false, message: "The operator failed on this object; its log says how." };
+    return {
+      allowed: false,
+      message: "An internal error occurred for this object; the operator's log contains the details.",
+    };
   }
 }
 

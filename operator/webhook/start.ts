@@ -149,6 +149,6 @@ async function withoutSleep(injection: InjectionConfig, { client, log }: Webhook
   const { major, minor } = Version.parse(await client.send({ method: "GET", path: "/version" }));
   if (Number(major) > 1 || Number.parseInt(minor, 10) >= SLEEP_SINCE_MINOR || injection.preStopSeconds === 0)
     return injection;
-  log.warn({ major, minor }, "this Kubernetes has no sleep action: apps are not kept from ending too early");
+  log.warn({ major, minor }, "this Kubernetes version has no sleep action: apps may end too early");
   return { ...injection, preStopSeconds: 0 };
 }

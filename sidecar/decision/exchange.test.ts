@@ -130,7 +130,7 @@ describe("status of each verification code", () => {
       },
       status: 401,
       kind: "unauthorized",
-      detail: "The API key is not known here.",
+      detail: "The API key does not exist.",
     },
     {
       name: "another workspace's key: 401",

@@ -5,14 +5,14 @@ import type { Problem } from "../http/responses.ts";
 
 export const missingKeyProblem: Problem = {
   kind: "unauthorized",
-  detail: "The request carries no API key in any of the places where one is looked for.",
+  detail: "The request contains no API key in any of the configured locations.",
   // RFC 6750, 3.1: a request without any credential gets no error code.
   authenticate: 'Bearer realm="postern"',
 };
 const INVALID_TOKEN = 'Bearer realm="postern", error="invalid_token"';
 
 const BY_CODE: Readonly<Record<Exclude<Code, "VALID">, Problem>> = {
-  NOT_FOUND: { kind: "unauthorized", detail: "The API key is not known here.", authenticate: INVALID_TOKEN },
+  NOT_FOUND: { kind: "unauthorized", detail: "The API key does not exist.", authenticate: INVALID_TOKEN },
   DISABLED: { kind: "unauthorized", detail: "The API key is disabled.", authenticate: INVALID_TOKEN },
   EXPIRED: { kind: "unauthorized", detail: "The API key has expired.", authenticate: INVALID_TOKEN },
   FORBIDDEN: {
@@ -23,13 +23,13 @@ const BY_CODE: Readonly<Record<Exclude<Code, "VALID">, Problem>> = {
     kind: "forbidden",
     detail: "The API key lacks a permission that this request needs.",
   },
-  RATE_LIMITED: { kind: "rate_limited", detail: "A rate limit is used up." },
-  USAGE_EXCEEDED: { kind: "usage_exceeded", detail: "The API key has not enough credits left for this request." },
+  RATE_LIMITED: { kind: "rate_limited", detail: "A rate limit is exceeded." },
+  USAGE_EXCEEDED: { kind: "usage_exceeded", detail: "The API key has too few remaining credits for this request." },
 };
 
 export const duplicateKeyProblem: Problem = {
   kind: "malformed_request",
-  detail: "The API key was sent twice in the same place.",
+  detail: "The request contains two API keys in the same location.",
   location: "header",
 };
 export const internalProblem: Problem = { kind: "unexpected_error", detail: "The gate failed to handle the request." };

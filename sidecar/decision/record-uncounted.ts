@@ -3,8 +3,8 @@ import { LogThrottle } from "../../edge/log-throttle.ts";
 import type { CountingDeps } from "../../edge/verification/count.ts";
 
 const MESSAGES = {
-  limits: "the shared counters do not count limits; onCounterFailure says what is done",
-  credits: "credits cannot be spent; onCreditFailure says what is done",
+  limits: "limits cannot be counted; onCounterFailure applies",
+  credits: "credits cannot be spent; onCreditFailure applies",
 } as const;
 
 /** Logs why requests are not counted, at most one line every 5 s, with their number. */

@@ -22,7 +22,7 @@ export interface Question extends RuleRequest {
   readonly active: ActivePolicy;
 }
 
-const TOO_OLD: edge.Verdict = { kind: "unknown", reason: "What the gate knows of API keys is too old." };
+const TOO_OLD: edge.Verdict = { kind: "unknown", reason: "The data of the gate about API keys is too old." };
 
 /** Verifies a key. Returns synchronously if the key is cached and nothing is counted, which is the case for most requests. */
 export function verify(deps: VerifyDeps, question: Question): edge.Verdict | Promise<edge.Verdict> {

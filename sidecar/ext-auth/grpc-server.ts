@@ -117,9 +117,9 @@ export function createGrpcExtAuth(
 
 const UNTRUSTED = {
   code: Code.PermissionDenied,
-  message: "this address may not ask the gate: it is not among its trusted gateways",
+  message: "this address is not a trusted gateway and may not request decisions",
 };
-const LIMIT_REACHED = { code: Code.Unavailable, message: "the gate is asked too much at once" };
+const LIMIT_REACHED = { code: Code.Unavailable, message: "the gate has too many concurrent calls" };
 
 /** Sends a Trailers-Only response, which ends the stream with its headers. */
 function refuse(

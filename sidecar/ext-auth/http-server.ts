@@ -129,7 +129,7 @@ function readQuestion(
 
 const UNTRUSTED: Problem = {
   kind: "forbidden",
-  detail: "This address may not ask the gate: it is not among its trusted gateways.",
+  detail: "This address is not a trusted gateway and may not request decisions.",
 };
 const ELSEWHERE: Problem = { kind: "not_found", detail: `Questions are asked at ${EXT_AUTH_PATH}.` };
 

@@ -111,9 +111,9 @@ export async function openExtAuthServers(deps: ExtAuthDeps, config: ExtAuthConfi
 }
 
 const MESSAGES: Readonly<Record<ExtAuthRejection, string>> = {
-  untrusted: "an address that is not among the trusted gateways asked for a decision, and was refused",
+  untrusted: "a request for a decision came from an untrusted address and was rejected",
   overloaded: "there are more connections or questions at an ext-auth endpoint than it takes at once; one was refused",
-  malformed: "a gateway asked for a decision and did not tell clearly about which request; it was refused",
+  malformed: "a request for a decision does not identify the request to evaluate and was rejected",
 };
 
 /** Logs rejected requests, throttled because any client that reaches the port can cause these lines. */

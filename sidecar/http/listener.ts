@@ -149,7 +149,7 @@ const TWO_HOSTS: Problem = {
   detail: "The target of the request and its Host header name different hosts.",
 };
 
-const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not come in time." };
+const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not arrive in time." };
 
 /** The parser's reasons describe only the format, and quote no received data. */
 function describeFault({ kind, reason }: ParseError, protocol: string): Problem {
@@ -163,11 +163,11 @@ function describeFault({ kind, reason }: ParseError, protocol: string): Problem 
 
 const EXPECTATION_REFUSED: Problem = {
   kind: "expectation_failed",
-  detail: "The only expectation that is understood is 100-continue.",
+  detail: "The only supported expectation is 100-continue.",
 };
 
 const CONNECT_REFUSED: Problem = {
   kind: "malformed_request",
-  detail: "The gate stands in front of one app; it opens no tunnels.",
+  detail: "The gate does not support CONNECT, because it forwards requests to one app only.",
   location: "method",
 };

@@ -28,7 +28,7 @@ export const malformedProblem = (detail: string, location = "header"): Problem =
 /** Problem for other HTTP versions: the parser accepts some of them, and the app would receive them as 1.1. */
 export const versionProblem: Problem = {
   kind: "http_version_not_supported",
-  detail: "The gate speaks HTTP/2, HTTP/1.1 and HTTP/1.0.",
+  detail: "The gate supports HTTP/2, HTTP/1.1 and HTTP/1.0.",
 };
 
 /** Returns the problem as a complete response, except headers that depend on the connection. */

@@ -56,7 +56,7 @@ test.each([
   const [first, ...others] = lines().map((line) => JSON.parse(line));
   expect(first).toMatchObject({
     level: 40,
-    msg: "there is no policy yet; requests are answered 503",
+    msg: "there is no policy yet; requests get 503",
     policyId: POLICY,
     workspaceId: WORKSPACE,
     reason: expect.stringContaining(reason),

@@ -76,7 +76,7 @@ export function followPolicy(options: {
     const nowMs = performance.now();
     if (current === undefined && nowMs >= missedMs) {
       missedMs = nowMs + MISSED_EVERY_MS;
-      logger.warn({ policyId, workspaceId, reason }, "there is no policy yet; requests are answered 503");
+      logger.warn({ policyId, workspaceId, reason }, "there is no policy yet; requests get 503");
     }
     return "retry";
   }
@@ -113,7 +113,7 @@ export function followPolicy(options: {
         isDeleted = true;
         logger.warn(
           { policyId, version: current.record.version },
-          "the policy is gone; its last version stays in force",
+          "the policy was deleted; its last version stays active",
         );
       }
       // The change stream announces a new policy. If none was ever read, there may be no announcement, so the read is retried.
@@ -150,7 +150,7 @@ export function followPolicy(options: {
       try {
         outcome = await readOnce();
       } catch (error) {
-        logger.error({ err: error, policyId }, "the policy cannot be read; the last one stays in force");
+        logger.error({ err: error, policyId }, "the policy cannot be read; the last one stays active");
         outcome = "retry";
       }
     } while (readAgain && !isClosed);

@@ -90,7 +90,7 @@ export async function openSnapshot(config: SnapshotConfig): Promise<Snapshot> {
   if (problem !== undefined) logger.warn({ directory, problem }, "the snapshot on disk is not used");
   if (restored !== undefined) {
     const stalenessMs = Math.round(restored.stalenessMs());
-    logger.info({ directory, stalenessMs }, "beginning with the snapshot on disk");
+    logger.info({ directory, stalenessMs }, "starting with the snapshot on disk");
   }
   return { restored, keep: (known) => new Keeper({ ...config, ...known, seal }) };
 }
@@ -163,12 +163,12 @@ class Keeper implements KeptSnapshot {
       this.#forgotten = forgotten;
       this.#cached = cached;
       this.#asOfMs = asOfMs;
-      if (this.#isFailing) logger.info({ directory }, "the snapshot on disk is written again");
+      if (this.#isFailing) logger.info({ directory }, "the snapshot on disk can be written again");
       this.#isFailing = false;
     } catch (error) {
       this.counts.writes.failed += 1;
       if (!this.#isFailing)
-        logger.warn({ directory, err: error }, "the snapshot cannot be written; an earlier one stays");
+        logger.warn({ directory, err: error }, "the snapshot cannot be written; the previous one stays");
       this.#isFailing = true;
     }
   }

@@ -28,11 +28,11 @@ const PROBLEMS: Readonly<Record<Failure, Problem>> = {
   aborted: { kind: "upstream_unreachable", detail: "The app behind the gate cannot be reached." },
   unusable: {
     kind: "upstream_invalid_response",
-    detail: "The app behind the gate answered in a way that cannot be passed on.",
+    detail: "The response of the app behind the gate cannot be forwarded.",
   },
-  timeout: { kind: "upstream_timeout", detail: "The app behind the gate did not answer in time." },
-  busy: { kind: "upstream_busy", detail: "No place at the app behind the gate became free in time.", retryAfterS: 1 },
-  stalled: { kind: "request_timeout", detail: "The rest of the body did not come in time.", location: "body" },
+  timeout: { kind: "upstream_timeout", detail: "The app behind the gate did not respond in time." },
+  busy: { kind: "upstream_busy", detail: "The app behind the gate had no free capacity in time.", retryAfterS: 1 },
+  stalled: { kind: "request_timeout", detail: "The rest of the body did not arrive in time.", location: "body" },
 };
 
 /** Responds to the client in place of the app, and counts the failure. `close` closes the connection afterwards. */

@@ -158,7 +158,7 @@ describe.each<{ name: string; start: (port: number) => Promise<Gateway> }>([
     const { text, error } = await ask(gateway.port, "wrong");
     expect(text).toBe("");
     expect(error, gateway.log()).toContain("Unauthenticated");
-    expect(error).toContain("The API key is not known here.");
+    expect(error).toContain("The API key does not exist.");
   });
 });
 

@@ -28,16 +28,16 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     "no connection to Redis; trying again",
   ],
   "sidecar/decision/record-uncounted.ts MESSAGES[what]": [
-    "the shared counters do not count limits; onCounterFailure says what is done",
-    "credits cannot be spent; onCreditFailure says what is done",
+    "limits cannot be counted; onCounterFailure applies",
+    "credits cannot be spent; onCreditFailure applies",
   ],
   "sidecar/internal-errors.ts MESSAGES[where]": [
-    "a request or connection failed by a fault of the gate, and was ended",
-    "an error was caught by nothing else; the gate goes on",
+    "an internal error of the gate ended a request or connection",
+    "an uncaught error occurred; the gate continues",
   ],
   "sidecar/ext-auth/open.ts MESSAGES[kind]": [
-    "an address that is not among the trusted gateways asked for a decision, and was refused",
-    "a gateway asked for a decision and did not tell clearly about which request; it was refused",
+    "a request for a decision came from an untrusted address and was rejected",
+    "a request for a decision does not identify the request to evaluate and was rejected",
   ],
 };
 

@@ -128,10 +128,10 @@ function closed(observed: Observed, is: Make): FurtherCondition {
   const found = ownNetworkPolicy(observed);
   if (typeof selected !== "object" || selected.own.length === 0) {
     if (found === undefined || desiredNetworkPolicy(observed) === undefined) {
-      return is("Unknown", "NoPods", "No pod of spec.selector runs.");
+      return is("Unknown", "NoPods", "No pod that spec.selector selects is running.");
     }
   } else if (selected.own.every(({ gate }) => gate?.redirects === true)) {
-    return is("False", "Redirected", "In every pod the packets to the app's port are redirected to the gate.");
+    return is("False", "Redirected", "In every pod, packets to the app's port are redirected to the gate.");
   }
   return is(
     "False",

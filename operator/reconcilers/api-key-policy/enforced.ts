@@ -40,11 +40,11 @@ export function enforced(
     return is("False", "PodsOutdated", message);
   }
   if (dataPlane === undefined)
-    return is("Unknown", "ReportsUnavailable", "What the sidecars report cannot be read for now.");
+    return is("Unknown", "ReportsUnavailable", "The reports of the sidecars cannot be read now.");
   const { pods, updated } = dataPlane;
   const silent = silentOf(dataPlane, observed);
   if (silent.lost !== undefined) return is("False", "PodsSilent", silent.lost);
-  if (pods === 0) return is("False", "NoPods", "No sidecar has reported on this policy lately.");
+  if (pods === 0) return is("False", "NoPods", "No sidecar has reported this policy recently.");
   if (dataPlane.unsupported !== undefined)
     return is("False", "UnsupportedFormat", unsupportedMessage(dataPlane.unsupported, pods));
   if (updated < pods) {

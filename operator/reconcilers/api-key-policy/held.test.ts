@@ -55,7 +55,7 @@ test("Enforced condition of a rejected spec distinguishes generations of a recre
 test("Enforced condition of a rejected spec relies on gate reports when this generation is still active", () => {
   expect(enforcedOf(observe(aStored({ generation: 4 })))).toMatchObject({
     status: "True",
-    message: expect.stringContaining("as it was set before (version 12)"),
+    message: expect.stringContaining("as it was stored (version 12)"),
   });
   const behind = aStored({ generation: 4, dataPlane: { pods: 1, updated: 0, maxStalenessMs: 1, podIds: ["shop/a"] } });
   expect(enforcedOf(observe(behind))).toMatchObject({ status: "False", reason: "Progressing" });

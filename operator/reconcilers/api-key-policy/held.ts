@@ -33,7 +33,7 @@ function former({ reason }: Verdict, observed: ObservedPolicy): FurtherCondition
   const isContested = typeof selected === "object" && selected.contested > 0;
   const atPods = enforced(dataPlane, observed);
   if (isSameObject && generation === object.metadata.generation && !isContested) {
-    return { ...atPods, message: `${atPods.message} It is in force as it was set before (version ${version}).` };
+    return { ...atPods, message: `${atPods.message} The policy stays active as it was stored (version ${version}).` };
   }
   const which = isSameObject ? `Generation ${generation}` : "What a former object of this name set";
   const where = atPods.status === "True" ? "" : `, though not at all pods (${atPods.reason})`;

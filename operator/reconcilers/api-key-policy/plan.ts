@@ -213,7 +213,7 @@ const ACCEPTED: FurtherCondition = {
   type: "Accepted",
   status: "True",
   reason: "Succeeded",
-  message: "The spec is valid and what it refers to is there.",
+  message: "The spec is valid and all references are resolved.",
 };
 
 /**

@@ -31,7 +31,7 @@ function stale(
   const { pods, maxStalenessMs } = dataPlane;
   const afterS = onStale.afterMs / 1000;
   if (pods === 0) {
-    const message = "No sidecar has reported on this policy lately.";
+    const message = "No sidecar has reported this policy recently.";
     return { type: "Stale", status: "False", reason: "NoPods", message, alerts: true };
   }
   if (maxStalenessMs <= onStale.afterMs) {

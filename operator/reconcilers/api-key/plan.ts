@@ -89,7 +89,7 @@ const CHECKS = [
     if (secret.state !== "foreign") return undefined;
     return stalled(
       "SecretNotOwned",
-      `There is a Secret ${spec?.secretRef.name} already, which does not belong to this object. It is not touched. Remove it, or make an ApiKey with another spec.secretRef.`,
+      `The Secret ${spec?.secretRef.name} exists and does not belong to this object, so it is not changed. Delete it, or create an ApiKey with another spec.secretRef.`,
     );
   },
 ];

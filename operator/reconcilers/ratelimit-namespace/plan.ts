@@ -30,7 +30,7 @@ export function planNamespace(observed: ObservedNamespace): Plan<NamespaceAction
   const type = stored === undefined ? "create" : "adopt";
   return {
     actions: [{ type, name }],
-    verdict: progressing("Progressing", "The rate-limit namespace is being made."),
+    verdict: progressing("Progressing", "The rate-limit namespace is being created."),
     status,
   };
 }
