@@ -54,7 +54,7 @@ export const KeyObject = z.object({
 });
 export type KeyObject = z.input<typeof KeyObject>;
 
-/** Returns keys in the given order; with a vault also the secrets of recoverable ones. `environment` is shown in lists alone. */
+/** Returns keys in the given order; with a vault, including the secrets of recoverable keys. Only lists contain `environment`. */
 export async function describeKeys(
   deps: Deps,
   workspaceId: string,

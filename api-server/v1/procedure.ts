@@ -10,30 +10,33 @@ import type { Call, DataJson, OpenCall } from "../procedure.ts";
  */
 
 interface Documented {
-  /** `apis.getApi` is served at `/v1/apis.getApi`. An unversioned path has slashes, and parameters that become members of the input. */
+  /**
+   * Name of the procedure: `apis.getApi` is served at `/v1/apis.getApi`. An unversioned path has slashes, and parameters that become
+   * members of the input.
+   */
   readonly path: string;
-  /** A GET takes its input from the query string, a POST from the body. */
+  /** HTTP method: a GET takes its input from the query string, a POST from the body. */
   readonly method: "GET" | "POST";
-  /** Path of the v2 procedure that replaces it, such as `keys.createKey`. Every response names it. */
+  /** Path of the v2 procedure that replaces this one, such as `keys.createKey`; every response names it. */
   readonly successor: string;
-  /** Same meaning as in `Procedure` of procedure.ts. */
+  /** Effect, with the same meaning as in `Procedure` of procedure.ts. */
   readonly effect: "read" | "change";
-  /** One imperative line. */
+  /** Title in the reference: one imperative line. */
   readonly summary: string;
   /** Description for callers, in Markdown. */
   readonly description: string;
   /** Error kinds of this procedure, in addition to the common ones. */
   readonly errors: readonly ErrorKind[];
-  /** 202 if the work is done later. */
+  /** Status of a successful response; 202 if the work is done later, otherwise 200. */
   readonly status?: 202;
 }
 
 interface Shaped<Input extends z.ZodType, Answer extends z.ZodType> extends Documented {
-  /** Unknown members are ignored. For a GET: an object of strings, numbers, booleans, and lists of these. */
+  /** Schema of the input; unknown members are ignored. For a GET: an object of strings, numbers, booleans, and lists of these. */
   readonly input: Input;
-  /** Validates rules between fields that need no data. Runs before the root key is verified. Throws PublicError 400 (`invalidField`). */
+  /** Validates rules between fields that need no data. It runs before the root key is verified. Throws PublicError 400 (`invalidField`). */
   readonly check?: (input: z.output<Input>) => void;
-  /** The complete response body: v1 has no envelope. */
+  /** Schema of the complete response body, because v1 has no envelope. */
   readonly response: Answer;
   /** Schemas of bodies with another status, which handlers return as `OtherResponse`. */
   readonly otherResponses?: Readonly<Record<number, z.ZodType>>;
@@ -58,7 +61,7 @@ export interface V1Procedure<
   Permissions extends RequiredPermissions = RequiredPermissions,
 > extends Shaped<Input, Answer> {
   readonly permissions: Permissions;
-  /** May return without a promise if no waiting is necessary. */
+  /** Handles a call. It may return a value instead of a promise if it does not have to wait. */
   readonly handle: (call: Call<z.output<Input>, Permissions>) => Answered<Answer>;
 }
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 
 /*
- * The field types that procedures of v1 share (api-v1.md section 5). None is strict: unknown members are ignored.
+ * Field types that procedures of v1 share (api-v1.md section 5). Their objects are not strict: unknown members are ignored.
  */
 
 export const ApiId = z
@@ -34,10 +34,10 @@ export const NameOut = z
   .describe("Display name.")
   .meta({ examples: ["payments"] });
 
-/** The answer of procedures without a result. */
+/** Response body of procedures without a result. */
 export const Empty = z.object({});
 
-/** A time in an answer, Unix ms. */
+/** Returns the schema of a time in a response, Unix ms. */
 export const unixMs = (description: string) =>
   z
     .int()
@@ -68,10 +68,10 @@ export const Total = z
   .describe("Total number of items on all pages.")
   .meta({ examples: [250] });
 
-/** A query is at most 16 KiB long, so no list in it is longer. */
+/** Maximum length of lists in a query. A query is at most 16 KiB long, so no list in it is longer. */
 export const LIST_MAX = 1_000;
 
-/** What a Date can hold. */
+/** Maximum time of a JavaScript Date, Unix ms. */
 const INSTANT_MAX = 8_640_000_000_000_000;
 
 export const Instant = z

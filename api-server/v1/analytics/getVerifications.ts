@@ -183,7 +183,7 @@ async function identityOf(
   return id;
 }
 
-/** No key has the outcome `unauthorized`, and none has `notFound`: both order nothing. */
+/** Code by which each value of `orderBy` sorts. No key has the outcome `unauthorized` or `notFound`, so sorting by these has no effect. */
 const CODES: Readonly<Record<OrderBy, CountOrder["by"]>> = {
   time: "time",
   valid: "VALID",

@@ -1,11 +1,11 @@
 import type { Slice, Target } from "../../../analytics/counts.ts";
 import { invalidField } from "../../domain/refusals/refusals.ts";
 
-/** The coarsest first: of several units of time it is the one that counts. */
+/** Time slices, the coarsest first: if a request names several, the coarsest one applies. */
 const SLICES: readonly Slice[] = ["month", "day", "hour"];
 const TARGETS: readonly Target[] = ["key", "identity", "tags", "tag"];
 
-/** What `groupBy` can name. */
+/** Names that `groupBy` accepts. */
 export const GROUPS: readonly string[] = [...TARGETS, ...SLICES];
 
 export interface Grouping {
@@ -13,11 +13,11 @@ export interface Grouping {
   readonly by: readonly Target[];
 }
 
-/** A list whose items may be lists themselves, separated by commas; empty ones are left out. */
+/** Returns the items of a list, each of which may contain several items separated by commas; empty items are omitted. */
 export const splitCommas = (texts: readonly string[]): string[] =>
   texts.flatMap((text) => text.split(",")).filter((text) => text !== "");
 
-/** @throws PublicError 400 for an unknown name, and for `tags` beside `tag`. */
+/** Parses `groupBy`. Throws PublicError 400 for an unknown name, and for `tags` beside `tag`. */
 export function readGroupBy(texts: readonly string[]): Grouping {
   const names = new Set(splitCommas(texts));
   for (const name of names) {

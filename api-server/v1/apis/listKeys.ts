@@ -71,14 +71,16 @@ async function handle(call: Call<Query, typeof required>): Promise<z.input<typeo
     listKeysThatFit(deps.db, { workspaceId, keyIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX }),
     countKeysOfApi(deps.db, { workspaceId, apiId }),
   ]);
-  // Where nothing can be decrypted, secrets are left out as they are for keys that are not recoverable.
+  // If no string can be decrypted, secrets are omitted, as for keys that are not recoverable.
   const vault = decrypt && api.key_encryption ? deps.keyVault : undefined;
   const keys = await describeKeys(deps, workspaceId, rows, { vault, inList: true });
   const next = nextCursor(ids, rows, limit);
   return { keys, total, ...(next === undefined ? {} : { cursor: next }) };
 }
 
-/** One id more than the page: it shows that there is a next page, and is its cursor. undefined for an unknown externalId. */
+/**
+ * Returns the ids of the page and one more: it shows that there is a next page, and is its cursor. `undefined` for an unknown externalId.
+ */
 async function listIds({ body, deps }: Call<Query, typeof required>, page: KeyPage): Promise<string[] | undefined> {
   const { externalId, ownerId } = body;
   const { workspaceId } = page;

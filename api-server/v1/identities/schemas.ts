@@ -4,7 +4,7 @@ import type { IdentityRow } from "../../db/identities.ts";
 import type { RatelimitRow } from "../../db/ratelimits.ts";
 import { Meta } from "../schemas.ts";
 
-/* The fields that the procedures of identities.* share (api-v1.md section 9). */
+/* Fields that the procedures of identities.* share (api-v1.md section 9). */
 
 export const IdentityId = z
   .string()
@@ -70,7 +70,7 @@ export const toIdentityResponse = (row: IdentityRow, ratelimits: readonly Rateli
   ratelimits: ratelimits.map(toRatelimitItem),
 });
 
-/** v1 says 409 where v2 says 400. Throws it when two limits of a request have one name. */
+/** Throws PublicError 409 if two limits of a request have the same name; v2 returns 400 instead. */
 export function checkRepeatedNames(ratelimits: readonly { readonly name: string }[]): void {
   const names = ratelimits.map(({ name }) => name);
   const repeated = names.find((name, at) => names.indexOf(name) < at);

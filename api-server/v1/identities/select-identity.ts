@@ -2,20 +2,20 @@ import { findIdentity, findIdentityIdByExternalId } from "../../db/identities.ts
 import { identityNotFound, invalidField } from "../../domain/refusals/refusals.ts";
 import type { Call } from "../../procedure.ts";
 
-/** v1 names an identity by one of two fields; the id wins. */
+/** Names an identity by one of two fields; the id takes precedence. */
 export interface IdentitySelector {
   readonly identityId?: string | undefined;
   readonly externalId?: string | undefined;
 }
 
-/** Throws PublicError 400 when neither field is there. */
+/** Throws PublicError 400 if both fields are missing. */
 export function checkIdentitySelector({ identityId, externalId }: IdentitySelector): void {
   if (identityId !== undefined || externalId !== undefined) return;
   throw invalidField("body.identityId", "identityId or externalId is required");
 }
 
 /**
- * The id of the live identity that the selector names. An external id that looks like an id is not one.
+ * Returns the id of the live identity that the selector names. An external id is never compared with ids.
  * @throws PublicError 404.
  */
 export async function selectIdentity(

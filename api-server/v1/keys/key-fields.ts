@@ -2,7 +2,7 @@ import * as z from "zod";
 import { EXPIRES_MAX_MS } from "../../../core/keys/key-hash.ts";
 
 /*
- * Fields of keys that are written through v1. Their bounds are those of v2, because what a key is stands in one place.
+ * Fields of keys that are written through v1. Their limits are those of v2, because both versions write the same keys.
  */
 
 export const Expires = z
@@ -12,7 +12,7 @@ export const Expires = z
   .describe("Expiry of the key, Unix ms. A past time expires it immediately.")
   .meta({ examples: [1_893_456_000_000] });
 
-/** The empty text is no name. */
+/** Name of a key; the empty string means no name. */
 export const KeyName = z
   .string()
   .max(255)

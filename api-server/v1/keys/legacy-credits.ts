@@ -5,7 +5,7 @@ import { invalidField } from "../../domain/refusals/refusals.ts";
 import { unixMs } from "../schemas.ts";
 
 /*
- * `remaining` and `refill`: the credits of v2, side by side (api-v1.md section 5).
+ * `remaining` and `refill` are the credits of v2 in two separate members (api-v1.md section 5).
  */
 
 const Interval = z
@@ -37,18 +37,18 @@ export const LegacyRefill = z
   .meta({ examples: [{ interval: "monthly", amount: 1000, refillDay: 1 }] });
 export type LegacyRefill = z.output<typeof LegacyRefill>;
 
-/** Throws PublicError 400 at `field` for a refill that contradicts itself. */
+/** Throws PublicError 400 at `field` if a refill contradicts itself. */
 export function checkLegacyRefill(refill: LegacyRefill | null | undefined, field = "body.refill"): void {
   if (refill?.interval === "daily" && refill.refillDay !== undefined) {
     throw invalidField(`${field}.refillDay`, "a daily refill takes no day");
   }
 }
 
-/** To be called after `checkLegacyRefill`. */
+/** Converts a refill to its v2 form. Call it after `checkLegacyRefill`. */
 export const toRefill = ({ interval, amount, refillDay = 1 }: LegacyRefill): NonNullable<CreditsState["refill"]> =>
   interval === "daily" ? { interval, amount } : { interval, amount, refillDay };
 
-/** The credits of a key that is to be made; undefined: unlimited. Throws PublicError 400 for a refill of unlimited ones. */
+/** Returns the credits of a new key; `undefined` if unlimited. Throws PublicError 400 for a refill of unlimited credits. */
 export function toCredits(
   { remaining, refill }: { readonly remaining?: number | undefined; readonly refill?: LegacyRefill | undefined },
   field = "body.refill",
@@ -68,7 +68,7 @@ export const LegacyRefillOut = z.object({
   ).optional(),
 });
 
-/** undefined without a refill. An amount without a day is a daily one. */
+/** Returns the refill in its v1 form; `undefined` if there is none. An amount without a day is a daily refill. */
 export function toLegacyRefill(
   row: Pick<KeyRow, "refill_amount" | "refill_day" | "last_refill_at">,
 ): z.input<typeof LegacyRefillOut> | undefined {

@@ -4,11 +4,11 @@ import { RATELIMITS_MAX, type RequestedRatelimit } from "../../domain/ratelimits
 import { invalidField } from "../../domain/refusals/refusals.ts";
 
 /*
- * The one limit of a key that v1 knows (api-v1.md section 5): in v2 it is the limit of this name, with autoApply. Limits of other names
- * are neither shown nor changed by v1.
+ * The one limit of a key that v1 supports (api-v1.md section 5): in v2 it is the limit named `default`, with autoApply. v1 neither returns
+ * nor changes limits with other names.
  */
 
-/** The name of it. */
+/** Name of the limit in v2. */
 export const LEGACY_LIMIT = "default";
 
 const DURATION_MS_MIN = 1000;
@@ -20,7 +20,7 @@ const atLeastOne = (description: string, example: number) =>
     .describe(description)
     .meta({ examples: [example] });
 
-/** What has no effect is accepted: the windows of all limits are the same. */
+/** Limit in a request. Members without effect are accepted, because all limits have the same kind of window. */
 export const LegacyRatelimit = z
   .object({
     type: z
@@ -37,7 +37,7 @@ export const LegacyRatelimit = z
   .describe("Rate limit that each verification charges.");
 export type LegacyRatelimit = z.output<typeof LegacyRatelimit>;
 
-/** Throws PublicError 400 at `field` when the window has no length, or one that is too short. */
+/** Throws PublicError 400 at `field` if the window has no length, or is too short. */
 export function checkLegacyRatelimit(
   ratelimit: Pick<LegacyRatelimit, "duration" | "refillInterval"> | null | undefined,
   field = "body.ratelimit",
@@ -52,7 +52,7 @@ export function checkLegacyRatelimit(
   throw invalidField(`${field}.${name}`, `expected at least ${DURATION_MS_MIN} ms, got ${durationMs}`);
 }
 
-/** The limit as it is stored. To be called after `checkLegacyRatelimit`. */
+/** Returns the limit as it is stored. Call it after `checkLegacyRatelimit`. */
 export const toRatelimit = ({
   limit,
   duration,
@@ -64,7 +64,7 @@ export const toRatelimit = ({
   autoApply: true,
 });
 
-/** The limits of a key with another one of v1, or without it (null). Throws PublicError 400 when they would be too many. */
+/** Replaces the v1 limit among the limits of a key; `null` removes it. Throws PublicError 400 if the key would have too many limits. */
 export function withLegacyRatelimit(
   held: readonly RequestedRatelimit[],
   ratelimit: LegacyRatelimit | null,
@@ -85,7 +85,7 @@ export const LegacyRatelimitOut = z.object({
   refillInterval: atLeastOne("As `duration`.", 60_000),
 });
 
-/** undefined when the key has none of that name. */
+/** Returns the limit that v1 shows; `undefined` if the key has no limit of that name. */
 export function toLegacyRatelimit(rows: readonly RatelimitRow[]): z.input<typeof LegacyRatelimitOut> | undefined {
   const row = rows.find(({ name }) => name === LEGACY_LIMIT);
   if (row === undefined) return undefined;

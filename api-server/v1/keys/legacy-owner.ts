@@ -1,8 +1,8 @@
 import * as z from "zod";
 
 /*
- * The owner of a key has two names in v1 (api-v1.md section 5): `externalId`, and the deprecated `ownerId`, which counts when the other
- * is left out.
+ * Owner of a key, which has two names in v1 (api-v1.md section 5): `externalId`, and the deprecated `ownerId`, which applies if
+ * `externalId` is omitted.
  */
 
 export const ExternalId = z
@@ -18,12 +18,12 @@ interface Owned {
   readonly ownerId?: string | null | undefined;
 }
 
-/** The owner that a change asks for; null: none, undefined: as it is. The empty text is none. */
+/** Returns the owner that a change requests; `null` for none, `undefined` for no change. The empty string means no owner. */
 export function ownerOf({ externalId, ownerId }: Owned): string | null | undefined {
   const owner = externalId === undefined ? ownerId : externalId;
   return owner === "" ? null : owner;
 }
 
-/** The owner of a key that is to be made; an empty one counts as left out. */
+/** Returns the owner of a new key; an empty one counts as omitted. */
 export const ownerOfNew = ({ externalId, ownerId }: Owned): string | undefined =>
   [externalId, ownerId].find((owner) => owner !== undefined && owner !== null && owner !== "") ?? undefined;

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { NamedLink } from "../../domain/permissions/named-links.ts";
 import { invalidField } from "../../domain/refusals/refusals.ts";
 
-/* How the procedures of keys name permissions and roles (api-v1.md section 6). */
+/* Schemas in which the procedures of keys name permissions and roles (api-v1.md section 6). */
 
 const PERMISSIONS_MAX = 1000;
 const ROLES_MAX = 100;
@@ -60,12 +60,12 @@ export interface Item {
 
 export const toLink = ({ id, slug, name, create = false }: Item): NamedLink => ({ id, name: slug ?? name, create });
 
-/** Throws PublicError 400 for an item that names nothing, or that would create what cannot be. */
+/** Throws PublicError 400 for an item without an id or name, or one that would create a permission with an invalid slug. */
 export function checkPermissionItems(items: readonly Item[], field = "permissions"): void {
   checkItems(items, field, (name) => (SLUG.test(name) ? undefined : "a slug has 1 to 128 of a-z, A-Z, 0-9 and _:-.*"));
 }
 
-/** The same for roles. */
+/** Throws PublicError 400 for an item without an id or name, or one that would create a role with an invalid name. */
 export function checkRoleItems(items: readonly Item[], field = "roles"): void {
   checkItems(items, field, (name) =>
     name.length <= ROLE_NAME_MAX ? undefined : `a role's name has at most ${ROLE_NAME_MAX} characters`,
@@ -82,7 +82,7 @@ function checkItems(items: readonly Item[], field: string, problemOf: (name: str
   }
 }
 
-/** What a key is connected to after the call. */
+/** Permissions or roles of a key after the call. */
 export const LinksResponse = z.array(
   z.object({
     id: z

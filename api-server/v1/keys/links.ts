@@ -52,7 +52,7 @@ interface Sort<Row extends { readonly id: string; readonly name: string }> {
 const PERMISSIONS = { field: "permissions", links: permissionLinks, check: checkPermissionItems } as const;
 const ROLES = { field: "roles", links: roleLinks, check: checkRoleItems } as const;
 
-/** What distinguishes one of these procedures from the others. */
+/** Properties that distinguish one of these procedures from the others. */
 interface Linking<
   Row extends { readonly id: string; readonly name: string },
   Response extends z.ZodType,
@@ -113,7 +113,7 @@ const createRole = onRbac("create_role", "when one is created");
 const LINKS = { response: LinksResponse, respond: toLinksResponse };
 const NOTHING = { response: Empty, respond: () => ({}) };
 
-/** `keys.addPermissions` and `keys.addRoles` reject a caller that may not create what is missing as UNAUTHORIZED. */
+/** `keys.addPermissions` and `keys.addRoles` reject a caller that may not create a missing object as UNAUTHORIZED. */
 const createPermissionOrUnauthorized = refusedAsUnauthorized(createPermission);
 
 export const addPermissions = define(PERMISSIONS, {
@@ -162,7 +162,7 @@ export const removePermissions = define(PERMISSIONS, {
 const rolesToAdd = {
   addRoleToKey,
   createRole: refusedAsUnauthorized(createRole),
-  // What v1 asked for by mistake: root keys that were made for it have no other.
+  // Earlier releases of v1 required this permission by mistake, and root keys that were created for them have no other.
   createPermission: refusedAsUnauthorized(onRbac("create_permission", "in place of `rbac.*.create_role`")),
 };
 

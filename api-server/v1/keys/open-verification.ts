@@ -14,8 +14,8 @@ import { LEGACY_LIMIT } from "./legacy-limit.ts";
 import type { Body } from "./verify-schemas.ts";
 
 /**
- * A call of v1's `keys.verifyKey` for edge/verification. It has no root key: it may see every key, because its caller has the secret.
- * What is wrong with the query or the limits is said only of a key that is otherwise good.
+ * A call of v1's `keys.verifyKey` for edge/verification. It has no root key: it may see every key, because its caller has the secret. An
+ * invalid query or limit is reported only for a key that is otherwise valid.
  */
 export class OpenVerification implements Verification {
   readonly clientIp: string;
@@ -26,7 +26,7 @@ export class OpenVerification implements Verification {
   readonly #hash: string;
   #selected: readonly SelectedLimit[] = [];
 
-  /** @param key the hash of the secret, and the workspace where the key was found. */
+  /** @param key hash of the secret, and workspace in which the key was found. */
   constructor(call: OpenCall<Body>, { hash, workspaceId }: { hash: string; workspaceId: string }) {
     this.clientIp = call.origin.clientIp;
     this.apiId = call.body.apiId;
@@ -35,7 +35,7 @@ export class OpenVerification implements Verification {
     this.#hash = hash;
   }
 
-  /** The sources of the counted limits, in their order. */
+  /** Returns the sources of the counted limits, in the order of the limits. */
   get selected(): readonly SelectedLimit[] {
     return this.#selected;
   }
@@ -48,7 +48,7 @@ export class OpenVerification implements Verification {
     return true;
   }
 
-  /** Throws PublicError 400 for what is no query. */
+  /** Parses the query. Throws PublicError 400 if it is invalid. */
   readQuery(): Query | undefined {
     try {
       return readJsonQuery(this.#call.body.authorization?.permissions);
@@ -59,7 +59,7 @@ export class OpenVerification implements Verification {
     }
   }
 
-  /** Throws PublicError 400 for a limit that is not attached, and for a window that is too short. */
+  /** Returns the charges of the call. Throws PublicError 400 for a limit that is not attached, and for a window that is too short. */
   plan(view: KeyView): ChargePlan {
     const { ratelimit, ratelimits = [], remaining } = this.#call.body;
     const isPlain = ratelimits.length === 0 && ratelimit === undefined && remaining === undefined;
@@ -73,7 +73,7 @@ export class OpenVerification implements Verification {
   }
 }
 
-/** Most calls name no limit and no cost: then the charges depend only on the key. */
+/** Charges of a call that names no limit and no cost, as most calls: they depend only on the key. */
 const plainPlan = KeyView.remember((view) => planOf(view, {}));
 
 function planOf(view: KeyView, body: Pick<Body, "ratelimit" | "ratelimits" | "remaining">): ChargePlan {
@@ -95,7 +95,10 @@ const toRequested = ({ name, cost, limit, duration }: NonNullable<Body["ratelimi
   durationMs: duration,
 });
 
-/** The deprecated cost is that of the limit `default`, where that is charged anyway and the request does not name it. */
+/**
+ * Returns the deprecated `ratelimit` as a limit request: its cost applies to the limit `default`, if that is charged automatically and the
+ * request does not name it.
+ */
 function legacyRequest(
   { key, identity }: KeyView,
   { ratelimit, ratelimits = [] }: Pick<Body, "ratelimit" | "ratelimits">,
@@ -106,5 +109,5 @@ function legacyRequest(
   return stored?.autoApply === true ? [{ name: LEGACY_LIMIT, cost: ratelimit.cost }] : [];
 }
 
-/** 403 before anything is said of the key: the one outcome that v1 answers as an error. */
+/** Returns the error 403. It is the only outcome for which v1 responds with an error, and it reveals nothing about the key. */
 export const workspaceDisabled = (): PublicError => new PublicError("forbidden", "The workspace is disabled.");

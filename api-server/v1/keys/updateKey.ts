@@ -84,7 +84,7 @@ async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof
   return {};
 }
 
-/** As setRoles and setPermissions: what adds is enough to drop. */
+/** Sets the links. As in setRoles and setPermissions, the permission to add links is sufficient to remove others. */
 async function relink(tx: PoolClient, call: Call<Body, typeof required>): Promise<readonly AuditEvent[]> {
   const { body, caller } = call;
   const { keyId, roles, permissions } = body;

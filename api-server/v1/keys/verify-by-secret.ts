@@ -12,8 +12,8 @@ import { answerJson, notFoundJson } from "./verify-reply.ts";
 import type { Body } from "./verify-schemas.ts";
 
 /**
- * Verifies a key by its secret alone, and returns the answer of `keys.verifyKey` (api-v1.md section 6.1). For a cached key without limits,
- * credits and quota it returns without a promise, because customers call it with every request.
+ * Verifies a key by its secret alone, and returns the response of `keys.verifyKey` (api-v1.md section 6.1). For a cached key without
+ * limits, credits and quota it returns without a promise, because customers call it with every request.
  */
 export function verifyBySecret(call: OpenCall<Body>): DataJson | Promise<DataJson> {
   const startedMs = performance.now();
@@ -30,7 +30,7 @@ interface Presented {
   readonly startedMs: number;
 }
 
-/** The key's workspace is charged for the call, as it is for calls with a root key. */
+/** Verifies a key in its workspace. The workspace's quota is charged for the call, as for calls with a root key. */
 function verifyAt(call: OpenCall<Body>, { hash, home, startedMs }: Presented): DataJson | Promise<DataJson> {
   if (home === "absent") return notFoundJson(call.origin.requestId);
   const { workspaceId, quotaPerMinute } = home;
@@ -68,7 +68,7 @@ function respond(
     recordCall(deps, view, { requestId, code, tags: body.tags, counted, startedMs });
     return answerJson(view, { code, requestId, limits: selected, outcomes, remaining });
   };
-  // A limit that refused comes before the credits.
+  // After a rejection by a limit, the remaining credits are not read, because limits are charged before credits.
   if (counted === undefined || code === "RATE_LIMITED") return finish(undefined);
   const remaining = remainingAfter(deps, view, counted);
   return remaining instanceof Promise ? remaining.then(finish) : finish(remaining);

@@ -3,7 +3,7 @@ import { Code } from "../../../core/verification/codes.ts";
 import { KeyId, NameOut, unixMs } from "../schemas.ts";
 
 /*
- * Request and answer of keys.verifyKey (api-v1.md section 6.1).
+ * Request and response of keys.verifyKey (api-v1.md section 6.1).
  */
 
 const Cost = z
@@ -82,7 +82,7 @@ export const Body = z.object({
 });
 export type Body = z.output<typeof Body>;
 
-/** UNAUTHORIZED is one of the codes that v1 documents, and is never sent. */
+/** Codes of v1. UNAUTHORIZED is documented in v1, but never sent. */
 const V1Code = z.enum([...Code.options, "UNAUTHORIZED"]);
 
 const Text = (description: string, example: string) =>

@@ -10,13 +10,13 @@ import { OwnerId, ownerOfNew } from "../keys/legacy-owner.ts";
 import { Meta } from "../schemas.ts";
 
 /*
- * A key that was issued elsewhere, as both procedures of migrations take it.
+ * A key that another system issued, as both procedures of migrations accept it.
  */
 
-/** Of a plaintext, when nothing else is given. */
+/** Number of characters of a plaintext that are stored as `start` if the item has none. */
 const START_CHARACTERS = 4;
 
-/** The fields that both take. */
+/** Fields that both procedures accept. */
 export const itemFields = {
   plaintext: z
     .string()
@@ -70,13 +70,13 @@ const ItemFields = z.object(itemFields);
 
 type ItemFields = z.output<typeof ItemFields>;
 
-/** What a procedure takes besides. Named one by one, because an item also holds what its procedure ignores. */
+/** Additional fields of one procedure. They are passed separately, because an item also contains fields that its procedure ignores. */
 interface Besides {
   readonly externalId?: string | undefined;
   readonly ratelimit: Pick<LegacyRatelimit, "limit" | "duration" | "refillInterval"> | undefined;
 }
 
-/** Throws PublicError 400 for an item that contradicts itself; `at` is its place in the body. */
+/** Throws PublicError 400 for an item that contradicts itself; `at` is the location of the item in the body. */
 export function checkItem(item: ItemFields, { ratelimit }: Besides, at: string): void {
   const { plaintext, hash, remaining, refill } = item;
   if (plaintext === undefined && hash === undefined) {
@@ -86,7 +86,7 @@ export function checkItem(item: ItemFields, { ratelimit }: Besides, at: string):
   checkLegacyRatelimit(ratelimit, `${at}.ratelimit`);
 }
 
-/** To be called after `checkItem`. Throws PublicError 400 when its meta is too large. */
+/** Converts an item. Call it after `checkItem`. Throws PublicError 400 if its meta is too large. */
 export function toForeignKey(item: ItemFields, { externalId, ratelimit }: Besides, at: string): ForeignKey {
   const { plaintext, hash, start, name, ownerId, meta, roles = [], permissions = [] } = item;
   checkMeta(meta, `${at}.meta`);

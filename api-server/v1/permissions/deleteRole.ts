@@ -34,7 +34,7 @@ async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof
   const { roleId } = body;
   const { workspaceId } = caller;
   const row = await findRole(deps.db, { workspaceId, role: roleId });
-  // A name is found too, which is no id here.
+  // `findRole` also finds a name, which this procedure does not accept as an id.
   if (row?.id !== roleId) throw roleNotFound(roleId);
   await deleteHeld(call, MANAGED.role, { workspaceId, which: roleId });
   return {};

@@ -29,7 +29,7 @@ async function handle({ body, caller, deps, require }: Call<Query, typeof requir
   require(required.readRole);
   const { roleId } = body;
   const row = await findRole(deps.db, { workspaceId: caller.workspaceId, role: roleId });
-  // A name is found too, which is no id here.
+  // `findRole` also finds a name, which this procedure does not accept as an id.
   if (row?.id !== roleId) throw roleNotFound(roleId);
   return toRoleResponse(row);
 }

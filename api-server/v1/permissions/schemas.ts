@@ -3,9 +3,9 @@ import { PublicError } from "../../../core/errors.ts";
 import type { PermissionRow } from "../../db/permissions.ts";
 import type { RoleRow } from "../../db/roles.ts";
 
-/* The fields that the procedures of permissions.* share (api-v1.md section 10). */
+/* Fields that the procedures of permissions.* share (api-v1.md section 10). */
 
-/** A name or a slug. */
+/** Name or slug of a permission. */
 export const PermissionIdentifier = z
   .string()
   .min(3)
@@ -89,7 +89,10 @@ export const toRoleResponse = ({ id, name, description }: RoleRow): RoleResponse
   ...(description === null ? {} : { description }),
 });
 
-/** The lists of v1 have no pages. What is longer is refused rather than cut, because a caller could not see the cut. */
+/**
+ * Maximum number of rows in a list, because lists of v1 have no pages. A longer list is rejected rather than truncated, because a caller
+ * could not detect the truncation.
+ */
 export const ROWS_MAX = 10_000;
 
 export const tooManyRows = (noun: string, successor: string): PublicError =>

@@ -45,7 +45,7 @@ async function handle(call: Call<Query, typeof required>): Promise<ResponseBody>
   const { workspaceId } = caller;
   const namespaceId = await selectNamespace(call, required.readOverride, body);
   call.require(required.readOverride, namespaceId);
-  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  // The page is read with one more row: it shows that there is a next page, and is its cursor.
   const [rows, total] = await Promise.all([
     listRows(deps.db, { workspaceId, namespaceId, cursor, rowsMax: limit + 1 }),
     countOverrides(deps.db, { workspaceId, namespaceId }),

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { OverrideRow } from "../../db/overrides.ts";
 
-/* The fields that the procedures of ratelimits.* share (api-v1.md section 8). */
+/* Fields that the procedures of ratelimits.* share (api-v1.md section 8). */
 
 const NAME_MAX = 512;
 

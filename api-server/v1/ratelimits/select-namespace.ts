@@ -3,22 +3,22 @@ import type { RequiredPermission } from "../../domain/permissions/required-permi
 import { invalidField, namespaceNotFound } from "../../domain/refusals/refusals.ts";
 import type { CallNeeding } from "../../procedure.ts";
 
-/** v1 names a namespace by one of two fields; the id wins. An empty text counts as left out. */
+/** Names a namespace by one of two fields; the id takes precedence. An empty string counts as omitted. */
 export interface NamespaceSelector {
   readonly namespaceId?: string | undefined;
   readonly namespaceName?: string | undefined;
 }
 
-/** Throws PublicError 400 when neither field is there. */
+/** Throws PublicError 400 if both fields are missing. */
 export function checkNamespaceSelector({ namespaceId = "", namespaceName = "" }: NamespaceSelector): void {
   if (namespaceId !== "" || namespaceName !== "") return;
   throw invalidField("body.namespaceId", "namespaceId or namespaceName is required");
 }
 
 /**
- * The id of the live namespace that the selector names. A name that looks like an id is not one.
- * @throws PublicError 403 for a caller that has the permission for no namespace, and so learns of none; then 404. Whether it has it for
- * this one is checked by the caller of this function.
+ * Returns the id of the live namespace that the selector names. A name is never compared with ids. The caller of this function must check
+ * the permission for this namespace.
+ * @throws PublicError 403 if the caller of the API has the permission for no namespace, so that it learns of none; then 404.
  */
 export async function selectNamespace<Required extends RequiredPermission>(
   call: CallNeeding<unknown, Required>,
