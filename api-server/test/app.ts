@@ -42,7 +42,7 @@ export interface Reply {
 }
 
 export interface CallOptions {
-  /** `null` sends no Authorization header. Default: the root key of the first workspace. */
+  /** Root key of the call; `null` sends no Authorization header. Default: the root key of the first workspace. */
   readonly rootKey?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -66,7 +66,7 @@ export interface TestApp {
   /** Calls a procedure and returns `data` (v1: the complete body). Throws if the status is not 200 or 202. */
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   data(path: string, body: unknown, options?: CallOptions): Promise<any>;
-  /** Creates a root key with these permissions. Default workspace: the first one. */
+  /** Creates a root key with these permissions, by default in the first workspace. */
   rootKey(permissions: readonly string[], options?: RootKeyOptions): Promise<string>;
   /** Stores the events of all previous calls and rolls them up. */
   ingest(): Promise<void>;
@@ -107,7 +107,7 @@ const HEARTBEAT_MS = 2000;
 export async function buildTestApp(
   options: Omit<AppOptions, "oldApi"> & {
     readonly deps?: (deps: Deps) => Partial<Deps>;
-    /** Default: v1 is served. `none` builds the server without it. */
+    /** Settings of v1. Default: v1 is served. `none` builds the server without v1. */
     readonly v1?: V1Settings | "none";
   } = {},
 ): Promise<TestApp> {

@@ -14,7 +14,7 @@ export interface IdentityProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** User who signs in, or "refuses" for a user who cancels. */
+  /** User who signs in; "refuses" if the user cancels. */
   person: Account | "refuses";
   /** Lifetime of an authorization code in seconds. */
   codeLivesS: number;

@@ -7,7 +7,7 @@
 export interface Expected {
   /** Permissions that every call requires. */
   readonly needs: readonly string[];
-  /** Additional permissions by circumstance. `sample-calls.ts` defines the circumstances. */
+  /** Additional permissions by circumstance; `sample-calls.ts` defines the circumstances. */
   readonly also?: Readonly<Record<string, readonly string[]>>;
   /**
    * Body fields that are looked up before the permission check: an unknown object is 404 even for a root key without permissions. All other
@@ -20,11 +20,11 @@ export interface Expected {
   readonly narrows?: true;
   /** Whether a root key without the permission for any object is rejected before any read, without an id in the message. */
   readonly strangersLearnNoId?: true;
-  /** Alternative permission by permission of `also`. */
+  /** Alternative permissions, by the permission of `also` that each can replace. */
   readonly orElse?: Readonly<Record<string, string>>;
   /** Permissions of `needs` and `also` whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
   readonly refusedAsUnauthorized?: readonly string[];
-  /** Permissions whose absence v1 reports as 404, because the missing object is not created. */
+  /** Permissions whose absence v1 reports as 404, because the call does not create the missing object. */
   readonly refusedAsNotFound?: readonly string[];
 }
 

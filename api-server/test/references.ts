@@ -6,7 +6,7 @@ import type { KeyResource, Resources } from "./resources.ts";
  * name is an error, so that no procedure can be forgotten.
  */
 
-/** One object of every kind, in one workspace. */
+/** Ids and names of one object of every kind, in one workspace. */
 export interface OneOfEach {
   readonly key: KeyResource;
   readonly identity: { readonly identityId: string; readonly externalId: string };
@@ -68,7 +68,7 @@ const OBJECT_IDS: Readonly<Record<string, (each: OneOfEach) => string>> = {
   policy: ({ policy }) => policy.policyId,
 };
 
-/** Values by field name. */
+/** Functions that return the values of a field, by field name. */
 const REFERENCES: Readonly<Record<string, Names>> = {
   apiId: ({ key }) => [key.apiId],
   keyId: ({ key }) => [key.keyId],
@@ -111,7 +111,7 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   },
 };
 
-/** Values by field name, for fields that are lists of strings. */
+/** Functions that return the values of a list of strings, by field name. */
 const LIST_REFERENCES: Readonly<Record<string, Names>> = {
   ids: (each, body) => REFERENCES.id?.(each, body) ?? [],
   permissions: ({ permission }) => [permission.slug, permission.permissionId],
@@ -141,7 +141,7 @@ const PLAIN: ReadonlySet<string> = new Set([
   ...["event", "actorId", "targetId", "requestId"],
   // Permissions that the caller expects the role to have.
   "expected",
-  // Fields of a compiled policy.
+  // Fields of a compiled policy, which name no object.
   ...["exact", "scheme", "trustedProxies"],
 ]);
 
@@ -227,7 +227,7 @@ interface Where {
 const isText = ({ type, enum: values, const: value }: Schema): boolean =>
   [type].flat().includes("string") && values === undefined && value === undefined;
 
-/** Values by full field path, where the field name alone is ambiguous. */
+/** Functions that return the values of a field, by full field path, where the field name alone is ambiguous. */
 const BY_PLACE: Readonly<Record<string, Names>> = {
   "permissions[].id": ({ permission }) => [permission.permissionId],
   "permissions[].slug": ({ permission }) => [permission.slug],

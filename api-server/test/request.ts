@@ -8,7 +8,7 @@ export const isOfV1 = (name: string): boolean => name.startsWith("v1/");
 export interface HttpRequest {
   readonly method: "GET" | "POST";
   readonly url: string;
-  /** `undefined` for a GET request. */
+  /** Body of the request; `undefined` for a GET request. */
   readonly payload: string | undefined;
 }
 

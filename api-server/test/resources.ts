@@ -10,7 +10,7 @@ export type Ask = (path: string, body: unknown) => Promise<any>;
 export interface KeyResource {
   readonly apiId: string;
   readonly keyId: string;
-  /** Plaintext key. */
+  /** String of the created key. */
   readonly key: string;
 }
 

@@ -7,7 +7,9 @@ import { type FullKey, readFullKeys } from "../domain/keys/full-keys.ts";
 import type { KeyVault } from "../keys/key-vault.ts";
 import { type IdentityOut, KeyId, type KeyOut, type RatelimitOut } from "./schemas.ts";
 
-/** Returns keys in the form of the API (api-v2.md section 6.2), in the given order; with a vault also the strings of recoverable ones. */
+/**
+ * Returns keys in the form of the API (api-v2.md section 6.2), in the given order; with a vault, including the strings of recoverable keys.
+ */
 export async function describeKeys(
   deps: Deps,
   workspaceId: string,
@@ -71,7 +73,7 @@ export const toRatelimitOut = (row: RatelimitRow): RatelimitOut => ({
 const isEmpty = (meta: Readonly<Record<string, unknown>> | null): meta is null =>
   meta === null || Object.keys(meta).length === 0;
 
-/** Responses omit empty lists. */
+/** Returns an object with a list, or without it if the list is empty, because responses omit empty lists. */
 const unlessEmpty = <Name extends string, Item>(name: Name, items: Item[]): { [name in Name]?: Item[] } =>
   items.length === 0 ? {} : ({ [name]: items } as { [name in Name]: Item[] });
 

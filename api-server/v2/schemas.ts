@@ -19,7 +19,7 @@ export const KeyId = z
   .describe("Id of the key, not its secret.")
   .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
 
-/** For apis.getApi and similar procedures. */
+/** API id in requests such as apis.getApi. */
 export const ApiId = z
   .string()
   .min(8)
@@ -28,13 +28,13 @@ export const ApiId = z
   .describe("Id of the API.")
   .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] });
 
-/** In a response. */
+/** API id in a response. */
 export const ApiIdOut = z
   .string()
   .describe("Id of the API.")
   .meta({ examples: ["api_9xKp3Rt6VwY1zAbC"] });
 
-/** For keys.createKey. */
+/** API id in requests of keys.createKey. */
 export const ShortApiId = z
   .string()
   .min(3)
@@ -54,7 +54,7 @@ export const Slug = z
   .describe(SLUG_TEXT)
   .meta({ examples: ["documents.read"] });
 
-/** For keys.updateKey. */
+/** Slug in requests of keys.updateKey. */
 export const UpdateSlug = z
   .string()
   .min(3)
@@ -69,7 +69,7 @@ export const RoleName = z
   .max(128)
   .describe("Name of a role.")
   .meta({ examples: ["editor"] });
-/** For keys.updateKey. */
+/** Role name in requests of keys.updateKey. */
 export const UpdateRoleName = z
   .string()
   .min(1)
@@ -99,7 +99,7 @@ export const Expires = z
   .describe("Expiry of the key, Unix ms. A past time expires it immediately.")
   .meta({ examples: [1_893_456_000_000] });
 
-/** Ignores unknown members. */
+/** Limit in a request; unknown members are ignored. */
 export const RatelimitIn = z.object({
   name: z
     .string()
@@ -155,7 +155,7 @@ export const Credits = z.strictObject({
 /** Response data of procedures without a result. */
 export const Empty = z.strictObject({});
 
-/** A time in a response, Unix ms. */
+/** Returns the schema of a time in a response, Unix ms. */
 export const unixMs = (description: string) =>
   z
     .int()
@@ -250,7 +250,7 @@ export const PageLimit = z
   .default(100)
   .describe("Items per page.")
   .meta({ examples: [100] });
-/** For clients that read all pages of a list repeatedly. */
+/** Page size for clients that read all pages of a list repeatedly. */
 export const LongLimit = z
   .int()
   .min(1)
@@ -258,7 +258,7 @@ export const LongLimit = z
   .default(100)
   .describe("Items per page.")
   .meta({ examples: [500] });
-/** The first part of a manager's name, and of a policy's. */
+/** Name of a cluster, which is the first part of the names of its managers and policies. */
 export const Cluster = z
   .string()
   .regex(/^[a-zA-Z0-9._-]{1,253}$/)
@@ -268,13 +268,13 @@ export const Cursor = z
   .describe("`pagination.cursor` of the previous page.")
   .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] });
 
-/** See domain/lists/search.ts for trimming; the empty string means no search. */
+/** Search text. domain/lists/pages.ts trims it; the empty string means no search. */
 export const Search = z
   .string()
   .max(256)
   .meta({ examples: ["doc"] });
 
-/** For procedures about one identity. The limit covers both ids and externalIds. */
+/** Identity in requests about one identity. The limit covers both ids and externalIds. */
 export const IdentityName = z
   .string()
   .min(1)

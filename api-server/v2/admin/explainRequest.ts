@@ -9,10 +9,11 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { unixMs } from "../schemas.ts";
 import { AuditRowOut, toAuditRowOut } from "./listAudit.ts";
 
-/** A request has few events: one per call of v2, or several with many limits. */
+/** Maximum number of events of a request, which usually has few: one per call of v2, or several with many limits. */
 const EVENTS_MAX = 50;
 /**
- * Maximum range of the scan of raw events. They have no index by request, because it would be written for each event, and is rarely read.
+ * Maximum time range of the scan of raw events. They have no index by request, because the index would be written for each event, and is
+ * rarely read.
  */
 const RANGE_MS_MAX = 604_800_000;
 
@@ -117,7 +118,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   );
   const found = { since, until, changes: changes.map(toAuditRowOut) };
   try {
-    // Sequential, so that one person cannot take two concurrency slots of the analytics store.
+    // The queries run sequentially, so that one person cannot take two concurrency slots of the analytics store.
     const verifications = await findVerifications(call, { since, until });
     return { ...found, verifications, ratelimits: await findRatelimits(call, { since, until }) };
   } catch (error) {
@@ -131,7 +132,7 @@ interface Range {
   readonly until: number;
 }
 
-// The schema of the id excludes characters that end a SQL string.
+// Returns a SQL condition. It needs no escaping, because the schema of the id excludes characters that end a SQL string.
 const condition = (requestId: string, { since, until }: Range): string =>
   `WHERE request_id = '${requestId}' AND time >= ${since} AND time <= ${until} ORDER BY time LIMIT ${EVENTS_MAX}`;
 

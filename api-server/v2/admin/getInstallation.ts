@@ -43,7 +43,7 @@ type Data = z.input<typeof Data>;
 
 const required = { readInstallation: onInstallation("read_installation") };
 
-/** Kept per process; it only records since when each component has been seen unavailable. */
+/** Times since which components are unavailable, as seen by this process. */
 const away: UnavailableSince = new Map();
 
 export const getInstallation = defineProcedure({

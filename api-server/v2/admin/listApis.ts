@@ -77,7 +77,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedApi
   const { limit, cursor = "" } = body;
   const apiIds = call.idsHeld(required.readApi);
   if (apiIds.length === 0) call.require(required.readApi);
-  // Reads one row more than the page: it shows that there is a next page, and its id is the cursor.
+  // The page is read with one more row: it shows that there is a next page, and is its cursor.
   const question = {
     workspaceId: caller.workspaceId,
     apiIds,

@@ -143,19 +143,19 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<AuditRowO
   const { limit, cursor, since: sinceMs = 0, until: untilMs, ...filter } = body;
   call.require(required.readAudit);
   const { workspaceId } = caller;
-  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  // The page is read with one more row: it shows that there is a next page, and is its cursor.
   const requested = { workspaceId, ...filter, sinceMs, untilMs, from: readCursor(cursor), rowsMax: limit + 1 };
-  // Two filters that each match many rows, but together few, may have to read all rows of one of them.
+  // Advice after a timeout: two filters that each match many rows, but together few, may have to read all rows of one of them.
   const advice = "A shorter time range, or one filter less, is faster.";
   const rows = await readBriefly(deps, advice, (db) => listAuditRows(db, requested));
   const next = rows[limit];
   return { items: rows.slice(0, limit).map(toAuditRowOut), cursor: next && cursorOf(next) };
 }
 
-/** The order is by time, so the cursor contains the time: the list continues even if that row was removed. */
+/** Returns the cursor of a row. It contains the time, because the order is by time: the list continues even if that row was removed. */
 const cursorOf = ({ time, id }: AuditRow): string => `${time}_${id}`;
 
-/** Any string is accepted as a cursor; a malformed one starts at the newest row. */
+/** Parses a cursor. Any string is accepted; a malformed one starts at the newest row. */
 function readCursor(cursor = ""): { timeMs: number; id: string } | undefined {
   const [, time, id] = /^(\d{1,15})_(.*)$/.exec(cursor) ?? [];
   return time === undefined || id === undefined ? undefined : { timeMs: Number(time), id };

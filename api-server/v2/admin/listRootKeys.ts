@@ -18,7 +18,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-/** A quarter of the page size, because findings and usage repeat the permissions. */
+/** Maximum total size of the permissions in a page: a quarter of the page size, because findings and usage repeat the permissions. */
 const PERMISSIONS_BYTES_MAX = PAGE_BYTES_MAX / 4;
 
 const required = { readRootKey: onWorkspace("read_root_key") };
@@ -42,7 +42,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<RootKeyOu
   call.require(required.readRootKey);
   const nowMs = call.deps.nowMs();
   const { workspaceId } = call.caller;
-  // Reads one row more than the page: it shows that there is a next page, and is its cursor.
+  // The page is read with one more row: it shows that there is a next page, and is its cursor.
   const page = { workspaceId, cursor, environment, state, nowMs, rowsMax: limit + 1, bytesMax: PERMISSIONS_BYTES_MAX };
   const rows = await readPage(call, search, {
     all: (db) => pageRootKeys(db, { ...page, search: "" }),

@@ -23,7 +23,7 @@ export const RootKeyId = z
   .describe("Id of the root key, not its secret.")
   .meta({ examples: ["rk_8sTu0Vw2Xy4Za6Bc"] });
 
-/** Rejects a blank name, because it describes nothing. */
+/** Name of a root key. A blank name is rejected, because it describes nothing. */
 export const RootKeyName = z
   .string()
   .min(3)
@@ -142,7 +142,7 @@ export const rootKeyNotFound = (rootKeyId: string): PublicError =>
 export const isOwn = ({ caller: { actor } }: Pick<Call<unknown>, "caller">, rootKeyId: string): boolean =>
   actor.type === "rootkey" && actor.id === rootKeyId;
 
-/** Error that prevents a caller from accidentally locking itself out; another caller can make the change. */
+/** Returns the error that prevents a caller from accidentally locking itself out; another caller can make the change. */
 export const rootKeyIsCaller = (rootKeyId: string): PublicError =>
   new PublicError(
     "root_key_is_caller",
@@ -156,10 +156,10 @@ export function readPermissions(given: readonly string[]): readonly string[] {
   return read.tuples;
 }
 
-/** Maximum number of tuples that an error names; further ones are counted. */
+/** Maximum number of tuples that an error names; it only counts further ones. */
 const NAMED = 20;
 
-/** Throws PublicError 403, which names the missing tuples, unless the caller holds all of these tuples itself. */
+/** Throws PublicError 403, which names the missing tuples, unless the caller itself holds all tuples that it grants. */
 export function requireToGrant(
   { beyond }: Pick<Grants<RequiredPermission>, "beyond">,
   tuples: readonly string[],

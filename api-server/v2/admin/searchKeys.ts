@@ -137,7 +137,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<FoundKey>
   const rows = await readBriefly(deps, "One API alone, or a longer text, is often searched faster.", async (db) => {
     const filter = await filterOf(db, body, { workspaceId, apiIds, nowMs: deps.nowMs() });
     if (filter === undefined) return [];
-    // Reads one row more than the page, which shows that there is a next page.
+    // The page is read with one more row, which shows that there is a next page.
     return searchInStore(db, filter, { after: positionAt(body.cursor), rowsMax: body.limit + 1 });
   });
   const shown = rows.slice(0, body.limit);
@@ -166,7 +166,7 @@ async function apisToSearch(call: Call<Body, typeof required>): Promise<"all" | 
   return [apiId];
 }
 
-/** Returns the database filter; `undefined` if the named role or permission does not exist, so that no key can match. */
+/** Returns the filter for the database; `undefined` if the named role or permission does not exist, so that no key can match. */
 async function filterOf(
   db: Queryable,
   body: Body,
@@ -187,7 +187,7 @@ async function filterOf(
   return { ...where, ...flags, keyId, hash, name, start, owner, roleId: roleRow?.id, permissionId: permissionRow?.id };
 }
 
-/** A malformed cursor starts at the first page. */
+/** Parses a cursor; a malformed one starts at the first page. */
 function positionAt(cursor: string | undefined): KeyPosition | undefined {
   const [, createdAt, keyId] = /^(\d{1,15})\.([A-Za-z0-9_]{1,255})$/.exec(cursor ?? "") ?? [];
   return createdAt === undefined || keyId === undefined ? undefined : { createdAt: Number(createdAt), keyId };

@@ -45,7 +45,7 @@ export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({
 });
 export type Settings = z.output<typeof Settings>;
 
-/** Reads the active settings. */
+/** Reads the active settings of a workspace. */
 export async function activeSettings(db: Queryable, workspaceId: string): Promise<Settings> {
   const workspace = await findWorkspace(db, { workspace: workspaceId });
   if (workspace === undefined) throw new Error(`the workspace ${workspaceId} vanished during a call`);

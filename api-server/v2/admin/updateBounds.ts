@@ -19,7 +19,7 @@ const bound = ({ help, min, max, byDefault }: AnalyticsSetting) =>
 const Body = z.strictObject(Object.fromEntries(ANALYTICS_SETTINGS.map((setting) => [setting.name, bound(setting)])));
 type Body = z.output<typeof Body>;
 
-// Requires a permission on the installation: its administrators set the limits of a workspace, not the workspace itself.
+// The permission is on the installation, because its administrators set the limits of a workspace, not the workspace itself.
 const required = { updateWorkspace: onInstallation("update_workspace") };
 
 export const updateBounds = defineProcedure({
@@ -44,7 +44,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Settings> {
   return activeSettings(deps.db, workspaceId);
 }
 
-/** Returns the change as stored: `null` for the default. */
+/** Returns the requested change as it is stored: `null` for a default. */
 const changeOf = (body: Body): AnalyticsChange =>
   Object.assign(
     {},

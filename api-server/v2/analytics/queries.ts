@@ -8,7 +8,7 @@ import { type Call, DataJson, defineProcedure, type Procedure } from "../../proc
 
 /* `analytics.getVerifications` and `analytics.getRatelimits`: SQL over usage (api-v2.md section 18). */
 
-/** Ignores other members. The length of the query is checked after the permission. */
+/** Body of a query; other members are ignored. The length of the query is checked after the permission. */
 const Body = z.object({
   query: z
     .string()

@@ -4,7 +4,7 @@ import { onIdentities } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { ExternalId, Meta, RatelimitsIn } from "../schemas.ts";
 
-/** Ignores unknown members. */
+/** Body of the request; unknown members are ignored. */
 const Body = z.object({
   externalId: ExternalId,
   meta: Meta.optional(),

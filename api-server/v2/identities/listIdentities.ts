@@ -34,9 +34,9 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<IdentityO
   const { body, caller, deps } = call;
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
-  // A root key without permission for any identity gets 403 before any read: the error names both possible permissions, and no id.
+  // A root key without permission for any identity gets 403 before any read. The error names both possible permissions, and no id.
   if (!call.holdsForSome(required.readIdentity)) call.require(required.readIdentity, "<id>");
-  // Reads one id more than the page: it shows that there is a next page, and is its cursor.
+  // The page is read with one more id: it shows that there is a next page, and is its cursor.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
   const ids = await readPage(call, search, {
     all: (db) => listIdentityIds(db, page),

@@ -21,7 +21,7 @@ import { describePolicy } from "../policies/schemas.ts";
 import type { Asked, ExplainedOut } from "./explain-schemas.ts";
 import { CallVerification } from "./key-verification.ts";
 
-/* Shared steps of keys.explainVerification and admin.explainVerification, once the key's workspace is known. */
+/* Shared steps of keys.explainVerification and admin.explainVerification, after the key's workspace has been found. */
 
 export interface ExplainedCall {
   readonly deps: Deps;
@@ -29,15 +29,15 @@ export interface ExplainedCall {
   /** Base64 SHA-256 of the key. */
   readonly hash: string;
   readonly asked: Asked;
-  /** The gate that receives the request; `undefined` for a call of keys.verifyKey. */
+  /** Policy of the gate that receives the request; `undefined` for a call of keys.verifyKey. */
   readonly gate: PolicyRow | undefined;
-  /** Whether the caller may learn of keys of this API; "all" if it may learn of every key of the workspace. */
+  /** Whether the caller may learn of the keys of an API; "all" if it may learn of every key of the workspace. */
   readonly mayVerify: ((apiId: string) => boolean) | "all";
   /** Client IP of a call of keys.verifyKey. */
   readonly clientIp: string | undefined;
 }
 
-/** Error kinds that both procedures raise here, or for an unknown key. */
+/** Error kinds that both procedures return here, or for an unknown key. */
 export const EXPLAIN_ERRORS = [
   "permissions_query_syntax_error",
   "precondition_failed",
@@ -46,8 +46,8 @@ export const EXPLAIN_ERRORS = [
 ] as const;
 
 /**
- * Returns the policy that the body names; `undefined` if it names no policy. Throws PublicError 404, and 400 for a violation of the
- * policy's rules.
+ * Returns the policy that the body names; `undefined` if it names none. Throws PublicError 404, or 400 if the body also has members that
+ * the rules of the policy determine.
  */
 export async function findGate(deps: Deps, workspaceId: string, asked: Asked): Promise<PolicyRow | undefined> {
   const { policyId } = asked;
@@ -59,10 +59,10 @@ export async function findGate(deps: Deps, workspaceId: string, asked: Asked): P
   return row;
 }
 
-/** Explains the decision of a verification without charging. Throws the errors of keys.verifyKey for its body. */
+/** Explains the decision of a verification without charging. Throws the same errors as keys.verifyKey for the body. */
 export async function explainCall(call: ExplainedCall): Promise<ExplainedOut> {
   const { deps, workspaceId, hash, gate } = call;
-  // Read first, because a policy of a later release is an error.
+  // The policy is read first, because a policy of a later release is an error.
   const policy = gate === undefined ? undefined : readPolicy(gate);
   const stalenessMs = deps.projection.stalenessMs(workspaceId);
   const stores = {
@@ -105,7 +105,7 @@ async function explainAtGate(
   return { ...out, ...base, allowed, status: allowed ? 200 : out.status, steps: [...steps, ...out.steps] };
 }
 
-/** Summarizes the reports of the policy's sidecars, without their names. */
+/** Returns a summary of the reports of the policy's sidecars, without their names. */
 async function describeGates(
   deps: Deps,
   workspaceId: string,
@@ -132,7 +132,7 @@ const partsOf = ({ deps, workspaceId }: ExplainedCall): ExplainDeps => ({
   projection: deps.projection,
   recordsAgeMs: () => deps.projection.stalenessMs(workspaceId),
   peekLimits: deps.peekLimits,
-  // Never falls back to Postgres while the Redis counter is unavailable, because gates do not spend from Postgres.
+  // This function never falls back to Postgres while the Redis counter is unavailable, because gates do not spend from Postgres.
   readCredits: deps.credits.readSharedRemaining.bind(deps.credits),
 });
 
@@ -153,7 +153,7 @@ class ExplainedCallVerification extends CallVerification {
   }
 }
 
-/** Verifies as a gate does: access to the API was checked before, and cached gate data counts as fresh. */
+/** Verifies as a gate does. Access to the API was checked before, and the cached data of the gate counts as fresh. */
 function atGate(
   { deps, workspaceId, hash, asked }: ExplainedCall,
   policy: CompiledPolicy,
@@ -164,7 +164,7 @@ function atGate(
   return new RuleVerification({ projection, workspaceId }, { active: { policy }, rule, hash, clientIp });
 }
 
-/** Throws PublicError 412 for a policy of a later release. */
+/** Parses a stored policy. Throws PublicError 412 for a policy of a later release. */
 function readPolicy(row: PolicyRow): CompiledPolicy {
   const { policy, problem } = readStoredPolicy(row.policy);
   if (policy !== undefined) return policy;

@@ -50,7 +50,7 @@ export const explainVerification = defineProcedure({
 type ExplainCall = Call<Body, typeof required>;
 
 async function handle(call: ExplainCall): Promise<Data> {
-  // Checked before the lookup, so that the error reveals nothing about the key.
+  // Permissions are checked before the lookup, so that the error reveals nothing about the key.
   for (const one of [required.verifyKey, required.readKey]) if (!call.holdsForSome(one)) call.require(one);
   const { body, caller, deps, origin } = call;
   const { workspaceId } = caller;
@@ -80,7 +80,7 @@ function requireBoth(call: ExplainCall, apiId: string): void {
   call.require(required.verifyKey, apiId);
 }
 
-/** Throws PublicError: 404, then 403, like keys.getKey. */
+/** Returns the hash of a key. Throws PublicError: 404, then 403, like keys.getKey. */
 async function findHash(call: ExplainCall, keyId: string): Promise<string> {
   const ref = { workspaceId: call.caller.workspaceId, keyId };
   const row = await findKey(call.deps.db, ref);

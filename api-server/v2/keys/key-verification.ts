@@ -35,7 +35,7 @@ export abstract class CallVerification implements Verification {
 
   protected abstract mayVerify(apiId: string): boolean;
 
-  /** The sources of the counted limits, in their order. */
+  /** Returns the sources of the counted limits, in the order of the limits. */
   get selected(): readonly SelectedLimit[] {
     return this.#selected;
   }
@@ -44,13 +44,13 @@ export abstract class CallVerification implements Verification {
     return workspaceId === this.workspaceId && this.mayVerify(apiId);
   }
 
-  /** Throws PublicError 400 for a query that does not parse. */
+  /** Parses the permission query. Throws PublicError 400 if it is invalid. */
   readQuery(): Query | undefined {
     const { permissions } = this.#asked;
     return permissions === undefined ? undefined : readQuery(permissions);
   }
 
-  /** Throws PublicError: 412 for a limit that is not attached, 400 for a window that is too short. */
+  /** Returns the charges of the call. Throws PublicError: 412 for a limit that is not attached, 400 for a window that is too short. */
   plan(view: KeyView): ChargePlan {
     const { ratelimits, credits } = this.#asked;
     const namesLimits = ratelimits !== undefined && ratelimits.length > 0;
@@ -64,12 +64,12 @@ export abstract class CallVerification implements Verification {
   }
 }
 
-/** Required on the API of the key: the caller learns nothing about a key of another API. */
+/** Permission that is required on the API of the key. Without it, the caller learns nothing about the key. */
 export const VERIFY_KEY = onApi("verify_key");
 
 type VerifyCall = CallNeeding<Body, typeof VERIFY_KEY>;
 
-/** A call of `keys.verifyKey` for edge/verification: its root key determines which keys it may see, its body the requested checks. */
+/** A call of `keys.verifyKey` for edge/verification. Its root key determines which keys it may see, and its body the requested checks. */
 export class KeyVerification extends CallVerification {
   readonly #call: VerifyCall;
 
@@ -112,10 +112,10 @@ function readQuery(text: string): Query {
 
 const DEFAULT_CREDIT_COST = 1;
 
-/** Most calls name no limit and no cost: then the charges depend only on the key. */
+/** Charges of a call that names no limit and no cost, as most calls: they depend only on the key. */
 const defaultPlan = KeyView.remember((view) => planOf(view, {}));
 
-/** Keeps the list of limits identical, because the counters cache derived data by it. */
+/** Returns the plan with another cost. The list of limits stays the same object, because the counters cache derived data by it. */
 const withCost = (plan: ChargePlan, cost: number | undefined): ChargePlan =>
   cost === undefined || plan.credits === undefined ? plan : { ...plan, credits: { ...plan.credits, cost } };
 

@@ -23,7 +23,7 @@ import { KeyId, RoleName, Slug } from "../schemas.ts";
 
 /* `keys.addPermissions`, `keys.setPermissions`, `keys.removePermissions`, and the same three for roles. */
 
-/** What distinguishes one of these procedures from the others. */
+/** Properties that distinguish one of these procedures from the others. */
 interface Linking<End, Permissions extends RequiredPermissions>
   extends Pick<Procedure<z.ZodType, z.ZodType, Permissions>, "path" | "summary" | "description" | "permissions"> {
   /** Names of the permissions or roles in the body. */

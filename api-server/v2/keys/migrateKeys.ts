@@ -11,10 +11,13 @@ import { apiNotFound, invalidField, migrationNotFound } from "../../domain/refus
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
 
-/** Maximum parts of all keys in a request, because each is a row that must be projected. */
+/** Maximum total number of parts of all keys in a request, because each part is a row that must be projected. */
 const PARTS_MAX = 100_000;
 
-/** Maximum keys of a request: four concurrent requests take half of the memory of a replica, and each a few seconds. */
+/**
+ * Maximum number of keys in a request: four concurrent requests with as many take half of the memory of a replica, and each takes a few
+ * seconds.
+ */
 const IMPORTED_KEYS_MAX = 10_000;
 
 const Hash = z
@@ -26,7 +29,7 @@ const Hash = z
   )
   .meta({ examples: ["uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek="] });
 
-/** A key of the request; the command line validates files with it. */
+/** Schema of a key in the request; the command line validates files with it. */
 export const ImportedKey = z.strictObject({
   hash: Hash,
   name: z
@@ -131,7 +134,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   return { migrated, failed };
 }
 
-/** Throws PublicError 400 for the first entry that contradicts itself, or if the keys have too many parts in total. */
+/** Throws PublicError 400 for the first key that contradicts itself, or if the keys have too many parts in total. */
 function checkKeys(keys: Body["keys"]): void {
   let deps = 0;
   for (const [index, { credits, meta, permissions = [], roles = [], ratelimits = [] }] of keys.entries()) {

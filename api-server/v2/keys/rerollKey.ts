@@ -21,7 +21,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { NewKey } from "../key-reply.ts";
 import { KeyId } from "../schemas.ts";
 
-/** Ignores unknown members. */
+/** Body of the request; unknown members are ignored. */
 const Body = z.object({
   keyId: KeyId,
   expiration: z
@@ -62,7 +62,7 @@ async function handle(call: Call<Body, typeof required>): Promise<NewKey> {
     if (old === undefined) throw keyNotFound(body.keyId);
     const vault = await checkGrants(tx, call, old);
     const api = await findApi(tx, { workspaceId, apiId: old.api_id });
-    // The API, and so the key, was deleted while this call waited for the key.
+    // The API, and so the key, may be deleted while this call waits for the lock of the key.
     if (api === undefined) throw keyNotFound(body.keyId);
     const credits = old.remaining === null ? undefined : await readCredits(changeCredits);
     const successor = await insertSuccessor(tx, call, { old, api, credits, vault });
@@ -88,7 +88,7 @@ async function handle(call: Call<Body, typeof required>): Promise<NewKey> {
   });
 }
 
-/** Throws PublicError 403 for any missing permission, then 412. Returns the vault if the key is recoverable. */
+/** Throws PublicError 403 for any missing permission, then 412. Returns the vault if the key is recoverable, otherwise `undefined`. */
 async function checkGrants(
   tx: PoolClient,
   call: Call<Body, typeof required>,
@@ -103,9 +103,9 @@ async function checkGrants(
 }
 
 /**
- * Returns the exact remaining credits of the old key: its counter is read while it is suspended, and is not changed. So they are copied,
- * and a grace period doubles them: a successor without credits, or an old key that lost them, would not work, and a caller that repeats a
- * call whose response it missed would lose them. The caller may create keys with any credits anyway (api-v2.md section 13.8).
+ * Returns the exact remaining credits of the old key: its counter is read while it is suspended, and is not changed. So the credits are
+ * copied, and a grace period doubles them: a successor without credits, or an old key that lost them, would not work, and a caller that
+ * repeats a call whose response it missed would lose them. The caller may create keys with any credits anyway (api-v2.md section 13.8).
  */
 async function readCredits(changeCredits: ChangeCredits): Promise<CreditRow | undefined> {
   let credits: CreditRow | undefined;
@@ -138,21 +138,21 @@ async function insertSuccessor(
     hash,
     start,
     name: old.name,
-    // A deleted identity no longer has keys.
+    // The identity is not copied if it was deleted, because a deleted identity has no keys.
     identityId: old.external_id === null ? null : old.identity_id,
     ownerId: old.owner_id,
     environment: old.environment,
     meta: old.meta,
     enabled: old.enabled,
     expiresAt: old.expires_at,
-    // The manifest that manages the old key does not contain the new one.
+    // The new key has no manager, because the manifest that manages the old key does not contain the new one.
     manager: null,
     createdAt,
     credits: credits && {
       granted: credits.remaining,
       refillAmount: credits.refillAmount,
       refillDay: credits.refillDay,
-      // A refill that the old key has not received yet is due for the new one too.
+      // A refill that the old key has not received yet is due for the new key too.
       lastRefillOn: (await findLastRefill(tx, { workspaceId, keyId: old.id })) ?? utcDate(createdAt),
       lastRefillAt: old.last_refill_at,
     },

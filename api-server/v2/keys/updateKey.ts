@@ -92,7 +92,7 @@ async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof
   return {};
 }
 
-/** For link changes, the audit log records only that the key was updated. */
+/** Changes the links of the key. The audit log records only that the key was updated. */
 async function relink(tx: PoolClient, call: Call<Body>): Promise<readonly AuditEvent[]> {
   const { body, caller } = call;
   const { workspaceId } = caller;

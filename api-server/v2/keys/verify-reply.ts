@@ -5,13 +5,13 @@ import { effectiveIdentityLimits, type SelectedLimit } from "../../../core/verif
 import { DataJson } from "../../procedure.ts";
 import type { Data } from "./verify-schemas.ts";
 
-/** The part of a response that describes the key and is the same for every outcome. Cached as long as the key's record. */
+/** Members of a response that describe the key and are the same for every outcome. They are cached as long as the key's record. */
 type KeyPart = Omit<Data, "valid" | "code" | "credits" | "ratelimits">;
 
 /** Returns the members of the key's part as JSON, without braces; never empty. */
 const keyPartOf = KeyView.remember((view) => JSON.stringify(toKeyPart(view)).slice(1, -1));
 
-/** Response if the key does not exist, or the caller may not know of it. */
+/** Response if the key does not exist, or the caller may not learn of it. */
 export const NOT_FOUND = new DataJson(JSON.stringify({ valid: false, code: "NOT_FOUND" } satisfies Data));
 
 /**
@@ -23,7 +23,7 @@ export function toDataJson(
   result: {
     readonly code: Code;
     readonly limits: readonly SelectedLimit[] | undefined;
-    /** One per limit, in the same order. */
+    /** One outcome per limit, in the same order; `undefined` if no limits were checked. */
     readonly outcomes: readonly LimitOutcome[] | undefined;
     readonly credits: number | undefined;
   },
@@ -48,7 +48,7 @@ function checkedJson(
   return `{${which},"exceeded":${!passed},"remaining":${remaining},"reset":${resetMs},"autoApply":${autoApply}}`;
 }
 
-/** Members are in the order of the schema, which is the order in the response. */
+/** Returns the members in the order of the schema, which is the order in the response. */
 function toKeyPart(view: KeyView): KeyPart {
   const { key, identity, permissions, roles } = view;
   return {

@@ -16,7 +16,7 @@ import {
 
 /* Request and response of keys.verifyKey (api-v2.md sections 12 and 12.1). */
 
-/** Ignores unknown members. */
+/** Limit in a request; unknown members are ignored. */
 const RequestedRatelimit = z.object({
   name: z
     .string()

@@ -25,10 +25,10 @@ export const verifyKey = defineProcedure({
   handle,
 });
 
-/** Returns without a promise for a cached key without limits and credits, because customers call it with every request. */
+/** Handles a call. Returns without a promise for a cached key without limits and credits, because customers call it with every request. */
 function handle(call: Call<Body, typeof required>): DataJson | Promise<DataJson> {
   const startedMs = performance.now();
-  // Checked before the lookup, so that the error reveals nothing about the key.
+  // The permission is checked before the lookup, so that the error reveals nothing about the key.
   if (!call.holdsForSome(required.verifyKey)) call.require(required.verifyKey);
   const verification = new KeyVerification(call);
   const verdict = verify(new ServerCounting(call.deps), verification);
@@ -57,7 +57,7 @@ function respond(
   return remaining instanceof Promise ? remaining.then(finish) : finish(remaining);
 }
 
-/** Returns the remaining credits of the key, which every response contains; `undefined` if they are unlimited. */
+/** Returns the remaining credits of the key, which every response contains; `undefined` if the key is unlimited. */
 function findRemaining(
   { deps }: Call<Body>,
   view: KeyView,
@@ -66,7 +66,8 @@ function findRemaining(
   if (counted !== undefined) return remainingAfter(deps, view, counted);
   const { limited, workspaceId, keyId } = view.key;
   if (!limited) return undefined;
-  // Rejected before credits were reached. The decision needs no database; the credits, which are only informative, are omitted.
+  // The call was rejected before credits were charged. The decision needs no database, so the credits, which are only informative, are
+  // omitted if they cannot be read.
   return deps.credits.readRemaining({ workspaceId, keyId }).catch((error: unknown) => {
     if (isDatabaseUnavailable(error)) return undefined;
     throw error;

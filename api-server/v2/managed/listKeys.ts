@@ -29,7 +29,7 @@ type Data = z.input<typeof Data>;
 
 const required = { readKey: onApi("read_key", "for every key that is listed") };
 
-/** A manager needs few: the active key, and those that expire after their replacement. */
+/** Maximum number of keys in the response. A manager needs few: the active key, and those that expire after their replacement. */
 const KEYS_MAX = 100;
 
 export const listKeys = defineProcedure({

@@ -6,7 +6,7 @@ import { findManager, MANAGED_KINDS, type ManagerRows, type ObjectRef } from "..
 import { MANAGED } from "../../domain/managed/resources.ts";
 import { onApi, onNamespace, onRbac } from "../../domain/permissions/required-permissions.ts";
 
-/* Data of managed.* for each kind of object: how to read it, the required permission, and its 404. */
+/* Data of managed.* for each kind of object: how to read it, the required permission, and the 404 error. */
 
 export const ManagedKind = z.enum(MANAGED_KINDS);
 export type ManagedKind = z.output<typeof ManagedKind>;
@@ -38,7 +38,7 @@ export const CLAIM_REQUIRED = {
 };
 export const KEY_REQUIRED = { readKey: onApi("read_key", "for kind `key`") };
 
-/** Permission required to learn of an object: that for reading it. */
+/** Permission that is required to learn of an object: the permission to read it. */
 export const TO_LEARN_OF = {
   api: CLAIM_REQUIRED.readApi,
   role: CLAIM_REQUIRED.readRole,
@@ -60,9 +60,9 @@ export const CLAIMED_ERRORS = [
 
 export interface ManagedObject {
   readonly manager: string | null;
-  /** Id for the permission to read it; `undefined` if the permission has no form with an id. */
+  /** Id for the permission to read the object; `undefined` if the permission has no form with an id. */
   readonly permissionId: string | undefined;
-  /** Only for an override. */
+  /** Whether the limit is asynchronous; only for an override. */
   readonly async?: boolean;
   readonly namespaceId?: string;
 }
@@ -92,5 +92,5 @@ const PERMISSION_ID: { readonly [Kind in ManagedKind]: (row: ManagerRows[Kind], 
   policy: ({ api_id }) => api_id,
 };
 
-/** `which` is the id or name in the request. */
+/** Returns the error for a missing object; `which` is the id or name in the request. */
 export const managedNotFound = (kind: ManagedKind, which: string): PublicError => MANAGED[kind].notFound(which);

@@ -31,15 +31,15 @@ export const PermissionName = z
   .describe("Display name; need not be unique.")
   .meta({ examples: ["Read documents"] });
 
-/** Ids use the same characters as slugs, so one pattern is enough. */
+/** Id or slug of a permission. Ids use the same characters as slugs, so one pattern is enough. */
 export const Permission = Slug.describe(
   "Id or slug of the permission. When a text is the id of one and the slug of another, the id wins.",
 ).meta({ examples: ["documents.read"] });
 
-/** Maximum permissions in one call; use wildcards to grant more. */
+/** Maximum number of permissions in one call; wildcards grant more. */
 export const SLUGS_MAX = 1000;
 
-/** For the lists of permissions.*. */
+/** Cursor of the lists of permissions.*. */
 export const ShortCursor = Cursor.max(1024);
 
 export const Role = z

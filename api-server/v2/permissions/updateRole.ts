@@ -66,7 +66,7 @@ async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof
   });
 }
 
-/** Throws PublicError 409 instead of the database's error. */
+/** Runs `work`. Throws PublicError 409 instead of the database's error if the name is taken. */
 async function refusingTakenName<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -47,7 +47,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   return { ...(await describePolicy(deps, workspaceId, row)), ...(policy === undefined ? {} : { policy }) };
 }
 
-/** Throws PublicError 400 unless the policy is named in exactly one of the two ways, 404 if it does not exist. */
+/** Returns the named policy. Throws PublicError 400 unless the policy is named in exactly one of the two ways, 404 if it does not exist. */
 async function findNamed({ body, caller, deps }: Call<Body>): Promise<PolicyRow> {
   const { policyId, apiId, name } = body;
   const { workspaceId } = caller;

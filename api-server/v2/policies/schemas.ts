@@ -129,7 +129,7 @@ export async function describePolicy(deps: Deps, workspaceId: string, row: Polic
   return head;
 }
 
-/** Describes policies of one workspace, in their order. The reports of all their sidecars are read in one round trip. */
+/** Describes policies of one workspace, in the given order. The reports of all their sidecars are read in one round trip. */
 export async function describePolicies(
   deps: Deps,
   workspaceId: string,
@@ -153,11 +153,11 @@ export async function describePolicies(
   });
 }
 
-/** Maximum number of pod names, because a client that watches all policies reads them repeatedly. */
+/** Maximum number of pod names in a response, because a client that watches all policies reads them repeatedly. */
 const POD_IDS_MAX = 1_000;
 
 function toDataPlane(reports: readonly PodReportSummary[], version: number): DataPlane {
-  // A report without a readable version still counts as a rejection.
+  // A rejection whose version the pod could not read still counts.
   const refusals = reports.flatMap(({ refused }) =>
     refused !== undefined && (refused.version === version || refused.version === 0) ? [refused.reason] : [],
   );
@@ -175,7 +175,7 @@ function toDataPlane(reports: readonly PodReportSummary[], version: number): Dat
   };
 }
 
-/** Limited, because a compromised pod can report a different port under many names. */
+/** Maximum number of upstream ports in a response, because a compromised pod can report a different port under many names. */
 const UPSTREAM_PORTS_MAX = 10;
 
 function upstreamPortsOf(reports: readonly PodReportSummary[]): NonNullable<DataPlane["upstreamPorts"]> {

@@ -29,7 +29,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { ApiId } from "../schemas.ts";
 import { PolicyId, PolicyName } from "./schemas.ts";
 
-/** Maximum attempts if others set and delete a policy during the read. */
+/** Maximum number of attempts if others set and delete a policy during the read. */
 const ATTEMPTS_MAX = 5;
 
 const POLICY_BYTES_MAX = 262_144;
@@ -115,13 +115,13 @@ function checkPolicy({ apiId, policy }: Body): void {
   }
 }
 
-/** Returns `undefined` if another transaction has just created one with the name. */
+/** Creates a policy. Returns `undefined` if another transaction has just created one with the name. */
 async function create(tx: PoolClient, call: Call<Body>): Promise<Data | undefined> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { apiId, name, uid, generation, policy } = body;
   const manager = creatingManager(call);
-  // A manager has one policy. Creating is safe to repeat, so the response names the existing one.
+  // A manager has at most one policy. Creating is safe to repeat, so the response names the existing policy.
   const own = await findCreated(tx, call, "policy");
   if (own !== undefined) return { policyId: own.id, version: own.version };
   const otherId = makeId("policy", deps.randomBytes(16));
@@ -140,7 +140,8 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
   const { uid, generation, policy } = body;
   const { id: policyId } = current;
   const manager = guardManaged(call, MANAGED.policy, current);
-  // The id differs if the policy is adopted, or if an api-server of an earlier release created it.
+  // The manager determines the id. A stored policy may have another id if it is adopted, or if an api-server of an earlier release created
+  // it.
   const id = manager === null ? policyId : policyIdOf({ workspaceId, manager });
   if (current.uid === uid && generation < current.generation) {
     throw new PublicError(
@@ -165,11 +166,11 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
   return { policyId: id, version };
 }
 
-/** Returns the members of a policy for the audit log. It has no secret. */
+/** Returns the members of a policy for the audit log; a policy contains no secret. */
 const membersOf = (policy: unknown): Readonly<Record<string, unknown>> =>
   typeof policy === "object" && policy !== null ? { ...policy } : {};
 
-/** Renames a policy to the id derived from its manager, who has no other policy. */
+/** Renames a policy to the id that is derived from its manager, who has no other policy. */
 async function rename(
   tx: PoolClient,
   { deps }: Call<Body>,

@@ -64,9 +64,10 @@ export const multiLimit = defineProcedure({
 });
 
 /**
- * On one Redis all entries are decided and consumed in one step. On a Redis Cluster their counters are in different slots: each is called
- * separately, and consumed units are refunded if another entry is rejected. A limit is never exceeded, but another caller may briefly be
- * rejected unnecessarily. If the connection is lost just then, units that were not refunded stay consumed until their window ends.
+ * Decides all limits of a call. On one Redis, all entries are decided and consumed in one step. On a Redis Cluster their counters are in
+ * different slots: each is called separately, and consumed units are refunded if another entry is rejected. A limit is never exceeded, but
+ * another caller may briefly be rejected unnecessarily. If the connection is lost at that moment, units that were not refunded stay
+ * consumed until their window ends.
  */
 async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const startedMs = performance.now();
@@ -92,7 +93,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
     const outcome = consumed.limits[i];
     const request = body[i];
     if (outcome === undefined || request === undefined) throw new Error(`limit ${i} was asked about and not answered`);
-    // The first limit gets the request's id, as a single limit does.
+    // The event of the first limit gets the request's id, like that of a single limit.
     const id = i === 0 ? origin.requestId : `${origin.requestId}_${i}`;
     deps.events.add(toLimitEvent(call, one, outcome, { id, timeMs: consumed.nowMs, startedMs }));
     return {

@@ -20,7 +20,7 @@ export const Identifier = z
 
 const THIRTY_DAYS_MS = 2_592_000_000;
 
-/** Fields of one limit in a request. */
+/** Fields of a limit in a request. */
 export const LimitFields = {
   namespace: Namespace,
   identifier: Identifier,
