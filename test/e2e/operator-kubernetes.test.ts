@@ -156,7 +156,7 @@ test("kubectl columns show enforcement, message and durations", async () => {
   await untilReason(world, policy("shown"), "Succeeded");
   const { stdout } = await kubectl("get", "akp", "shown", "-o", "wide");
   expect(stdout).toMatch(
-    /NAME +READY +REASON +ENFORCED +STALE +OVER-ADMITTED-PERCENT +MODE +PODS +CURRENT +API +POLICY +AGE +MESSAGE/,
+    /NAME +READY +REASON +ENFORCED +STALE +OVER-ADMITTED-PERCENT +MODE +PODS +UPDATED +API +POLICY +AGE +MESSAGE/,
   );
   expect(stdout).toMatch(/shown +True +Succeeded +False +False +Enforce .* The store holds the policy as pol_/);
   const narrow = await kubectl("get", "akp", "shown");
