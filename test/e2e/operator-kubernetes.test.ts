@@ -160,7 +160,7 @@ test("kubectl columns show enforcement, message and durations", async () => {
   );
   expect(stdout).toMatch(/shown +True +Succeeded +False +False +Enforce .* The store holds the policy as pol_/);
   const narrow = await kubectl("get", "akp", "shown");
-  expect(narrow.stdout).toMatch(/NAME +READY +REASON +ENFORCED +MODE +PODS +CURRENT +AGE\n/);
+  expect(narrow.stdout).toMatch(/NAME +READY +REASON +ENFORCED +MODE +PODS +UPDATED +AGE\n/);
   for (const name of ["keyrole", "keyroles"]) expect(await kubectl("get", name)).toMatchObject({ exitCode: 0 });
   const explained = await kubectl("explain", "akp.spec.onStale.after");
   expect(explained.stdout.replaceAll(/\s+/g, " ")).toContain("A duration such as 500ms, 60s or 1h30m");
