@@ -40,7 +40,7 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const url = readAddress(options) ?? findRunningDev(options["data-dir"])?.databaseUrl;
   if (url === undefined) {
-    throw new UsageError(`no \`postern dev\` runs on ${options["data-dir"]}: start it, or set DATABASE_URL`);
+    throw new UsageError(`no \`postern dev\` runs on ${options["data-dir"]}; start one, or set DATABASE_URL`);
   }
   await migrateReachable(url, { waitMs: options.waitMs ?? 0 });
   const db = createPool(url, { applicationName: "postern-cli" });
@@ -97,7 +97,7 @@ export async function migrateReachable(
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
       if (performance.now() + AGAIN_MS > deadline) {
-        throw new Error("the database cannot be reached, look at DATABASE_URL and --data-dir", { cause: error });
+        throw new Error("the database is unavailable; check DATABASE_URL and --data-dir", { cause: error });
       }
     }
     await sleep(AGAIN_MS);

@@ -45,7 +45,7 @@ function followPair(
 ): (() => Certificate) | undefined {
   if (certFile === undefined && keyFile === undefined) return undefined;
   if (certFile === undefined || keyFile === undefined) {
-    throw new UsageError(`--${certName} and --${keyName} belong together`);
+    throw new UsageError(`--${certName} and --${keyName} must be set together`);
   }
   const [cert, key] = [followFile(certFile, { name: certName, log }), followFile(keyFile, { name: keyName, log })];
   return () => ({ cert: cert(), key: key() });

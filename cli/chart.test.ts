@@ -28,7 +28,7 @@ describe("a plot", () => {
   test("chart with more points than columns shows the maximum of each column", () => {
     const values = Array.from({ length: 500 }, (_, index) => (index === 250 ? 12_345 : 1));
     const lines = formatPlot(points(values), { columns: 60, unit: "hour" });
-    expect(lines[0]).toBe("verifications per hour, the most of each 10 hours");
+    expect(lines[0]).toBe("verifications per hour, maximum of each 10 hours");
     expect(lines.some((line) => line.startsWith("12345┤"))).toBe(true);
   });
 

@@ -43,7 +43,7 @@ export function formatPlot(
       formatter: (value) => value,
     },
   );
-  const title = `verifications per ${unit}${perColumn === 1 ? "" : `, the most of each ${perColumn} ${unit}s`}`;
+  const title = `verifications per ${unit}${perColumn === 1 ? "" : `, maximum of each ${perColumn} ${unit}s`}`;
   const [from, to] = [instantText(first.timeMs), instantText(points.at(-1)?.timeMs ?? first.timeMs)];
   const indent = " ".repeat(String(most).length + 1);
   const gap = " ".repeat(Math.max(2, width - from.length - to.length));

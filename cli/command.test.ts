@@ -77,7 +77,7 @@ describe("options", () => {
         options: { name: { type: "string", help: "x" }, quiet: { type: "boolean", help: "x" } },
         run: async () => 0,
       });
-      expect(() => parseOptions(once, line.split(" "), {})).toThrow("is given twice");
+      expect(() => parseOptions(once, line.split(" "), {})).toThrow("may be set only once");
     },
   );
 

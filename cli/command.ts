@@ -167,7 +167,7 @@ function readArguments(table: OptionTable, args: readonly string[]): Record<stri
     const before = given[name];
     if (table[name]?.repeats === true) given[name] = [...(Array.isArray(before) ? before : []), String(value)];
     // `parseArgs` would silently use the last value.
-    else if (before !== undefined) throw new UsageError(`--${name} is given twice`);
+    else if (before !== undefined) throw new UsageError(`--${name} may be set only once`);
     else given[name] = value;
   }
   return given;

@@ -57,7 +57,7 @@ test.each([
   },
   {
     args: ["simulate", "-f", "examples/quickstart", "--request", "GET /", "--fixtures", "examples"],
-    says: "it is a folder, not a file",
+    says: "it is a directory, not a file",
   },
   {
     args: ["key", "list", "--api", "api_1", "--api-url", "http://127.0.0.1:9", "--root-key-file", "/nowhere"],
@@ -66,9 +66,9 @@ test.each([
   { args: ["rootkey", "list", "--database-url-file", "/nowhere"], says: "correct --database-url-file" },
   {
     args: ["rootkey", "list", "--database-url", "postgres://127.0.0.1:9/x"],
-    says: "no connection to 127.0.0.1:9: nothing listens there; start the server",
+    says: "no connection to 127.0.0.1:9: no program listens on this port; start the server",
   },
-  { args: ["migrate", "--database-url", "postgres://localhost:9/x"], says: "nothing listens there" },
+  { args: ["migrate", "--database-url", "postgres://localhost:9/x"], says: "no program listens on this port" },
 ])("system error is reported with the next action: $args", async ({ args, says }) => {
   const { code, out, notes } = await run(...args);
   expect([code === 0, out]).toEqual([false, []]);

@@ -145,7 +145,7 @@ function initialise(options: {
       ...options.runAs,
     });
   } catch (error) {
-    throw new Error(`Postgres could not make its files in ${options.cluster}`, { cause: error });
+    throw new Error(`initdb could not create the database files in ${options.cluster}`, { cause: error });
   }
 }
 
@@ -157,7 +157,7 @@ async function binaries(runAs: RunAs | undefined): Promise<string> {
     found = (await import(name)) as { postgres: string };
   } catch (error) {
     throw new Error(
-      `there is no embedded Postgres for ${platform()}-${arch()}; set DATABASE_URL to a Postgres of your own`,
+      `there is no embedded Postgres for ${platform()}-${arch()}; set DATABASE_URL to your own Postgres`,
       {
         cause: error,
       },
@@ -214,7 +214,7 @@ async function stopLeftover(cluster: string): Promise<void> {
   process.kill(pid, "SIGINT");
   const deadline = Date.now() + 2 * STOP_DEADLINE_MS;
   while (isPostgresOn(pid, cluster)) {
-    if (Date.now() > deadline) throw new Error(`another Postgres (process ${pid}) holds ${cluster}: stop it first`);
+    if (Date.now() > deadline) throw new Error(`another Postgres (process ${pid}) uses ${cluster}; stop it first`);
     await sleep(20);
   }
 }
@@ -240,7 +240,7 @@ async function untilReady(url: string, failure: () => string | undefined): Promi
       const words = failure();
       if (words !== undefined) throw new Error(`Postgres did not start: ${words.trim()}`);
       if (Date.now() > deadline)
-        throw new Error(`Postgres did not answer within ${START_DEADLINE_MS / 1000} s`, { cause: error });
+        throw new Error(`Postgres did not respond within ${START_DEADLINE_MS / 1000} s`, { cause: error });
       await sleep(25);
     } finally {
       await client.end().catch(() => undefined);

@@ -30,7 +30,7 @@ describe("encryption keys", () => {
   });
 
   test.each([
-    { name: "nothing", text: " ,\n", says: "names no encryption key" },
+    { name: "nothing", text: " ,\n", says: "contains no encryption key" },
     { name: "no id", text: one, says: "entry 1: expected ID:BASE64" },
     { name: "an empty id", text: `:${one}`, says: "entry 1: expected ID:BASE64" },
     { name: "an id with a space", text: `2026:${one},20 25:${other}`, says: "entry 2: expected ID:BASE64" },
@@ -39,7 +39,7 @@ describe("encryption keys", () => {
     { name: "33 bytes", text: `2026:${Buffer.alloc(33, 1).toString("base64")}`, says: "2026 must be 32 bytes" },
     { name: "text that is not base64", text: `2026:${one.slice(0, -2)}!!`, says: "2026 must be 32 bytes" },
     { name: "no key", text: "2026:", says: "2026 must be 32 bytes" },
-    { name: "one id twice", text: `2026:${one},2026:${other}`, says: "two encryption keys alike" },
+    { name: "one id twice", text: `2026:${one},2026:${other}`, says: "two encryption keys with the same id" },
   ])("are refused when there is $name, without repeating a secret", ({ text, says }) => {
     const read = () => parseEncryptionKeys(text, "SOURCE");
     expect(read).toThrow(UsageError);
@@ -55,7 +55,7 @@ describe("encryption keys", () => {
     expect(readEncryptionKeys(file, {})?.[0].id).toBe("filed");
     expect(readEncryptionKeys(file, { POSTERN_ENCRYPTION_KEYS: "" })?.[0].id).toBe("filed");
     expect(readEncryptionKeys(undefined, {})).toBeUndefined();
-    expect(() => readEncryptionKeys(file, env)).toThrow("not both");
+    expect(() => readEncryptionKeys(file, env)).toThrow("exclude each other");
     expect(() => readEncryptionKeys(join(dir, "none"), {})).toThrow(
       "it does not exist; correct --encryption-keys-file",
     );

@@ -26,7 +26,7 @@ export function readEncryptionKeys(file: string | undefined, env: Io["env"]): En
   const text = env[VARIABLE];
   const isInEnvironment = text !== undefined && text !== "";
   if (file === undefined) return isInEnvironment ? parseEncryptionKeys(text, VARIABLE) : undefined;
-  if (isInEnvironment) throw new UsageError(`give ${VARIABLE} or --encryption-keys-file, not both`);
+  if (isInEnvironment) throw new UsageError(`${VARIABLE} and --encryption-keys-file exclude each other`);
   return parseEncryptionKeys(readOptionFile("encryption-keys-file", file), file);
 }
 
@@ -38,9 +38,9 @@ export function parseEncryptionKeys(text: string, source: string): EncryptionKey
     .filter((entry) => entry !== "");
   const keys = entries.map((entry, index) => parseEntry(entry, `${source}, entry ${index + 1}`));
   const [first, ...rest] = keys;
-  if (first === undefined) throw new UsageError(`${source} names no encryption key`);
+  if (first === undefined) throw new UsageError(`${source} contains no encryption key`);
   if (new Set(keys.map(({ id }) => id)).size !== keys.length) {
-    throw new UsageError(`${source} names two encryption keys alike`);
+    throw new UsageError(`${source} contains two encryption keys with the same id`);
   }
   return [first, ...rest];
 }

@@ -33,7 +33,7 @@ export function formatExplanation(shown: ShownExplanation, width: number | undef
   const audited = allowed && mode === "Audit" && code !== "VALID" && code !== "ANONYMOUS";
   const head = [
     `${allowed ? "✓" : "✗"} ${code}`,
-    audited ? "passes all the same, because the policy is in mode Audit" : `${status} at a gate`,
+    audited ? "allowed, because the policy is in Audit mode" : `${status} at a gate`,
     ...(retryAfter === undefined ? [] : [`retry after ${formatDuration(retryAfter * SECOND_MS)}`]),
   ].join(", ");
   const deciding = steps.find(({ decisive }) => decisive);

@@ -40,7 +40,9 @@ test("followed value comes from an option or variable, or from a file, not from 
     "redis://of-file",
   ]);
   expect(of(undefined, undefined)).toBe(undefined);
-  expect(() => of("redis://given", path)).toThrow(new UsageError("give --redis-url or --redis-url-file, not both"));
+  expect(() => of("redis://given", path)).toThrow(
+    new UsageError("--redis-url and --redis-url-file exclude each other"),
+  );
 });
 
 test("missing or empty followed file is reported at startup, without its content", () => {
@@ -114,6 +116,6 @@ test("folder in place of a followed file, or an empty file, keeps the active val
   expect(value()).toBe("good");
   expect(lines.map((line) => line.split(": ").at(-1))).toEqual([
     expect.stringContaining("empty"),
-    "it is a folder, not a file; correct --x-file (EISDIR)",
+    "it is a directory, not a file; correct --x-file (EISDIR)",
   ]);
 });

@@ -53,7 +53,7 @@ export interface FollowOptions {
  */
 export function followed({ name, value, file, log, accept = (text) => text }: FollowOptions): Followed | undefined {
   if (value !== undefined && value !== "") {
-    if (file !== undefined) throw new UsageError(`give --${name} or --${name}-file, not both`);
+    if (file !== undefined) throw new UsageError(`--${name} and --${name}-file exclude each other`);
     const accepted = accept(value, undefined);
     return () => accepted;
   }
@@ -89,7 +89,8 @@ export function followFile(
     } catch (error) {
       // The log entry does not contain the text, which is a secret.
       const message = error instanceof Error ? error.message : String(error);
-      if (message !== problem) log.warn({ reason: message }, `--${name} is not followed; what it was stays in use`);
+      if (message !== problem)
+        log.warn({ reason: message }, `--${name} is not reloaded; the last valid value stays in use`);
       problem = message;
     }
     return current;
@@ -102,11 +103,11 @@ export function followFile(
  */
 export function sameServer(text: string, last: string | undefined): string {
   const url = URL.parse(text);
-  if (url === null) throw new Error("the file has no address");
+  if (url === null) throw new Error("the file contains no URL");
   if (last === undefined) return text;
   const before = new URL(last);
   if (url.protocol !== before.protocol || url.host !== before.host || url.pathname !== before.pathname) {
-    throw new Error("the address is another server or database, which needs a restart");
+    throw new Error("the URL names another server or database, which requires a restart");
   }
   return text;
 }

@@ -20,7 +20,7 @@ export function surviveStrayErrors(options: { log: Logger; onInternalError: (err
     if (faultsAtMs.length <= FAULTS_MAX) return;
     const oldestMs = faultsAtMs.shift() ?? nowMs;
     if (nowMs - oldestMs > WITHIN_MS) return;
-    log.fatal({ err: error, faults: FAULTS_MAX, withinMs: WITHIN_MS }, "too many errors that nothing caught; ending");
+    log.fatal({ err: error, faults: FAULTS_MAX, withinMs: WITHIN_MS }, "too many uncaught errors; exiting");
     process.exit(1);
   };
   process.on("uncaughtException", survive);

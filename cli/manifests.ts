@@ -47,7 +47,7 @@ async function readInput({ input }: Pick<Io, "input">): Promise<{ file: string; 
 
 function filesOf(path: string): { file: string; text: string }[] {
   const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) throw new UsageError(`there is no file or folder ${resolve(path)}`);
+  if (stat === undefined) throw new UsageError(`there is no file or directory ${resolve(path)}`);
   const files = stat.isDirectory()
     ? readdirSync(path)
         .filter((name) => /^[^.].*\.(?:ya?ml|json)$/.test(name))
@@ -69,7 +69,7 @@ function withDuplicates(documents: Manifests["documents"]): Manifests["documents
       seen.set(id, `${file}:${line}`);
       return read;
     }
-    const message = `is defined at ${first} already: remove or rename one of the two`;
+    const message = `is already defined at ${first}; remove or rename one of them`;
     const location = "metadata.name";
     const problem = { file, document, line: lineOf(location), object: id, location, message };
     return { ...read, problems: [...read.problems, problem] };

@@ -29,7 +29,7 @@ export function exitCodeOf(code: Outcome, allowed: boolean): number {
   return (Object.hasOwn(EXIT_CODES, code) && EXIT_CODES[code]) || 1;
 }
 
-export const EXIT_CODES_HELP = `Exit code 0 when the request passes, 1 for a failure, 2 for a wrong call, else by the code: ${Object.entries(
+export const EXIT_CODES_HELP = `Exit code: 0 if the request is allowed, 1 for a failure, 2 for an invalid call; otherwise by outcome: ${Object.entries(
   EXIT_CODES,
 )
   .filter(([, exit]) => exit > 0)

@@ -38,7 +38,7 @@ export function printList<Row>(
   const words = wordsOf(resources);
   if (rows.length === 0) io.note(`no ${words}`);
   else for (const line of formatTable(fields, rows, io.columns)) io.out(line);
-  if (hasMore) io.note(`there are more ${words} than these ${max}; --limit shows more`);
+  if (hasMore) io.note(`only the first ${max} ${words} are shown; increase --limit for more`);
 }
 
 /** Returns a member name as words: `rateLimits` becomes `rate limits`. */
@@ -81,7 +81,7 @@ export async function printPages<Row>(
   if (shown === 0) io.note(`no ${words}`);
   if (next !== undefined)
     io.note(
-      printable(`there are more ${words} than these ${shown}; --all shows all, --cursor ${shellWord(next)} goes on`),
+      printable(`only ${shown} ${words} are shown; use --all for all, or --cursor ${shellWord(next)} to continue`),
     );
 }
 

@@ -85,7 +85,7 @@ export async function runService(
   const { name, env, deadlineMs = 4500, logFormat } = options;
   const log = openLog(name, env, logFormat);
   for (const { name: variable, nearest } of findUnknownVariables(env)) {
-    log.warn({ variable, nearest }, "unknown variable of the environment: it has no effect");
+    log.warn({ variable, nearest }, "unknown environment variable; it has no effect");
   }
   const closers = new Closers();
   const signalled = untilSignalled();

@@ -34,7 +34,7 @@ export function profilesFile(env: Io["env"]): string {
   const { XDG_CONFIG_HOME: configured, HOME: home } = env;
   // The XDG Base Directory Specification requires programs to ignore a relative path.
   const base = configured?.startsWith("/") ? configured : home === undefined ? undefined : join(home, ".config");
-  if (base === undefined) throw new UsageError("there is no place for profiles: set HOME or XDG_CONFIG_HOME");
+  if (base === undefined) throw new UsageError("the directory for profiles is unknown; set HOME or XDG_CONFIG_HOME");
   return join(base, "postern", "profiles.json");
 }
 
@@ -43,7 +43,7 @@ export function readProfiles(file: string): Profiles {
   const text = readPrivate(file);
   if (text === undefined) return { profiles: {} };
   const parsed = Profiles.safeParse(parseJson(text));
-  if (!parsed.success) throw new Error(`${file} is not a file of profiles; mend it or move it away`);
+  if (!parsed.success) throw new Error(`${file} is not a valid profiles file; fix or move it`);
   return parsed.data;
 }
 
@@ -79,10 +79,11 @@ function readPrivate(file: string): string | undefined {
     const { mode, size } = fstatSync(fd);
     if ((mode & OF_OTHERS) !== 0) {
       throw new Error(
-        `others on this machine may read the root keys in ${file}: run \`chmod 600 ${file}\`, and replace those root keys if others work here`,
+        `other users of this machine can read the root keys in ${file}; run \`chmod 600 ${file}\`, and rotate the root keys if the machine has other users`,
       );
     }
-    if (size > BYTES_MAX) throw new Error(`${file} is larger than ${BYTES_MAX} bytes, so it is no file of profiles`);
+    if (size > BYTES_MAX)
+      throw new Error(`${file} is larger than ${BYTES_MAX} bytes, so it is not a valid profiles file`);
     return readFileSync(fd, "utf8");
   } finally {
     closeSync(fd);

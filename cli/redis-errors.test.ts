@@ -11,8 +11,8 @@ test("Redis errors distinguish a rejected user from a lost connection, and are t
   expect(lines).toEqual([
     [
       { reason: "WRONGPASS invalid username-password pair or user is disabled.", times: 1 },
-      "Redis refuses our user: see its name, its password and its rights there",
+      "Redis rejected the user; check its name, password and ACL",
     ],
-    [{ reason: "connect ECONNREFUSED 127.0.0.1:6379", times: 1 }, "no connection to Redis; trying again"],
+    [{ reason: "connect ECONNREFUSED 127.0.0.1:6379", times: 1 }, "no connection to Redis; retrying"],
   ]);
 });

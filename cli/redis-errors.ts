@@ -1,8 +1,8 @@
 import type { Logger } from "pino";
 import { LogThrottle } from "../edge/log-throttle.ts";
 
-const REFUSED = "Redis refuses our user: see its name, its password and its rights there";
-const AWAY = "no connection to Redis; trying again";
+const REFUSED = "Redis rejected the user; check its name, password and ACL";
+const AWAY = "no connection to Redis; retrying";
 
 /** Returns whether Redis rejected the user or the password. */
 const isUserRefused = ({ message }: Error): boolean => /WRONGPASS|NOAUTH|NOPERM/.test(message);

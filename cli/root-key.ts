@@ -11,7 +11,7 @@ export const ROOT_KEY_WANTED = `${ROOT_KEY_LENGTH_MIN} to ${LENGTH_MAX} visible 
  * Returns the root key without a trailing newline. `from` names its source, such as `POSTERN_ROOT_KEY`, and `how` describes how to create
  * one. The `UsageError` does not contain the root key.
  */
-export function checkRootKey(text: string, from: string, how = "`postern rootkey create` makes one"): string {
+export function checkRootKey(text: string, from: string, how = "`postern rootkey create` creates one"): string {
   const rootKey = text.trim();
   const { length } = rootKey;
   const isVisible = VISIBLE.test(rootKey);
@@ -22,7 +22,7 @@ export function checkRootKey(text: string, from: string, how = "`postern rootkey
 
 /** Validates a root key that the api-server registers at startup. */
 export const checkOwnRootKey = (text: string, from: string): string =>
-  checkRootKey(text, from, "`openssl rand -hex 24` makes one");
+  checkRootKey(text, from, "`openssl rand -hex 24` creates one");
 
 /** Returns the source of the root key for error messages. */
 export const rootKeyFrom = (options: Readonly<Record<"root-key-file", string | undefined>>): string =>

@@ -71,7 +71,7 @@ export async function runCommand(commands: readonly CommandRow[], args: readonly
     named,
     (ofNoun.length === 0 ? commands : ofNoun).flatMap(({ name }) => [name, name.split(" ")[0] ?? name]),
   );
-  io.note(`postern: unknown command "${named}"${similar}; \`postern ${where}--help\` lists all`);
+  io.note(`postern: unknown command "${named}"${similar}; \`postern ${where}--help\` lists all commands`);
   return 2;
 }
 

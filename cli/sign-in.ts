@@ -103,14 +103,14 @@ function providerOf(
   const secret = { value: options["oidc-client-secret"], file: options["oidc-client-secret-file"] };
   if (issuer === undefined) {
     const stray = [clientId, secret.value, secret.file].some((value) => value !== undefined && value !== "");
-    if (stray) throw new UsageError("--oidc-client-id and --oidc-client-secret need --oidc-issuer");
+    if (stray) throw new UsageError("--oidc-client-id and --oidc-client-secret require --oidc-issuer");
     return undefined;
   }
-  if (clientId === undefined) throw new UsageError("--oidc-issuer needs --oidc-client-id");
+  if (clientId === undefined) throw new UsageError("--oidc-issuer requires --oidc-client-id");
   if (url === undefined)
-    throw new UsageError("--oidc-issuer needs --dashboard-url, to which the provider sends browsers back");
+    throw new UsageError("--oidc-issuer requires --dashboard-url, because the provider redirects browsers to it");
   const scopes = options["oidc-scopes"] ?? "";
-  if (!scopes.split(" ").includes("openid")) throw new UsageError("--oidc-scopes lacks openid");
+  if (!scopes.split(" ").includes("openid")) throw new UsageError("--oidc-scopes must contain openid");
   return {
     issuer: parseProviderUrl("oidc-issuer", issuer),
     clientId,

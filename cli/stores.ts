@@ -40,7 +40,7 @@ type Log = Pick<Logger, "info" | "warn">;
 export function databaseAddress(options: Values<typeof databaseOptions>, log: Log): DatabaseUrl {
   const { "database-url": value, "database-url-file": file } = options;
   const url = followed({ name: "database-url", value, file, log, accept: sameServer });
-  if (url === undefined) throw new UsageError("give --database-url or --database-url-file, or set DATABASE_URL");
+  if (url === undefined) throw new UsageError("set --database-url, --database-url-file or DATABASE_URL");
   // Invalid certificate options fail at startup rather than at the first connection.
   withDatabaseCertificates(url(), options);
   return () => withDatabaseCertificates(url(), options);
@@ -75,7 +75,7 @@ export function redisAddress(
   const addressOf = (name: "redis-url" | "events-redis-url") =>
     followed({ name, value: options[name], file: options[`${name}-file`], log, accept: sameServer });
   const url = addressOf("redis-url");
-  if (url === undefined) throw new UsageError("give --redis-url or --redis-url-file, or set REDIS_URL");
+  if (url === undefined) throw new UsageError("set --redis-url, --redis-url-file or REDIS_URL");
   return { url, eventsUrl: addressOf("events-redis-url"), tls: redisTls(options, log) };
 }
 
@@ -91,6 +91,6 @@ function redisTls(options: Values<typeof redisOptions>, log: Log): RedisEdgeOpti
 
 function demandBoth(of: string, cert: string | undefined, key: string | undefined): void {
   if ((cert === undefined) !== (key === undefined)) {
-    throw new UsageError(`--${of}-cert-file and --${of}-key-file belong together`);
+    throw new UsageError(`--${of}-cert-file and --${of}-key-file must be set together`);
   }
 }

@@ -5,21 +5,21 @@ import { UsageError } from "./command.ts";
 
 /** Explanations of network error codes. */
 export const NETWORK_REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "nothing listens there",
-  ENOTFOUND: "the name is not known",
-  EAI_AGAIN: "the name cannot be looked up",
-  ECONNRESET: "the connection was ended",
-  EHOSTUNREACH: "there is no way to the host",
-  ENETUNREACH: "there is no way to the network",
-  ETIMEDOUT: "the host does not answer",
+  ECONNREFUSED: "no program listens on this port",
+  ENOTFOUND: "the host name is unknown",
+  EAI_AGAIN: "DNS is unavailable",
+  ECONNRESET: "the connection was reset",
+  EHOSTUNREACH: "the host is unreachable",
+  ENETUNREACH: "the network is unreachable",
+  ETIMEDOUT: "the host does not respond",
 };
 
 const FILE_REASONS: Readonly<Record<string, string>> = {
   ENOENT: "it does not exist",
-  ENOTDIR: "a part of its path is not a folder",
-  EISDIR: "it is a folder, not a file",
-  EACCES: "this user may not open it",
-  EPERM: "this user may not open it",
+  ENOTDIR: "a part of the path is not a directory",
+  EISDIR: "it is a directory, not a file",
+  EACCES: "permission denied",
+  EPERM: "permission denied",
 };
 
 /** Returns a sentence for an error code; `undefined` for other errors. `flag` is the option that names the file, such as `--file`. */

@@ -77,38 +77,38 @@ test.each([
     name: "a page of HTML",
     respond: ((response) =>
       void response.writeHead(200, { "content-type": "text/html" }).end("<p>hello")) as ApiResponse,
-    says: "answers a page of HTML, with status 200: it is not the address of an api-server",
+    says: "returned a page of HTML, with status 200; the address is not that of an api-server",
   },
   {
     name: "HTML with 404",
     respond: ((response) => void response.writeHead(404, { "content-type": "text/html" }).end("<p>")) as ApiResponse,
-    says: "answers a page of HTML, with status 404",
+    says: "returned a page of HTML, with status 404",
   },
   {
     name: "other JSON",
     respond: ((response) => json(response, 200, { ok: true })) as ApiResponse,
-    says: "no answer of the API",
+    says: "a response that is not from the API",
   },
   {
     name: "JSON that is null",
     respond: ((response) => json(response, 200, null)) as ApiResponse,
-    says: "no answer of the API",
+    says: "a response that is not from the API",
   },
   {
     name: "half of some JSON",
     respond: ((response) => void response.end('{"data":')) as ApiResponse,
-    says: "no answer of the API",
+    says: "a response that is not from the API",
   },
   {
     name: "a redirect",
     respond: ((response) =>
       void response.writeHead(302, { location: "https://login.example.com/" }).end()) as ApiResponse,
-    says: "redirect to https://login.example.com/: use the address where the api-server itself answers",
+    says: "redirect to https://login.example.com/; use the address of the api-server itself",
   },
   {
     name: "a proxy without an api-server",
     respond: ((response) => void response.writeHead(502).end("Bad Gateway")) as ApiResponse,
-    says: "answers 502 without a reason: what stands before the api-server does not reach it",
+    says: "responded with 502 without a reason; a proxy in front of the api-server probably cannot reach it",
   },
   {
     name: "an older API",
@@ -118,7 +118,7 @@ test.each([
   {
     name: "a root key that is not known",
     respond: ((response) => json(response, 401, error("unauthorized", "The root key is not valid."))) as ApiResponse,
-    says: "The root key is not valid. The root key is that of profile shop, the server http://127.0.0.1:",
+    says: "The root key is not valid. The command used the root key of profile shop and the server http://127.0.0.1:",
   },
   {
     name: "a missing permission",
@@ -166,7 +166,7 @@ test("API client times out at the deadline, also in the middle of a response", a
   for (const { url, seen } of [silent, slow]) {
     const startedMs = performance.now();
     expect(await failure(read(aConnection(url, { timeoutMs: 300 })))).toMatch(
-      new RegExp(`^no answer from ${url}: no answer within \\d+ ms \\(--timeout\\)$`),
+      new RegExp(`^no response from ${url}: no response within \\d+ ms \\(--timeout\\)$`),
     );
     expect(performance.now() - startedMs).toBeLessThan(3_000);
     expect(seen.requests).toBe(1);
@@ -175,9 +175,11 @@ test("API client times out at the deadline, also in the middle of a response", a
 
 test("API client reports refused connections and unknown hosts with the address", async () => {
   const url = `http://127.0.0.1:${await freePort()}`;
-  expect(await failure(read(aConnection(url)))).toBe(`no answer from ${url}: nothing listens there (ECONNREFUSED)`);
+  expect(await failure(read(aConnection(url)))).toBe(
+    `no response from ${url}: no program listens on this port (ECONNREFUSED)`,
+  );
   const nowhere = await failure(read(aConnection("http://postern.invalid")));
-  expect(nowhere).toMatch(/^no answer from http:\/\/postern\.invalid: the name /);
+  expect(nowhere).toMatch(/^no response from http:\/\/postern\.invalid: (the host name|DNS) /);
 });
 
 test("API client reports a wrong URL scheme", async () => {
@@ -211,25 +213,25 @@ test("API client sends a creating call once, and its error says that it may have
     const { url, seen } = await aServer(respond);
     const said = await failure(create(aConnection(url)));
     expect(seen.requests).toBe(1);
-    expect(said).toContain("Whether keys.createKey was done is not known");
+    expect(said).toContain("keys.createKey may have succeeded; check before you retry");
   }
 });
 
 test.each([
-  { kind: "service_unavailable", status: 500, says: /try again in a moment; `curl 'URL\/readyz\?verbose'` says what/ },
-  { kind: "analytics_connection_failed", status: 503, says: /try again in a moment/ },
-  { kind: "internal_error", status: 500, says: /its log says why$/ },
+  { kind: "service_unavailable", status: 500, says: /retry later; `curl 'URL\/readyz\?verbose'` shows which/ },
+  { kind: "analytics_connection_failed", status: 503, says: /retry later/ },
+  { kind: "internal_error", status: 500, says: /see the log of the api-server$/ },
 ])("API client error for $kind names the server and the next action", async ({ kind, status, says }) => {
   const { url } = await aServer((response) =>
     json(response, status, { ...error(kind, "It is away."), meta: { requestId: "req_1\u001b[2J" } }),
   );
   const said = await failure(read(aConnection(`${url}/base`)));
-  expect(said).toMatch(`It is away. The api-server at ${url}/base answers ${status} to req_1`);
+  expect(said).toMatch(`It is away. The api-server at ${url}/base responded with ${status} to req_1`);
   expect(said.replaceAll(`${url}/base`, "URL")).toMatch(says);
   expect(said).not.toContain("\u001b");
   expect(said).not.toContain(ROOT_KEY);
   // The call only read data.
-  expect(said).not.toContain("is not known");
+  expect(said).not.toContain("may have succeeded");
 });
 
 test("API client repeats any call that the quota rejected, because it did not begin", async () => {
@@ -256,6 +258,6 @@ test("API client trusts a private CA only if it is named, and otherwise says wha
   const server = createTlsServer({ cert, key }, (_, response) => workspace(response, 1));
   const url = `https://127.0.0.1:${await portOf(server)}`;
   expect((await read(aConnection(url, { ca: cert }))).data.name).toBe("shop");
-  expect(await failure(read(aConnection(url)))).toContain("name it with --ca-file");
-  expect(await failure(read(aConnection(url, { ca: other.cert })))).toContain("name it with --ca-file");
+  expect(await failure(read(aConnection(url)))).toContain("set --ca-file");
+  expect(await failure(read(aConnection(url, { ca: other.cert })))).toContain("set --ca-file");
 });

@@ -10,7 +10,7 @@ import { type Api, type Connection, createApi } from "./client.ts";
 
 export type ConnectionOptions = OptionValues<typeof connection>;
 
-const HOW = "name a server: `postern profile add`, or set POSTERN_API_URL and POSTERN_ROOT_KEY";
+const HOW = "no server is configured; run `postern profile add`, or set POSTERN_API_URL and POSTERN_ROOT_KEY";
 
 /**
  * Returns the connection of the options, otherwise of the environment, otherwise of the default profile. Throws `UsageError` if no
@@ -24,11 +24,11 @@ export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">):
   const named = options.profile;
   const isDirect = options["api-url"] !== undefined || options["root-key-file"] !== undefined || !!env.POSTERN_ROOT_KEY;
   if (profileGiven && directGiven) {
-    throw new UsageError("--profile has a server and a root key of its own: leave out --api-url and --root-key-file");
+    throw new UsageError("--profile sets the server and the root key; omit --api-url and --root-key-file");
   }
   if (named !== undefined && isDirect && !profileGiven && !directGiven) {
     throw new UsageError(
-      "POSTERN_PROFILE and POSTERN_API_URL or POSTERN_ROOT_KEY name two servers: unset one, or give --profile",
+      "POSTERN_PROFILE conflicts with POSTERN_API_URL and POSTERN_ROOT_KEY; unset one of them, or set --profile",
     );
   }
   const isByProfile = profileGiven || (!directGiven && !isDirect);
@@ -61,11 +61,10 @@ function fromProfile(named: string | undefined, env: Io["env"]): Chosen {
 
 function fromOptions(options: ConnectionOptions, env: Io["env"]): Chosen {
   const { "api-url": url, "root-key-file": file } = options;
-  if (url === undefined)
-    throw new UsageError("a root key is given and no server: set POSTERN_API_URL, or give --api-url");
+  if (url === undefined) throw new UsageError("a root key is set without a server; set POSTERN_API_URL or --api-url");
   const rootKey = file === undefined ? env.POSTERN_ROOT_KEY : readFileSync(file, "utf8");
   if (rootKey === undefined || rootKey === "") {
-    throw new UsageError(`no root key is given for ${parseApiUrl(url)}: set POSTERN_ROOT_KEY, or give --root-key-file`);
+    throw new UsageError(`no root key is set for ${parseApiUrl(url)}; set POSTERN_ROOT_KEY or --root-key-file`);
   }
   const rootKeyFrom = file === undefined ? "POSTERN_ROOT_KEY" : file;
   return { url: parseApiUrl(url), rootKey, rootKeyFrom };

@@ -57,7 +57,7 @@ test.each([
   const taken = (async () => {
     for await (const _ of pagesOf(api, "permissions.listRoles", {}, all));
   })();
-  await expect(taken).rejects.toThrow("permissions.listRoles does not go on after the cursor");
+  await expect(taken).rejects.toThrow("permissions.listRoles returned the cursor");
   expect(asked.length).toBeLessThanOrEqual(2);
 });
 
@@ -67,16 +67,16 @@ test("page iterator stops when a list returns an earlier cursor", async () => {
   const taken = (async () => {
     for await (const page of pagesOf(api, "permissions.listRoles", {}, all)) rows.push(...page.rows);
   })();
-  await expect(taken).rejects.toThrow("permissions.listRoles does not go on after the cursor 100");
+  await expect(taken).rejects.toThrow("permissions.listRoles returned the cursor 100 twice");
   expect([asked.length, rows.length]).toEqual([4, 400]);
 });
 
 test.each([
-  { name: "no list", data: { length: 3 }, next: undefined, says: "something that is no list" },
-  { name: "a text", data: "roles", next: undefined, says: "something that is no list" },
-  { name: "a cursor that is a number", data: [], next: 7, says: "a cursor that is none" },
-  { name: "an empty cursor", data: [], next: "", says: "a cursor that is none" },
-  { name: "an endless cursor", data: [], next: "x".repeat(1025), says: "a cursor that is none" },
+  { name: "no list", data: { length: 3 }, next: undefined, says: "a response that is not a list" },
+  { name: "a text", data: "roles", next: undefined, says: "a response that is not a list" },
+  { name: "a cursor that is a number", data: [], next: 7, says: "an invalid cursor" },
+  { name: "an empty cursor", data: [], next: "", says: "an invalid cursor" },
+  { name: "an endless cursor", data: [], next: "x".repeat(1025), says: "an invalid cursor" },
 ])("an answer with $name is refused, and not asked for again", async ({ data, next, says }) => {
   let asked = 0;
   const call = async () => {

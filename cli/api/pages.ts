@@ -32,7 +32,7 @@ const isCursor = (next: unknown): boolean =>
  * that sort after it.
  */
 export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>, of: IdKind): Paging {
-  if (all && limit !== undefined) throw new UsageError("give one of --all and --limit");
+  if (all && limit !== undefined) throw new UsageError("--all and --limit exclude each other");
   if (cursor !== undefined && (!cursor.startsWith(`${ID_PREFIXES[of]}_`) || cursor.length > CURSOR_LENGTH_MAX)) {
     throw new UsageError(
       `invalid value "${cursor}" for --cursor: must be the cursor that the previous page returned, ${ID_PREFIXES[of]}_…`,
@@ -54,15 +54,16 @@ export async function* pagesOf<P extends List>(
   for (let left = max; left > 0; ) {
     const asked = { ...body, limit: Math.min(PAGE, left), ...(cursor === undefined ? {} : { cursor }) };
     const { data: rows, next } = await api.call(list, asked as unknown as Input<P>);
-    if (!Array.isArray(rows)) throw new Error(`${list} answers with something that is no list`);
-    if (next !== undefined && !isCursor(next)) throw new Error(`${list} answers with a cursor that is none`);
+    if (!Array.isArray(rows)) throw new Error(`${list} returned a response that is not a list`);
+    if (next !== undefined && !isCursor(next)) throw new Error(`${list} returned an invalid cursor`);
     yield { rows, next };
     left -= rows.length;
     if (next === undefined) return;
     // A server that repeats a cursor would cause an endless loop.
     seen.add(cursor);
-    if (seen.has(next) || rows.length === 0) throw new Error(`${list} does not go on after the cursor ${next}`);
-    if (seen.size > PAGES_MAX) throw new Error(`${list} has more than ${PAGES_MAX} pages: go on with --cursor ${next}`);
+    if (seen.has(next) || rows.length === 0) throw new Error(`${list} returned the cursor ${next} twice`);
+    if (seen.size > PAGES_MAX)
+      throw new Error(`${list} has more than ${PAGES_MAX} pages; continue with --cursor ${next}`);
     cursor = next;
   }
 }

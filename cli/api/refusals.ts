@@ -62,7 +62,7 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
   }
   if (status === 401) {
     return refusal(
-      `${detail} The root key is that of ${called.rootKeyFrom}, the server ${called.url}; \`postern rootkey list\` lists those that there are`,
+      `${detail} The command used the root key of ${called.rootKeyFrom} and the server ${called.url}; \`postern rootkey list\` lists the valid root keys`,
     );
   }
   if (status === 403) return refusal(`${detail}${wayToPermission(detail)}`);
@@ -74,10 +74,10 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
 function wayOutOf(kind: string, { status }: Answered, { meta }: ErrorBody, called: Called): string {
   const { url } = called;
   const requestId = printable(String(meta?.requestId ?? "").slice(0, REQUEST_ID_LENGTH_MAX));
-  const where = `The api-server at ${url} answers ${status}${requestId === "" ? "" : ` to ${requestId}`}`;
+  const where = `The api-server at ${url} responded with ${status}${requestId === "" ? "" : ` to ${requestId}`}`;
   const next = OUTAGES.has(kind)
-    ? `it does not reach what it needs: try again in a moment; \`curl '${url}/readyz?verbose'\` says what is away`
-    : "its log says why";
+    ? `a backend of the api-server is unavailable; retry later; \`curl '${url}/readyz?verbose'\` shows which one`
+    : "see the log of the api-server";
   return `${where}: ${next}${doubtOf(called)}`;
 }
 
@@ -89,7 +89,7 @@ function wayToPermission(detail: string): string {
   const [, tuples] = /lacks the permission (\S+(?: or \S+)*)\.$/.exec(detail) ?? [];
   const narrowest = tuples?.split(" or ").findLast((tuple) => !tuple.includes("<"));
   if (narrowest === undefined) return "";
-  return ` An administrator makes one that has it: \`postern rootkey create --permissions '${narrowest}'\`, with what else it needs`;
+  return ` An administrator can create a root key with it: \`postern rootkey create --permissions '${narrowest}'\`, plus the other permissions that you need`;
 }
 
 const problemsOf = (errors: unknown): FieldProblem[] =>
@@ -103,18 +103,18 @@ function problemTexts(errors: unknown): string[] {
   const texts = errors
     .slice(0, FAULTS_MAX)
     .map((fault) => printable(`${String(fault?.location)}: ${String(fault?.message)}`.slice(0, DETAIL_LENGTH_MAX)));
-  return errors.length > FAULTS_MAX ? [...texts, `and ${errors.length - FAULTS_MAX} more faults`] : texts;
+  return errors.length > FAULTS_MAX ? [...texts, `and ${errors.length - FAULTS_MAX} more problems`] : texts;
 }
 
 /** Returns the message for a response that does not come from an api-server, such as that of a proxy. */
 export function notOurs({ status, contentType, location }: Answered, { url }: Called): string {
   if (status >= 300 && status < 400 && location !== undefined) {
-    return `${url} answers with a redirect to ${printable(location.slice(0, DETAIL_LENGTH_MAX))}: use the address where the api-server itself answers`;
+    return `${url} responded with a redirect to ${printable(location.slice(0, DETAIL_LENGTH_MAX))}; use the address of the api-server itself`;
   }
   if (status >= 500)
-    return `${url} answers ${status} without a reason: what stands before the api-server does not reach it`;
-  const what = /html/i.test(contentType) ? "a page of HTML" : "something that is no answer of the API";
-  return `${url} answers ${what}, with status ${status}: it is not the address of an api-server`;
+    return `${url} responded with ${status} without a reason; a proxy in front of the api-server probably cannot reach it`;
+  const what = /html/i.test(contentType) ? "a page of HTML" : "a response that is not from the API";
+  return `${url} returned ${what}, with status ${status}; the address is not that of an api-server`;
 }
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -122,7 +122,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EPROTO: "it does not speak TLS; is the address an http:// one?",
   CERT_HAS_EXPIRED: "its certificate has expired",
   ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name",
-  TOO_LARGE: "its answer is larger than any of ours",
+  TOO_LARGE: "the response is larger than the API's maximum",
 };
 const UNTRUSTED = new Set([
   "DEPTH_ZERO_SELF_SIGNED_CERT",
@@ -133,18 +133,18 @@ const UNTRUSTED = new Set([
 ]);
 
 const doubtOf = ({ procedure, isOnce }: Called): string =>
-  isOnce ? `. Whether ${procedure} was done is not known: look before you repeat it` : "";
+  isOnce ? `. ${procedure} may have succeeded; check before you retry` : "";
 
 /** Returns the message for a call without a response within `waitedMs`. */
 export function unreachable({ code, maybeDone }: NoResponse, called: Called, waitedMs: number): string {
   const reason = UNTRUSTED.has(code)
-    ? "its certificate is not of an authority that is known here; name it with --ca-file, or in the profile"
+    ? "its certificate authority is not trusted; set --ca-file, or the CA of the profile"
     : code === "TIMEOUT"
-      ? `no answer within ${Math.round(waitedMs)} ms (--timeout)`
+      ? `no response within ${Math.round(waitedMs)} ms (--timeout)`
       : code.startsWith("HPE_")
         ? "it does not speak HTTP; is the address an https:// one?"
         : `${REASONS[code] ?? "the call failed"} (${code})`;
-  return `no answer from ${called.url}: ${reason}${maybeDone ? doubtOf(called) : ""}`;
+  return `no response from ${called.url}: ${reason}${maybeDone ? doubtOf(called) : ""}`;
 }
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

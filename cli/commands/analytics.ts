@@ -127,7 +127,7 @@ export const analytics = defineCommand({
       };
       const usage = await withUsage(db, store, (count) => countUsage(count, question, clock));
       if (usage.kind === "tooMany")
-        throw new UsageError(`more than ${usage.rowsMax} rows; ask for less time, or for days`);
+        throw new UsageError(`more than ${usage.rowsMax} rows; use a shorter range, or --by day`);
       return usage.rows;
     });
     print(
@@ -186,7 +186,7 @@ function print(
   } else {
     for (const line of formatUsage(rows, by, io.columns)) io.out(line);
   }
-  if (hasMore) io.note(`there are more than these ${max}; --limit shows more`);
+  if (hasMore) io.note(`only the first ${max} are shown; increase --limit for more`);
 }
 
 /** Returns the lines of the chart and the table. Usage over time has one line chart; other groupings have a bar in each row. */

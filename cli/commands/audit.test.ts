@@ -58,7 +58,7 @@ test("audit prints at most --limit rows and says that there are more", async () 
   expect(ran.out[0]).toMatch(/^TIME +EVENT +ACTOR +TARGETS +DESCRIPTION$/);
   expect(ran.out[1]).toBe("2026-01-05 00:00:00Z  key.create  ci (rk_1) for dev/Role/shop/a  key_5    Updated key");
   expect(ran.out).toHaveLength(3);
-  expect(ran.notes).toEqual(["there are more events than these 2; --limit shows more"]);
+  expect(ran.notes).toEqual(["only the first 2 events are shown; increase --limit for more"]);
   expect(await cli.json("audit --limit 5")).toMatchObject({ hasMore: false });
 });
 
@@ -93,12 +93,12 @@ test("audit reports an unreachable database in one line, without its password", 
   const { code, notes } = await cli.run("audit", { env: { DATABASE_URL } });
   expect(code).toBe(1);
   expect(notes).toEqual([
-    "postern audit: the database cannot be reached, look at DATABASE_URL and --data-dir: no connection to 127.0.0.1:1: nothing listens there; start the server, or correct its address (ECONNREFUSED)",
+    "postern audit: the database is unavailable; check DATABASE_URL and --data-dir: no connection to 127.0.0.1:1: no program listens on this port; start the server, or correct its address (ECONNREFUSED)",
   ]);
 });
 
 test("audit without a database and without a running dev is a usage error", async () => {
   const { code, notes } = await cli.run("audit --data-dir /nowhere", { env: { DATABASE_URL: "" } });
   expect(code).toBe(2);
-  expect(notes.join()).toContain("no `postern dev` runs on /nowhere: start it, or set DATABASE_URL");
+  expect(notes.join()).toContain("no `postern dev` runs on /nowhere; start one, or set DATABASE_URL");
 });

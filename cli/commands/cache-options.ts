@@ -8,7 +8,7 @@ import { parseInteger } from "../values.ts";
 const KEYS = whole({ min: 1, max: 10_000_000, unit: "keys" });
 const BYTES = {
   ...whole({ min: 1024 * 1024, max: Number.MAX_SAFE_INTEGER, unit: "bytes" }),
-  says: "1048576 to half of what the heap has to spare",
+  says: "1048576 to half of the spare heap",
 };
 
 export const cacheOptions = {
@@ -44,6 +44,6 @@ function parseBytes(text: string, bytesMax: number): number {
   const bytes = parseInteger("max-cache-bytes", text, BYTES);
   if (bytes <= bytesMax) return bytes;
   throw new UsageError(
-    `--max-cache-bytes ${text} is more than the ${bytesMax} that this heap has room for: give the gate more memory, and NODE_OPTIONS=--max-old-space-size with it`,
+    `--max-cache-bytes ${text} is more than this heap allows (${bytesMax}); increase the memory of the gate and NODE_OPTIONS=--max-old-space-size`,
   );
 }

@@ -113,7 +113,7 @@ export const dev = defineCommand({
     const data = resolve(options["data-dir"]);
     const running = findRunningDev(data);
     if (running !== undefined) {
-      throw new UsageError(`process ${running.pid} already runs on ${data}; stop it, or give another --data-dir`);
+      throw new UsageError(`process ${running.pid} already runs on ${data}; stop it, or set another --data-dir`);
     }
     const given = io.env.POSTERN_ROOT_KEY;
     const rootKey = given === undefined || given === "" ? undefined : checkOwnRootKey(given, "POSTERN_ROOT_KEY");
@@ -224,7 +224,7 @@ async function startGate(parts: {
 }): Promise<Sidecar | undefined> {
   const { options, data, server, log, closers } = parts;
   if (options.manifests === undefined) {
-    log.info("no --manifests: the API is served, and there is no sidecar");
+    log.info("--manifests is not set, so only the API runs, without a sidecar");
     return undefined;
   }
   const operator = await startOperator({
@@ -238,7 +238,7 @@ async function startGate(parts: {
   await operator.ready();
   const policyId = await findPolicy(operator, options.policy);
   if (policyId === undefined) {
-    log.warn("no ApiKeyPolicy is in force: fix the manifests and start again to get a sidecar");
+    log.warn("no ApiKeyPolicy is active, so no sidecar runs; fix the manifests and restart");
     return undefined;
   }
   const gate = await startSidecar({
@@ -263,7 +263,7 @@ async function untilReady({ adminUrl }: Sidecar, log: Logger): Promise<void> {
   const deadline = Date.now() + FIRST_POLICY_DEADLINE_MS;
   while ((await fetch(`${adminUrl}/readyz`)).status !== 200) {
     if (Date.now() > deadline)
-      return log.warn("the sidecar does not have its policy yet, and refuses requests until it has");
+      return log.warn("the sidecar has not received its policy yet and rejects requests until then");
     await new Promise((done) => setTimeout(done, 10));
   }
 }
@@ -292,9 +292,9 @@ function announce(ready: ReadyLine, asJson: boolean, io: Io): void {
   io.out("Postern is running.");
   io.out(`  API       ${ready.apiUrl}/v2/…   (browse ${ready.apiUrl}/docs)`);
   io.out(`  dashboard ${ready.apiUrl}/dashboard/`);
-  io.out(`  sidecar   ${ready.sidecarUrl ?? "none: the manifests have no ApiKeyPolicy in force"}`);
+  io.out(`  sidecar   ${ready.sidecarUrl ?? "none: the manifests have no active ApiKeyPolicy"}`);
   if (ready.adminUrl !== null) io.out(`  probes    ${ready.adminUrl}/readyz, ${ready.adminUrl}/metrics`);
-  io.out(`  root key  ${ready.rootKey}   (shown this once)`);
-  io.out(`  dashboard ${ready.dashboardUrl}   (signs in once; \`postern dashboard link\` makes another)`);
+  io.out(`  root key  ${ready.rootKey}   (shown only once)`);
+  io.out(`  dashboard ${ready.dashboardUrl}   (signs in once; \`postern dashboard link\` creates another)`);
   io.out("");
 }

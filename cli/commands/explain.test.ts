@@ -138,7 +138,7 @@ test("explain of a request that a gate rejected uses its method and path", async
   const unknown = await run(["--request-id", requestId]);
   expect(unknown).toMatchObject({ code: 2, out: [] });
   expect(unknown.notes.join("\n")).toMatch(
-    /^then: RATE_LIMITED, .*does not store the method and path of req_ofTheGate: give --request/s,
+    /^then: RATE_LIMITED, .*does not store the method and path of req_ofTheGate; set --request/s,
   );
   const asked = await run(["--request-id", requestId, "--request", "POST /orders"]);
   expect(asked.code).toBe(15);
@@ -158,15 +158,15 @@ test("explain finds a request by id, with its stored events and the current stat
   expect(ran.code).toBe(11);
   expect(ran.out.slice(0, 3)).toEqual([
     expect.stringMatching(new RegExp(`^then: VALID, decided .* by the API for ${keyId}$`)),
-    expect.stringMatching(/^now \(permissions: none, cost: 1; the stored call's own are unknown/),
+    expect.stringMatching(/^now \(permissions: none, cost: 1; the original values are not stored/),
     "✗ DISABLED, 401 at a gate",
   ]);
-  expect((await run(["--request-id", "req_never"])).notes.join()).toContain("nothing is stored of req_never");
+  expect((await run(["--request-id", "req_never"])).notes.join()).toContain("no verification of req_never is stored");
 });
 
 test.each([
-  { name: "no key", args: [], says: "give one of --key-id" },
-  { name: "two keys", args: ["--key-id", "key_1", "--key-file", "x"], says: "give one of --key-id" },
+  { name: "no key", args: [], says: "set exactly one of --key-id" },
+  { name: "two keys", args: ["--key-id", "key_1", "--key-file", "x"], says: "set exactly one of --key-id" },
   {
     name: "a path without a policy",
     args: ["--key-id", "key_1", "--request", "GET /"],
@@ -180,7 +180,7 @@ test.each([
   {
     name: "a cost beside a policy",
     args: ["--key-id", "key_1", "--policy", "pol_1", "--credits", "1"],
-    says: "with --policy its rules say them",
+    says: "with --policy the rules of the policy set them",
   },
 ])("explain with $name is a usage error that names the expected form", async ({ args, says }) => {
   const ran = await run(args);

@@ -48,7 +48,7 @@ export const explain = defineCommand({
   response: '{"code","allowed","status","steps","permissions","limits","now", and members of the key}',
   run: async (options, io) => {
     const named = ["key-id", "key-file", "request-id"].filter((name) => options[name as "key-id"] !== undefined);
-    if (named.length !== 1) throw new UsageError("give one of --key-id, --key-file and --request-id");
+    if (named.length !== 1) throw new UsageError("set exactly one of --key-id, --key-file and --request-id");
     const circumstances = readCircumstances(options);
     const { policy, "request-id": requestId } = options;
     const key = options["key-file"] === undefined ? undefined : { key: await readKeySecret(io, options["key-file"]) };
@@ -92,7 +92,7 @@ function readCircumstances({
   }
   if (policy !== undefined && (permissions ?? credits) !== undefined) {
     throw new UsageError(
-      "--permissions and --credits are of a call of keys.verifyKey; with --policy its rules say them",
+      "--permissions and --credits apply only to keys.verifyKey; with --policy the rules of the policy set them",
     );
   }
   return {
@@ -121,7 +121,8 @@ async function findPolicyId(api: Api, text: string): Promise<string> {
   if (policyId === undefined) {
     throw new Error(`no policy is named ${text}; \`kubectl get akp -A -o wide\` lists the policies with their ids`);
   }
-  if (found.length > 1) throw new Error(`several policies are named ${text}: ${names.join(", ")}; name one of these`);
+  if (found.length > 1)
+    throw new Error(`several policies are named ${text}; set --policy to one of ${names.join(", ")}`);
   return policyId;
 }
 
@@ -149,7 +150,7 @@ function aboutKey({ keyId, keyName, externalId, apiId, stores, dataPlane }: Expl
 function aboutGates(dataPlane: Explained["dataPlane"]): string[] {
   if (dataPlane === undefined) return [];
   const { pods, updated, maxStalenessMs, unsupported } = dataPlane;
-  if (pods === 0) return ["no sidecar reports that it enforces the policy"];
+  if (pods === 0) return ["no sidecar has reported that it enforces the policy"];
   const others =
     unsupported === undefined ? "" : `; ${unsupported.pods} cannot enforce it: ${printable(unsupported.reason)}`;
   return [
@@ -172,7 +173,7 @@ async function explainRequest(
   const [first] = data.verifications;
   if (first === undefined) {
     throw new Error(
-      `nothing is stored of ${requestId} in the last 7 days; events arrive some seconds after a request, and none of one without a known key`,
+      `no verification of ${requestId} is stored for the last 7 days; events arrive some seconds after a request, and requests without a known key have none`,
     );
   }
   const then = data.verifications.map(({ time, outcome, source, policyId, keyId }) => {
@@ -183,7 +184,7 @@ async function explainRequest(
   if (policyId !== "" && circumstances.path === undefined) {
     // A gate does not store the method and path of a request. An explanation without them could show VALID for a request that was rejected.
     for (const line of then) io.note(line);
-    throw new UsageError(`a gate does not store the method and path of ${requestId}: give --request`);
+    throw new UsageError(`a gate does not store the method and path of ${requestId}; set --request`);
   }
   const explained = await ask(api, { keyId: first.keyId, ...circumstances, ...(policyId === "" ? {} : { policyId }) });
   if (asJson) {
@@ -194,7 +195,7 @@ async function explainRequest(
   // The explanation does not know the permissions and the cost of the original call. A call that was rejected because of them can be VALID
   // here.
   const { permissions = "none", credits } = circumstances;
-  const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the stored call's own are unknown: --permissions, --credits)`;
+  const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the original values are not stored, set --permissions and --credits)`;
   io.out(`now${policyId === "" ? printable(call) : ""}:`);
   return show(io, explained, false);
 }

@@ -15,7 +15,7 @@ export const migrateCommand = defineCommand({
     wait,
   },
   run: async (options, io) => {
-    const url = required(readAddress(options), "give --database-url or --database-url-file, or set DATABASE_URL");
+    const url = required(readAddress(options), "set --database-url, --database-url-file or DATABASE_URL");
     const address = withDatabaseCertificates(url, options);
     const waitMs = parseDurationOption("wait", options.wait, WAIT_BOUNDS);
     await withProgress(io, {}, { doing: "migrating", resources: "migrations" }, (progress) =>

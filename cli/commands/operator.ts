@@ -219,9 +219,7 @@ const leaseName = (controllerClass: string | undefined): string =>
 function keysOf(rootKeysDir: string | undefined, rootKey: Followed | undefined): OperatorConfig["keys"] {
   if (rootKeysDir === undefined) {
     if (rootKey !== undefined) return { rootKey };
-    throw new UsageError(
-      "set POSTERN_ROOT_KEY to the root key of the workspace, or --root-key-file, or --root-keys-dir",
-    );
+    throw new UsageError("no root key is set; set POSTERN_ROOT_KEY, --root-key-file or --root-keys-dir");
   }
   if (rootKey === undefined) return { rootKeysDir };
   throw new UsageError("--root-keys-dir excludes POSTERN_ROOT_KEY and --root-key-file");

@@ -39,12 +39,12 @@ const rowOf = async (rootKey: string) => findRootKey(cli.db, { hash: hashKey(roo
 
 test("provision puts a root key with the operator's permissions into an empty Secret, once", async () => {
   await createSecret("empty");
-  expect(await provision("empty")).toMatchObject({ code: 0, notes: ["made a root key for the operator"] });
+  expect(await provision("empty")).toMatchObject({ code: 0, notes: ["created a root key for the operator"] });
   const rootKey = await rootKeyIn("empty");
   expect(await rowOf(rootKey)).toMatchObject({ permissions: OPERATOR_PERMISSIONS, enabled: true, expires_at: null });
 
   const again = await provision("empty");
-  expect(again).toMatchObject({ code: 0, notes: ["the Secret has a root key for the operator"] });
+  expect(again).toMatchObject({ code: 0, notes: ["the Secret already has a root key for the operator"] });
   expect(await rootKeyIn("empty")).toBe(rootKey);
   expect(JSON.stringify(again)).not.toContain(rootKey);
 });
@@ -52,7 +52,7 @@ test("provision puts a root key with the operator's permissions into an empty Se
 test("provision keeps a root key with other permissions and corrects them", async () => {
   const { rootKey } = await cli.json("rootkey create --permissions api.*.read_api,api.*.decrypt_key");
   await createSecret("lacking", rootKey);
-  expect((await provision("lacking")).notes).toEqual(["the Secret has a root key for the operator"]);
+  expect((await provision("lacking")).notes).toEqual(["the Secret already has a root key for the operator"]);
   expect(await rootKeyIn("lacking")).toBe(rootKey);
   expect((await rowOf(rootKey))?.permissions).toEqual(OPERATOR_PERMISSIONS);
   expect(JSON.stringify(await cli.json("audit --limit 1"))).toContain("rbac.*.create_role");
@@ -62,7 +62,7 @@ test("provision replaces a root key that expires within an hour, and the old one
   const expires = new Date(Date.now() + 1_800_000).toISOString();
   const { rootKey } = await cli.json(`rootkey create --permissions api.*.read_api --expires ${expires}`);
   await createSecret("expiring", rootKey);
-  expect((await provision("expiring")).notes).toEqual(["made a root key for the operator"]);
+  expect((await provision("expiring")).notes).toEqual(["created a root key for the operator"]);
   expect(await rowOf(rootKey)).toMatchObject({ enabled: true, expires_at: Date.parse(expires) });
   expect((await rowOf(await rootKeyIn("expiring")))?.permissions).toEqual(OPERATOR_PERMISSIONS);
 });
@@ -71,7 +71,7 @@ test("provision replaces a root key that is revoked or of another workspace", as
   await cli.run("workspace create --name elsewhere");
   const other = await cli.json(`rootkey create --workspace elsewhere --permissions ${OPERATOR_PERMISSIONS.join(",")}`);
   await createSecret("foreign", other.rootKey);
-  expect((await provision("foreign")).notes).toEqual(["made a root key for the operator"]);
+  expect((await provision("foreign")).notes).toEqual(["created a root key for the operator"]);
   expect(await rowOf(other.rootKey)).toMatchObject({ enabled: true, expires_at: null });
 
   const made = await rootKeyIn("foreign");
@@ -101,6 +101,6 @@ test("concurrent provisions leave one working root key", async () => {
 test("provision waits for an unreachable database up to the given time", async () => {
   const startedAt = performance.now();
   const away = " --wait 2s --database-url postgres://nobody@127.0.0.1:1/none";
-  expect((await provision("empty", away)).notes.join()).toContain("the database cannot be reached");
+  expect((await provision("empty", away)).notes.join()).toContain("the database is unavailable");
   expect(performance.now() - startedAt).toBeGreaterThan(1000);
 });

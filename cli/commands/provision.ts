@@ -44,8 +44,8 @@ export const provision = defineCommand({
 });
 
 const SAID = {
-  kept: "the Secret has a root key for the operator",
-  made: "made a root key for the operator",
+  kept: "the Secret already has a root key for the operator",
+  made: "created a root key for the operator",
 };
 
 function parseSecret(text: string, key: string): SecretRef {

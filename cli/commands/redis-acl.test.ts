@@ -40,8 +40,8 @@ test("redis-acl output is valid for Redis, for any characters in the names", asy
 });
 
 test.each([
-  ["", "give either --workspace or --control-plane"],
-  ["--control-plane --workspace ws_1", "give either --workspace or --control-plane"],
+  ["", "set either --workspace or --control-plane"],
+  ["--control-plane --workspace ws_1", "set either --workspace or --control-plane"],
   ["--control-plane --events", "--events and --eval are only for the pods' user"],
   ["--workspace ws_1 --user a\tb", "for --user: must be"],
   ["--workspace ws\t1 --user u", "cannot stand in a rule"],

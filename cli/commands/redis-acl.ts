@@ -22,8 +22,7 @@ export const redisAcl = defineCommand({
   response: '{"user","rules"}',
   run: async (options, io) => {
     const { workspace, "control-plane": isControlPlane, events } = options;
-    if ((workspace === undefined) !== isControlPlane)
-      throw new UsageError("give either --workspace or --control-plane");
+    if ((workspace === undefined) !== isControlPlane) throw new UsageError("set either --workspace or --control-plane");
     if (isControlPlane && (events || options.eval))
       throw new UsageError("--events and --eval are only for the pods' user");
     if (options["allow-user-management"] && !isControlPlane)

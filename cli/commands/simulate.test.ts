@@ -150,13 +150,15 @@ describe("what a policy says of requests", () => {
     const disabled = file("d.yaml", "keys: [{ name: one, enabled: false }]");
     const { code, out } = await run("-f", manifest, "--fixtures", disabled, "--request", "GET /");
     expect(code).toBe(0);
-    expect(out[1]).toBe("✓ DISABLED, passes all the same, because the policy is in mode Audit");
+    expect(out[1]).toBe("✓ DISABLED, allowed, because the policy is in Audit mode");
   });
 
   test("simulate requires a policy name among several, and separates their keys", async () => {
     const both = ["-f", file("a.yaml", policy("", "orders")), "-f", file("b.yaml", policy("", "carts"))];
     const as = ["--fixtures", file("k.yaml", "keys: [{ name: one, policy: shop/orders }]"), "--request", "GET /"];
-    expect((await run(...both, ...as)).notes.join()).toContain("say which ApiKeyPolicy: shop/orders, shop/carts");
+    expect((await run(...both, ...as)).notes.join()).toContain(
+      "several ApiKeyPolicies match; choose one of shop/orders, shop/carts",
+    );
     expect((await run(...both, ...as, "--policy", "orders")).code).toBe(0);
     expect((await run(...both, ...as, "--policy", "shop/carts")).code).toBe(10);
   });
@@ -200,12 +202,12 @@ describe("files that are wrong are refused with the line of each problem", () =>
     {
       name: "two keys of one name",
       text: "keys:\n  - name: one\n  - name: one",
-      says: ["fixtures.yaml:3: keys[1].name: there is another key one"],
+      says: ["fixtures.yaml:3: keys[1].name: another key has the name one"],
     },
     {
       name: "a policy that there is not",
       text: "keys:\n  - name: one\n    policy: carts",
-      says: ["fixtures.yaml:3: keys[0].policy: there is no ApiKeyPolicy carts; there is shop/orders"],
+      says: ["fixtures.yaml:3: keys[0].policy: there is no ApiKeyPolicy carts; the manifests define shop/orders"],
     },
     {
       name: "more aliases than a person writes",
@@ -247,10 +249,10 @@ describe("files that are wrong are refused with the line of each problem", () =>
 });
 
 test.each([
-  { args: [], says: "give --request or --cases" },
-  { args: ["--request", "GET /", "--cases", CASES], says: "give --request or --cases" },
-  { args: ["--request", "GET /"], says: "say which key" },
-  { args: ["--request", "orders", "--no-key"], says: "orders is no method with a path" },
+  { args: [], says: "set --request or --cases" },
+  { args: ["--request", "GET /", "--cases", CASES], says: "set --request or --cases" },
+  { args: ["--request", "GET /"], says: "several keys match" },
+  { args: ["--request", "orders", "--no-key"], says: "orders is not a method and a path" },
   { args: ["--request", "GET /", "--no-key", "--header", "no colon"], says: "for --header: must be" },
   { args: ["--request", "GET /", "--no-key", "--times", "0"], says: "for --times: must be" },
 ])("simulate reports a usage error: $args", async ({ args, says }) => {

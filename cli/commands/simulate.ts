@@ -66,7 +66,7 @@ export const simulate = defineCommand({
   response: '{"decisions":[…]} with the steps of each request, or {"cases":[…],"differ"}',
   run: async (options, io) => {
     const { request: lines, cases: casesFile } = options;
-    if ((lines.length === 0) === (casesFile === undefined)) throw new UsageError("give --request or --cases");
+    if ((lines.length === 0) === (casesFile === undefined)) throw new UsageError("set --request or --cases");
     const read = await readWorld(options.file, options.fixtures, io);
     if (read === undefined) return 1;
     const { world, fixtures } = read;

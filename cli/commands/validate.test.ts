@@ -29,7 +29,7 @@ test("validate rejects an object that is defined twice, within a file and across
   const across = await validate([folder]);
   expect(across.code).toBe(1);
   expect(across.out).toEqual([
-    `${folder}/b.yml:3: Role default/one: metadata.name: is defined at ${folder}/a.yaml:1 already: remove or rename one of the two`,
+    `${folder}/b.yml:3: Role default/one: metadata.name: is already defined at ${folder}/a.yaml:1; remove or rename one of them`,
     "2 files, 1 problem",
   ]);
   const within = await validate(["-"], `${role("one")}---\n${role("one")}---\n${role("one")}`);

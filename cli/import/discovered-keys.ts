@@ -93,7 +93,7 @@ export class DiscoveredKeys implements Found {
 
 function problemOf(secret: string | undefined): string | undefined {
   if (secret === undefined || secret === "") return "the file does not contain its plain text";
-  if (REFERENCE.test(secret)) return "its value is a reference: replace it by the value itself";
+  if (REFERENCE.test(secret)) return "its value is a reference; replace it with the actual value";
   if (secret.length > KEY_LENGTH_MAX) return `it is longer than ${KEY_LENGTH_MAX} characters`;
   if (!IN_A_HEADER.test(secret)) {
     return "it contains a character that is invalid in a header, such as a line break, so it cannot be in use";

@@ -15,7 +15,7 @@ export class WrongImport extends Error {
 export function readText(file: string): string {
   const bytes = readFileSync(file);
   if (bytes.length > FILE_BYTES_MAX) {
-    throw new WrongImport(`${file} is larger than ${FILE_BYTES_MAX / 1024 / 1024} MiB: split it`);
+    throw new WrongImport(`${file} is larger than ${FILE_BYTES_MAX / 1024 / 1024} MiB; split the file`);
   }
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -104,5 +104,5 @@ export function readObject<S extends z.ZodType>(schema: S, value: unknown, what:
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const place = issue === undefined || issue.path.length === 0 ? "" : `, at ${issue.path.join(".")}`;
-  throw new WrongImport(`${what} cannot be read${place}: ${issue?.message ?? "it has another form"}`);
+  throw new WrongImport(`${what} cannot be read${place}: ${issue?.message ?? "its structure is not supported"}`);
 }

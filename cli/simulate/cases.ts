@@ -15,19 +15,24 @@ const Expected = z
   .union([
     Outcome.transform((code) => ({ code })),
     z.strictObject({
-      code: Outcome.optional().describe("How the last request ends."),
+      code: Outcome.optional().describe("Outcome of the last request."),
       status: z
         .int()
         .min(100)
         .max(599)
         .optional()
-        .describe("The status at the gate; 200 stands for what the app answers."),
-      rule: z.int().min(-1).max(255).optional().describe("The rule that matches, from 0, −1 for the implicit one."),
-      decisive: z.string().min(1).max(32).optional().describe("The step that decides, as the explanation names it."),
-      passed: z.int().min(0).max(TIMES_MAX).optional().describe("How many of `times` requests pass."),
+        .describe("HTTP status at the gate; 200 stands for the response of the app."),
+      rule: z
+        .int()
+        .min(-1)
+        .max(255)
+        .optional()
+        .describe("Index of the matching rule, from 0; −1 for the implicit rule."),
+      decisive: z.string().min(1).max(32).optional().describe("Decisive step, as the explanation names it."),
+      passed: z.int().min(0).max(TIMES_MAX).optional().describe("Number of the `times` requests that are allowed."),
     }),
   ])
-  .describe("A code, or an object.");
+  .describe("Expected outcome: a code, or an object.");
 export type Expected = z.output<typeof Expected>;
 
 const STEP = {
@@ -38,11 +43,11 @@ const STEP = {
       error: "expected a method and a path such as POST /orders",
     })
     .describe("METHOD PATH."),
-  policy: z.string().min(1).max(507).optional().describe("The ApiKeyPolicy; the only one when left out."),
+  policy: z.string().min(1).max(507).optional().describe("ApiKeyPolicy; optional if there is only one."),
   key: z
     .union([z.string().min(1).max(253), z.literal(false)])
     .optional()
-    .describe("Name of the key; the only one when left out, false for none."),
+    .describe("Name of the key; optional if there is only one; false sends no key."),
   headers: z
     .record(
       z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/),
@@ -52,29 +57,29 @@ const STEP = {
         .regex(/^[\t\x20-\x7e]*$/),
     )
     .optional()
-    .describe("More headers of the request."),
-  clientAddress: z
-    .string()
-    .min(2)
-    .max(64)
-    .optional()
-    .describe("The address of the connection; 127.0.0.1 when left out."),
+    .describe("Additional request headers."),
+  clientAddress: z.string().min(2).max(64).optional().describe("Client address; default: 127.0.0.1."),
   after: durationOf({ msMin: 0 })
     .transform((text) => parseDuration(text))
     .optional()
-    .describe("How long after the step before it the request comes."),
-  times: z.int().min(1).max(TIMES_MAX).default(1).describe("How often it is sent; the last one is compared."),
+    .describe("Delay after the previous step."),
+  times: z
+    .int()
+    .min(1)
+    .max(TIMES_MAX)
+    .default(1)
+    .describe("Number of times to send the request; the last result is compared."),
   expect: Expected,
 };
 const Step = z.strictObject(STEP);
 export type CaseStep = z.output<typeof Step>;
 
-const name = z.string().min(1).max(255).describe("What it shows.");
+const name = z.string().min(1).max(255).describe("Description of the case.");
 const at = z.iso
   .datetime({ offset: true })
   .transform((text) => Date.parse(text))
   .optional()
-  .describe("The time at which it begins; `now` of the fixtures when left out.");
+  .describe("Start time of the case; default: `now` of the fixtures.");
 
 const Case = z.union([
   z.strictObject({ name, at, steps: z.array(Step).min(1).max(STEPS_MAX).describe("Requests in order.") }),

@@ -118,7 +118,7 @@ export function makeWorld(
     }
     const found = one.apiId ?? findPolicy(policies, one.policy);
     if (typeof found === "string" && one.apiId === undefined) fault("policy", found);
-    if (keys.has(name)) fault("name", `there is another key ${name}`);
+    if (keys.has(name)) fault("name", `another key has the name ${name}`);
     const secret = secretOf(name);
     const keyId = idOf("key", name);
     keys.set(name, { name, secret, keyId, credits });
@@ -207,9 +207,9 @@ export function findPolicy<T>(policies: ReadonlyMap<string, T>, name: string | u
   if (place === undefined) {
     return name === undefined
       ? "the manifests have no ApiKeyPolicy"
-      : `there is no ApiKeyPolicy ${name}; there is ${places.join(", ") || "none"}`;
+      : `there is no ApiKeyPolicy ${name}; the manifests define ${places.join(", ") || "none"}`;
   }
-  if (fits.length > 1) return `say which ApiKeyPolicy: ${fits.join(", ")}`;
+  if (fits.length > 1) return `several ApiKeyPolicies match; choose one of ${fits.join(", ")}`;
   return policies.get(place) as T;
 }
 

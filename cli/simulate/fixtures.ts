@@ -10,19 +10,22 @@ import { RoleSpec } from "../../core/manifests/role.ts";
 
 const RESOURCES_MAX = 1_000;
 
-const Name = z.string().min(1).max(253).describe("A name by which cases refer to it.");
+const Name = z.string().min(1).max(253).describe("Name for references in cases.");
 
 const PolicyName = z
   .string()
   .min(1)
   .max(507)
-  .describe("The ApiKeyPolicy, NAME or NAMESPACE/NAME; the only one when left out.");
+  .describe("ApiKeyPolicy, NAME or NAMESPACE/NAME; optional if there is only one.");
 
 const Ratelimit = z.strictObject({
-  name: z.string().min(3).max(255).describe("The limit's name."),
+  name: z.string().min(3).max(255).describe("Name of the limit."),
   limit: z.int().min(0).describe("Units per window."),
-  duration: durationOf({ msMin: 1000 }).describe("The length of the window, such as 60s."),
-  autoApply: z.boolean().default(true).describe("Whether every request is charged, without naming the limit."),
+  duration: durationOf({ msMin: 1000 }).describe("Length of the window, such as 60s."),
+  autoApply: z
+    .boolean()
+    .default(true)
+    .describe("Whether every request is charged, even if it does not name the limit."),
 });
 
 const { permissions, roles } = ApiKeySpec.shape;
@@ -30,22 +33,22 @@ const { permissions, roles } = ApiKeySpec.shape;
 const Instant = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 
 export const Fixtures = z.strictObject({
-  now: Instant.optional().describe("The time at which each case begins; the present when left out."),
+  now: Instant.optional().describe("Start time of each case; default: the current time."),
   roles: z
     .array(RoleSpec.pick({ name: true, permissions: true }))
     .max(RESOURCES_MAX)
     .default([])
-    .describe("Roles that no manifest has."),
+    .describe("Roles that the manifests do not define."),
   identities: z
     .array(
       z.strictObject({
-        externalId: z.string().min(1).max(255).describe("The owner's external id in your system."),
-        ratelimits: z.array(Ratelimit).max(50).default([]).describe("Limits that its keys share."),
+        externalId: z.string().min(1).max(255).describe("External id of the owner in your system."),
+        ratelimits: z.array(Ratelimit).max(50).default([]).describe("Limits that all keys of the owner share."),
       }),
     )
     .max(RESOURCES_MAX)
     .default([])
-    .describe("Owners with limits; those without need not be listed."),
+    .describe("Owners with limits; owners without limits may be omitted."),
   apis: z
     .array(
       z.strictObject({
@@ -55,23 +58,23 @@ export const Fixtures = z.strictObject({
     )
     .max(RESOURCES_MAX)
     .default([])
-    .describe("What is set at the APIs of policies."),
+    .describe("Settings of the policies' APIs."),
   keys: z
     .array(
       z.strictObject({
         name: Name,
         policy: PolicyName.optional(),
-        owner: z.string().min(1).max(255).optional().describe("externalId of its owner."),
+        owner: z.string().min(1).max(255).optional().describe("External id of the owner."),
         roles,
         permissions,
-        ratelimits: z.array(Ratelimit).max(50).default([]).describe("Limits of the key itself."),
-        credits: z.int().min(0).optional().describe("Credits left; unlimited when left out."),
+        ratelimits: z.array(Ratelimit).max(50).default([]).describe("Limits of the key."),
+        credits: z.int().min(0).optional().describe("Remaining credits; unlimited if omitted."),
         enabled: z.boolean().default(true).describe("Whether the key is enabled."),
-        expires: Instant.optional().describe("When the key ends."),
+        expires: Instant.optional().describe("Expiry of the key."),
       }),
     )
     .max(RESOURCES_MAX)
     .default([])
-    .describe("Keys, beside those of ApiKey manifests, which have the names of these."),
+    .describe("Keys, in addition to those of ApiKey manifests, which have the names of the manifests."),
 });
 export type Fixtures = z.output<typeof Fixtures>;

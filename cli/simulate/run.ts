@@ -32,7 +32,7 @@ const CLIENT_ADDRESS = "127.0.0.1";
 /** Resolves the names in a request, and puts the key where the policy looks first. */
 export function resolve(world: World, asked: RequestedRequest): ResolvedRequest | Unresolved {
   const line = findRequestLine(asked.request);
-  if (line === undefined) return { field: "request", message: `${asked.request} is no method with a path` };
+  if (line === undefined) return { field: "request", message: `${asked.request} is not a method and a path` };
   const active = findPolicy(world.policies, asked.policy);
   if (typeof active === "string") return { field: "policy", message: active };
   const key = findKey(world, asked.key);
@@ -54,12 +54,13 @@ export function resolve(world: World, asked: RequestedRequest): ResolvedRequest 
 function findKey({ keys }: World, name: string | false | undefined): DecidedKey | undefined | string {
   if (name === false) return undefined;
   if (name === undefined) {
-    if (keys.length > 1) return `say which key: ${keys.map((key) => key.name).join(", ")}; or that none is sent`;
+    if (keys.length > 1)
+      return `several keys match; choose one of ${keys.map((key) => key.name).join(", ")}, or send no key`;
     return keys[0];
   }
   return (
     keys.find((key) => key.name === name) ??
-    `there is no key ${name}; there is ${keys.map((key) => key.name).join(", ") || "none"}`
+    `there is no key ${name}; defined keys: ${keys.map((key) => key.name).join(", ") || "none"}`
   );
 }
 
@@ -81,7 +82,9 @@ export async function send(
   const expected = await gate.foresee(active, sent);
   const decided = await gate.decide(active, sent);
   if (expected.code !== undefined && expected.code !== decided.code) {
-    throw new Error(`the explanation says ${expected.code}, and the gate ${decided.code}; please report it`);
+    throw new Error(
+      `internal error: the explanation has ${expected.code}, but the gate decided ${decided.code}; please report this`,
+    );
   }
   return { ...decided, passed: passed + (decided.allowed ? 1 : 0), expected };
 }

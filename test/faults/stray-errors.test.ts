@@ -54,5 +54,5 @@ test("uncaught errors are counted, and the process exits after 100 per minute", 
   expect((await call(guarded.port)).status).toBe(200);
   child.kill("SIGUSR2");
   expect((await child.exited).code).toBe(1);
-  expect(child.stderr()).toContain("too many errors that nothing caught; ending");
+  expect(child.stderr()).toContain("too many uncaught errors; exiting");
 });

@@ -152,7 +152,7 @@ describe("a process", () => {
       {
         variable: "POSTERN_DRIAN_TIMEOUT",
         nearest: "POSTERN_DRAIN_TIMEOUT",
-        msg: "unknown variable of the environment: it has no effect",
+        msg: "unknown environment variable; it has no effect",
       },
     ]);
     // The variable contains the Service address rather than a port, so the default port applies.

@@ -24,8 +24,8 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
     "quotas not counted: the shared counters are away",
   ],
   "cli/redis-errors.ts message": [
-    "Redis refuses our user: see its name, its password and its rights there",
-    "no connection to Redis; trying again",
+    "Redis rejected the user; check its name, password and ACL",
+    "no connection to Redis; retrying",
   ],
   "sidecar/decision/record-uncounted.ts MESSAGES[what]": [
     "limits cannot be counted; onCounterFailure applies",

@@ -21,7 +21,7 @@ export const apiCreate = defineCommand({
   run: async (options, io) => {
     const { name } = options;
     const { data } = await withApi(options, io, (api) => api.call("apis.createApi", { name }));
-    const sentence = `API ${data.apiId} is created; \`postern key create --api ${data.apiId}\` issues a key of it`;
+    const sentence = `API ${data.apiId} is created; \`postern key create --api ${data.apiId}\` creates a key in it`;
     printOne(io, options, { fields, row: { apiId: data.apiId, name }, sentence });
     return 0;
   },

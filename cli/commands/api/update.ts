@@ -68,7 +68,7 @@ export const apiUpdate = defineCommand({
       }),
     );
     if (Object.keys(change).length === 0) {
-      throw new UsageError(`nothing to set: give one of ${names.map((name) => `--${name}`).join(", ")}`);
+      throw new UsageError(`no setting is given; set at least one of ${names.map((name) => `--${name}`).join(", ")}`);
     }
     const row = await withWorkspace(options, async (administrator, inWorkspace) => {
       const changed = await changeApi(administrator, { workspaceId: inWorkspace.id, apiId, change });
@@ -83,7 +83,7 @@ export const apiUpdate = defineCommand({
 function parseAddresses(text: string): readonly string[] {
   if (text === "none") return [];
   const addresses = [...new Set(splitList(text))];
-  if (addresses.length === 0) throw new UsageError("--ip-allow-list names no address; none removes the list");
+  if (addresses.length === 0) throw new UsageError("--ip-allow-list has no address; `none` removes the list");
   const problem = ipAllowListProblem(addresses);
   if (problem !== undefined) throw new UsageError(`--ip-allow-list: ${problem}`);
   return addresses;

@@ -27,7 +27,7 @@ export const identityCreate = defineCommand({
     };
     const { data } = await withApi(options, io, (api) => api.call("identities.createIdentity", body));
     const row = { identityId: data.identityId, externalId };
-    printOne(io, options, { fields: madeIdentityFields, row, sentence: `identity ${row.identityId} is made` });
+    printOne(io, options, { fields: madeIdentityFields, row, sentence: `identity ${row.identityId} is created` });
     return 0;
   },
 });

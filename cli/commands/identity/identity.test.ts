@@ -64,8 +64,8 @@ test("identity commands do not find identities of another workspace", async () =
 });
 
 test.each([
-  { args: ["update", "--identity", "ada"], says: "give --ratelimit, --no-ratelimits or --meta" },
-  { args: ["update", "--identity", "ada", "--no-ratelimits", "--ratelimit", "a=1/1s"], says: "give one of" },
+  { args: ["update", "--identity", "ada"], says: "set --ratelimit, --no-ratelimits or --meta" },
+  { args: ["update", "--identity", "ada", "--no-ratelimits", "--ratelimit", "a=1/1s"], says: "exclude each other" },
   { args: ["create", "--external-id", "x", "--meta", "null"], says: "must be a JSON object" },
   { args: ["get"], says: "--identity is required" },
 ])("identity $args.0 is a usage error when $says", async ({ args, says }) => {

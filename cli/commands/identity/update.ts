@@ -21,9 +21,9 @@ export const identityUpdate = defineCommand({
   response: objectShape(identityFields),
   run: async (options, io) => {
     const { identity: named, ratelimit: limits, "no-ratelimits": none, meta } = options;
-    if (none && limits.length > 0) throw new UsageError("give one of --ratelimit and --no-ratelimits");
+    if (none && limits.length > 0) throw new UsageError("--ratelimit and --no-ratelimits exclude each other");
     if (!none && limits.length === 0 && meta === undefined) {
-      throw new UsageError("give --ratelimit, --no-ratelimits or --meta");
+      throw new UsageError("set --ratelimit, --no-ratelimits or --meta");
     }
     const body = {
       identity: named,

@@ -84,8 +84,8 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
       find(readDocuments(text, isPiped ? "standard input" : given.file), discovered, { ttlIs: ttl, nowMs: Date.now() });
       const { keys, left } = checked(discovered);
       if (keys.length + left.length === 0)
-        throw new WrongImport(`${given.file} has no key of ${title}: it should be ${file}`);
-      if (keys.length > ROWS_MAX) throw new WrongImport(`${given.file} has more than ${ROWS_MAX} keys: split it`);
+        throw new WrongImport(`${given.file} contains no ${title} key; expected ${file}`);
+      if (keys.length > ROWS_MAX) throw new WrongImport(`${given.file} has more than ${ROWS_MAX} keys; split the file`);
       const found = { keys, left, notes: discovered.notes, short: discovered.short };
       if (apiId === undefined || given["dry-run"]) return showPlan(io, found, given.json);
       const what = { apiId, name: `import from ${title}`, rows: found.keys };
@@ -104,7 +104,7 @@ function checked({ keys, left }: DiscoveredKeys): { keys: FoundKey[]; left: Omit
     const { error } = ImportedKey.safeParse({ ...found.key, hash: found.hash ?? hashKey(found.secret ?? "") });
     if (error === undefined) return true;
     const [issue] = error.issues;
-    refused.push({ from: found.from, why: `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "is refused"}` });
+    refused.push({ from: found.from, why: `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "is invalid"}` });
     return false;
   });
   return { keys: accepted, left: refused };

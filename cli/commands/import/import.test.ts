@@ -130,7 +130,7 @@ test.each([
   { args: "kong --dry-run", code: 2, says: "--file is required" },
   { args: "kong --file F", code: 2, says: "--api-id is required" },
   { args: "kong --file F --api-id api_gone", code: 1, says: "api_gone" },
-  { args: "kuadrant --file F --dry-run", code: 1, says: "has no key of Kuadrant" },
+  { args: "kuadrant --file F --dry-run", code: 1, says: "contains no Kuadrant key" },
   { args: "kong --file /nowhere --dry-run", code: 1, says: "/nowhere" },
 ] as const)("refuses $args", async ({ args, code, says }) => {
   const ran = await run(args.replace(" F", ` ${kong("alice")}`));

@@ -52,8 +52,8 @@ export const keyCreate = defineCommand({
   run: async (options, io) => {
     const body = bodyOf(options);
     const { data: made } = await withApi(options, io, (api) => api.call("keys.createKey", body));
-    const keeps = options.recoverable ? "`postern key get --decrypt` shows it again" : "it is shown this once";
-    printMade(io, options, { made, note: `key ${made.keyId} is made; ${keeps}` });
+    const keeps = options.recoverable ? "`postern key get --decrypt` shows it again" : "it is shown only once";
+    printMade(io, options, { made, note: `key ${made.keyId} is created; ${keeps}` });
     return 0;
   },
 });

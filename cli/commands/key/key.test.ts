@@ -27,7 +27,7 @@ describe("key create", () => {
     const piped = await cli.run(["key", "create", "--api", apiId, "--prefix", "shop"]);
     expect(piped.code).toBe(0);
     expect(piped.text).toMatch(/^shop_[1-9A-Za-z]+$/);
-    expect(piped.notes).toEqual([expect.stringMatching(/^key key_\w+ is made; it is shown this once$/)]);
+    expect(piped.notes).toEqual([expect.stringMatching(/^key key_\w+ is created; it is shown only once$/)]);
     const shown = await cli.run(["key", "create", "--api", apiId], { ...cli.as(cli.t.workspace.rootKey), columns: 80 });
     expect(shown.text).toMatch(/^\S+\n$/);
     expect((await verify(piped.text)).code).toBe(0);
@@ -195,7 +195,7 @@ test("key reroll creates a successor and expires the old key immediately or as r
   const { key, keyId } = await cli.resources.key({ apiId });
   const ran = await cli.run(["key", "reroll", "--id", keyId, "--until", "7d"]);
   expect(ran.text).toMatch(/^\S+$/);
-  expect(ran.notes.join()).toMatch(new RegExp(`and shown this once; ${keyId} ends .* \\(in 7 days\\)$`));
+  expect(ran.notes.join()).toMatch(new RegExp(`and shown only once; ${keyId} ends .* \\(in 7 days\\)$`));
   expect([(await verify(ran.text)).code, (await verify(key)).code]).toEqual([0, 0]);
   const { expires } = await cli.t.data("keys.getKey", { keyId });
   expect(Math.abs(expires - Date.now() - 7 * DAY_MS)).toBeLessThan(120_000);
@@ -277,7 +277,7 @@ describe("key list", () => {
     expect(ids.slice(100, 250)).toEqual(more.keys.map(({ keyId }: { keyId: string }) => keyId));
     const said = await cli.run(["key", "list", "--api", many, "--limit", "3"]);
     expect(said.out).toHaveLength(4);
-    expect(said.notes.join()).toMatch(/^there are more keys than these 3; --all shows all, --cursor \S+ goes on$/);
+    expect(said.notes.join()).toMatch(/^only 3 keys are shown; use --all for all, or --cursor \S+ to continue$/);
   }, 60_000);
 
   test.each([80, 200])("key list fits %i columns, with complete ids", async (columns) => {
@@ -291,7 +291,7 @@ describe("key list", () => {
   });
 
   test.each([
-    { args: ["--all", "--limit", "3"], says: "give one of --all and --limit" },
+    { args: ["--all", "--limit", "3"], says: "--all and --limit exclude each other" },
     { args: ["--limit", "0"], says: "or --all" },
     { args: ["--cursor", ""], says: '"" for --cursor: must be' },
   ])("key list is a usage error with $args", async ({ args, says }) => {
@@ -324,7 +324,7 @@ test("key list names a server without Postgres and the next action", async () =>
     const { code, notes } = await away.run(["key", "list", "--api", "api_1"]);
     expect(code).toBe(1);
     expect(notes.join()).toMatch(
-      /The database cannot be reached\. The api-server at http:\/\/127\.0\.0\.1:\d+ answers 500 to req_/,
+      /The database cannot be reached\. The api-server at http:\/\/127\.0\.0\.1:\d+ responded with 500 to req_/,
     );
     expect(notes.join()).toContain("/readyz?verbose");
   } finally {

@@ -49,7 +49,7 @@ export const keyReencrypt = defineCommand({
   run: async (options, io) => {
     const encryptionKeys = readEncryptionKeys(options["encryption-keys-file"], io.env);
     if (encryptionKeys === undefined) {
-      throw new UsageError("give --encryption-keys-file, or set POSTERN_ENCRYPTION_KEYS");
+      throw new UsageError("set --encryption-keys-file or POSTERN_ENCRYPTION_KEYS");
     }
     const row = await withDatabase(options, async ({ db, randomBytes }) => {
       const vault = createKeyVault(encryptionKeys, { randomBytes });

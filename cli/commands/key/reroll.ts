@@ -29,7 +29,7 @@ export const keyReroll = defineCommand({
     const expiration = Math.max(0, untilMs - nowMs);
     const { data: made } = await withApi(options, io, (api) => api.call("keys.rerollKey", { keyId, expiration }));
     const ends = expiration === 0 ? "has ended" : `ends ${instantText(untilMs)} (${relativeText(untilMs, nowMs)})`;
-    printMade(io, options, { made, note: `key ${made.keyId} is made, and shown this once; ${keyId} ${ends}` });
+    printMade(io, options, { made, note: `key ${made.keyId} is created and shown only once; ${keyId} ${ends}` });
     return 0;
   },
 });

@@ -15,10 +15,10 @@ export const keyFile = {
 export async function readKeySecret({ input }: Io, path: string | undefined): Promise<string> {
   const key = (path === undefined || path === "-" ? await readInput(input) : readFileSync(path, "utf8")).trim();
   if (key !== "" && key.length <= KEY_LENGTH_MAX) return key;
-  throw new UsageError(`one key of at most ${KEY_LENGTH_MAX} characters is wanted, on standard input or in --key-file`);
+  throw new UsageError(`expected one key of at most ${KEY_LENGTH_MAX} characters, on standard input or in --key-file`);
 }
 
 async function readInput(input: Io["input"]): Promise<string> {
-  if (input === undefined) throw new UsageError("there is no standard input to read the key from; give --key-file");
-  return input.isTerminal ? input.ask("key (it is not shown): ") : input.read(INPUT_BYTES_MAX);
+  if (input === undefined) throw new UsageError("standard input is not available; set --key-file");
+  return input.isTerminal ? input.ask("key (hidden): ") : input.read(INPUT_BYTES_MAX);
 }

@@ -27,7 +27,7 @@ export const ownershipTransfer = defineCommand({
     const [from, to] = [parseManager("from", options.from), parseManager("to", options.to)];
     const [before, after] = [from.split("/"), to.split("/")];
     if (before.length !== after.length || before[1] !== after[1]) {
-      throw new UsageError("--from and --to want the same number of parts and the same kind");
+      throw new UsageError("--from and --to must have the same number of parts and the same kind");
     }
     const rows = await withWorkspace(options, (administrator, { id: workspaceId }) =>
       transferManaged(administrator, { workspaceId, from, to }),

@@ -46,7 +46,7 @@ export const profileAdd = defineCommand({
     if (!options.unchecked) {
       const tried = { url: apiUrl, rootKey, rootKeyFrom: "standard input", ca, timeoutMs };
       const { data } = await withConnection(tried, (api) => api.call("workspaces.getWorkspace", {}));
-      io.note(`the root key is of workspace ${printable(data.name)}`);
+      io.note(`the root key belongs to workspace ${printable(data.name)}`);
     }
     // The file is read again because it may have changed during the prompt.
     const { current, profiles } = readProfiles(file);
@@ -55,7 +55,7 @@ export const profileAdd = defineCommand({
     const profile = { apiUrl, rootKey, ...(caFile === undefined ? {} : { caFile }) };
     writeProfiles(file, { current: used, profiles: { ...profiles, [named]: profile } });
     const row = { name: named, apiUrl, caFile, isCurrent: used === named };
-    const sentence = `profile ${named} is kept in ${file}${row.isCurrent ? ", and used" : `; \`postern profile use --name ${named}\` uses it`}`;
+    const sentence = `profile ${named} is stored in ${file}${row.isCurrent ? " as the default" : `; \`postern profile use --name ${named}\` makes it the default`}`;
     printOne(io, options, { fields: profileFields, row, sentence });
     return 0;
   },
@@ -63,12 +63,12 @@ export const profileAdd = defineCommand({
 
 function demandFree(profiles: object, named: string, replace: boolean): void {
   if (replace || !Object.hasOwn(profiles, named)) return;
-  throw new UsageError(`there is a profile ${named} already; --replace takes its place`);
+  throw new UsageError(`profile ${named} already exists; set --replace to overwrite it`);
 }
 
 async function readRootKey({ input }: Io): Promise<string> {
-  if (input === undefined) throw new UsageError("there is no standard input to read the root key from");
-  const text = input.isTerminal ? await input.ask("root key (it is not shown): ") : await input.read(INPUT_BYTES_MAX);
+  if (input === undefined) throw new UsageError("standard input is not available; pipe the root key into the command");
+  const text = input.isTerminal ? await input.ask("root key (hidden): ") : await input.read(INPUT_BYTES_MAX);
   return checkRootKey(rootKeyIn(text), "standard input");
 }
 
@@ -77,6 +77,8 @@ function rootKeyIn(text: string): string {
   try {
     return Made.parse(JSON.parse(text)).rootKey;
   } catch {
-    throw new UsageError("standard input is JSON without a rootKey, as `postern rootkey create --json` prints it");
+    throw new UsageError(
+      "the JSON on standard input has no member `rootKey`; expected the output of `postern rootkey create --json`",
+    );
   }
 }

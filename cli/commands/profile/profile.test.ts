@@ -26,8 +26,8 @@ const explainMissingKey = ["explain", "--key-id", "key_4fGh7Jk2LmN8pQrS"];
 test("profile add checks the profile and stores it readable only for its owner", async () => {
   const { rootKey, id } = cli.t.workspace;
   const added = await add("shop", rootKey);
-  expect(added).toMatchObject({ code: 0, notes: [`the root key is of workspace ${id}`] });
-  expect(added.out).toEqual([`profile shop is kept in ${file}, and used`]);
+  expect(added).toMatchObject({ code: 0, notes: [`the root key belongs to workspace ${id}`] });
+  expect(added.out).toEqual([`profile shop is stored in ${file} as the default`]);
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(statSync(dirname(file)).mode & 0o777).toBe(0o700);
   expect((await run(explainMissingKey)).notes.join()).toContain("key_4fGh7Jk2LmN8pQrS");
@@ -50,7 +50,9 @@ test("commands call the workspace of the profile in use or of the named one", as
   const other = await cli.t.makeWorkspace();
   const { keyId } = await cli.resources.key();
   await add("first", cli.t.workspace.rootKey);
-  expect((await add("second", other.rootKey)).out.join()).toContain("`postern profile use --name second` uses it");
+  expect((await add("second", other.rootKey)).out.join()).toContain(
+    "`postern profile use --name second` makes it the default",
+  );
   const explain = (...more: string[]) => run(["explain", "--key-id", keyId, ...more]);
   expect((await explain()).code).toBe(0);
   expect((await explain("--profile", "second")).code).toBe(1);
@@ -87,7 +89,7 @@ test("profile add asks for the root key at a terminal", async () => {
   const typed = cli.t.workspace.rootKey;
   const ran = await run(["profile", "add", "--name", "typed", "--api-url", cli.url], { typed });
   expect(ran).toMatchObject({ code: 0 });
-  expect(ran.notes[0]).toContain("it is not shown");
+  expect(ran.notes[0]).toContain("root key (hidden)");
 });
 
 test.each([0o640, 0o604, 0o660, 0o644])(
@@ -114,7 +116,7 @@ test.each([
   writeFileSync(file, text, { mode: 0o600 });
   const ran = await run(["profile", "list"], { env: { POSTERN_DEBUG: "1" } });
   expect(ran.code).toBe(1);
-  expect(ran.notes.join()).toContain("is not a file of profiles");
+  expect(ran.notes.join()).toContain("is not a valid profiles file");
   expect(ran.notes.join()).not.toContain("verySecret");
 });
 
@@ -125,7 +127,7 @@ test("profile add rejects an invalid root key or unreachable server unless unche
   const url = `http://127.0.0.1:${await freePort()}`;
   const away = ["profile", "add", "--name", "away", "--api-url", url];
   expect((await run(away, { stdin: "root_laterThanAllOthers1" })).notes.join()).toContain(
-    `no answer from ${url}: nothing listens there`,
+    `no response from ${url}: no program listens on this port`,
   );
   expect((await run(["profile", "list"])).notes).toEqual(["no profiles"]);
   expect((await run([...away, "--unchecked"], { stdin: "root_laterThanAllOthers1" })).code).toBe(0);
@@ -147,9 +149,9 @@ test("profile together with a server address is rejected, so that no root key go
   await add("shop", cli.t.workspace.rootKey);
   const both = await run([...explainMissingKey, "--profile", "shop", "--api-url", "http://127.0.0.1:1"]);
   expect(both).toMatchObject({ code: 2 });
-  expect(both.notes.join()).toContain("--profile has a server");
+  expect(both.notes.join()).toContain("--profile sets the server");
   const env = { POSTERN_PROFILE: "shop", POSTERN_ROOT_KEY: "root_other", POSTERN_API_URL: "http://127.0.0.1:1" };
-  expect((await run(explainMissingKey, { env })).notes.join()).toContain("name two servers");
+  expect((await run(explainMissingKey, { env })).notes.join()).toContain("POSTERN_PROFILE conflicts with");
   // Arguments override the environment.
   expect((await run([...explainMissingKey, "--profile", "shop"], { env })).notes.join()).toContain(
     "key_4fGh7Jk2LmN8pQrS",
@@ -191,7 +193,7 @@ test("profile stores the CA of its server, and every command uses it", async () 
   const { rootKey } = cli.t.workspace;
   const overTls = (...more: string[]) =>
     run(["profile", "add", "--name", "tls", "--api-url", url, ...more], { stdin: rootKey });
-  expect((await overTls()).notes.join()).toContain("name it with --ca-file");
+  expect((await overTls()).notes.join()).toContain("set --ca-file");
   expect((await overTls("--ca-file", "/nowhere.crt")).notes.join()).toContain("/nowhere.crt");
   expect((await overTls("--ca-file", certFile)).code).toBe(0);
   expect(JSON.parse(readFileSync(file, "utf8")).profiles.tls.caFile).toBe(certFile);

@@ -17,7 +17,7 @@ export const profileRemove = defineCommand({
     const { [options.name]: _, ...rest } = profiles;
     writeProfiles(file, { ...(current === options.name ? {} : { current }), profiles: rest });
     const row = { ...removed, name: options.name, isCurrent: false };
-    const sentence = `profile ${options.name} is forgotten; its root key stays valid until it is revoked`;
+    const sentence = `profile ${options.name} is deleted; its root key stays valid until you revoke it`;
     printOne(io, options, { fields: profileFields, row, sentence });
     return 0;
   },

@@ -14,7 +14,11 @@ export const profileUse = defineCommand({
     const all = readProfiles(file);
     const row = { ...profileOf(all, options.name), name: options.name, isCurrent: true };
     writeProfiles(file, { ...all, current: options.name });
-    printOne(io, options, { fields: profileFields, row, sentence: `profile ${options.name} is used: ${row.apiUrl}` });
+    printOne(io, options, {
+      fields: profileFields,
+      row,
+      sentence: `profile ${options.name} is the default: ${row.apiUrl}`,
+    });
     return 0;
   },
 });

@@ -57,7 +57,7 @@ test("refill run prints the number of failed refills and exits with 1", async ()
     const { code, out, notes } = await refill("--at 2041-03-02 --json");
     expect(code).toBe(1);
     expect(out).toEqual(['{"date":"2041-03-02","refilled":0,"failed":1}']);
-    expect(notes.join()).toContain("1 of the keys that were due could not be refilled");
+    expect(notes.join()).toContain("1 due keys could not be refilled");
   } finally {
     await cli.db.query("alter table key_credits drop constraint unlucky");
   }
@@ -96,7 +96,7 @@ test("refill run includes spent credits that only Redis has", async () => {
 test("refill run without the Redis of the api-servers refills no key", async () => {
   const none = await refill("--at 2041-03-02", {});
   expect(none.code).toBe(2);
-  expect(none.notes.join()).toContain("give --redis-url, or set REDIS_URL");
+  expect(none.notes.join()).toContain("set --redis-url or REDIS_URL");
   const away = await refill("--at 2041-03-02", { REDIS_URL: "redis://127.0.0.1:1" });
   expect(away).toMatchObject({ code: 1, out: [] });
   expect(away.notes).toHaveLength(1);
@@ -109,7 +109,7 @@ test("refill run does nothing while another process refills, and says so", async
     await other.query("select pg_advisory_lock(7053002)");
     const { code, notes } = await refill("--at 2041-03-02");
     expect(code).toBe(1);
-    expect(notes).toEqual(["postern refill run: another process is refilling now; try again when it has finished"]);
+    expect(notes).toEqual(["postern refill run: another process is running a refill; retry when it has finished"]);
     expect(await left()).toBe(3);
   } finally {
     await other.query("select pg_advisory_unlock(7053002)");

@@ -52,19 +52,18 @@ export const refillRun = defineCommand({
         : withDatabase(options, (administrator) =>
             refillInRedis(administrator, {
               date,
-              url: required(options["redis-url"], "credits are counted in Redis: give --redis-url, or set REDIS_URL"),
+              url: required(options["redis-url"], "Redis stores the credits; set --redis-url or REDIS_URL"),
               prefix: options["redis-prefix"],
               log: openLog("refill", io.env),
               onBatch: ({ refilled, failed }) => progress.at({ done: refilled + failed }),
             }),
           ),
     );
-    if (done === undefined) throw new Error("another process is refilling now; try again when it has finished");
+    if (done === undefined) throw new Error("another process is running a refill; retry when it has finished");
     const row = { date, ...done };
     const sentence = `refilled ${counted(row.refilled, "key")} that were due by ${date}`;
     printOne(io, options, { fields: refillFields, row, sentence });
-    if (row.failed > 0)
-      throw new Error(`${row.failed} of the keys that were due could not be refilled; the log says why`);
+    if (row.failed > 0) throw new Error(`${row.failed} due keys could not be refilled; see the log for the reasons`);
     return 0;
   },
 });

@@ -26,7 +26,7 @@ export const roleCreate = defineCommand({
     };
     const { data } = await withApi(options, io, (api) => api.call("permissions.createRole", body));
     const row = { roleId: data.roleId, name };
-    printOne(io, options, { fields: madeRoleFields, row, sentence: `role ${row.roleId} is made` });
+    printOne(io, options, { fields: madeRoleFields, row, sentence: `role ${row.roleId} is created` });
     return 0;
   },
 });

@@ -19,7 +19,7 @@ export const roleUpdate = defineCommand({
   response: objectShape(roleFields),
   run: async (options, io) => {
     const { role: named, permissions: wanted, "no-permissions": none } = options;
-    if (none === wanted.length > 0) throw new UsageError("give --permissions or --no-permissions");
+    if (none === wanted.length > 0) throw new UsageError("set --permissions or --no-permissions");
     const row = await withApi(options, io, async (api) => {
       const { data: before } = await api.call("permissions.getRole", { role: named });
       const expected = (before.permissions ?? []).map(({ slug }) => slug);

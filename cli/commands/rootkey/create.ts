@@ -43,7 +43,7 @@ export const rootkeyCreate = defineCommand({
     const read = readTuples(given);
     if ("problem" in read) throw new UsageError(`"${given[read.at]}": ${read.problem}`);
     const permissions = [...read.tuples];
-    if (permissions.length === 0) throw new UsageError("--permissions names none");
+    if (permissions.length === 0) throw new UsageError("--permissions is empty");
     if (permissions.length > ROOT_KEY_PERMISSIONS_MAX)
       throw new UsageError(`--permissions names more than ${ROOT_KEY_PERMISSIONS_MAX}`);
     const { expires, environment = null } = options;

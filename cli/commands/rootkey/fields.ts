@@ -41,7 +41,7 @@ export const madeRootKeyFields: Fields<MadeRootKey> = [
     name: "rootKey",
     title: "root key",
     value: (row) => row.rootKey,
-    text: (row) => `${row.rootKey}   (shown this once)`,
+    text: (row) => `${row.rootKey}   (shown only once)`,
   },
   { name: "workspaceId", title: "workspace", value: (row) => row.workspace_id },
   {

@@ -53,11 +53,11 @@ describe("rootkey create", () => {
 
   test("rootkey create prints the root key once", async () => {
     const { out } = await cli.run("rootkey create --permissions api.*.create_api --workspace acme");
-    expect(out.join("\n")).toMatch(/^root key {5}postern_\w+ {3}\(shown this once\)$/m);
+    expect(out.join("\n")).toMatch(/^root key {5}postern_\w+ {3}\(shown only once\)$/m);
   });
 
   test.each([
-    { args: "--permissions ,", code: 2, says: "--permissions names none" },
+    { args: "--permissions ,", code: 2, says: "--permissions is empty" },
     {
       args: `--permissions ${Array.from({ length: 1001 }, (_, i) => `api.${i}.read_api`).join()}`,
       code: 2,
@@ -176,7 +176,7 @@ describe("rootkey rotate", () => {
   test("rootkey rotate --until now expires the old root key immediately", async () => {
     const old = await create(" --workspace acme");
     const { notes } = await cli.run(`rootkey rotate --workspace acme --id ${old.rootKeyId} --until now`);
-    expect(notes.join()).toContain(`root key ${old.rootKeyId} ends: `);
+    expect(notes.join()).toContain(`root key ${old.rootKeyId} expires: `);
     expect((await stored(old.rootKeyId)).expires_at).toBeLessThanOrEqual(Date.now());
   });
 

@@ -35,16 +35,14 @@ export const rootkeyRotate = defineCommand({
       const made = await rotateRootKey(administrator, { workspaceId, rootKeyId, overlapMs });
       if (made === "NOT_FOUND") throw notFound(`root key ${rootKeyId}`, inWorkspace, "rootkey list");
       if (made === "ROTATED") {
-        throw new Error(
-          `root key ${rootKeyId} has a successor already; \`postern rootkey list\` names it: rotate that one`,
-        );
+        throw new Error(`root key ${rootKeyId} already has a successor; rotate that one (\`postern rootkey list\`)`);
       }
       const { rootKeyId: successorId, rootKey, name, environment, permissions, expiresAt, endsAt } = made;
       const shown = { id: successorId, rootKey, workspace_id: workspaceId, name, environment, permissions };
       return { row: { ...shown, expires_at: expiresAt }, endsAt };
     });
     printOne(io, options, { fields: madeRootKeyFields, row });
-    if (!options.json) io.note(`root key ${rootKeyId} ends: ${instantText(endsAt)}`);
+    if (!options.json) io.note(`root key ${rootKeyId} expires: ${instantText(endsAt)}`);
     return 0;
   },
 });

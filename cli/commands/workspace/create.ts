@@ -25,7 +25,7 @@ export const workspaceCreate = defineCommand({
     const row = await withDatabase(options, (administrator) =>
       createWorkspace(administrator, { name, quotaPerMinute: quota }),
     );
-    if (row === undefined) throw new Error(`a workspace ${name} exists already; give another --name`);
+    if (row === undefined) throw new Error(`workspace ${name} already exists; set another --name`);
     printOne(io, options, { fields: workspaceFields, row });
     return 0;
   },

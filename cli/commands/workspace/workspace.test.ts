@@ -51,7 +51,7 @@ describe("workspace create", () => {
   test("workspace create rejects an existing name", async () => {
     await cli.run("workspace create --name twice");
     expect(await cli.failure("workspace create --name twice", 1)).toBe(
-      "postern workspace create: a workspace twice exists already; give another --name",
+      "postern workspace create: workspace twice already exists; set another --name",
     );
     expect(await eventsOf("twice")).toHaveLength(1);
   });
@@ -74,7 +74,7 @@ describe("workspace list", () => {
     });
     const { out, notes } = await cli.run("workspace list --limit 1");
     expect(out).toHaveLength(2);
-    expect(notes).toEqual(["there are more workspaces than these 1; --limit shows more"]);
+    expect(notes).toEqual(["only the first 1 workspaces are shown; increase --limit for more"]);
   });
 });
 
