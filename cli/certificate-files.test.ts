@@ -31,7 +31,7 @@ describe("the certificate of the ext-auth endpoints", () => {
     writeFileSync(empty, "# none yet\n");
     const { "ext-auth-tls-cert-file": cert } = PAIR;
     expect(() => followExtAuthCertificate({ ...NONE, "ext-auth-tls-cert-file": cert }, silent)).toThrow(
-      "belong together",
+      "must be set together",
     );
     expect(() => followExtAuthCertificate({ ...NONE, "ext-auth-client-ca-file": authority.certFile }, silent)).toThrow(
       "--ext-auth-client-ca-file requires --ext-auth-tls-cert-file",

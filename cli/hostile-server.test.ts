@@ -118,5 +118,5 @@ describe.each(COMMANDS)("$name", ({ args }) => {
 
 test("suggested command contains a hostile text as a single shell word", async () => {
   const { notes } = await run(["key", "list", "--api", apiId, "--limit", "1"], 80);
-  expect(notes.join()).toMatch(/ --cursor 'key_[^']*\$\(touch owned\)' goes on$/);
+  expect(notes.join()).toMatch(/ --cursor 'key_[^']*\$\(touch owned\)' to continue$/);
 });

@@ -311,7 +311,7 @@ describe("the rate limit service", () => {
 test("ext-auth gRPC endpoint allows an untrusted address only health checks, without watch", async () => {
   const [closed, where] = await openExtAuth("10.0.0.0/8");
   try {
-    expect((await run([where, "list"])).error).toContain("not among its trusted gateways");
+    expect((await run([where, "list"])).error).toContain("is not a trusted gateway");
     // Without reflection, like a gateway.
     const statusOf = (method: string): Promise<unknown> =>
       new Promise((resolve, reject) => {

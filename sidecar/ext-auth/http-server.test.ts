@@ -86,7 +86,7 @@ describe("rejected check requests", () => {
     const key = await gate.records.putKey();
     const response = await call(port, about("GET", "/", { "X-API-Key": key, "X-Forwarded-For": "10.0.0.1" }));
     expect(response.status).toBe(403);
-    expect(response.body).toContain("not among its trusted gateways");
+    expect(response.body).toContain("is not a trusted gateway");
     expect(await gate.metrics()).toContain('postern_sidecar_ext_auth_rejected_total{reason="untrusted"} 1');
     expect(await gate.metrics()).toContain('postern_sidecar_requests_total{code="VALID"} 0');
   });
