@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
@@ -29,6 +29,12 @@ beforeAll(async () => {
     "insert into apis (id, workspace_id, key_space_id, name, created_at) values ('api_refill', $1, 'ks_refill', 'refill', 1)",
     [workspaceId],
   );
+});
+
+// A failed attempt leaves its rows, which the next attempt and the other tests must not refill.
+beforeEach(async () => {
+  await db.query("alter table key_credits drop constraint if exists unlucky");
+  await db.query("delete from keys where api_id = 'api_refill'");
 });
 
 afterAll(async () => {
