@@ -1,3 +1,4 @@
+import { cpSync, globSync } from "node:fs";
 import { join } from "node:path";
 import { findDebianGateway } from "../harness/parts/gateways.ts";
 import { freePort } from "../harness/ports.ts";
@@ -20,6 +21,12 @@ ${MODULES.map((name) => `LoadModule ${name}_module ${join(root, `usr/lib/apache2
 Include ${dir}/postern.conf
 `;
 
+/** Copies the modules for the user `nobody`, who may not read the cache of root. */
+function copyLuaModules(root: string, to: string): void {
+  for (const folder of globSync(["usr/share/lua/5.3", "usr/lib/*-linux-gnu/lua/5.3"], { cwd: root }))
+    cpSync(join(root, folder), to, { recursive: true, dereference: true });
+}
+
 async function startApache(world: World): Promise<Gateway> {
   const { program, root } = await findDebianGateway("apache2");
   const port = await freePort();
@@ -37,7 +44,11 @@ async function startApache(world: World): Promise<Gateway> {
       "apache-postern.lua": lua,
       "apache2.conf": mainFile(dir, port, root),
     }),
-    command: (dir) => [program, "-d", dir, "-f", `${dir}/apache2.conf`, "-D", "FOREGROUND"],
+    command: (dir) => {
+      copyLuaModules(root, `${dir}/lua`);
+      const paths = [`LUA_PATH=${dir}/lua/?.lua;;`, `LUA_CPATH=${dir}/lua/?.so;;`];
+      return ["env", ...paths, program, "-d", dir, "-f", `${dir}/apache2.conf`, "-D", "FOREGROUND"];
+    },
   });
 }
 
