@@ -58,7 +58,7 @@ describe.each(process.env.ALL_FAILOVERS === "1" ? STORES : STORES.slice(0, 1))(
       await store.atAll("ACL", "DELUSER", "gates");
       await store.at(before, "ACL", "SETUSER", "gates", ...GATES, ">secret");
       await store.switchOver(counter);
-      const isTold = () => gates.every(({ process }) => /Redis refuses our user/.test(process.stderr()));
+      const isTold = () => gates.every(({ process }) => /Redis rejected the user/.test(process.stderr()));
       await waitFor("the logs to say it", isTold, { deadlineMs: 30_000 });
       for (const { process } of gates) expect(process.stderr()).toMatch(/WRONGPASS/);
       const refused = asking.admitted();

@@ -113,7 +113,7 @@ test.each([
     const third = await system.api();
     await waitFor("the gate to enforce what is in force now", async () => (await gate.status(key)) === 200);
     const current = async () => (await third.data("policies.listPolicies", {}))[0];
-    await waitFor("the gate to say so", async () => (await current()).dataPlane?.current === 1);
+    await waitFor("the gate to say so", async () => (await current()).dataPlane?.updated === 1);
     // No report of the lost history counts for the current one. An empty Redis cannot detect a lost history.
     if (!empty) expect((await current()).version).toBeGreaterThan(version);
     await stop(third);

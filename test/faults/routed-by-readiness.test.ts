@@ -63,8 +63,8 @@ test("readiness routing without Redis still verifies cached and new keys", async
   }
   // Explains the decision of the gates by onCounterFailure and onCreditFailure.
   const explained = (keyId: string) => replicas[1].data("keys.explainVerification", { keyId, policyId });
-  expect(await explained(counted.keyId)).toMatchObject({ code: "VALID", status: 200, passes: true });
-  expect(await explained(limited.keyId)).toMatchObject({ code: "UNKNOWN", status: 503, passes: false });
+  expect(await explained(counted.keyId)).toMatchObject({ code: "VALID", status: 200, allowed: true });
+  expect(await explained(limited.keyId)).toMatchObject({ code: "UNKNOWN", status: 503, allowed: false });
   expect(service.endpoints()).toHaveLength(2);
   expect(await (await fetch(`${replicas[0].url}/metrics`)).text()).toMatch(
     /^postern_degraded\{reason="redis_unavailable"\} 1$/m,
