@@ -5,7 +5,7 @@ import { MIB_BOUNDS, parseDashboardUrl, parseRetentionDays, RETENTION_BOUNDS } f
 /* Option tables that several commands share. */
 
 const ORIGIN: Accepts = {
-  ...text("URL", "without a path; https, except on this machine"),
+  ...text("URL", "https, or http for a loopback address, without a path"),
   check: (option, origin) => void parseDashboardUrl(option, origin),
 };
 const MIB = whole({ ...MIB_BOUNDS, unit: "MiB" });

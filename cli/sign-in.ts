@@ -10,7 +10,7 @@ import { parseDashboardUrl, parseDurationOption, parseProviderUrl } from "./valu
 /* Options of the sign-in to the dashboard. */
 
 const ISSUER: Accepts = {
-  ...text("URL", "https, except on this machine"),
+  ...text("URL", "https, or http for a loopback address"),
   check: (option, issuer) => void parseProviderUrl(option, issuer),
 };
 /** Lifetime of a session, up to 31 days. Longer access requires a root key. */

@@ -24,7 +24,7 @@ export const SHARED_KINDS: ReadonlySet<ErrorKind> = new Set<ErrorKind>([
   "unexpected_error",
 ]);
 
-/** Generates the tables of error kinds from `core/errors.ts`, ordered by status. */
+/** Generates the lists of error kinds from `core/errors.ts`, ordered by status. */
 export const errorsPage: Target = {
   name: "error kinds",
   files: async () => new Map([["docs/reference/errors.md", page()]]),
@@ -39,24 +39,20 @@ function page(): string {
     "",
     "## API",
     "",
-    ...table("kind", (kind) => !GATE_KINDS.has(kind)),
+    ...list((kind) => !GATE_KINDS.has(kind)),
     "",
     "## Gate",
     "",
     `A gate shares ${[...SHARED_KINDS].map((kind) => `\`${kind}\``).join(", ")} with the API, and has these kinds:`,
     "",
-    ...table("kind of a gate", (kind) => GATE_KINDS.has(kind)),
+    ...list((kind) => GATE_KINDS.has(kind)),
     "",
   ].join("\n");
 }
 
-function table(column: string, isListed: (kind: ErrorKind) => boolean): string[] {
-  const rows = (Object.entries(ERROR_KINDS) as Array<[ErrorKind, ErrorKindRow]>)
+function list(isListed: (kind: ErrorKind) => boolean): string[] {
+  return (Object.entries(ERROR_KINDS) as Array<[ErrorKind, ErrorKindRow]>)
     .filter(([kind]) => isListed(kind))
-    .sort(([, a], [, b]) => a.status - b.status);
-  return [
-    `| status | ${column} | meaning |`,
-    "| --- | --- | --- |",
-    ...rows.map(([kind, { status, explanation }]) => `| ${status} | \`${kind}\` | ${explanation} |`),
-  ];
+    .sort(([, a], [, b]) => a.status - b.status)
+    .map(([kind, { status, explanation }]) => `- \`${kind}\` (${status}): ${explanation}`);
 }

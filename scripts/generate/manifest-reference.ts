@@ -3,7 +3,7 @@ import { API_VERSION, KINDS, type KindDefinition } from "../../core/manifests/in
 import { DURATION_FORM, type Structural, structuralSchema } from "./structural-schema.ts";
 import type { Target } from "./target.ts";
 
-/** Generates a table of fields for each kind from the descriptions in the schemas. */
+/** Generates a list of fields for each kind from the descriptions in the schemas. */
 export const manifestReference: Target = {
   name: "reference of the manifests",
   files: async () => new Map([["docs/reference/manifests.md", reference()]]),
@@ -33,22 +33,14 @@ function section({ kind, description, shortNames, specSchema, statusSchema }: Ki
     "",
     `${description} \`kubectl get ${shortNames[0] ?? kind.toLowerCase()}\`.`,
     "",
-    ...table([
-      ...rowsOf(structuralSchema(specSchema, "input"), "spec"),
-      ...rowsOf(structuralSchema(statusSchema, "output"), "status").filter((row) => !COMMON_STATUS.test(row)),
-    ]),
+    ...rowsOf(structuralSchema(specSchema, "input"), "spec"),
+    ...rowsOf(structuralSchema(statusSchema, "output"), "status").filter((row) => !COMMON_STATUS.test(row)),
     "",
   ];
 }
 
 /** Matches the rows of fields that every status has; these fields have their own section. */
-const COMMON_STATUS = /^\| `status\.(?:conditions|observedGeneration)\b/;
-
-const table = (rows: readonly string[]): string[] => [
-  "| field | type | default, bounds | meaning |",
-  "|---|---|---|---|",
-  ...rows,
-];
+const COMMON_STATUS = /^- `status\.(?:conditions|observedGeneration)\b/;
 
 function rowsOf(schema: Structural, path: string): string[] {
   const {
@@ -65,13 +57,17 @@ function rowsOf(schema: Structural, path: string): string[] {
     const place = `${path}.${name}`;
     // A status is read-only, so the limits of its values do not help the reader.
     const details = path.startsWith("status")
-      ? ""
+      ? []
       : detailsOf(member, required.includes(name) && member.default === undefined);
     const description = String(member.description ?? "").replace(` ${DURATION_FORM}`, "");
     const meaning = [description, ...(isDuration(member) ? [] : rulesOf(member))]
       .filter((text) => text !== "")
       .join(" ");
-    return [`| \`${place}\` | ${typeOf(member)} | ${details} | ${escapeCell(meaning)} |`, ...rowsOf(member, place)];
+    const facts = [typeOf(member), ...details].filter((fact) => fact !== "");
+    return [
+      `- \`${place}\`${facts.length === 0 ? "" : ` (${facts.join("; ")})`}: ${meaning.replaceAll("\n", " ")}`,
+      ...rowsOf(member, place),
+    ];
   });
 }
 
@@ -84,21 +80,24 @@ function typeOf(schema: Structural): string {
       .map((value) => `\`${typeof value === "object" ? JSON.stringify(value) : String(value)}\``)
       .join(", ");
   if (schema["x-kubernetes-int-or-string"] === true) return "integer or string";
-  if (schema.type === "array") return `list of ${typeOf(schema.items as Structural)}`;
+  if (schema.type === "array") {
+    const items = typeOf(schema.items as Structural);
+    return items === "" ? "list" : `list of ${items}`;
+  }
   if (schema.additionalProperties !== undefined) return `map of ${typeOf(schema.additionalProperties as Structural)}`;
-  return String(schema.type);
+  // A field with members needs no type: the next entries show them.
+  return schema.type === "object" ? "" : String(schema.type);
 }
 
-function detailsOf(schema: Structural, isRequired: boolean): string {
+function detailsOf(schema: Structural, isRequired: boolean): string[] {
   const { minimum, maximum, minLength, maxLength, minItems, maxItems } = schema as Record<string, number | undefined>;
-  const details = [
+  return [
     isRequired ? "required" : "",
-    schema.default === undefined ? "" : `\`${escapeCell(JSON.stringify(schema.default))}\``,
+    schema.default === undefined ? "" : `default \`${JSON.stringify(schema.default)}\``,
     range(minimum, maximum, ""),
     isDuration(schema) ? minimumDuration(schema) : range(minLength, maxLength, " characters"),
     range(minItems, maxItems, " items"),
   ];
-  return details.filter((fact) => fact !== "").join("; ");
 }
 
 function range(from: number | undefined, to: number | undefined, unit: string): string {
@@ -115,5 +114,3 @@ function rulesOf(schema: Structural): string[] {
   const rules = schema["x-kubernetes-validations"] as Array<{ message: string }> | undefined;
   return (rules ?? []).map(({ message }) => `(${message})`);
 }
-
-const escapeCell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");

@@ -6,13 +6,6 @@ import { join, resolve } from "node:path";
 const FOLDER = resolve(import.meta.dirname, "../../docs/reference");
 const HEADING = /^#{2,3} (\d+(?:\.\d+)?)\.? .*$/gm;
 
-/** Returns the rows of the tables of `docs/reference/<name>` that have all of these columns. Throws if there is none. */
-export function readTable(name: string, ...columns: string[]): string[][] {
-  const rows = rowsOf(readFileSync(join(FOLDER, name), "utf8"), columns);
-  if (rows.length === 0) throw new Error(`${name} has no table of ${columns.join(", ")}`);
-  return rows;
-}
-
 export interface Reference {
   /** Numbers of all sections, in the order of the document. */
   readonly sections: readonly string[];
