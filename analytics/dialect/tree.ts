@@ -34,6 +34,7 @@ export interface Select extends Node {
   readonly having: Expression | undefined;
   readonly windows: readonly NamedWindow[];
   readonly orderBy: readonly Order[];
+  readonly limitBy: LimitBy | undefined;
   readonly limit: Expression | undefined;
   readonly offset: Expression | undefined;
 }
@@ -77,6 +78,13 @@ export interface Order extends Node {
   readonly descending: boolean;
   readonly nulls: "first" | "last" | undefined;
   readonly fill: Fill | undefined;
+}
+
+/** `LIMIT n OFFSET m BY expression, …`. */
+export interface LimitBy extends Node {
+  readonly limit: Expression;
+  readonly offset: Expression | undefined;
+  readonly by: readonly Expression[];
 }
 
 /** `WITH FILL FROM … TO … STEP …`, each part optional. */

@@ -45,7 +45,7 @@ function page(): string {
     ...procedure("analytics.getRatelimits", "ratelimits"),
     "## Functions",
     "",
-    "Function names ignore case. Operators, `CASE`, `CAST` and `INTERVAL` work as in ClickHouse.",
+    "Function names ignore case. Operators, `CASE`, `CAST`, `INTERVAL` and `LIMIT n BY` work as in ClickHouse.",
     "",
     ...KINDS.flatMap(([kind, title]) => [
       `### ${title}`,

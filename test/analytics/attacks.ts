@@ -39,6 +39,7 @@ export const ATTACKS: readonly Attack[] = [
     `select 1 as time, 'ks_theirs' as key_space_id, count() from ${RAW} where time = 1 group by key_space_id`,
     `select max(spent_credits), groupArray(key_id), count() from ${RAW} having count() > 0 or 1 = 1`,
     `select * from ${RAW} order by workspace_id desc limit 0, 1000`,
+    `select * from ${RAW} limit 1 by workspace_id limit 1000`,
   ),
   ...own(
     "by subqueries, branches and joins",
@@ -92,7 +93,6 @@ export const ATTACKS: readonly Attack[] = [
     `select 1 from ${RAW} format JSON settings max_execution_time = 0`,
     `select 1 from ${RAW} into outfile '/tmp/x'`,
     `select * from (select 1 from ${RAW} settings max_threads = 99)`,
-    `select 1 from ${RAW} limit 1 by key_id`,
     `select 1 from ${RAW} for update`,
   ),
   ...type(

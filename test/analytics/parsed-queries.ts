@@ -17,6 +17,12 @@ export const PARSED_QUERIES: readonly (readonly [text: string, printed: string])
   ],
   ["select a from t limit 1, 2", "SELECT `a` FROM `t` LIMIT 2 OFFSET 1"],
   ["select a from t offset 2", "SELECT `a` FROM `t` OFFSET 2"],
+  ["select a from t limit 1 by a, b + 1", "SELECT `a` FROM `t` LIMIT 1 BY `a`, (`b` + 1)"],
+  ["select a from t limit 1, 2 by a limit 3, 4", "SELECT `a` FROM `t` LIMIT 2 OFFSET 1 BY `a` LIMIT 4 OFFSET 3"],
+  [
+    "select a from t order by b limit 2 offset 1 by limit as x limit 4 offset 3",
+    "SELECT `a` FROM `t` ORDER BY `b` LIMIT 2 OFFSET 1 BY `limit` AS `x` LIMIT 4 OFFSET 3",
+  ],
   ["select date, interval, timestamp from t", "SELECT `date`, `interval`, `timestamp` FROM `t`"],
   [
     "select a as date from t group by date order by date",

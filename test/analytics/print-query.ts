@@ -27,6 +27,7 @@ function printSelect(select: Select): string {
       ? `${printExpression(is.expression)} AS ${printName(name)}`
       : `${printName(name)} AS (${printQuery(is)})`,
   );
+  const { limitBy } = select;
   const windows = select.windows.map(({ name, window }) => `${printName(name)} AS ${printWindow(window)}`);
   return clauses([
     ["WITH", common.join(", ")],
@@ -37,6 +38,9 @@ function printSelect(select: Select): string {
     ["HAVING", optional(select.having)],
     ["WINDOW", windows.join(", ")],
     ["ORDER BY", select.orderBy.map(printOrder).join(", ")],
+    ["LIMIT", limitBy === undefined ? "" : optional(limitBy.limit)],
+    ["OFFSET", optional(limitBy?.offset)],
+    ["BY", limitBy === undefined ? "" : limitBy.by.map(printItem).join(", ")],
     ["LIMIT", optional(select.limit)],
     ["OFFSET", optional(select.offset)],
   ]);

@@ -11,6 +11,7 @@ import type {
   ResolvedBound,
   ResolvedExpression,
   ResolvedFill,
+  ResolvedLimitBy,
   ResolvedOrder,
   ResolvedQuery,
   ResolvedSelect,
@@ -91,6 +92,7 @@ class Writer {
       ...(select.groupBy.length > 0 ? [`group by ${list(select.groupBy)}`] : []),
       ...(select.having ? [`${select.aggregated ? "having" : "qualify"} ${scope.write(select.having)}`] : []),
       ...(select.orderBy.length > 0 ? [`order by ${select.orderBy.map((one) => scope.order(one)).join(", ")}`] : []),
+      ...(select.limitBy ? [limitBySql(select.limitBy, list(select.limitBy.by))] : []),
       ...(select.limit === undefined ? [] : [`limit ${select.limit}`]),
       ...(select.offset === undefined ? [] : [`offset ${select.offset}`]),
     ].join(" ");
@@ -139,6 +141,10 @@ class Writer {
     return `{p${this.values.length - 1}:${type}}`;
   }
 }
+
+/** A bare constant would be a position. */
+const limitBySql = ({ limit, offset }: ResolvedLimitBy, keys: string): string =>
+  `limit ${limit} offset ${offset} by ${keys || "toString('')"}`;
 
 const NOWHERE = { start: 0, end: 0 };
 

@@ -1,5 +1,5 @@
 import { QueryProblem } from "../problem.ts";
-import type { CommonTable, Expression, From, NamedWindow, Order, Select } from "../tree.ts";
+import type { CommonTable, Expression, From, LimitBy, NamedWindow, Order, Select } from "../tree.ts";
 import { readOrder, readWindow } from "./calls.ts";
 import { readFrom, takeAlias } from "./from.ts";
 import { aliasable, type Grammar, list } from "./grammar.ts";
@@ -27,9 +27,9 @@ export function readSelect(grammar: Grammar): Select {
   const windows = cursor.takeWords("window") ? list(cursor, () => readNamedWindow(grammar)) : [];
   if (cursor.isWord("qualify")) throw cursor.notServed("QUALIFY");
   const orderBy = cursor.takeWords("order", "by") ? readOrderBy(grammar) : [];
-  const { limit, offset } = readLimit(grammar);
+  const { limitBy, limit, offset } = readLimits(grammar);
   const span = cursor.since(first);
-  const clauses = { where, groupBy, having, windows, orderBy, limit, offset };
+  const clauses = { where, groupBy, having, windows, orderBy, limitBy, limit, offset };
   return { kind: "select", with: common, distinct, columns, from, ...clauses, span };
 }
 
@@ -109,6 +109,26 @@ function readOrderBy(grammar: Grammar): readonly Order[] {
   return orderBy;
 }
 
+/** Parses LIMIT … BY and the LIMIT of all rows, both optional. */
+function readLimits(grammar: Grammar): Pick<Select, "limitBy" | "limit" | "offset"> {
+  const { cursor } = grammar;
+  const first = cursor.peek();
+  const rows = readLimit(grammar);
+  const { limit, offset } = rows;
+  let limitBy: LimitBy | undefined;
+  if (limit !== undefined && cursor.takeWords("by")) {
+    if (cursor.isWord("all") && !cursor.isSign(",", 1)) throw cursor.notServed("LIMIT BY ALL");
+    const by = list(cursor, () => aliasable(grammar));
+    limitBy = { limit, offset, by, span: cursor.since(first) };
+  }
+  if (cursor.isWord("with")) throw cursor.notServed("WITH TIES");
+  if (cursor.isWord("fetch") || cursor.isWord("row") || cursor.isWord("rows")) throw cursor.notServed("FETCH");
+  if (limitBy === undefined) return { limitBy, ...rows };
+  const all = cursor.isWord("limit") ? readLimit(grammar) : { limit: undefined, offset: undefined };
+  if (cursor.isWord("with")) throw cursor.notServed("WITH TIES");
+  return { limitBy, ...all };
+}
+
 /** Parses `LIMIT n`, `LIMIT n OFFSET m`, `LIMIT m, n` or `OFFSET m`. */
 function readLimit(grammar: Grammar): Pick<Select, "limit" | "offset"> {
   const { cursor } = grammar;
@@ -122,9 +142,6 @@ function readLimit(grammar: Grammar): Pick<Select, "limit" | "offset"> {
     }
   }
   if (offset === undefined && cursor.takeWords("offset")) offset = readCount(grammar, "OFFSET");
-  if (cursor.isWord("by")) throw cursor.notServed("LIMIT … BY");
-  if (cursor.isWord("with")) throw cursor.notServed("WITH TIES");
-  if (cursor.isWord("fetch") || cursor.isWord("row") || cursor.isWord("rows")) throw cursor.notServed("FETCH");
   return { limit, offset };
 }
 

@@ -47,6 +47,7 @@ export function readsKeyTotals({ from, aggregated, arrayJoins, ...select }: Reso
   const namesKeys = (expression: ResolvedExpression): boolean =>
     nameOf(expression) === "key_id" || childrenOf(expression).some(namesKeys);
   if (where !== undefined && namesKeys(where)) return false;
-  const read = [...select.columns, ...select.groupBy, ...select.orderBy.map((order) => order.expression)];
+  const sorted = [...select.orderBy.map((order) => order.expression), ...(select.limitBy?.by ?? [])];
+  const read = [...select.columns, ...select.groupBy, ...sorted];
   return [...read, where, having].every((each) => each === undefined || isIndifferent(each));
 }

@@ -49,7 +49,8 @@ function selectSql(select: ResolvedSelect, types: readonly Type[], statement: St
   const filters = select.aggregated ? [select.where] : [select.where, select.having];
   const where = filters.flatMap((filter) => (filter ? [writer.truth(filter)] : []));
   const fills = hasFill(select);
-  const keys = fills && !select.distinct ? keyColumns(select, writer) : [];
+  const isKeyed = fills || select.limitBy !== undefined;
+  const keys = isKeyed && !select.distinct ? keyColumns(select, writer) : [];
   const parts = [
     `select ${select.distinct ? "distinct " : ""}${[...columns, ...keys].join(", ")}`,
     `from ${from.sql}${arrayJoinsSql(select, writer)}`,
@@ -58,20 +59,48 @@ function selectSql(select: ResolvedSelect, types: readonly Type[], statement: St
     ...(select.aggregated && select.having ? [`having ${writer.truth(select.having)}`] : []),
   ];
   const rows = rowsSql(select, statement.parameters);
-  if (!inner && !fills) return [...parts, ...orderClause(select, writer), ...rows].join(" ");
-  if (fills && !select.distinct)
-    return [filledSql({ select, types, rows: parts.join(" ") }, writer), ...rows].join(" ");
+  if (!inner && !isKeyed) return [...parts, ...orderClause(select, writer), ...rows].join(" ");
   const outer = writerOf(statement, NO_NAMES, false, outputsOf(select));
-  const outputs = select.columns.map((_, index) => `d.c${index + 1}`);
-  const distinct = `from (${parts.join(" ")}) as d`;
-  if (!fills) return [`select ${outputs.join(", ")} ${distinct}`, ...orderClause(select, outer), ...rows].join(" ");
-  const keyed = `select ${[...outputs, ...keyColumns(select, outer)].join(", ")} ${distinct}`;
-  return [filledSql({ select, types, rows: keyed }, outer), ...rows].join(" ");
+  const outputs = select.columns.map((_, index) => `d.c${index + 1}`).join(", ");
+  const rowsOf = (sql: string) => `select ${outputs} from (${sql}) as d`;
+  if (!isKeyed) return [rowsOf(parts.join(" ")), ...orderClause(select, outer), ...rows].join(" ");
+  const keyed = select.distinct
+    ? `select ${[outputs, ...keyColumns(select, outer)].join(", ")} from (${parts.join(" ")}) as d`
+    : parts.join(" ");
+  const byKeys = writerOf(statement, NO_NAMES, false, keysOf(select));
+  const limited = limitedSql(select, keyed, byKeys);
+  if (fills) return [filledSql({ select, types, rows: limited }, outer), ...rows].join(" ");
+  return [rowsOf(limited), ...orderClause(select, byKeys), ...rows].join(" ");
 }
 
-/** Emits the sort keys as additional columns. */
-const keyColumns = ({ orderBy }: ResolvedSelect, writer: Writer): readonly string[] =>
-  orderBy.map(({ expression }, index) => `${writer.value(expression)} as ${keyName(index)}`);
+/** Emits the keys of ORDER BY and of LIMIT BY as additional columns. */
+const keyColumns = ({ orderBy, limitBy }: ResolvedSelect, writer: Writer): readonly string[] => [
+  ...orderBy.map(({ expression }, index) => `${writer.value(expression)} as ${keyName(index)}`),
+  ...(limitBy?.by ?? []).map((key, index) => `${groupKeySql(key, writer)} as ${groupName(index)}`),
+];
+
+const groupName = (index: number): string => `g${index + 1}`;
+
+/** LIMIT BY separates 0 from -0 in ClickHouse. */
+function groupKeySql(key: ResolvedExpression, writer: Writer): string {
+  if (key.type.name === "Float64") throw invalidQuery("LIMIT BY of floats is not supported", key.span);
+  return writer.value(key);
+}
+
+/** Emits the rows that LIMIT BY keeps, in any order. The rows have the columns of `keyColumns`. */
+function limitedSql(select: ResolvedSelect, rows: string, byKeys: Writer): string {
+  const { columns, orderBy, limitBy } = select;
+  if (limitBy === undefined) return rows;
+  const { limit, offset, by } = limitBy;
+  const kept = [...columns.map((_, index) => `d.c${index + 1}`), ...orderBy.map((_, index) => `d.${keyName(index)}`)];
+  const partition = by.map((_, index) => `d.${groupName(index)}`).join(", ");
+  const over = [...(partition ? [`partition by ${partition}`] : []), ...orderClause(select, byKeys)].join(" ");
+  const { parameters } = byKeys;
+  return [
+    `select ${kept.join(", ")} from (select d.*, row_number() over (${over}) as n from (${rows}) as d) as d`,
+    `where d.n > ${parameters.bigint(offset)} and d.n - ${parameters.bigint(offset)} <= ${parameters.bigint(limit)}`,
+  ].join(" ");
+}
 
 const orderClause = ({ orderBy, from }: ResolvedSelect, writer: Writer): readonly string[] => {
   if (orderBy.length === 0) return [];
@@ -99,6 +128,13 @@ function outputsOf({ columns }: ResolvedSelect): (expression: ResolvedExpression
   const identities = new Identities();
   const outputs = new Map(columns.map((column, index) => [identities.of(column), `d.c${index + 1}`]));
   return (expression) => outputs.get(identities.of(expression));
+}
+
+/** Returns a lookup from an ORDER BY expression to its column. */
+function keysOf({ orderBy }: ResolvedSelect): (expression: ResolvedExpression) => string | undefined {
+  const identities = new Identities();
+  const keys = new Map(orderBy.map(({ expression }, index) => [identities.of(expression), `d.${keyName(index)}`]));
+  return (expression) => keys.get(identities.of(expression));
 }
 
 function arrayJoinsSql({ arrayJoins }: ResolvedSelect, writer: Writer): string {
@@ -164,7 +200,7 @@ function writerOf(
       const output = outputs?.(expression);
       if (output !== undefined) return output;
       if (outputs && OF_ROWS.includes(expression.kind)) {
-        throw invalidQuery("DISTINCT rows are ordered by their columns alone", expression.span);
+        throw invalidQuery("DISTINCT rows are ordered and limited by their columns alone", expression.span);
       }
       return valueSql(expression, writer, names);
     },

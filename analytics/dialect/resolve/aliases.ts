@@ -35,6 +35,7 @@ function expressionsOf(select: Select): readonly Expression[] {
     ...present(select.having),
     ...select.windows.flatMap(({ window }) => partsOfWindow(window)),
     ...partsOfOrder(select.orderBy),
+    ...(select.limitBy?.by ?? []),
   ];
 }
 

@@ -1,6 +1,6 @@
 import { invalidQuery } from "../problem.ts";
 import type { Identities } from "./identity.ts";
-import type { ResolvedExpression, ResolvedOrder } from "./resolved.ts";
+import type { ResolvedExpression, ResolvedLimitBy, ResolvedOrder } from "./resolved.ts";
 import { childrenOf, contains } from "./subexpressions.ts";
 
 /** Parts of a SELECT to which aggregation rules apply. */
@@ -11,18 +11,20 @@ export interface Grouped {
   readonly groupBy: readonly ResolvedExpression[];
   readonly having: ResolvedExpression | undefined;
   readonly orderBy: readonly ResolvedOrder[];
+  readonly limitBy: ResolvedLimitBy | undefined;
   readonly aggregated: boolean;
 }
 
 /** @throws QueryProblem if plain columns, aggregates and windows are mixed where this is invalid. */
 export function checkGrouping(parts: Grouped, identities: Identities): void {
-  const { expressions, arrayJoins, where, groupBy, having, orderBy, aggregated } = parts;
+  const { expressions, arrayJoins, where, groupBy, having, orderBy, limitBy, aggregated } = parts;
   for (const one of [...arrayJoins, ...groupBy, ...(where ? [where] : [])]) {
     refuse(one, "aggregate", "an aggregate function cannot be used in WHERE, GROUP BY or arrayJoin");
     refuse(one, "window", "a window function cannot be used in WHERE, GROUP BY or arrayJoin");
   }
   if (having) refuse(having, "window", "a window function cannot be used in HAVING");
-  const after = [...expressions, ...(having ? [having] : []), ...orderBy.map(({ expression }) => expression)];
+  const sorted = [...orderBy.map(({ expression }) => expression), ...(limitBy?.by ?? [])];
+  const after = [...expressions, ...(having ? [having] : []), ...sorted];
   const keys = new Set(groupBy.map((key) => identities.of(key)));
   const seen = new Set<ResolvedExpression>();
   for (const one of after) checkLevels(one, { keys, aggregated, identities, seen });

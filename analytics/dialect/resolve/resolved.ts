@@ -48,8 +48,16 @@ export interface ResolvedSelect {
   /** Filters rows if the SELECT is not aggregated. */
   readonly having: ResolvedExpression | undefined;
   readonly orderBy: readonly ResolvedOrder[];
+  readonly limitBy: ResolvedLimitBy | undefined;
   readonly limit: bigint | undefined;
   readonly offset: bigint | undefined;
+}
+
+/** Keeps rows of each group in ORDER BY order, after DISTINCT and before WITH FILL. `by` has no constants and may be empty. */
+export interface ResolvedLimitBy {
+  readonly limit: bigint;
+  readonly offset: bigint;
+  readonly by: readonly ResolvedExpression[];
 }
 
 /** Source of rows. `id` is unique within the query. */

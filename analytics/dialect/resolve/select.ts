@@ -1,10 +1,17 @@
 import { invalidQuery } from "../problem.ts";
-import type { Expression, Name, Order, Select, Span } from "../tree.ts";
+import type { Expression, LimitBy, Name, Order, Select, Span } from "../tree.ts";
 import { checkTruth } from "./conditions.ts";
 import { type ExpressionContext, resolveExpression, resolveOrder } from "./expressions.ts";
 import { checkGrouping } from "./grouping.ts";
-import type { ResolvedExpression, ResolvedFill, ResolvedOrder, ResolvedSelect, Source } from "./resolved.ts";
-import { contains } from "./subexpressions.ts";
+import type {
+  ResolvedExpression,
+  ResolvedFill,
+  ResolvedLimitBy,
+  ResolvedOrder,
+  ResolvedSelect,
+  Source,
+} from "./resolved.ts";
+import { contains, isConstant } from "./subexpressions.ts";
 import { isDate, isNumeric, typeText } from "./types.ts";
 import { type Naming, writtenName } from "./written.ts";
 
@@ -35,7 +42,8 @@ export function resolveSelect(select: Select, { from, place, text }: QueryScope)
   const groupBy = select.groupBy.map((one) => atPosition(one, expressions) ?? within(one));
   const having = select.having && condition(within(select.having));
   const orderBy = select.orderBy.map((one) => order(one, expressions, place));
-  const parts = { expressions, where, groupBy, having, orderBy };
+  const limitBy = select.limitBy && resolveLimitBy(select.limitBy, expressions, place);
+  const parts = { expressions, where, groupBy, having, orderBy, limitBy };
   const aggregated = groupBy.length > 0 || hasAggregate(parts);
   checkGrouping({ ...parts, arrayJoins: place.scope.arrayJoins, aggregated }, place.scope.identities);
   const body: ResolvedSelect = {
@@ -51,6 +59,7 @@ export function resolveSelect(select: Select, { from, place, text }: QueryScope)
     groupBy,
     having,
     orderBy,
+    limitBy,
     limit: rows(select.limit, "LIMIT"),
     offset: rows(select.offset, "OFFSET"),
   };
@@ -69,7 +78,7 @@ function condition(expression: ResolvedExpression): ResolvedExpression {
   return expression;
 }
 
-/** Returns the column at the position given by a number in GROUP BY or ORDER BY; `undefined` if the expression is not a number. */
+/** Returns the column at the position given by a number in GROUP BY, ORDER BY or LIMIT BY; `undefined` if the expression is not a number. */
 function atPosition(written: Expression, columns: readonly ResolvedExpression[]): ResolvedExpression | undefined {
   const position = positionOf(written);
   if (position === undefined) return undefined;
@@ -93,13 +102,28 @@ function hasAggregate(parts: {
   readonly expressions: readonly ResolvedExpression[];
   readonly having: ResolvedExpression | undefined;
   readonly orderBy: readonly ResolvedOrder[];
+  readonly limitBy: ResolvedLimitBy | undefined;
 }): boolean {
   const all = [
     ...parts.expressions,
     ...(parts.having ? [parts.having] : []),
     ...parts.orderBy.map((one) => one.expression),
+    ...(parts.limitBy?.by ?? []),
   ];
   return all.some((one) => contains(one, ({ kind }) => kind === "aggregate"));
+}
+
+function resolveLimitBy(
+  { limit, offset, by }: LimitBy,
+  columns: readonly ResolvedExpression[],
+  place: ExpressionContext,
+): ResolvedLimitBy {
+  const keys = by.map((one) => atPosition(one, columns) ?? resolveExpression(one, place));
+  return {
+    limit: rows(limit, "LIMIT") ?? 0n,
+    offset: rows(offset, "OFFSET") ?? 0n,
+    by: keys.filter((key) => !isConstant(key)),
+  };
 }
 
 function order(written: Order, columns: readonly ResolvedExpression[], place: ExpressionContext): ResolvedOrder {

@@ -59,8 +59,9 @@ const EXPRESSIONS_MAX = 10_000;
 export function checkSize(body: ResolvedBody): void {
   if (body.kind === "set") return;
   const sizes = new Map<ResolvedExpression, number>();
-  const { columns, arrayJoins, where, groupBy, having, orderBy } = body;
-  const all = [...columns, ...arrayJoins, where, ...groupBy, having, ...orderBy.map(({ expression }) => expression)];
+  const { columns, arrayJoins, where, groupBy, having, orderBy, limitBy } = body;
+  const sorted = [...orderBy.map(({ expression }) => expression), ...(limitBy?.by ?? [])];
+  const all = [...columns, ...arrayJoins, where, ...groupBy, having, ...sorted];
   let total = 0;
   for (const expression of all) {
     if (expression) total += sizeOf(expression, sizes);
