@@ -39,6 +39,6 @@ export async function countLatencies(db: Pool, question: LatencyQuery): Promise<
     return rows.rows;
   } catch (error) {
     if (!isDatabaseUnavailable(error)) throw error;
-    throw new QueryRejected("unavailable", "The store of usage analytics does not answer.", { cause: error });
+    throw new QueryRejected("unavailable", "The analytics store does not respond; try again later.", { cause: error });
   }
 }

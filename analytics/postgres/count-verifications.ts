@@ -32,7 +32,7 @@ export async function countVerifications(db: Pool, question: CountQuery): Promis
     return rows.rows.map(toCount);
   } catch (error) {
     if (!isDatabaseUnavailable(error)) throw error;
-    throw new QueryRejected("unavailable", "The store of usage analytics does not answer.", { cause: error });
+    throw new QueryRejected("unavailable", "The analytics store does not respond; try again later.", { cause: error });
   }
 }
 

@@ -97,7 +97,9 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
       return await findWaitingMs(this.#options.db, workspaceId);
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error;
-      throw new QueryRejected("unavailable", "The store of usage analytics does not answer.", { cause: error });
+      throw new QueryRejected("unavailable", "The analytics store does not respond; try again later.", {
+        cause: error,
+      });
     }
   }
 

@@ -93,9 +93,6 @@ export function createRefusals({ log, registry }: { log: Pick<Logger, "warn">; r
     total.inc({ kind }, count);
     const times = throttle.note(`${kind} ${workspaceId}`);
     if (times === undefined) return;
-    log.warn(
-      { workspaceId, kind, count, times },
-      "the shared store held values that we did not write; they were removed",
-    );
+    log.warn({ workspaceId, kind, count, times }, "the shared store contained invalid values, which were removed");
   };
 }

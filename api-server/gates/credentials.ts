@@ -82,7 +82,7 @@ async function issue(parts: Parts, request: FastifyRequest): Promise<Credentials
   if (token === undefined || !mayBeGateToken(token, nowMs())) throw noToken();
   const requested = readRequest(request.body);
   if (requested.cluster !== gates.cluster) {
-    throw new PublicError("forbidden", `This server hands out users to gates of cluster ${gates.cluster} only.`);
+    throw new PublicError("forbidden", `This server issues Redis users only to gates of cluster ${gates.cluster}.`);
   }
   const pod = podOfToken(await bounds.ask(address, () => reviewed(parts, token)));
   if (pod === undefined) {
@@ -102,10 +102,10 @@ async function issue(parts: Parts, request: FastifyRequest): Promise<Credentials
   const podId = podIdOf(pod);
   const user = await gateUsers.issue({ workspaceId, policyId, podId, podUid: pod.uid }).catch((cause: unknown) => {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    logThrottled(parts, { reason, message: "Redis makes no users for gates" });
-    throw new PublicError("service_unavailable", "Redis makes no users now.");
+    logThrottled(parts, { reason, message: "Redis cannot create users for gates" });
+    throw new PublicError("service_unavailable", "Redis cannot create users at the moment; try again later.");
   });
-  log.info({ podId, workspaceId, policyId }, "a gate got a user of Redis");
+  log.info({ podId, workspaceId, policyId }, "a gate received a Redis user");
   return user;
 }
 
@@ -114,18 +114,24 @@ async function reviewed(parts: Parts, token: string): Promise<TokenReviewStatus>
     return await parts.gates.reviewToken(token);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    logThrottled(parts, { reason, message: "the Kubernetes API reviews no tokens" });
-    throw new PublicError("service_unavailable", "The Kubernetes API does not say whose the token is.");
+    logThrottled(parts, { reason, message: "the Kubernetes API cannot review tokens" });
+    throw new PublicError(
+      "service_unavailable",
+      "The Kubernetes API cannot review the token at the moment; try again later.",
+    );
   }
 }
 
 const noToken = (): PublicError =>
-  new PublicError("unauthorized", "A token of a pod's ServiceAccount with the audience `postern` is needed.");
+  new PublicError(
+    "unauthorized",
+    "The request requires a token of a pod's ServiceAccount with the audience `postern`.",
+  );
 
 function readRequest(body: unknown): CredentialsRequest {
   try {
     return CredentialsRequest.parse(JSON.parse((body as Buffer).toString()));
   } catch {
-    throw new PublicError("invalid_input", "The body names no policy of a cluster.", { errors: [] });
+    throw new PublicError("invalid_input", "The body does not name a policy of a cluster.", { errors: [] });
   }
 }

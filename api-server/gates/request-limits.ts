@@ -77,6 +77,10 @@ export class RequestLimits {
 }
 
 const tooMany = (retryAfterS: number): PublicError =>
-  new PublicError("gate_credentials_limited", "Too many requests for users of Redis came from this address or pod.", {
-    retryAfterS,
-  });
+  new PublicError(
+    "gate_credentials_limited",
+    "This address or pod has requested too many Redis users; try again later.",
+    {
+      retryAfterS,
+    },
+  );

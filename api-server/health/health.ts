@@ -14,21 +14,21 @@ export const PROPAGATION_BOUND_MS = 30_000;
 /** Degradation reasons with their meaning for callers. Anyone can read these texts, so they must not describe the installation. */
 export const DEGRADATIONS = {
   postgres_unavailable:
-    "Postgres does not answer: keys and limits that are cached are decided while that counts as fresh, all else is 500",
+    "Postgres does not respond: requests for fresh cached keys and limits are decided, all others return 500",
   redis_unavailable:
-    "Redis does not answer: limits are counted in this process, limited credits are 500, pods hear of no changes",
+    "Redis does not respond: this process counts limits alone, keys with limited credits return 500, pods receive no changes",
   redis_eviction_enabled:
-    "Redis may evict keys: set its maxmemory-policy to noeviction, or counters and records are lost",
+    "Redis may evict keys: set its maxmemory-policy to noeviction, otherwise counters and records are lost",
   propagation_delayed: "changes take longer than 30 s to reach the pods",
-  clickhouse_unavailable: "ClickHouse does not answer: usage events wait in Redis, queries of usage are 503",
+  clickhouse_unavailable: "ClickHouse does not respond: usage events wait in Redis, usage queries return 503",
   clickhouse_access_denied:
-    "ClickHouse does not let this server in, or lacks a right or a table: usage events wait in Redis, or queries are 503",
-  clickhouse_disk_full: "ClickHouse has no room on its disk: usage events wait in Redis",
-  clickhouse_read_only: "ClickHouse takes no writes: usage events wait in Redis",
+    "ClickHouse rejects the login, or lacks a permission or a table: usage events wait in Redis, or usage queries return 503",
+  clickhouse_disk_full: "the disk of ClickHouse is full: usage events wait in Redis",
+  clickhouse_read_only: "ClickHouse accepts no writes: usage events wait in Redis",
   clickhouse_overloaded:
-    "ClickHouse refuses work, because of too many parts or queries, or too little memory: usage events wait in Redis",
-  clickhouse_slow: "ClickHouse takes very long to store usage events: they wait in Redis",
-  events_dropped: "usage events were dropped in the last minute: statistics miss them",
+    "ClickHouse rejects work, because of too many parts or queries, or too little memory: usage events wait in Redis",
+  clickhouse_slow: "ClickHouse takes very long to store usage events, which wait in Redis",
+  events_dropped: "usage events were dropped in the last minute: statistics do not include them",
 } as const;
 
 export type DegradationReason = keyof typeof DEGRADATIONS;

@@ -89,7 +89,7 @@ export class Ingester {
     if (isWorthALine(failures)) {
       this.#options.log.warn(
         { err: error, workspaceId, failures },
-        "events of a workspace could not be stored; the others go on",
+        "events of a workspace could not be stored; the others continue",
       );
     }
   }
@@ -98,7 +98,7 @@ export class Ingester {
     this.#metrics.setAside();
     const times = this.#turns.ended(workspaceId, "failed", performance.now());
     if (isWorthALine(times)) {
-      this.#options.log.warn({ workspaceId, type }, "the key of a workspace's events was no stream and was removed");
+      this.#options.log.warn({ workspaceId, type }, "the key of a workspace's events was not a stream and was removed");
     }
   }
 }

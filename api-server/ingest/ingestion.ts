@@ -43,7 +43,7 @@ export async function startIngestion(parts: {
   await store.maintain(nowMs()).catch((error: unknown) => {
     // Events stay in their streams until the analytics store is available; the API does not need it.
     if (!(error instanceof AnalyticsUnavailable)) throw error;
-    log.warn({ err: error }, "the store of usage events does not answer; events wait");
+    log.warn({ err: error }, "the analytics store does not respond; events wait");
   });
   const lastRoundsMs = ingesters.map(() => performance.now());
   const loop = (name: string, everyMs: number, work: () => Promise<boolean>) =>

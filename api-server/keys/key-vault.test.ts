@@ -49,7 +49,7 @@ describe("ciphertext that cannot be decrypted", () => {
     { name: "with a nonce of another length", is: { nonce: new Uint8Array() } },
   ])("key vault fails to decrypt a ciphertext: $name", ({ of, is }) => {
     const opened = vault.open({ ...owner, ...of }, { ...sealed, ...is });
-    expect(opened).toEqual({ problem: expect.stringContaining("not authentic") });
+    expect(opened).toEqual({ problem: expect.stringContaining("cannot be authenticated") });
     expect(JSON.stringify(opened)).not.toContain(KEY.slice(0, 8));
   });
 

@@ -73,7 +73,7 @@ export function createKeyVault(
         return { key: text.toString("utf8") };
       } catch {
         // OpenSSL reports the same error for every cause: the row was changed, or the id belongs to another encryption key.
-        return { problem: `what the encryption key ${encryptionKeyId} is said to have sealed is not authentic` };
+        return { problem: `the string that encryption key ${encryptionKeyId} encrypted cannot be authenticated` };
       }
     },
   };

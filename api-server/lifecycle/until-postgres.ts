@@ -12,7 +12,7 @@ const LOGGED_EVERY_MS = 60_000;
 export const WAITING = {
   starting: "it is starting",
   postgres_unavailable: "Postgres does not answer",
-  "postgres-refuses": "Postgres does not let this server in",
+  "postgres-refuses": "Postgres rejects the login of this server",
   "schema-behind": "the database is not migrated to this release yet",
 } as const;
 

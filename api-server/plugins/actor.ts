@@ -26,7 +26,7 @@ function readFlag(name: string, value: string | string[] | undefined): boolean {
 }
 
 const refusal = (header: string, message: string): PublicError =>
-  new PublicError("invalid_input", `The header ${header} is not of its form.`, {
+  new PublicError("invalid_input", `The header ${header} is malformed.`, {
     errors: [{ location: `header.${header}`, message }],
   });
 

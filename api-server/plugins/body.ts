@@ -17,7 +17,7 @@ export const isJsonType = (contentType: string | undefined): boolean =>
 /** Throws PublicError `invalid_input` unless the content type is JSON. */
 export function checkContentType(contentType: string | undefined): void {
   if (isJsonType(contentType)) return;
-  throw refusal("The body must be JSON, announced as such.", {
+  throw refusal("The body must be JSON, with the content type application/json.", {
     location: "header.Content-Type",
     message: `expected application/json, got ${contentType === undefined ? "nothing" : "another type"}`,
   });
@@ -26,9 +26,9 @@ export function checkContentType(contentType: string | undefined): void {
 /** Throws PublicError `invalid_input` if the body is compressed, because it is never decompressed. */
 export function checkContentEncoding(contentEncoding: string | undefined): void {
   if (contentEncoding === undefined || contentEncoding.toLowerCase() === "identity") return;
-  throw refusal("The body must not be encoded.", {
+  throw refusal("The body must not be compressed.", {
     location: "header.Content-Encoding",
-    message: "expected a body that is not compressed, and no such header",
+    message: "expected no Content-Encoding, because the body must not be compressed",
   });
 }
 
@@ -82,7 +82,7 @@ export function hasMoreValues(bytes: Buffer, max: number): boolean {
 export const tooManyValues = (max: number): PublicError =>
   refusal("The body has too many values.", {
     location: "body",
-    message: `expected at most ${max.toLocaleString("en")} objects, arrays, members and entries in all`,
+    message: `expected at most ${max.toLocaleString("en")} objects, arrays, members and entries in total`,
   });
 
 function parseJson(text: string): unknown {
@@ -138,13 +138,13 @@ function findUnstorable(value: unknown, depth: number): Unstorable | undefined {
 const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes("\0");
 
 const unstorable = (what: string): Unstorable => ({
-  detail: "The body holds text that cannot be stored.",
-  message: `expected ${what} without U+0000 and without half surrogate pairs`,
+  detail: "The body contains text that cannot be stored.",
+  message: `expected ${what} without U+0000 and without unpaired surrogates`,
   location: "",
 });
 
 const TOO_LARGE: Unstorable = {
-  detail: "The body holds a number that cannot be stored.",
+  detail: "The body contains a number that cannot be stored.",
   message: "expected a number within the range of a double",
   location: "",
 };

@@ -128,7 +128,7 @@ export function createConnections(deps: {
         socket.on("error", () => undefined);
         void refuse(
           socket,
-          new PublicError("method_not_allowed", "This server is no proxy.", { headers: { Allow: "GET, POST" } }),
+          new PublicError("method_not_allowed", "This server is not a proxy.", { headers: { Allow: "GET, POST" } }),
         );
       });
     },
@@ -167,7 +167,7 @@ export function checkHead({ raw }: Pick<FastifyRequest, "raw">): void {
     });
   }
   if (raw.headers.expect !== undefined && !/^100-continue$/i.test(raw.headers.expect)) {
-    throw new PublicError("expectation_failed", "Of the header Expect only 100-continue is known.");
+    throw new PublicError("expectation_failed", "The header Expect supports only 100-continue.");
   }
 }
 

@@ -115,14 +115,14 @@ const FRAMEWORK_KINDS: Readonly<Record<string, ErrorKind>> = {
 };
 
 const FRAMEWORK_DETAILS: Partial<Record<ErrorKind, string>> = {
-  not_found: "There is nothing at this path.",
+  not_found: "This path does not exist.",
 };
 
 function toPublicError(request: ApiRequest, thrown: unknown): PublicError {
   if (thrown instanceof PublicError) return thrown;
   // The client disconnected. Its connection fails with the same code as a connection to the database.
   if (thrown instanceof Error && thrown === request.raw.errored) {
-    return new PublicError("request_body_unreadable", "The body could not be read to its end.", { cause: thrown });
+    return new PublicError("request_body_unreadable", "The body could not be read completely.", { cause: thrown });
   }
   const { code, statusCode } = thrown as Partial<FastifyError>;
   if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") return badContentType(request);
@@ -136,7 +136,7 @@ function toPublicError(request: ApiRequest, thrown: unknown): PublicError {
   }
   if (statusCode === 400)
     return new PublicError("request_body_unreadable", "The body could not be read.", { cause: thrown });
-  return new PublicError("unexpected_error", "Something failed that should not.", { cause: thrown });
+  return new PublicError("unexpected_error", "An internal error occurred.", { cause: thrown });
 }
 
 /** Returns the error for a content type that fastify rejects before the pipeline, in the order of the pipeline's checks. */
@@ -150,8 +150,8 @@ function badContentType(request: ApiRequest): PublicError {
     if (error instanceof PublicError) return error;
     throw error;
   }
-  return new PublicError("invalid_input", "The body must be JSON, announced as such.", {
-    errors: [{ location: "header.Content-Type", message: "expected application/json, got something unreadable" }],
+  return new PublicError("invalid_input", "The body must be JSON, with the content type application/json.", {
+    errors: [{ location: "header.Content-Type", message: "expected application/json, got an unreadable content type" }],
   });
 }
 
@@ -180,9 +180,11 @@ export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): 
   const refuse = ({ url }: FastifyRequest): PublicError => {
     const [path = ""] = url.split("?", 1);
     const methods = methodsAt(path);
-    if (methods === undefined) return new PublicError("not_found", "There is nothing at this path.");
+    if (methods === undefined) return new PublicError("not_found", "This path does not exist.");
     const allowed = [...methods].join(", ");
-    return new PublicError("method_not_allowed", `This path takes ${allowed} only.`, { headers: { Allow: allowed } });
+    return new PublicError("method_not_allowed", `This path supports only ${allowed}.`, {
+      headers: { Allow: allowed },
+    });
   };
   app.setNotFoundHandler((request, reply) => sendError(request, reply, refuse(request)));
   app.setErrorHandler<FastifyError>((error, request, reply) => {

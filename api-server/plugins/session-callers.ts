@@ -39,7 +39,7 @@ export function readSessionSender(headers: IncomingHttpHeaders, rules: SessionRu
   const isAttended = headers["postern-unattended"] === undefined;
   if (workspace === undefined) return { token, workspace, isAttended };
   if (typeof workspace !== "string" || workspace === "" || workspace.length > NAMED_WORKSPACE_LENGTH_MAX) {
-    throw new PublicError("invalid_input", "The header Postern-Workspace is not of its form.", {
+    throw new PublicError("invalid_input", "The header Postern-Workspace is malformed.", {
       errors: [{ location: "header.Postern-Workspace", message: "expected the id or the name of a workspace" }],
     });
   }

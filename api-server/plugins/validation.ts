@@ -40,7 +40,7 @@ export function compileBody(schema: z.ZodType, url: string): BodyValidator {
       const all = validateAll();
       if (!all(body)) faults = takeFaults(all);
     }
-    throw new PublicError("invalid_input", `The body of ${url} does not fit its schema.`, {
+    throw new PublicError("invalid_input", `The body of ${url} does not match its schema.`, {
       errors: toEntries(faults),
     });
   };

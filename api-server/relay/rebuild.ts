@@ -210,7 +210,7 @@ export async function rebuildWorkspace(options: RebuildOptions, workspaceId: str
     await writer.completeWorkspace(workspaceId);
     log.warn(
       { workspaceId, records: pages.records },
-      "projected one workspace again, because its part of the store was changed by others",
+      "projected one workspace again, because another client changed its data in Redis",
     );
   });
 }

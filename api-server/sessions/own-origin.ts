@@ -45,7 +45,7 @@ export function foreignProblem(headers: FetchHeaders, address: DashboardAddress)
   if (headers["postern-dashboard"] !== "1") return "it lacks the header Postern-Dashboard: 1";
   if (headers.origin !== undefined) {
     if (ownOrigins(headers.host, address).includes(headers.origin)) return undefined;
-    return "its Origin is not that of the dashboard (behind a proxy, --dashboard-url says what that is)";
+    return "its Origin is not that of the dashboard (behind a proxy, set --dashboard-url to the address that browsers use)";
   }
   if (headers["sec-fetch-site"] === "same-origin") return undefined;
   return "it has no Origin, and Sec-Fetch-Site is not same-origin";

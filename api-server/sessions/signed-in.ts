@@ -81,7 +81,7 @@ export const timesOf = (row: SessionRow) => ({
 const WHY: Readonly<Record<SessionEnd, string>> = {
   signedOut: "The session was signed out.",
   idle: "The session ended because it was not used for a while.",
-  tooOld: "The session ended because it was too old.",
+  tooOld: "The session ended because it reached its maximum lifetime.",
 };
 
 /** An unknown token has the same response as a session that was signed out, because the row of such a session is removed later. */

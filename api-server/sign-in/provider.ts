@@ -204,7 +204,7 @@ function toClaimed(
   const { iss, name, preferred_username: username, email } = claims;
   const sub = plainText(claims.sub);
   // OpenID Connect Core 1.0 limits the length of a subject.
-  if (sub === undefined) throw new Error("the subject is no text of at most 255 characters");
+  if (sub === undefined) throw new Error("the subject is not a string of at most 255 characters");
   const given = [name, username, email, sub].map(plainText).find((text) => text !== undefined);
   const groups = [claims[groupsClaim] ?? []].flat().map(plainText);
   return {

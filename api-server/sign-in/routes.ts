@@ -129,6 +129,6 @@ function readBody<Shape extends z.ZodType>(shape: Shape, body: unknown): z.outpu
   try {
     return shape.parse(JSON.parse((body as Buffer).toString()));
   } catch {
-    throw new PublicError("invalid_input", "The body does not fit.", { errors: [] });
+    throw new PublicError("invalid_input", "The body does not match its schema.", { errors: [] });
   }
 }

@@ -38,7 +38,7 @@ export async function signInByLink(
   await failed.note("link", origin);
   throw new PublicError(
     "sign_in_failed",
-    "The link was used before, or has expired, or is not whole. Make another with `postern dashboard link`.",
+    "The link was already used, has expired, or is incomplete. Create another one with `postern dashboard link`.",
     { headers: { "WWW-Authenticate": "Bearer" } },
   );
 }

@@ -153,7 +153,7 @@ function describe(error: unknown): string {
     const { code, error: kind } = at as { code?: unknown; error?: unknown };
     const codes = [code, kind].filter((one) => typeof one === "string").map((one) => ` [${String(one).slice(0, 100)}]`);
     // The JSON parser's message quotes the unreadable text, which may be a token.
-    const message = at instanceof SyntaxError ? "what was sent is no JSON" : at.message.slice(0, 200);
+    const message = at instanceof SyntaxError ? "the response is not JSON" : at.message.slice(0, 200);
     parts.push(`${message}${codes.join("")}`);
   }
   return parts.join(": ");

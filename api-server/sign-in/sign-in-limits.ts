@@ -55,7 +55,7 @@ export class SignInLimits {
 
   #demand(remainingMs: number | undefined): void {
     if (remainingMs === undefined) return;
-    throw new PublicError("sign_in_limited", "There were too many tries to sign in.", {
+    throw new PublicError("sign_in_limited", "There were too many sign-in attempts; try again later.", {
       retryAfterS: remainingMs / 1000,
     });
   }

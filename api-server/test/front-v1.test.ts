@@ -118,7 +118,7 @@ describe("with other settings", () => {
         expect([path, response.statusCode]).toEqual([path, 410]);
         expect(response.json().error).toMatchObject({
           code: "GONE",
-          message: `The first generation of the API is switched off. Call https://api.example/v2/${successor} instead.`,
+          message: `Version 1 of the API is disabled. Call https://api.example/v2/${successor} instead.`,
         });
         expect(response.headers.link).toBe(`<https://api.example/v2/${successor}>; rel="successor-version"`);
       }

@@ -112,7 +112,7 @@ test.each([
   { path: "apis.createApi", count: 2_501, rootKey: "nobody", status: 401, text: "root key" },
   { path: "apis.createApi", count: 250_000, rootKey: undefined, status: 400, text: "not a known field" },
   { path: "apis.createApi", count: 250_001, rootKey: undefined, status: 400, text: "at most 250,000" },
-  { path: "apis.noSuchProcedure", count: 2_501, rootKey: undefined, status: 404, text: "nothing at this path" },
+  { path: "apis.noSuchProcedure", count: 2_501, rootKey: undefined, status: 404, text: "This path does not exist" },
   { path: "v1/apis.createApi", count: 250_000, rootKey: undefined, status: 200, text: "apiId" },
   { path: "v1/apis.createApi", count: 250_001, rootKey: undefined, status: 400, text: "at most 250,000" },
   { path: "v1/keys.verifyKey", count: 2_501, rootKey: null, status: 400, text: "at most 2,500" },

@@ -104,13 +104,13 @@ describe("a body", () => {
     {
       name: "an array",
       body: [],
-      message: "The body of /v1/apis.createApi does not fit its schema: expected an object, got an array",
+      message: "The body of /v1/apis.createApi does not match its schema: expected an object, got an array",
     },
     { name: "no JSON", body: "{", message: "The body is not valid JSON: expected valid JSON" },
     {
       name: "U+0000",
       body: { name: "a\0b" },
-      message: "name: expected text without U+0000 and without half surrogate pairs",
+      message: "name: expected text without U+0000 and without unpaired surrogates",
     },
   ])("v1 body with $name: $message", async ({ body, message }) => {
     expect(await messageOf(body)).toBe(message);
@@ -136,7 +136,7 @@ describe("a query", () => {
   test.each([
     { query: "", message: "apiId: is required" },
     { query: "?apiId=a&apiId=b", message: "apiId: expected a string, got an array" },
-    { query: "?apiId=a%00b", message: "apiId: expected text without U+0000 and without half surrogate pairs" },
+    { query: "?apiId=a%00b", message: "apiId: expected text without U+0000 and without unpaired surrogates" },
   ])("v1 query string '$query': $message", async ({ query, message }) => {
     const response = await get(query);
     expect(response.statusCode).toBe(400);

@@ -40,7 +40,7 @@ describe("a clock", () => {
       expect((await person.call(whoami)).status).toBe(200);
     }
     t.advance(HOUR_MS + 1000);
-    expect((await person.call(whoami)).body.error.detail).toContain("too old");
+    expect((await person.call(whoami)).body.error.detail).toContain("maximum lifetime");
     t.advance(-12 * HOUR_MS - 1000);
   });
 

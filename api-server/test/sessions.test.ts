@@ -311,7 +311,7 @@ describe("a session ends", () => {
     nowMs = START_MS + maxMs;
     expect((await person.call(whoami)).status).toBe(200);
     nowMs += 1;
-    expect((await person.call(whoami)).body.error.detail).toContain("too old");
+    expect((await person.call(whoami)).body.error.detail).toContain("maximum lifetime");
     await clock.close();
   });
 

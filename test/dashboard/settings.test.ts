@@ -494,7 +494,7 @@ describe("a user who would be locked out", () => {
       const dialog = page.getByRole("dialog");
       await dialog.getByLabel(field).fill(text);
       await dialog.getByRole("button", { name: button }).click();
-      await dialog.getByText("nobody could call the API to undo this").waitFor();
+      await dialog.getByText("the API could not be called to undo the change").waitFor();
       await dialog.getByText("Enable another workspace first").waitFor();
       expect(await stored(dashboard, id)).toMatchObject({ enabled: true, quota: null });
     },

@@ -82,7 +82,7 @@ describe("a link", () => {
     const page = await second.newPage();
     await page.goto(link);
     await page.getByRole("button", { name: "Sign in with this link" }).click();
-    await page.getByText("The link was used before").waitFor();
+    await page.getByText("The link was already used").waitFor();
     expect(await sessionCookie(second)).toBeUndefined();
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByText("postern dashboard link").waitFor();

@@ -24,7 +24,7 @@ export function ipAllowListProblem(entries: readonly string[]): string | undefin
   if (entries.length > IP_ALLOW_LIST_MAX) return `at most ${IP_ALLOW_LIST_MAX} addresses and ranges are possible`;
   const wrong = entries.find((entry) => parseIpRange(entry) === undefined);
   if (wrong === undefined) return undefined;
-  return `"${wrong}" is no IP address or range; write such as 10.0.0.1, ::1, 10.0.0.0/8 or 2001:db8::/32`;
+  return `"${wrong}" is not an IP address or range, such as 10.0.0.1, ::1, 10.0.0.0/8 or 2001:db8::/32`;
 }
 
 /**

@@ -34,7 +34,7 @@ export async function readLatencies(deps: UsageDeps, asked: RequestedLatencies):
   const { retention, limits } = await settingsForReading(deps, workspaceId);
   const fromMs = Math.max(asked.fromMs, visibleFrom(retention, "verifications", deps.nowMs()).raw);
   if ((toMs - asked.fromMs) / stepMs > LATENCY_STEPS_MAX) {
-    throw invalidField("body.to", `must lie at most ${LATENCY_STEPS_MAX} steps after from`);
+    throw invalidField("body.to", `must be at most ${LATENCY_STEPS_MAX} steps after from`);
   }
   if (fromMs >= toMs) return [];
   const within = await asked.within();

@@ -62,7 +62,9 @@ test("analytics quota charges the full runtime of a query, even above the remain
   await chargeQuery(deps, of);
   await chargeRunTime(deps, { workspaceId: "ws_1", tookMs: 20_000 });
   const refused = await refusalOf(chargeQuery(deps, of));
-  expect(refused.detail).toBe("The workspace has used up the 10 seconds per hour that its analytics queries may run.");
+  expect(refused.detail).toBe(
+    "The workspace has used up the 10 seconds of run time per hour for its analytics queries.",
+  );
   // 29,999 ms of the former hour count two thirds after a third of this one.
   clock.ms += HOUR_MS + HOUR_MS / 3;
   await refusalOf(chargeQuery(deps, of));

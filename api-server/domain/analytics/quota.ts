@@ -49,7 +49,7 @@ export async function chargeQuery(deps: CountingDeps, of: QuotaOf): Promise<void
   const detail =
     ofQueries?.passed === false
       ? `The workspace has used up its ${limits.queriesPerHour} analytics queries per hour.`
-      : `The workspace has used up the ${limits.runMsPerHour / 1000} seconds per hour that its analytics queries may run.`;
+      : `The workspace has used up the ${limits.runMsPerHour / 1000} seconds of run time per hour for its analytics queries.`;
   const refused = consumed.limits.filter(({ passed }) => !passed).map(retryAtMs);
   throw new PublicError("query_quota_exceeded", detail, {
     retryAfterS: secondsUntil(Math.max(...refused), consumed.nowMs),

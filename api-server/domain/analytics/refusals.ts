@@ -29,7 +29,7 @@ const KINDS: Readonly<Record<Exclude<QueryRejected["reason"], "unavailable">, Er
 export function refusedByStore(refused: QueryRejected): PublicError {
   const { reason, message } = refused;
   if (reason === "unavailable") {
-    return new PublicError("analytics_connection_failed", "The store of usage analytics does not answer.", {
+    return new PublicError("analytics_connection_failed", "The analytics store does not respond; try again later.", {
       cause: refused,
     });
   }

@@ -40,7 +40,7 @@ async function countedUntil(deps: UsageDeps, workspaceId: string): Promise<numbe
     return nowMs - SENDING_MS - Math.max(0, waitingMs, ...depths.map(({ ageMs }) => ageMs));
   } catch (error) {
     if (!(error instanceof EventsUnavailable || error instanceof QueryRejected)) throw error;
-    logThrottled(deps, { reason: error.message, message: "how far usage is counted is not known" });
+    logThrottled(deps, { reason: error.message, message: "the time up to which usage is counted is unknown" });
     return undefined;
   }
 }

@@ -23,7 +23,10 @@ const BY_TIME: CountOrder = { by: "time", descending: false };
 export async function settingsForReading(deps: ReadDeps, workspaceId: string): Promise<AnalyticsSettings> {
   const settings = await analyticsSettingsOf(deps.db, workspaceId);
   if (settings.enabled) return settings;
-  throw new PublicError("analytics_not_configured", "Usage analytics are switched off for the workspace.");
+  throw new PublicError(
+    "analytics_not_configured",
+    "Analytics queries are disabled for the workspace; an administrator can enable them.",
+  );
 }
 
 /**
@@ -35,7 +38,7 @@ export async function countVerifications(deps: UsageDeps, question: UsageQuery):
   if (usage.kind === "counted") return usage.rows;
   throw invalidField(
     "body.groupBy",
-    `the answer would have more than ${usage.rowsMax} rows; ask for less time, larger units or with a limit`,
+    `the response would have more than ${usage.rowsMax} rows; request a shorter time range, larger time units or a limit`,
   );
 }
 
@@ -55,9 +58,13 @@ export async function countDays(
 
 /** Returns the error for a query that takes too long: the same message for both stores, with advice for the caller. */
 const tooSlow = (cause: QueryRejected): QueryRejected =>
-  new QueryRejected("timeout", "Counting took longer than its time limit. Ask for less time, or for larger units.", {
-    cause,
-  });
+  new QueryRejected(
+    "timeout",
+    "The count exceeded its time limit. Request a shorter time range or larger time units.",
+    {
+      cause,
+    },
+  );
 
 async function asked<T>(
   deps: UsageDeps,

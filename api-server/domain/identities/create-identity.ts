@@ -33,10 +33,7 @@ export async function createIdentity(
     const createdAt = deps.nowMs();
     const stored = meta === undefined ? null : storedMeta(meta);
     if (!(await insertIdentity(tx, { id: identityId, workspaceId, externalId, meta: stored, createdAt }))) {
-      throw new PublicError(
-        "identity_already_exists",
-        `There is an identity with the externalId ${externalId} already.`,
-      );
+      throw new PublicError("identity_already_exists", `An identity with the externalId ${externalId} already exists.`);
     }
     const limits = newRatelimits(deps, ratelimits);
     if (limits.length > 0) await insertIdentityRatelimits(tx, { workspaceId, identityId, createdAt }, limits);

@@ -31,7 +31,8 @@ const isSame = (row: RatelimitRow, { limit, durationMs, autoApply }: NewRatelimi
 export function checkDistinctNames(ratelimits: readonly { readonly name: string }[]): void {
   const names = new Set<string>();
   for (const [index, { name }] of ratelimits.entries()) {
-    if (names.has(name)) throw invalidField(`body.ratelimits[${index}].name`, `the name ${name} is given twice`);
+    if (names.has(name))
+      throw invalidField(`body.ratelimits[${index}].name`, `expected distinct names, got ${name} twice`);
     names.add(name);
   }
 }

@@ -58,10 +58,10 @@ async function seePostgres({ db }: InstallationDeps): Promise<Seen> {
     poolWaiting: db.waitingCount,
   };
   if (state.isReplica) {
-    return { facts: details, problem: "This is a replica, which takes no writes.", help: "docs/backup.md" };
+    return { facts: details, problem: "This Postgres is a replica, which accepts no writes.", help: "docs/backup.md" };
   }
   if (state.connections > CONNECTIONS_FULL * state.connectionsMax) {
-    return { facts: details, problem: "Nearly all connections are taken.", help: "docs/sizing.md" };
+    return { facts: details, problem: "Nearly all connections are in use.", help: "docs/sizing.md" };
   }
   return { facts: details };
 }
@@ -72,10 +72,10 @@ async function seeStore({ edge }: InstallationDetails): Promise<Seen> {
   const details = { evictionPolicy, memoryBytes, memoryMaxBytes, ...rest };
   const help = "docs/operations/failure-modes.md";
   if (evictionPolicy !== "noeviction") {
-    return { facts: details, problem: "It may evict keys: set maxmemory-policy to noeviction.", help };
+    return { facts: details, problem: "Redis may evict keys: set maxmemory-policy to noeviction.", help };
   }
   if (memoryMaxBytes > 0 && memoryBytes > MEMORY_FULL * memoryMaxBytes) {
-    return { facts: details, problem: "Its memory is nearly full.", help: "docs/sizing.md" };
+    return { facts: details, problem: "The memory of Redis is nearly full.", help: "docs/sizing.md" };
   }
   return { facts: details };
 }
@@ -121,7 +121,7 @@ async function seeProjection({ db, installation, projection }: InstallationDeps)
     ...(typeof progress?.records === "number" ? { rebuiltRecords: progress.records } : {}),
   };
   const help = "docs/operations/failure-modes.md";
-  if (!state.complete) return { facts: details, problem: "Everything is being projected again.", help };
+  if (!state.complete) return { facts: details, problem: "All records are being projected again.", help };
   if (heartbeatAgeMs === undefined || heartbeatAgeMs > HEARTBEAT_LATE_MS) {
     return {
       facts: details,
@@ -156,7 +156,7 @@ async function seeUsage({ analytics, installation }: InstallationDeps): Promise<
   const help = "docs/sizing.md";
   if (problem !== undefined) return { facts: details, problem: `ClickHouse: ${problem}.`, help };
   if (depth !== undefined && depth.ageMs > LAG_LATE_MS) {
-    return { facts: details, problem: "Stored events wait for more than a minute to be added up.", help };
+    return { facts: details, problem: "Stored events wait for more than a minute for the roll-up.", help };
   }
   return { facts: details };
 }

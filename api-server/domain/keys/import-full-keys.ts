@@ -136,7 +136,10 @@ async function findParts(
   if (missing.length === 0) return { roles, permissions };
   const named = missing.slice(0, NAMED).join(", ");
   const others = missing.length > NAMED ? ` and ${missing.length - NAMED} more` : "";
-  throw new PublicError("precondition_failed", `These do not exist in the workspace: ${named}${others}.`);
+  throw new PublicError(
+    "precondition_failed",
+    `These roles and permissions do not exist in the workspace: ${named}${others}.`,
+  );
 }
 
 async function refuseExistingHashes(tx: PoolClient, keys: readonly FullKeyToImport[]): Promise<void> {
@@ -146,7 +149,7 @@ async function refuseExistingHashes(tx: PoolClient, keys: readonly FullKeyToImpo
 
 /** Error for a hash of an existing key. It does not identify that key, because another workspace may own it. */
 const hashTaken = (): PublicError =>
-  new PublicError("key_already_exists", "A key of the request exists already, or is in it twice.");
+  new PublicError("key_already_exists", "A key in the request already exists, or occurs in it twice.");
 
 async function importOne(
   tx: PoolClient,

@@ -17,7 +17,7 @@ export function requireKeyEncryption<Required extends RequiredPermission>(
   if (keyVault === undefined) {
     throw new PublicError(
       "precondition_failed",
-      "This server has no encryption keys, so that keys can be neither stored recoverably nor decrypted.",
+      "This server has no encryption keys, so it can neither store recoverable keys nor decrypt them.",
     );
   }
   require(required, apiId);

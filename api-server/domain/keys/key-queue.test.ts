@@ -115,7 +115,7 @@ describe("a key that cannot be created yet", () => {
       {
         level: 50,
         reason: "precondition_failed",
-        detail: "These do not exist in the workspace: role nobody.",
+        detail: "These roles and permissions do not exist in the workspace: role nobody.",
         workspaceId: mine.id,
         apiId,
         migrationId: "mig",

@@ -191,6 +191,6 @@ async function refuseSecondOfManager(
   const { workspaceId } = actor.caller;
   const existing = await findKeyIdByManager(db, { workspaceId, manager, name: name ?? null });
   if (existing === undefined) return;
-  const which = name === undefined ? "a key without a name" : "a key of this name";
-  throw new PublicError("managed_exists", `${manager} has ${which} already: ${existing}.`);
+  const which = name === undefined ? "a key without a name" : "a key with this name";
+  throw new PublicError("managed_exists", `${manager} already has ${which}: ${existing}.`);
 }

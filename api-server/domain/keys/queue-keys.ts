@@ -51,6 +51,6 @@ export async function queueKeys(
 const queueFull = (more: number): PublicError =>
   new PublicError(
     "key_queue_full",
-    `${more} more keys would be more than ${QUEUED_KEYS_MAX} that wait to be created in the workspace.`,
+    `Queuing ${more} more keys would exceed the maximum of ${QUEUED_KEYS_MAX} queued keys in the workspace.`,
     { retryAfterS: RETRY_AFTER_S },
   );

@@ -35,7 +35,7 @@ export async function readBriefly<T>(
 ): Promise<T> {
   const found = await inBoundedRead(db, SEARCH_MS_MAX, read);
   if (found !== "TOO_SLOW") return found;
-  throw new PublicError("request_timeout", `The search was given up after ${SEARCH_MS_MAX} ms. ${advice}`);
+  throw new PublicError("request_timeout", `The search was canceled after ${SEARCH_MS_MAX} ms. ${advice}`);
 }
 
 /**

@@ -125,7 +125,7 @@ export const MANAGED: { readonly [Kind in ManagedKind]: Resources[Kind] & { read
       updateApi(tx, { workspaceId, apiId: id, name, manager, updatedAt: timeMs }),
     remove: async (tx, { id, delete_protection }, { workspaceId, timeMs }) => {
       if (delete_protection) {
-        throw new PublicError("protected_resource", `The API ${id} has delete protection; switch it off first.`);
+        throw new PublicError("protected_resource", `The API ${id} has delete protection; disable it first.`);
       }
       await deleteApi(tx, { workspaceId, apiId: id, deletedAt: timeMs });
     },

@@ -29,7 +29,7 @@ export async function createPermission(
     );
     if (creation.outcome === "own") return creation.id;
     if (creation.outcome === "taken") {
-      throw new PublicError("permission_already_exists", `There is a permission with the slug ${slug} already.`);
+      throw new PublicError("permission_already_exists", `A permission with the slug ${slug} already exists.`);
     }
     await insertAudit(tx, actor, [auditEvent(MANAGED.permission, { id, slug }, "Created")]);
     return id;

@@ -41,7 +41,7 @@ export async function createRole<Required extends RequiredPermission>(
     );
     if (creation.outcome === "own") return creation.id;
     if (creation.outcome === "taken") {
-      throw new PublicError("role_already_exists", `There is a role named ${name} already.`);
+      throw new PublicError("role_already_exists", `A role named ${name} already exists.`);
     }
     const { permissions, events } =
       grants === undefined ? NONE : await ensurePermissions(tx, actor, grants.slugs, grants);

@@ -11,11 +11,11 @@ const META_VALUES_MAX = 10_000;
 export function checkMeta(meta: Readonly<Record<string, unknown>> | null | undefined, location = "body.meta"): void {
   if (meta === undefined || meta === null) return;
   if (countValues(meta) > META_VALUES_MAX) {
-    throw invalidField(location, `expected at most ${META_VALUES_MAX} objects, arrays, members and entries in all`);
+    throw invalidField(location, `expected at most ${META_VALUES_MAX} objects, arrays, members and entries in total`);
   }
   const bytes = Buffer.byteLength(JSON.stringify(meta));
   if (bytes <= META_BYTES_MAX) return;
-  throw invalidField(location, `expected at most ${META_BYTES_MAX} bytes when serialised, got ${bytes}`);
+  throw invalidField(location, `expected at most ${META_BYTES_MAX} bytes when serialized, got ${bytes}`);
 }
 
 /** Counts the values in a JSON value, recursively; the depth is bounded by that of the body. */

@@ -54,4 +54,7 @@ export function knownValue<T>(lookup: Lookup<T>): T | undefined {
 
 /** Returns the error for a request that refers to an object which cannot be looked up now. */
 export const notKnown = (): PublicError =>
-  new PublicError("service_unavailable", "What the request refers to cannot be looked up at the moment.");
+  new PublicError(
+    "service_unavailable",
+    "An object that the request refers to cannot be looked up at the moment; try again.",
+  );

@@ -11,7 +11,7 @@ export function registerCodePages(app: FastifyInstance, sendError: ErrorSender):
   app.get<{ Params: { code: string } }>("/api-reference/errors/code/:code", (request, reply) => {
     const { code } = request.params;
     const meaning = CODES.get(code);
-    if (meaning === undefined) sendError(request, reply, new PublicError("not_found", "v1 has no such code."));
+    if (meaning === undefined) sendError(request, reply, new PublicError("not_found", "v1 has no such error code."));
     else {
       sendPage(reply, {
         title: code,

@@ -14,7 +14,7 @@ export const V1_CODES = {
   NOT_FOUND: "There is no such thing in the workspace, or nothing at this path.",
   METHOD_NOT_ALLOWED: "The path exists, but not for this method.",
   CONFLICT: "A unique value is taken, or a manifest manages the object: then the message names the manifest.",
-  GONE: "The first generation of the API is switched off. The message names the procedure that takes its place.",
+  GONE: "Version 1 of the API is disabled. The message names the procedure that takes its place.",
   PRECONDITION_FAILED: "Something that the request relies on is missing.",
   DELETE_PROTECTED: "Delete protection is on for this API.",
   RATE_LIMITED:

@@ -54,7 +54,7 @@ export function createV1Front({ isServed, sunsetMs, apiUrl = "" }: V1Settings): 
         : () =>
             new PublicError(
               "api_v1_disabled",
-              `The first generation of the API is switched off. Call ${addressOf(successor)} instead.`,
+              `Version 1 of the API is disabled. Call ${addressOf(successor)} instead.`,
             ),
   };
 }

@@ -57,7 +57,7 @@ export function createV1Usage(deps: Deps): V1Usage {
         .catch((error: Error) => {
           pausedUntilMs = deps.nowMs() + PAUSE_MS;
           noted.delete(rootKeyId);
-          logThrottled(deps, { reason: error.message, message: "a use of v1 could not be noted in the audit log" });
+          logThrottled(deps, { reason: error.message, message: "a use of v1 could not be recorded in the audit log" });
         })
         .finally(() => running.delete(stored));
       running.add(stored);

@@ -204,7 +204,7 @@ describe("analytics.getVerifications", () => {
   test.each([
     { query: { groupBy: "tags,tag" }, says: "groupBy: expected tags or tag" },
     { query: { groupBy: "week" }, says: "groupBy: expected some of" },
-    { query: { orderBy: "time" }, says: "orderBy: time needs a unit of time" },
+    { query: { orderBy: "time" }, says: "orderBy: sorting by time requires a time unit" },
     { query: { orderBy: "count" }, says: "orderBy: " },
     { query: { start: 2, end: 2 }, says: "start: expected a time before end" },
     { query: { start: 1.5 }, says: "start: " },
@@ -356,14 +356,14 @@ describe("unavailable analytics database", () => {
         await db.end();
       });
       other = store;
-      const said = [500, "INTERNAL_SERVER_ERROR", "The store of usage analytics does not answer."];
+      const said = [500, "INTERNAL_SERVER_ERROR", "The analytics store does not respond; try again later."];
       expect(await responds()).toEqual([said, said]);
     },
   );
 
   test("v1 analytics query that times out is 400 with advice", async () => {
     other = { countVerifications: () => Promise.reject(new QueryRejected("timeout", "internal words")) };
-    const said = [400, "BAD_REQUEST", expect.stringMatching(/^Counting took longer than .* Ask for less time/)];
+    const said = [400, "BAD_REQUEST", expect.stringMatching(/^The count exceeded its time limit. Request a shorter time range/)];
     expect(await responds()).toEqual([said, said]);
   });
 });

@@ -140,7 +140,7 @@ function check({ start, end, groupBy = [], orderBy }: Query): void {
   const { slice } = readGroupBy(groupBy);
   if (typeof start === "number" && typeof end === "number") checkInterval(start, end);
   if (orderBy === "time" && slice === undefined) {
-    throw invalidField("body.orderBy", "time needs a unit of time in groupBy: hour, day or month");
+    throw invalidField("body.orderBy", "sorting by time requires a time unit in groupBy: hour, day or month");
   }
 }
 

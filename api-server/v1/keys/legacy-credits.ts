@@ -40,7 +40,7 @@ export type LegacyRefill = z.output<typeof LegacyRefill>;
 /** Throws PublicError 400 at `field` if a refill contradicts itself. */
 export function checkLegacyRefill(refill: LegacyRefill | null | undefined, field = "body.refill"): void {
   if (refill?.interval === "daily" && refill.refillDay !== undefined) {
-    throw invalidField(`${field}.refillDay`, "a daily refill takes no day");
+    throw invalidField(`${field}.refillDay`, "a daily refill must not have a day");
   }
 }
 
@@ -55,7 +55,7 @@ export function toCredits(
 ): CreditsState | undefined {
   checkLegacyRefill(refill, field);
   if (remaining !== undefined) return refill === undefined ? { remaining } : { remaining, refill: toRefill(refill) };
-  if (refill !== undefined) throw invalidField(field, "a refill needs `remaining`");
+  if (refill !== undefined) throw invalidField(field, "a refill requires `remaining`");
   return undefined;
 }
 

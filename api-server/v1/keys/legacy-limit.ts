@@ -45,8 +45,7 @@ export function checkLegacyRatelimit(
   if (ratelimit === undefined || ratelimit === null) return;
   const { duration, refillInterval } = ratelimit;
   const durationMs = duration ?? refillInterval;
-  if (durationMs === undefined)
-    throw invalidField(`${field}.duration`, "is required, or `refillInterval` in its place");
+  if (durationMs === undefined) throw invalidField(`${field}.duration`, "is required unless `refillInterval` is given");
   if (durationMs >= DURATION_MS_MIN) return;
   const name = duration === undefined ? "refillInterval" : "duration";
   throw invalidField(`${field}.${name}`, `expected at least ${DURATION_MS_MIN} ms, got ${durationMs}`);
@@ -72,7 +71,10 @@ export function withLegacyRatelimit(
   const others = held.filter(({ name }) => name !== LEGACY_LIMIT);
   if (ratelimit === null) return others;
   if (others.length >= RATELIMITS_MAX) {
-    throw invalidField("body.ratelimit", `the key has ${others.length} other limits, and may have ${RATELIMITS_MAX}`);
+    throw invalidField(
+      "body.ratelimit",
+      `the key already has ${others.length} other limits, and the maximum is ${RATELIMITS_MAX}`,
+    );
   }
   return [...others, toRatelimit(ratelimit)];
 }

@@ -85,7 +85,10 @@ function planOf(view: KeyView, body: Pick<Body, "ratelimit" | "ratelimits" | "re
   const name = isTooShort ? plan.tooShort : plan.unknown;
   const field = `body.ratelimits[${ratelimits.findLastIndex((one) => one.name === name)}]`;
   if (isTooShort) throw invalidField(`${field}.duration`, "expected at least 1000 ms");
-  throw invalidField(field, `the key ${view.key.keyId} has no limit ${name}; give both limit and duration to use one`);
+  throw invalidField(
+    field,
+    `the key ${view.key.keyId} has no limit ${name}; to use an unattached limit, pass both limit and duration`,
+  );
 }
 
 const toRequested = ({ name, cost, limit, duration }: NonNullable<Body["ratelimits"]>[number]): RequestedLimit => ({

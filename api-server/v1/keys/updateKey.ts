@@ -67,7 +67,7 @@ function check({ remaining, refill, ratelimit, roles = [], permissions = [] }: B
   checkLegacyRefill(refill);
   checkLegacyRatelimit(ratelimit);
   if (remaining === null && refill !== undefined && refill !== null) {
-    throw invalidField("body.refill", "a refill needs limited credits");
+    throw invalidField("body.refill", "a refill requires limited credits");
   }
   checkRoleItems(roles);
   checkPermissionItems(permissions);

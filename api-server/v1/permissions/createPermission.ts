@@ -30,7 +30,7 @@ export const createPermission = defineV1Procedure({
   input: Body,
   check: ({ name, slug = name }) => {
     if (PermissionSlug.safeParse(slug).success) return;
-    throw invalidField("body.name", "a name without a slug is the slug, which has at most 128 characters");
+    throw invalidField("body.name", "without a slug, the name is used as the slug, which has at most 128 characters");
   },
   response: ResponseBody,
   handle,

@@ -83,7 +83,7 @@ const Data = z.strictObject({
     .string()
     .optional()
     .describe("Reason why the events of the request could not be read.")
-    .meta({ examples: ["The store of usage analytics does not answer."] }),
+    .meta({ examples: ["The analytics store does not respond; try again later."] }),
 });
 type Data = z.input<typeof Data>;
 
@@ -109,8 +109,8 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { requestId, until = deps.nowMs() } = body;
   const since = body.since ?? Math.max(0, until - DAY_MS);
   if (until < since || until - since > RANGE_MS_MAX) {
-    throw new PublicError("invalid_input", "The time range is not possible.", {
-      errors: [{ location: "body.since", message: "expected at most 7 days before body.until, and not after it" }],
+    throw new PublicError("invalid_input", "The time range is invalid.", {
+      errors: [{ location: "body.since", message: "expected a time up to 7 days before body.until" }],
     });
   }
   const changes = await readBriefly(deps, "A shorter time range is faster.", (db) =>

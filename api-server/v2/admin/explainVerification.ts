@@ -52,7 +52,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
 async function readHash({ body, caller, deps }: Call<Body>): Promise<string> {
   const { keyId, keyHash } = body;
   if ((keyId === undefined) === (keyHash === undefined)) {
-    throw new PublicError("invalid_input", "Either `keyId` or `keyHash` is needed.", {
+    throw new PublicError("invalid_input", "The body must have either `keyId` or `keyHash`.", {
       errors: [{ location: "body.keyId", message: "expected either this member or body.keyHash" }],
     });
   }

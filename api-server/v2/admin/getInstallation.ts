@@ -22,7 +22,7 @@ const Part = z.strictObject({
     .string()
     .optional()
     .describe("Description of the problem.")
-    .meta({ examples: ["Nearly all connections are taken."] }),
+    .meta({ examples: ["Nearly all connections are in use."] }),
   help: z
     .string()
     .optional()

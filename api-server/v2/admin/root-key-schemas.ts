@@ -146,7 +146,7 @@ export const isOwn = ({ caller: { actor } }: Pick<Call<unknown>, "caller">, root
 export const rootKeyIsCaller = (rootKeyId: string): PublicError =>
   new PublicError(
     "root_key_is_caller",
-    `Root key ${rootKeyId} sends this call, and would be revoked or narrowed by it.`,
+    `Root key ${rootKeyId} authenticates this call, which would revoke or restrict this root key; use another one.`,
   );
 
 /** Returns the tuples of the body as stored. Throws PublicError 400 with the position of the first invalid one. */
@@ -170,6 +170,6 @@ export function requireToGrant(
   const more = lacked.length > NAMED ? ` and ${lacked.length - NAMED} more` : "";
   throw new PublicError(
     "forbidden",
-    `A root key gets only permissions that the caller holds too. It lacks ${named}${more}.`,
+    `A caller can grant only permissions that it holds; this caller lacks ${named}${more}.`,
   );
 }

@@ -73,7 +73,7 @@ describe("createRootKey", () => {
     const refused = await create({ permissions }, less);
     expect(refused.status).toBe(403);
     expect(refused.body.error.detail).toBe(
-      "A root key gets only permissions that the caller holds too. It lacks api.*.read_api, rbac.*.read_role.",
+      "A caller can grant only permissions that it holds; this caller lacks api.*.read_api, rbac.*.read_role.",
     );
     expect((await create({ permissions: permissions.slice(0, 2) }, less)).status).toBe(200);
   });
@@ -280,7 +280,7 @@ describe("updateRootKey", () => {
       const { rootKey } = await caller([UPDATE]);
       const before = await get(rootKeyId);
       const refused = await update({ rootKeyId, ...change }, rootKey);
-      expect([refused.status, refused.body.error.detail]).toEqual([403, expect.stringContaining(`It lacks ${lacks}.`)]);
+      expect([refused.status, refused.body.error.detail]).toEqual([403, expect.stringContaining(`lacks ${lacks}.`)]);
       expect(await get(rootKeyId)).toEqual(before);
     },
   );

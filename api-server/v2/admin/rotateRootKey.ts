@@ -66,7 +66,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
     ({ permissions }) => requireToGrant(call, permissions),
   );
   if (made === "NOT_FOUND") throw rootKeyNotFound(rootKeyId);
-  if (made === "ROTATED") throw new PublicError("root_key_rotated", `Root key ${rootKeyId} has a successor.`);
+  if (made === "ROTATED") throw new PublicError("root_key_rotated", `Root key ${rootKeyId} already has a successor.`);
   const { rootKeyId: successorId, rootKey, start, expiresAt, endsAt } = made;
   return {
     rootKeyId: successorId,

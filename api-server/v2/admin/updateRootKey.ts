@@ -78,7 +78,7 @@ async function handle(call: Call<Body, typeof required>): Promise<RootKeyDetails
     if (revision !== undefined && revision !== before.revision) {
       throw new PublicError(
         "root_key_changed",
-        `Root key ${rootKeyId} has revision ${before.revision}, and the change is for revision ${revision}.`,
+        `Root key ${rootKeyId} has revision ${before.revision}, but the change expects revision ${revision}.`,
       );
     }
     const powers = [authorityOf(before), authorityOf(after)] as const;

@@ -73,12 +73,12 @@ const isOpen = ({ enabled, quota_per_minute: quota }: WorkspaceRow): boolean => 
  */
 async function mayChange(tx: Queryable, before: WorkspaceRow, after: WorkspaceRow): Promise<void> {
   if (before.name === DEFAULT_WORKSPACE && after.name !== before.name) {
-    throw new PublicError("workspace_name_reserved", `The workspace ${DEFAULT_WORKSPACE} keeps its name.`);
+    throw new PublicError("workspace_name_reserved", `The workspace ${DEFAULT_WORKSPACE} cannot be renamed.`);
   }
   if (isOpen(before) && !isOpen(after) && !(await isOtherWorkspaceOpen(tx, { workspaceId: before.id }))) {
     throw new PublicError(
       "last_enabled_workspace",
-      `No other workspace than ${before.name} is enabled and has a quota above 0: nobody could call the API to undo this.`,
+      `The workspace ${before.name} is the last enabled workspace with a quota above 0: without it, the API could not be called to undo the change.`,
     );
   }
 }

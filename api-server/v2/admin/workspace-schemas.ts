@@ -55,4 +55,4 @@ export const toWorkspaceOut = (row: WorkspaceRow): WorkspaceOut => ({
 });
 
 export const workspaceAlreadyExists = (name: string): PublicError =>
-  new PublicError("workspace_already_exists", `There is a workspace ${name}.`);
+  new PublicError("workspace_already_exists", `A workspace named ${name} already exists.`);

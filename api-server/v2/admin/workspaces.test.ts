@@ -64,7 +64,7 @@ describe("workspaces", () => {
     const rename = (name: string) => api.call("admin.updateWorkspace", { workspaceId, name });
     expect((await rename("after")).body.data).toMatchObject({ workspaceId, name: "after", enabled: true });
     const refused = await rename("taken");
-    expect([refused.status, refused.body.error.detail]).toEqual([409, "There is a workspace taken."]);
+    expect([refused.status, refused.body.error.detail]).toEqual([409, "A workspace named taken already exists."]);
     expect((await rename("after")).status).toBe(200);
     expect(await api.data("admin.listWorkspaces", { search: "before" })).toEqual([]);
     // What changed twice was written once.

@@ -305,7 +305,7 @@ describe("the limits of a workspace", () => {
     const timed = await limited({ run_ms_per_hour: 1 });
     await t.data(VERIFICATIONS, { query }, { rootKey: timed.rootKey });
     const later = await t.call(VERIFICATIONS, { query }, { rootKey: timed.rootKey });
-    expect(later.body.error?.detail).toContain("0.001 seconds per hour");
+    expect(later.body.error?.detail).toContain("0.001 seconds of run time per hour");
   });
 
   test("analytics retention hides older events and rejects queries for them", async () => {

@@ -53,7 +53,8 @@ export async function findGate(deps: Deps, workspaceId: string, asked: Asked): P
   const { policyId } = asked;
   if (policyId === undefined) return undefined;
   const said = (["permissions", "credits", "ratelimits"] as const).find((name) => asked[name] !== undefined);
-  if (said !== undefined) throw invalidField(`body.${said}`, "expected only without policyId, whose rules say it");
+  if (said !== undefined)
+    throw invalidField(`body.${said}`, "must be omitted with policyId, because the rules of the policy determine it");
   const row = await findPolicy(deps.db, { workspaceId, policyId });
   if (row === undefined) throw policyNotFound(policyId);
   return row;
@@ -168,7 +169,7 @@ function atGate(
 function readPolicy(row: PolicyRow): CompiledPolicy {
   const { policy, problem } = readStoredPolicy(row.policy);
   if (policy !== undefined) return policy;
-  throw new PublicError("precondition_failed", `The policy cannot be read by this release: ${problem}.`);
+  throw new PublicError("precondition_failed", `This release cannot read the policy: ${problem}.`);
 }
 
 const maySee = ({ mayVerify }: ExplainedCall, apiId: string): boolean => mayVerify === "all" || mayVerify(apiId);
@@ -181,8 +182,7 @@ function notFound(
   if (hidden !== undefined && call.gate !== undefined && maySee(call, hidden.apiId)) {
     return "The key exists, but is of another API than the policy's, so its gate does not know it.";
   }
-  if (call.mayVerify !== "all")
-    return "There is no such key, or it is of an API whose keys the root key may not verify.";
+  if (call.mayVerify !== "all") return "The key does not exist, or the root key may not verify the keys of its API.";
   if (postgres.state === "gone" && gates.state === "found") {
     return "Postgres has no such key. Gates still know it, and learn within 30 s that it is gone.";
   }

@@ -55,7 +55,7 @@ async function handle(call: ExplainCall): Promise<Data> {
   const { body, caller, deps, origin } = call;
   const { workspaceId } = caller;
   if ((body.key === undefined) === (body.keyId === undefined)) {
-    throw invalidField("body.keyId", "expected this or body.key, and not both");
+    throw invalidField("body.keyId", "expected either body.keyId or body.key");
   }
   const gate = await findGate(deps, workspaceId, body);
   if (gate !== undefined) requireBoth(call, gate.api_id);

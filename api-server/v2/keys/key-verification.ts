@@ -133,6 +133,6 @@ function planOf(view: KeyView, { ratelimits = [], credits }: Pick<Asked, "rateli
   const owner = identity === undefined ? "" : ` nor to its identity ${identity.id} (${identity.externalId})`;
   throw new PublicError(
     "precondition_failed",
-    `The rate limit ${plan.unknown} is not attached to the key ${key.keyId}${owner}; give both limit and duration to use one that is not.`,
+    `The rate limit ${plan.unknown} is not attached to the key ${key.keyId}${owner}; to use an unattached limit, pass both limit and duration.`,
   );
 }

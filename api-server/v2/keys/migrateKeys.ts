@@ -136,16 +136,16 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
 
 /** Throws PublicError 400 for the first key that contradicts itself, or if the keys have too many parts in total. */
 function checkKeys(keys: Body["keys"]): void {
-  let deps = 0;
+  let parts = 0;
   for (const [index, { credits, meta, permissions = [], roles = [], ratelimits = [] }] of keys.entries()) {
     const fault = credits && checkRefill(credits);
     if (fault !== undefined) throw invalidField(`body.keys[${index}].credits.refill`, fault);
     checkMeta(meta, `body.keys[${index}].meta`);
-    deps += permissions.length + roles.length + ratelimits.length;
+    parts += permissions.length + roles.length + ratelimits.length;
   }
-  if (deps <= PARTS_MAX) return;
+  if (parts <= PARTS_MAX) return;
   throw invalidField(
     "body.keys",
-    `expected at most ${PARTS_MAX} permissions, roles and rate limits in all, got ${deps}; send fewer keys at a time`,
+    `expected at most ${PARTS_MAX} permissions, roles and rate limits in total, got ${parts}; send fewer keys at a time`,
   );
 }

@@ -103,5 +103,5 @@ function requireUnchanged({ id }: RoleRow, granted: readonly PermissionRow[], ex
   const folded = new Set(expected.map((slug) => slug.toLowerCase()));
   const isSame = granted.length === folded.size && granted.every(({ slug }) => folded.has(slug.toLowerCase()));
   if (isSame) return;
-  throw new PublicError("role_changed", `The role ${id} grants other permissions than expected: it was changed since.`);
+  throw new PublicError("role_changed", `The role ${id} was changed: it no longer grants the expected permissions.`);
 }

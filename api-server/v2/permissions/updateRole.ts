@@ -72,6 +72,6 @@ async function refusingTakenName<T>(name: string, work: () => Promise<T>): Promi
     return await work();
   } catch (error) {
     if (!isUniqueViolation(error, "roles_name")) throw error;
-    throw new PublicError("role_already_exists", `There is a role named ${name} already.`, { cause: error });
+    throw new PublicError("role_already_exists", `A role named ${name} already exists.`, { cause: error });
   }
 }

@@ -103,7 +103,7 @@ function checkPolicy({ apiId, policy }: Body): void {
   if (bytes > POLICY_BYTES_MAX) {
     throw invalidField("body.policy", `expected at most ${POLICY_BYTES_MAX} bytes of JSON, got ${bytes}`);
   }
-  if (policy.apiId !== apiId) throw invalidField("body.policy.apiId", "expected the same as body.apiId");
+  if (policy.apiId !== apiId) throw invalidField("body.policy.apiId", "expected the same id as body.apiId");
   for (const [index, { permissions }] of policy.rules.entries()) {
     if (permissions === undefined) continue;
     try {
@@ -146,7 +146,7 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
   if (current.uid === uid && generation < current.generation) {
     throw new PublicError(
       "stale_policy_generation",
-      `Generation ${current.generation} of the policy ${policyId} is stored already; ${generation} is older.`,
+      `Generation ${current.generation} of the policy ${policyId} is already stored; generation ${generation} is older.`,
     );
   }
   const isSame = current.uid === uid && current.generation === generation && isDeepStrictEqual(current.policy, policy);

@@ -74,7 +74,7 @@ async function adopt(tx: PoolClient, call: Call<Body>): Promise<string> {
     const by = existing?.manager == null ? "" : `, managed by ${existing.manager}`;
     throw new PublicError(
       "ratelimit_namespace_already_exists",
-      `There is a rate-limit namespace named ${name} already${by}.`,
+      `A rate-limit namespace named ${name} already exists${by}.`,
     );
   }
   await insertAudit(tx, call, await handOver(tx, call, MANAGED.namespace, existing, manager));

@@ -115,8 +115,8 @@ describe("api update", () => {
 
   test.each([
     { set: "", says: "no setting is given; set at least one of --ip-allow-list, --delete-protection" },
-    { set: "--ip-allow-list 10.0.0.0/33", says: '"10.0.0.0/33" is no IP address or range; write such as 10.0.0.1' },
-    { set: "--ip-allow-list 10.0.0.1,localhost", says: '"localhost" is no IP address or range' },
+    { set: "--ip-allow-list 10.0.0.0/33", says: '"10.0.0.0/33" is not an IP address or range, such as 10.0.0.1' },
+    { set: "--ip-allow-list 10.0.0.1,localhost", says: '"localhost" is not an IP address or range' },
     { set: "--ip-allow-list ,", says: "--ip-allow-list has no address; `none` removes the list" },
     {
       set: `--ip-allow-list ${Array.from({ length: 101 }, (_, i) => `10.0.${i >> 8}.${i & 255}`).join()}`,

@@ -170,7 +170,9 @@ describe("rootkey rotate", () => {
       successorId: made.rootKeyId,
       environment: "staging-2",
     });
-    expect(await cli.failure(`rootkey rotate --workspace acme --id ${old.rootKeyId}`, 1)).toContain("has a successor");
+    expect(await cli.failure(`rootkey rotate --workspace acme --id ${old.rootKeyId}`, 1)).toContain(
+      "already has a successor",
+    );
   });
 
   test("rootkey rotate --until now expires the old root key immediately", async () => {
