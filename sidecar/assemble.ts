@@ -55,7 +55,7 @@ export function assembleExchange(given: Given, decision: DecisionDeps, upstreamU
   const { timeouts, limits, metrics, internalErrors } = given;
   const { onInternalError, nextId } = decision;
   const inFlight: InFlightSet = new Slots();
-  const { headersMs, upstreamIdleMs, halfClosedMs } = timeouts;
+  const { headersMs, responseReadMs, halfClosedMs } = timeouts;
   const { headBytesMax, upstreamConnectionsMax: connectionsMax, addressShare } = limits;
   const { connectMs, bodyIdleMs, eventsIdleMs } = timeouts;
   const waits = { connectMs, headersMs, bodyIdleMs, eventsIdleMs };
@@ -87,13 +87,13 @@ export function assembleExchange(given: Given, decision: DecisionDeps, upstreamU
   return {
     ...decision,
     answering,
-    forwarding: { upstream, inFlight, bodies, callBodies, failing, upstreamIdleMs, halfClosedMs },
+    forwarding: { upstream, inFlight, bodies, callBodies, failing, responseReadMs, halfClosedMs },
     upgrading: {
       upstream,
       limiter: upgradeLimiter,
       inFlight,
       failing,
-      upstreamIdleMs,
+      responseReadMs,
       waits: timeouts,
       onInternalError,
     },

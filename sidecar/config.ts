@@ -78,7 +78,7 @@ export interface Timeouts {
   /** Maximum time without a byte in either direction of an upgraded connection; 0 means no limit. */
   readonly tunnelIdleMs: number;
   /** Maximum time for a client to read the written part of a response, which has at most 64 KiB. */
-  readonly upstreamIdleMs: number;
+  readonly responseReadMs: number;
   /** Maximum time without a byte of a request body while the app waits for it. */
   readonly requestBodyIdleMs: number;
   /**
@@ -148,7 +148,7 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   tunnelIdleMs: 0,
   // The kernel reports free space only when a third of its buffer, up to 1.3 MB, is free. With 120 s, a client that reads 11 KB per second
   // is fast enough.
-  upstreamIdleMs: 120_000,
+  responseReadMs: 120_000,
   // Most responses take less than 10 s, but during this time the app may work for a client that has disconnected.
   halfClosedMs: 10_000,
   // A client that has begun to send usually has its body ready, and lossy networks recover in less than 10 s.

@@ -39,7 +39,7 @@ const LIMITS = {
   requestHeadMs: 10_000,
   keepAliveMs: 10_000,
   drainBytesMax: 64 * 1024,
-  upstreamIdleMs: 10_000,
+  responseReadMs: 10_000,
   clientConnectionsMax: 10_000,
   clientHttp2ConnectionsMax: 1_000,
 };
@@ -108,7 +108,7 @@ describe("a client that leaves its last response unread", () => {
     { name: "and has ended its direction, on a kept connection", lines: [], halfCloses: true },
     { name: "on a kept connection", lines: [], halfCloses: false },
   ])("server connection with an unread last response is closed, $name", async ({ lines, halfCloses }) => {
-    await open((exchange) => respond(exchange, LARGE), { upstreamIdleMs: 200 });
+    await open((exchange) => respond(exchange, LARGE), { responseReadMs: 200 });
     const { socket } = opened.dial(get("/", ...lines));
     socket.pause();
     if (halfCloses) socket.end();
@@ -122,7 +122,7 @@ describe("a client that leaves its last response unread", () => {
         exchange.lingers = true;
         exchange.onInputEnd = () => respond(exchange, LARGE);
       },
-      { upstreamIdleMs: 200 },
+      { responseReadMs: 200 },
     );
     opened.dial(get("/")).socket.pause().end();
     await waitFor("the server's side to be closed", () => opened.sockets[0]?.destroyed === true);
@@ -135,7 +135,7 @@ describe("a client that leaves its last response unread", () => {
         exchange.lingers = true;
         respond(exchange, LARGE);
       },
-      { upstreamIdleMs: 200 },
+      { responseReadMs: 200 },
     );
     const { socket } = opened.dial(get("/"));
     socket.pause();
@@ -145,7 +145,7 @@ describe("a client that leaves its last response unread", () => {
 });
 
 test("server connection reads no further request while responses are unread", async () => {
-  await open((exchange) => respond(exchange, Buffer.alloc(32 * 1024)), { upstreamIdleMs: 300 });
+  await open((exchange) => respond(exchange, Buffer.alloc(32 * 1024)), { responseReadMs: 300 });
   const { socket } = opened.dial();
   socket.pause();
   const upload = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n";

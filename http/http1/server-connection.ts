@@ -59,7 +59,7 @@ export interface ConnectionLimits {
   /** Maximum bytes of a request body that are read and discarded after the response. */
   readonly drainBytesMax: number;
   /** Maximum time for a client to read the last bytes of a response, before the server parses the next request. */
-  readonly upstreamIdleMs: number;
+  readonly responseReadMs: number;
 }
 
 const HELD_BYTES_MAX = 64 * 1024;
@@ -183,7 +183,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#held = undefined;
     this.#parser.takeHeaders();
     this.#sinceMs = performance.now();
-    this.#closeByMs = this.#sinceMs + (this.#hasEnded ? this.#limits.upstreamIdleMs : LINGER_MS);
+    this.#closeByMs = this.#sinceMs + (this.#hasEnded ? this.#limits.responseReadMs : LINGER_MS);
     this.socket.end();
     if (!this.#hasEnded) this.socket.resume();
   }
@@ -193,10 +193,10 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
       if (nowMs > this.#closeByMs) this.socket.destroy();
       return;
     }
-    const { requestHeadMs, keepAliveMs, upstreamIdleMs } = this.#limits;
+    const { requestHeadMs, keepAliveMs, responseReadMs } = this.#limits;
     const waitedMs = nowMs - this.#sinceMs;
     if (this.#isFlushing) {
-      if (waitedMs > upstreamIdleMs) this.socket.destroy();
+      if (waitedMs > responseReadMs) this.socket.destroy();
     } else if (this.#isDraining) {
       if (waitedMs > DRAIN_IDLE_MS || nowMs - this.#drainingSinceMs > DRAIN_MS) this.socket.destroy();
     } else if (this.#exchange === undefined) {
@@ -317,7 +317,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
         this.#isEnding = true;
         this.#exchange = undefined;
         this.#sinceMs = performance.now();
-        this.#closeByMs = this.#sinceMs + this.#limits.upstreamIdleMs;
+        this.#closeByMs = this.#sinceMs + this.#limits.responseReadMs;
         socket.destroySoon();
       } else this.endReading();
       return;

@@ -144,8 +144,8 @@ export class HttpServer {
   async listen({ host, port }: { host: string; port: number }): Promise<string> {
     this.#server.listen(port, host);
     await once(this.#server, "listening");
-    const { requestHeadMs, keepAliveMs, upstreamIdleMs } = this.#limits;
-    const shortest = Math.min(requestHeadMs, keepAliveMs, upstreamIdleMs);
+    const { requestHeadMs, keepAliveMs, responseReadMs } = this.#limits;
+    const shortest = Math.min(requestHeadMs, keepAliveMs, responseReadMs);
     this.#timer = startSweep(this.#look, shortest);
     const { address, family, port: taken } = this.#server.address() as AddressInfo;
     return `${this.#tls === undefined ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${taken}`;

@@ -35,7 +35,7 @@ export interface Http2Limits {
   readonly requestHeadMs: number;
   readonly keepAliveMs: number;
   /** Maximum time for a client to read the end of a response. */
-  readonly upstreamIdleMs: number;
+  readonly responseReadMs: number;
 }
 
 /**
@@ -145,8 +145,8 @@ export class Http2Connection implements ServedConnection, Http2Owner {
 
   look(nowMs: number): void {
     if (this.#session.destroyed) return;
-    const { requestHeadMs, keepAliveMs, upstreamIdleMs } = this.#limits;
-    for (const exchange of this.#answered) if (nowMs - exchange.answeredMs > upstreamIdleMs) exchange.breakOff();
+    const { requestHeadMs, keepAliveMs, responseReadMs } = this.#limits;
+    for (const exchange of this.#answered) if (nowMs - exchange.answeredMs > responseReadMs) exchange.breakOff();
     if (this.#streams > 0) return;
     const waitMs = this.#hasRequested ? keepAliveMs : requestHeadMs;
     if (nowMs - this.#sinceMs <= waitMs) return;

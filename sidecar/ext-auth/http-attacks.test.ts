@@ -83,7 +83,7 @@ describe("connections", () => {
   });
 
   test("ext-auth HTTP endpoint closes connections that leave responses unread", async () => {
-    const extAuth = await openExtAuth({ policy: { rules: [PUBLIC] }, timeouts: { upstreamIdleMs: 200 } });
+    const extAuth = await openExtAuth({ policy: { rules: [PUBLIC] }, timeouts: { responseReadMs: 200 } });
     const socket = openSocket();
     socket.pause();
     const gone = closed(socket);

@@ -37,7 +37,7 @@ export interface HttpExtAuthLimits extends ExtAuthConnectionLimits {
   readonly requestHeadMs: number;
   readonly keepAliveMs: number;
   /** Maximum time for a gateway to read a response. */
-  readonly upstreamIdleMs: number;
+  readonly responseReadMs: number;
 }
 
 /** Maximum number of body bytes that are read; a larger body closes the connection. */
@@ -66,7 +66,7 @@ export function createHttpExtAuth(deps: HttpExtAuthDeps, limits: HttpExtAuthLimi
   const server = secure ?? createServer(options, listener);
   // Node would silently drop headers beyond a maximum count, including credentials, so only their total size is limited.
   server.maxHeadersCount = 0;
-  server.setTimeout(limits.upstreamIdleMs);
+  server.setTimeout(limits.responseReadMs);
   const { trust, onRejected } = deps;
   const onLimitReached = (address: string | undefined): void => onRejected("overloaded", { address });
   const connections = boundConnections(server, limits, { trust, onLimitReached });

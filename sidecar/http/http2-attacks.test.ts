@@ -226,7 +226,7 @@ describe("a client that leaves responses unread", () => {
     ["refusals", {}, false],
     ["refusals of requests that never end", {}, true],
   ])("HTTP/2 streams with unread responses are reset and the connection closed: %s", async (_, options, isOpen) => {
-    gate = await openGate({ ...options, timeouts: { upstreamIdleMs: 200, keepAliveMs: 200, requestBodyIdleMs: 200 } });
+    gate = await openGate({ ...options, timeouts: { responseReadMs: 200, keepAliveMs: 200, requestBodyIdleMs: 200 } });
     const client = await open(NO_WINDOW);
     for (let stream = 1; stream < 40; stream += 2) client.ask(stream, requestFields("POST", "/"), isOpen ? 0 : 1);
     await waitFor("their heads", () => client.has(HEADERS, 39));

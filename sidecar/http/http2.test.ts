@@ -299,7 +299,7 @@ describe("a response", () => {
   });
 
   test("gate resets an HTTP/2 stream whose response is unread after a timeout", async () => {
-    await openWith((_req, res) => void res.end(Buffer.alloc(4 * 1024 * 1024)), { timeouts: { upstreamIdleMs: 200 } });
+    await openWith((_req, res) => void res.end(Buffer.alloc(4 * 1024 * 1024)), { timeouts: { responseReadMs: 200 } });
     const slow = open().request({ ":path": "/" });
     slow.on("error", () => undefined).pause();
     await once(slow, "response");

@@ -278,7 +278,7 @@ test("gate aborts the upstream response when the client leaves it unread", async
         socket.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
         pour(socket, Buffer.alloc(64 * 1024, "x"));
       }),
-    { timeouts: { upstreamIdleMs: 300 } },
+    { timeouts: { responseReadMs: 300 } },
   );
   const client = kept(connect(gate.port, "127.0.0.1"));
   client.pause();
@@ -296,7 +296,7 @@ test.each([1, 2, 3, 4])(
   async () => {
     const body = Buffer.alloc(8 * MiB, "x");
     const app = await startApp((_req, res) => res.end(body));
-    gate = await openGate({ ...OPEN, app, timeouts: { upstreamIdleMs: 8_000 } });
+    gate = await openGate({ ...OPEN, app, timeouts: { responseReadMs: 8_000 } });
     const client = kept(connect(gate.port, "127.0.0.1"));
     let bytes = 0;
     client.on("data", (piece) => {

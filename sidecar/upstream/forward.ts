@@ -34,7 +34,7 @@ export interface ForwardDeps {
   readonly callBodies: BodyDeps;
   readonly failing: FailureDeps;
   /** Maximum time for a client to read the written part of a response. */
-  readonly upstreamIdleMs: number;
+  readonly responseReadMs: number;
   /** Maximum time without progress of a response to a client that has half-closed its connection. */
   readonly halfClosedMs: number;
 }
@@ -220,7 +220,7 @@ class Forwarding implements ResponseReceiver, InFlight {
       this.cut();
       return;
     }
-    const isReadStalled = this.#writingMs > 0 && nowMs - this.#writingMs > this.#parts.upstreamIdleMs;
+    const isReadStalled = this.#writingMs > 0 && nowMs - this.#writingMs > this.#parts.responseReadMs;
     const isSendStalled = this.#body?.isTooSlow(nowMs) === true;
     if (!isReadStalled && !isSendStalled) return;
     this.#leave();

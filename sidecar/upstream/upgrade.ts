@@ -33,7 +33,7 @@ export interface UpgradeDeps {
   readonly inFlight: InFlightSet;
   readonly failing: FailureDeps;
   /** Maximum time for a client to read the written part of a response. */
-  readonly upstreamIdleMs: number;
+  readonly responseReadMs: number;
   readonly waits: TunnelWaits;
   readonly onInternalError: OnInternalError;
 }
@@ -98,7 +98,7 @@ class Asking implements AppExchange, InFlight {
   }
 
   abortIfStalled(nowMs: number): void {
-    if (this.#isPaused && nowMs - this.#pausedMs > this.#parts.upstreamIdleMs) this.cut();
+    if (this.#isPaused && nowMs - this.#pausedMs > this.#parts.responseReadMs) this.cut();
   }
 
   cut(): void {

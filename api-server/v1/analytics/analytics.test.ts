@@ -363,7 +363,11 @@ describe("unavailable analytics database", () => {
 
   test("v1 analytics query that times out is 400 with advice", async () => {
     other = { countVerifications: () => Promise.reject(new QueryRejected("timeout", "internal words")) };
-    const said = [400, "BAD_REQUEST", expect.stringMatching(/^The count exceeded its time limit. Request a shorter time range/)];
+    const said = [
+      400,
+      "BAD_REQUEST",
+      expect.stringMatching(/^The count exceeded its time limit. Request a shorter time range/),
+    ];
     expect(await responds()).toEqual([said, said]);
   });
 });
