@@ -50,9 +50,7 @@ function page(): string {
     ...KINDS.flatMap(([kind, title]) => [
       `### ${title}`,
       "",
-      "| call | returns |",
-      "| --- | --- |",
-      ...merged(functions.filter((one) => one.kind === kind)).map(({ call, meaning }) => `| ${call} | ${meaning} |`),
+      ...merged(functions.filter((one) => one.kind === kind)).map(({ call, meaning }) => `- ${call}: ${meaning}`),
       "",
     ]),
   ].join("\n");
@@ -90,18 +88,16 @@ function section(tables: readonly Table[]): string[] {
     const types = tables.map(({ columns }) => columns.find(({ name }) => name === column)?.type);
     return new Set(types).size === 1
       ? `${types[0]}`
-      : tables.map(({ name }, i) => `${types[i]} (${unitOf(name)})`).join(", ");
+      : tables.map(({ name }, i) => `${types[i]} per ${unitOf(name)}`).join(", ");
   };
   return [
     tables.length === 1
       ? `\`${first.name}\`: ${first.meaning}`
       : `${tables.map(({ name }) => `\`${name}\``).join(", ")}: one row for each time unit and combination of the other columns.`,
     "",
-    "| column | type | meaning |",
-    "| --- | --- | --- |",
     ...first.columns.map(({ name, meaning }) => {
       const is = tables.length > 1 && name === "time" ? "Start of the minute, hour, day or month, UTC." : meaning;
-      return `| \`${name}\` | ${typesOf(name)} | ${is} |`;
+      return `- \`${name}\` (${typesOf(name)}): ${is}`;
     }),
     "",
   ];

@@ -102,7 +102,9 @@ function mayAnswer(procedure: string, status: string, kind: string): boolean {
 test.each([first, ...others])("guide $name: each documented error can occur", (page) => {
   const text = page?.text ?? "";
   const procedures = [...text.matchAll(/(?:\bcall |`|\/v2\/)([a-z]+\.[a-z][A-Za-z]+)\b/g)].map(([, name = ""]) => name);
-  const cells = [...text.matchAll(/^\| `([^`|]+)`(?: [^|]*)? \|/gm)].map(([, cell = ""]) => cell);
+  const cells = [...text.matchAll(/^(?:\| `([^`|]+)`(?: [^|]*)? \||- `([^`]+)`(?: .*?)?: )/gm)].map(
+    ([, cell, entry = ""]) => cell ?? entry,
+  );
   const wrong = cells.filter((cell) => {
     if (/^[A-Z_]+$/.test(cell)) return !procedures.includes("keys.verifyKey") || !Code.safeParse(cell).success;
     const [, status, kind = ""] = /^(\d{3}) (\w+)$/.exec(cell) ?? [];
