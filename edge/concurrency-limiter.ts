@@ -7,7 +7,7 @@
  * on a quiet day, many small ones let a few addresses take everything.
  */
 
-/** Waits for a slot. Exactly one of the two methods is called, once. */
+/** A request that waits for a slot. The limiter calls either `onAcquired` or `onTimeout`, once. */
 export interface Waiter {
   /** The address for which slots are counted; requests of the same address are queued in order. */
   readonly address: string;

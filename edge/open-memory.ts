@@ -33,7 +33,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     credits: new MemoryCreditStore(store),
     sink,
     events,
-    // Batches are already separate.
+    // In-memory events are read from one queue by all readers.
     anotherReader: () => events,
     gateUsers: undefined,
     pods: new MemoryPodReports(nowMs),

@@ -12,7 +12,7 @@ const START_OF: Readonly<Record<Slice, string>> = {
   month: "toDateTime(toStartOfMonth(c.at), 'UTC')",
 };
 
-/** Column that each target adds to the result rows. */
+/** Column by which each grouping target divides the result rows. */
 const COLUMN_OF: Readonly<Record<Target, string>> = {
   key: "c.key_id",
   identity: "c.identity_id",

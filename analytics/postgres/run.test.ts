@@ -378,7 +378,7 @@ describe("permissions of the query role", () => {
     expect(logged.pop()).toMatchObject({ err: { code: "42601" } });
   });
 
-  test("other roles granted on event tables still read all rows", async () => {
+  test("Postgres roles with SELECT on the event tables read the rows of all workspaces", async () => {
     await ask("select 'prepared'");
     const name = `reports_${randomBytes(4).toString("hex")}`;
     await db.query(`create role ${name}; grant select on verification_events to ${name}`);

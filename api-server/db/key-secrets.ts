@@ -50,7 +50,7 @@ export async function listKeySecrets(
   return rows;
 }
 
-/** Returns strings, of all workspaces, that other encryption keys have encrypted, for key ids after `after`. */
+/** Returns key secrets of all workspaces that were encrypted with other encryption keys, in the order of key ids after `after`. */
 export async function listKeySecretsOfOthers(
   db: Queryable,
   { encryptionKeyId, after, max }: { encryptionKeyId: string; after: string; max: number },

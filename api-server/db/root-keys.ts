@@ -190,9 +190,9 @@ export async function findRootKeySummary(
   return rows[0];
 }
 
-/** The last root key of a chain in which each root key replaces the one before; revoked ones are included. */
+/** Last root key of a chain of rotations, in which each root key replaces the previous one. The chain includes revoked root keys. */
 export interface LastSuccessor {
-  /** Whether the first root key of the chain, the direct successor, is not revoked. */
+  /** Whether the direct successor, which is the first root key of the chain, is not revoked. */
   readonly is_succeeded: boolean;
   readonly created_at: number;
   readonly expires_at: number | null;

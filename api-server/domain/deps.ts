@@ -14,7 +14,7 @@ import type { KeyVault } from "../keys/key-vault.ts";
 
 /* Dependencies of the use cases, by idea. A use case names the smallest one that has what it uses. */
 
-/** Dependencies of reads of the database. */
+/** Dependencies of functions that read the database. */
 export interface ReadDeps {
   readonly db: Pool;
 }

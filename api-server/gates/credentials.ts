@@ -26,7 +26,7 @@ import { RequestLimits } from "./request-limits.ts";
  */
 
 export interface GateCredentials {
-  /** Name of the gates' cluster, under which its operator manages objects. */
+  /** Name of the cluster of the gates, which is also the manager name of the cluster's operator. */
   readonly cluster: string;
   /** Calls the TokenReview API of the cluster that issued the token. Throws if it does not respond. */
   readonly reviewToken: (token: string) => Promise<TokenReviewStatus>;

@@ -54,7 +54,7 @@ export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }):
 
   function of(rootKeyId: string): RecordsUsage {
     let notedOn = day;
-    /** Ids that were recorded on this day, by tuple. */
+    /** Object ids recorded on the day `notedOn`, by permission tuple. */
     const noted = new Map<string, string | typeof SEVERAL>();
     return {
       note(tuple, id = undefined) {

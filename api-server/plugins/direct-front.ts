@@ -13,7 +13,7 @@ import type { DirectRoute } from "./direct-request.ts";
  */
 
 export interface DirectFront {
-  /** Serves a procedure directly. */
+  /** Registers a procedure whose requests the direct front handles without Node's HTTP server. */
   add(route: DirectRoute): void;
   /** Returns the direct connection of a socket; `undefined` if the socket does not belong to the direct front, or no longer. */
   connectionOf(socket: Socket): Pick<DirectConnection, "awaited" | "sinceMs" | "streamAtNode"> | undefined;

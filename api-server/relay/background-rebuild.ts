@@ -21,8 +21,8 @@ export interface BackgroundRebuildOptions {
 }
 
 /**
- * Makes projections in the background of the relay: the full projection, and, one at a time, workspaces whose projection restarted on its
- * own. Projections of workspaces wait while a full projection is in progress.
+ * Projects again in the background while the relay continues: either all records, or one workspace at a time whose projection was restarted.
+ * Workspaces wait while a full projection is in progress.
  */
 export class BackgroundRebuild implements Closeable {
   readonly #options: BackgroundRebuildOptions;

@@ -118,8 +118,8 @@ export async function relayBatch(
 }
 
 /**
- * Writes the current state of these records, under a new version, without announcing them: for a new projection, whose readers have dropped
- * all data. Returns workspaces like `Round.begun`.
+ * Writes the current state of the records under a new version. The writes are not announced, because readers of a new projection have
+ * dropped all data. Returns the same kind of workspaces as `Round.begun`.
  */
 export async function projectRecords(
   { db, writer, projectionId }: Projecting,

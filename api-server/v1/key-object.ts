@@ -23,7 +23,7 @@ export const KeyObject = z.object({
   workspaceId: WorkspaceId,
   apiId: ApiId.optional(),
   name: NameOut.optional(),
-  ownerId: text("Owner that was given to the v1 API.", "user_123").optional(),
+  ownerId: text("`ownerId` that a v1 call set for the key.", "user_123").optional(),
   meta: Meta.optional(),
   createdAt: unixMs("When the key was created, Unix milliseconds."),
   updatedAt: unixMs("Unix milliseconds of the last update.").optional(),

@@ -78,7 +78,7 @@ function placeOf({ header, query }: z.output<typeof Credential>): string {
   return JSON.stringify(["header", lowerAscii(header.name), lowerAscii(header.scheme ?? "")]);
 }
 
-/** CEL expression that equals the location of a credential. */
+/** Returns a CEL expression for the location of a credential; equal locations give equal values. */
 const celLocationOf = (credential: string): string => {
   const header = `${credential}.header`;
   return `[${[

@@ -238,7 +238,7 @@ describe("a path that an app may read as that of another rule", () => {
     expect(match("/ADMIN", { rules })).toHaveProperty("refused");
   });
 
-  test("NearMatch allowance makes each rule match only its own spelling", () => {
+  test("with allowPaths NearMatch, a rule matches only its exact spelling", () => {
     const rules = [guarded, aRule({ path: { prefix: "/admin/users" } }), open];
     expect(match("/admin/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 1 } });
     expect(match("/Admin/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 0 } });

@@ -113,19 +113,29 @@ export const PolicyInput = z
       z.enum(["Enforce", "Audit"]).describe("Audit: decide and record, but let everything through."),
       "Enforce",
     ),
-    credentials: z.array(CredentialLocation).min(1).max(8).describe("Where the key is looked for, in this order."),
+    credentials: z
+      .array(CredentialLocation)
+      .min(1)
+      .max(8)
+      .describe("Locations where the gate looks for the key, in this order."),
     rules: z
       .array(PolicyRule)
       .max(256)
-      .describe("The first that matches decides; if none does, a valid key is needed."),
+      .describe("The first matching rule decides; without a match, a valid key is required."),
     onStale: whenMissing(
       z
         .strictObject({
-          afterMs: whenMissing(z.int().min(1000).describe("Data older than this is stale."), 30_000),
-          action: whenMissing(z.enum(["Serve", "Deny"]).describe("What happens then."), "Serve"),
-          denyAfterMs: whenMissing(z.int().min(1000).describe("Beyond this age every request is denied."), 900_000),
+          afterMs: whenMissing(z.int().min(1000).describe("Age beyond which data is stale."), 30_000),
+          action: whenMissing(
+            z.enum(["Serve", "Deny"]).describe("Whether gates serve or deny requests on stale data."),
+            "Serve",
+          ),
+          denyAfterMs: whenMissing(
+            z.int().min(1000).describe("Age of the data beyond which gates deny every request."),
+            900_000,
+          ),
         })
-        .describe("What happens when changes do not arrive."),
+        .describe("How gates treat requests when changes stop arriving."),
       { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
     ),
     onCounterFailure: whenMissing(

@@ -14,7 +14,7 @@ export interface RedisChangeStreamOptions {
   readonly keys: RedisKeys;
   readonly address: RedisAddress;
   readonly clientName: string;
-  /** Detector shared with the record source that reads the same store. */
+  /** Rollback detector, which the record source of the same Redis shares. */
   readonly rollbacks: RollbackDetector;
 }
 

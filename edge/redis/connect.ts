@@ -113,7 +113,7 @@ export function connectForBlocking(
 const DEFAULT_PORT = 6379;
 const DEFAULT_SENTINEL_PORT = 26379;
 
-/** Omits the option by which the library chooses reply types. */
+/** Redis options without `replyMapping`, because this module relies on the library's default reply types. */
 type Options = Omit<RedisOptions, "replyMapping">;
 
 interface SentinelAddress {

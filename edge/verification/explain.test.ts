@@ -276,7 +276,7 @@ describe("what fails", () => {
     await expect(explain(partsOf().parts, verification)).rejects.toThrow("Position 5");
   });
 
-  test("explain reports later errors as reasons once a step has decided", async () => {
+  test("explain reports errors of later steps as reasons after a step has decided", async () => {
     const verification = asking(aKeyView({ key: { enabled: false } }), {
       plan: () => {
         throw new Error("The rate limit none is not attached.");

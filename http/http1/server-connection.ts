@@ -334,7 +334,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     this.#nextWhenTaken();
   }
 
-  /** Called with the rest of a request body after its response; discards it. */
+  /** Discards a chunk of a request body that arrives after the response. */
   onChunk(bytes: Buffer, chunks: number): void {
     this.#sinceMs = performance.now();
     this.#drainedBytes += bytes.length;

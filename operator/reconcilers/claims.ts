@@ -109,7 +109,7 @@ export interface ConflictTerms<Stored> {
   readonly competitor?: (competitor: string) => string;
   /** Message if another manager owns the stored object. `manager` contains only names that readers of this namespace may see. */
   readonly managed?: (stored: Stored, manager: string) => string;
-  /** Terms of adoption, if the stored object has no manager. */
+  /** Conditions under which the manifest adopts the stored object, if that object has no manager. */
   readonly unmanaged?: (stored: Stored) => Takeover;
 }
 

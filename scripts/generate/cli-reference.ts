@@ -18,7 +18,7 @@ export const cliReference: Target = {
 interface Group {
   readonly title: string;
   readonly options: Readonly<Record<string, OptionRow>>;
-  /** Text about the rules for commands with these options. */
+  /** Text of docs/reference/cli.md that explains the options of the group. */
   readonly text?: string;
 }
 

@@ -38,7 +38,7 @@ export interface ReceivedRequest {
 
 /** A request as it is forwarded to the app, with the data to check its open connection again. */
 export interface AdmittedRequest extends Admission {
-  /** Head for the app; further headers are added to `forwarded` later. */
+  /** Request head for the app. The gate adds further headers to `forwarded` later. */
   readonly head: Head;
   /** Path and query without credentials, with the same bytes that were checked. */
   readonly target: string;

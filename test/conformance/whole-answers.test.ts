@@ -143,7 +143,7 @@ test("published client reads null and empty fields after key updates", async () 
   });
 });
 
-test("published client updates credits by all operations, including null for unlimited", async () => {
+test("published client sets, increments and decrements credits, and sets null for unlimited", async () => {
   const { keyId } = await resources.key({ credits: { remaining: 5, refill: { interval: "daily", amount: 7 } } });
   const refill = { interval: "daily", amount: 7 };
   const change = async (operation: "set" | "increment" | "decrement", value: number | null) =>

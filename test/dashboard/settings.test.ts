@@ -279,7 +279,11 @@ describe("a change that fails", () => {
     await dashboard.call("admin.updateBounds", { queriesPerHour: null });
   });
 
-  test("settings form rejected for a lost role names whom to ask", async ({ dashboard, open, faults }) => {
+  test("settings form that fails because of a lost role says who can restore it", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
     faults.expect(/status of 403/);
     const id = await makeWorkspace(dashboard, "role-taken");
     const page = await open("/settings", { roleIn: "role-taken" });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createV1Front } from "./front.ts";
 
-test("v1 response has Deprecation and a successor link by path by default", () => {
+test("v1 responses have a Deprecation header and a relative link to the v2 procedure by default", () => {
   const headers = createV1Front({ isServed: true }).headersOf("keys.createKey");
   expect(headers).toEqual({
     Deprecation: "@1767225600",

@@ -17,7 +17,7 @@ export interface V1Settings {
 }
 
 export interface V1Front {
-  /** Returns the headers of each response of a procedure with this successor; without a successor, the headers for an unknown path. */
+  /** Returns the deprecation headers for responses of a v1 procedure. `successor` is its v2 procedure; `undefined` for an unknown path. */
   headersOf(successor?: string): Readonly<Record<string, string>>;
   /** Returns the error for calls of a procedure with this successor, while v1 is disabled. */
   refusalOf(successor: string): (() => PublicError) | undefined;

@@ -35,7 +35,7 @@ const Data = z.strictObject({
   ownerId: z
     .string()
     .optional()
-    .describe("Owner that was given to the v1 API.")
+    .describe("`ownerId` that a v1 call set for the key.")
     .meta({ examples: ["user_123"] }),
   manager: z
     .string()

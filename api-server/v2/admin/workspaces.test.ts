@@ -10,7 +10,7 @@ afterAll(() => api.close());
 const create = (body: object) => api.call("admin.createWorkspace", body);
 
 describe("workspaces", () => {
-  test("createWorkspace creates one workspace per name and audits it there", async () => {
+  test("createWorkspace creates one workspace per name and writes to the audit log of the new workspace", async () => {
     const { body } = await create({ name: "team-shop", quotaPerMinute: 60 });
     const { workspaceId } = body.data;
     expect(body.data).toMatchObject({ name: "team-shop", enabled: true, quotaPerMinute: 60 });

@@ -85,7 +85,7 @@ const LimitOut = z.strictObject({
   name: text("Name of the limit, or id of its rate-limit namespace.", "requests"),
   namespace: text("Name of the rate-limit namespace, if known.", "public-api").optional(),
   source: z.enum(["key", "identity", "request", "rule", "namespace"]).describe("Owner of the limit."),
-  identifier: text("Who is counted.", "key_4fGh7Jk2LmN8pQrS"),
+  identifier: text("Identifier whose requests the limit counts.", "key_4fGh7Jk2LmN8pQrS"),
   limit: number("Units per window.", 100),
   duration: number("Window length in ms.", 60_000),
   cost: number("Units that the request would consume.", 1),

@@ -35,7 +35,7 @@ export abstract class CallVerification implements Verification {
 
   protected abstract mayVerify(apiId: string): boolean;
 
-  /** Returns the sources of the counted limits, in the order of the limits. */
+  /** Returns the limits of the verification with their sources, in the order in which they are counted. */
   get selected(): readonly SelectedLimit[] {
     return this.#selected;
   }

@@ -124,7 +124,7 @@ describe("NOT_FOUND", () => {
     }
   });
 
-  test("verifyKey forgets a missing key as soon as it exists", async () => {
+  test("verifyKey accepts a new key at once after a NOT_FOUND for its hash", async () => {
     // Not even a hash can be chosen beforehand, so the key goes away and comes back behind the API.
     const { keyId, key } = await create();
     await t.deps.db.query("update keys set deleted_at = 1 where id = $1", [keyId]);

@@ -11,7 +11,7 @@ export const identityCreate = defineCommand({
   name: "identity create",
   description: "Requires identity.*.create_identity.",
   options: {
-    "external-id": { type: "string", placeholder: "ID", help: "your own id of the owner", required: true },
+    "external-id": { type: "string", placeholder: "ID", help: "id of the owner in your system", required: true },
     ratelimit,
     meta: { type: "string", placeholder: "JSON", help: "JSON object that each verification returns" },
     ...connection,

@@ -27,7 +27,7 @@ export const keyCreate = defineCommand({
     "external-id": {
       type: "string",
       placeholder: "ID",
-      help: "your own id of the owner; a missing identity is created",
+      help: "id of the owner in your system; a missing identity is created",
     },
     expires: { type: "string", placeholder: "TIME", help: "expiry: 2026-12-31, 2026-12-31T18:00:00Z, 30d" },
     role: { type: "string", placeholder: "NAME", help: "role of the key", repeats: true },

@@ -10,7 +10,7 @@ export interface RoleChange {
   readonly removed: readonly string[];
 }
 
-/** Pending changes by role id and slug: whether the slug is to be granted. Cells in their original state are not included. */
+/** Unsaved changes of the permission matrix, by role id. `cells` says for each changed slug whether the role will grant it. */
 export type Pending = ReadonlyMap<string, { readonly name: string; readonly cells: ReadonlyMap<string, boolean> }>;
 
 export const NOTHING_PENDING: Pending = new Map();

@@ -3,7 +3,7 @@ import type { Data, Procedure } from "../../../core/api/procedures.ts";
 export type RootKeyDetails = Data<"admin.getRootKey">;
 export type RootKey = Data<"admin.listRootKeys">[number];
 
-/** Procedures to read again after a change of a root key. */
+/** Procedures whose cached responses become stale when a root key changes. */
 export const SHOWN_BY: readonly Procedure[] = ["admin.listRootKeys", "admin.getRootKey"];
 
 export const nameOf = ({ name, rootKeyId }: Pick<RootKey, "name" | "rootKeyId">): string => name ?? rootKeyId;

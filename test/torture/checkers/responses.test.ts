@@ -29,7 +29,7 @@ test("undocumented response is never allowed", () => {
   expect(count(anAsk(11, "odd"))).toBe(1);
 });
 
-test("few counted requests may fail because of a slow Redis", () => {
+test("checker accepts a few failed requests while Redis is slow", () => {
   const counted = (times: number, response: AskEntry["response"]) =>
     Array.from({ length: times }, (_, n) => anAsk(n / 1000, response, { keyKind: "limited" }));
   expect(count(...counted(10, "unavailable"))).toBe(0);
