@@ -14,7 +14,7 @@ export interface Metric<Label extends string = string> {
   readonly unit: string;
   /** Values of each label, or their description if a list would be long. The number of values is always small: none comes from a caller. */
   readonly labels?: Readonly<Record<Label, readonly string[] | string>>;
-  /** What a bad value means, and what to check then. */
+  /** What a bad value means, and what to check then. Empty if no value needs action. */
   readonly bad: string;
 }
 

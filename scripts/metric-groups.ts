@@ -42,7 +42,7 @@ export const METRIC_GROUPS: readonly MetricGroup[] = [
   group("Relay: changes to the gates", ["api-server"], [RELAY_METRICS]),
   group("Background work", ["api-server"], [KEY_QUEUE_METRICS, REFILL_METRICS, RETENTION_METRICS, REFUSAL_METRICS]),
   group("Loops", ["api-server", "ingest"], [LOOP_METRICS]),
-  group("Ingestion: usage events", ["api-server", "ingest"], [INGEST_METRICS], "not with `--ingest off`"),
+  group("Ingestion: usage events", ["api-server", "ingest"], [INGEST_METRICS], "without `--ingest off`"),
   group("Roll-up: usage on Postgres", ["api-server", "ingest"], [ROLL_UP_METRICS], "without `--analytics-url`"),
   group("Usage on ClickHouse", ["api-server", "ingest"], [CLICKHOUSE_METRICS], "with `--analytics-url`"),
   group("Usage queries", ["api-server"], [QUERY_METRICS]),

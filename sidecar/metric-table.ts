@@ -35,7 +35,7 @@ export const GATE_METRICS = defineMetrics({
     type: "counter",
     help: "Open connections ended because their key became invalid",
     unit: "connections",
-    bad: "Informational.",
+    bad: "",
   },
   counterFailures: {
     name: "postern_sidecar_counter_failures_total",
@@ -176,7 +176,7 @@ export const GATE_METRICS = defineMetrics({
     type: "gauge",
     help: "Requests and connections in flight",
     unit: "requests",
-    bad: "Informational.",
+    bad: "",
   },
   connections: {
     name: "postern_sidecar_connections",

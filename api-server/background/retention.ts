@@ -67,7 +67,7 @@ export const RETENTION_METRICS = defineMetrics({
     help: "Rows removed after their retention period",
     unit: "rows",
     labels: { kind: "what they were, such as `audit`, `keys`, `sign-ins` or a table of usage" },
-    bad: "Informational.",
+    bad: "",
   },
   finished: {
     name: "postern_retention_finished_timestamp_seconds",

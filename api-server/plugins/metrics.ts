@@ -10,7 +10,7 @@ export const REQUEST_METRICS = defineMetrics({
     type: "gauge",
     help: "1 while v1 of the API is enabled",
     unit: "1 or 0",
-    bad: "Informational. Calls of v1 have a `procedure` in `postern_api_requests_total` that begins with `/v1/`.",
+    bad: "",
   },
   requests: {
     name: "postern_api_requests_total",

@@ -59,9 +59,39 @@ function page(commands: readonly Command[]): string {
       ...[`### ${title}`, "", ...(text === undefined ? [] : [text, ""])],
       ...[...optionList(Object.entries(options)), ""],
     ]),
-    ...commands.filter((command) => !isService(command)).flatMap(section),
+    ...nounsOf(commands.filter((command) => !isService(command))).flatMap(chapter),
   ].join("\n");
 }
+
+/** Returns the commands by the first word of their name, in the order of its first command. */
+function nounsOf(commands: readonly Command[]): Command[][] {
+  const nouns = new Map<string, Command[]>();
+  for (const command of commands) {
+    const [noun = ""] = command.name.split(" ");
+    nouns.set(noun, [...(nouns.get(noun) ?? []), command]);
+  }
+  return [...nouns.values()];
+}
+
+/** Returns the sections of the commands with the same first word. Option groups that all of them have are named once. */
+function chapter(commands: readonly Command[]): string[] {
+  const [first, ...others] = commands;
+  if (first === undefined) return [];
+  if (others.length === 0) return section(first, [], "##");
+  const common = sharedBy(first).filter((group) => others.every((command) => sharedBy(command).includes(group)));
+  const [noun = ""] = first.name.split(" ");
+  return [
+    `## postern ${noun}`,
+    "",
+    ...(common.length === 0 ? [] : [`All of these commands have: ${common.map(link).join(", ")}.`, ""]),
+    ...commands.flatMap((command) => section(command, common, "###")),
+  ];
+}
+
+const link = ({ title }: Group): string => `[${title}](#${title.toLowerCase().replaceAll(" ", "-")})`;
+
+const sharedBy = ({ options }: Command): Group[] =>
+  SHARED.filter((group) => Object.entries(group.options).every(([option, row]) => options[option] === row));
 
 const textOf = ({ summary, description }: Command): string =>
   [...ELSEWHERE].reduce(
@@ -69,22 +99,20 @@ const textOf = ({ summary, description }: Command): string =>
     `${summary}.${description === undefined ? "" : ` ${description}`}`,
   );
 
-function section(command: Command): string[] {
+function section(command: Command, common: readonly Group[], heading: string): string[] {
   const { name, response, options } = command;
-  const shared = SHARED.filter((group) =>
-    Object.entries(group.options).every(([option, row]) => options[option] === row),
-  );
+  const shared = sharedBy(command);
   const own = Object.entries(options).filter(
     ([option, row]) => row !== json && !shared.some((group) => Object.hasOwn(group.options, option)),
   );
   const output = response === undefined ? json.help : `\`${response}\``;
-  const links = shared.map(({ title }) => `[${title}](#${title.toLowerCase().replaceAll(" ", "-")})`);
+  const links = shared.filter((group) => !common.includes(group)).map(link);
   const list = [
     ...optionList(own),
     ...(options.json === json ? [`- \`--json\`: ${output}`] : []),
     ...(links.length === 0 ? [] : [`- ${links.join(", ")}`]),
   ];
-  return [`## postern ${name}`, "", textOf(command), "", ...(list.length === 0 ? [] : [...list, ""])];
+  return [`${heading} postern ${name}`, "", textOf(command), "", ...(list.length === 0 ? [] : [...list, ""])];
 }
 
 const optionList = (options: readonly (readonly [string, OptionRow])[]): string[] =>

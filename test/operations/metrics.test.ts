@@ -26,7 +26,7 @@ interface Scraped extends Scrape {
   readonly settings: readonly string[];
 }
 
-const INGESTS = "not with `--ingest off`";
+const INGESTS = "without `--ingest off`";
 const ON_POSTGRES = "without `--analytics-url`";
 const ON_CLICKHOUSE = "with `--analytics-url`";
 const FOR_GATES = "with `--gate-credentials-cluster`";
