@@ -63,9 +63,9 @@ test.each([
     args: ["key", "list", "--api", "api_1", "--api-url", "http://127.0.0.1:9", "--root-key-file", "/nowhere"],
     says: "correct --root-key-file",
   },
-  { args: ["rootkey", "list", "--database-url-file", "/nowhere"], says: "correct --database-url-file" },
+  { args: ["workspace", "list", "--database-url-file", "/nowhere"], says: "correct --database-url-file" },
   {
-    args: ["rootkey", "list", "--database-url", "postgres://127.0.0.1:9/x"],
+    args: ["workspace", "list", "--database-url", "postgres://127.0.0.1:9/x"],
     says: "no connection to 127.0.0.1:9: no program listens on this port; start the server",
   },
   { args: ["migrate", "--database-url", "postgres://localhost:9/x"], says: "no program listens on this port" },

@@ -5,13 +5,15 @@ import { parseJson } from "./parse-json.ts";
 
 /*
  * State of a running `postern dev`, for commands with the same `--data-dir`. Only the owner may read the file, because it contains the
- * password of the embedded Postgres and the token of the control port.
+ * password of the embedded Postgres, a root key and the token of the control port.
  */
 const DevState = z.object({
   pid: z.number(),
   databaseUrl: z.string(),
   /** Base URL of the API and the dashboard; absent during startup. */
   apiUrl: z.string().optional(),
+  /** Root key with all permissions in the workspace `default`; absent during startup. */
+  rootKey: z.string().optional(),
   /** URL and token of the control port; absent during startup. */
   control: z.object({ url: z.string(), token: z.string() }).optional(),
 });

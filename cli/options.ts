@@ -268,7 +268,7 @@ export const connection = {
   profile: {
     type: "string",
     placeholder: "NAME",
-    help: "profile with server and root key (default: that of `postern profile use`)",
+    help: "profile with server and root key (default: that of `postern profile use`, otherwise the running `postern dev`)",
     env: "POSTERN_PROFILE",
   },
   "api-url": {
@@ -296,12 +296,13 @@ export const connection = {
     default: "30s",
     env: "POSTERN_TIMEOUT",
   },
+  "data-dir": dataDir,
 } as const;
 
 /** Returns a sentence for the help about the backend of a command; `undefined` for services and for commands without a backend. */
 export function worksWith({ options }: Pick<Command, "options">): string | undefined {
   if (options.profile === connection.profile) {
-    return "Calls the API with the root key of a profile, or of POSTERN_API_URL and POSTERN_ROOT_KEY.";
+    return "Calls the API with the root key of a profile, of POSTERN_API_URL and POSTERN_ROOT_KEY, or of the `postern dev` that runs on --data-dir.";
   }
   return options["database-url-file"] === database["database-url-file"]
     ? "Connects to the database of DATABASE_URL, or of the `postern dev` that runs on --data-dir."

@@ -40,7 +40,7 @@ export const SUMMARIES = {
   "workspace enable": "Enable a disabled workspace",
   "workspace update": "Change the request quota, query limits and usage retention of a workspace",
   "rootkey create": "Create a root key with permissions",
-  "rootkey list": "List the root keys of a workspace, oldest first",
+  "rootkey list": "List the root keys of the workspace by id",
   "rootkey disable": "Disable a root key until it is enabled again",
   "rootkey enable": "Enable a disabled root key",
   "rootkey update": "Set or remove the expiry of a root key",

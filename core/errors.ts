@@ -164,7 +164,7 @@ export const ERROR_KINDS = {
   root_key_is_caller: row(
     409,
     CONFLICT,
-    "The call would revoke, disable or restrict the root key that sends it. Use another root key, the dashboard or the command line.",
+    "The call would revoke, disable or restrict the root key that sends it. Use another root key or the dashboard.",
   ),
   managed_by_manifest: row(
     409,

@@ -103,23 +103,6 @@ const SUMMARY = `r.id, r.workspace_id, r.name, r.start, r.environment, r.permiss
                   from root_keys r
                   left join root_key_v1_usage u on u.root_key_id = r.id`;
 
-/**
- * Returns root keys that are not revoked, oldest first. With `v1UsedSince`, a UTC date, returns only those that called v1 on that day or
- * later.
- */
-export async function listRootKeys(
-  db: Queryable,
-  { workspaceId, v1UsedSince, rowsMax }: { workspaceId: string; v1UsedSince: string | null; rowsMax: number },
-): Promise<RootKeySummary[]> {
-  const text = `select ${SUMMARY}
-                 where r.workspace_id = $1 and r.deleted_at is null and ($2::date is null or u.last_used_on >= $2::date)
-                 order by r.created_at, r.id
-                 limit $3`;
-  const values = [workspaceId, v1UsedSince, rowsMax];
-  const { rows } = await db.query<RootKeySummary>({ name: "list-root-keys", text, values });
-  return rows;
-}
-
 export const ROOT_KEY_STATES = ["active", "disabled", "expired"] as const;
 export type RootKeyState = (typeof ROOT_KEY_STATES)[number];
 
@@ -140,6 +123,8 @@ export interface RootKeyPage {
   /** State at `nowMs`, as `rootKeyState` returns it; `null` matches all. */
   readonly state: RootKeyState | null;
   readonly nowMs: number;
+  /** UTC date since which the root keys have called v1; `null` matches all. */
+  readonly v1UsedSince: string | null;
   readonly rowsMax: number;
   /** Maximum total bytes of the permissions of all rows except the last. */
   readonly bytesMax: number;
@@ -161,8 +146,9 @@ export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<Pa
                    and ($4::text is null or r.environment = $4)
                    and ($5::text is null
                         or $5 = case when not r.enabled then 'disabled' when r.expires_at < $6 then 'expired' else 'active' end)
+                   and ($7::text is null or u.last_used_on::text >= $7)
                  order by r.id
-                 limit $7),
+                 limit $8),
                 placed as (
                 select p.*, lead(p.id) over (order by p.id) as next_id,
                        coalesce(sum(octet_length(array_to_string(p.permissions, ' ')))
@@ -170,10 +156,10 @@ export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<Pa
                   from page p)
                 select p.*
                   from placed p
-                 where p.bytes_before <= $8
+                 where p.bytes_before <= $9
                  order by p.id`;
-  const { workspaceId, cursor, search, environment, state, nowMs, rowsMax, bytesMax } = page;
-  const values = [workspaceId, cursor, search, environment, state, nowMs, rowsMax, bytesMax];
+  const { workspaceId, cursor, search, environment, state, nowMs, v1UsedSince, rowsMax, bytesMax } = page;
+  const values = [workspaceId, cursor, search, environment, state, nowMs, v1UsedSince, rowsMax, bytesMax];
   const { rows } = await db.query<PagedRootKey>({ name: "page-root-keys", text, values });
   return rows;
 }

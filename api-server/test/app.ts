@@ -49,6 +49,7 @@ export interface CallOptions {
 
 export interface TestApp {
   readonly app: FastifyInstance;
+  readonly databaseUrl: string;
   readonly deps: Deps;
   readonly edge: Edge;
   /** Analytics store on Postgres, even if the API under test uses another one. */
@@ -250,6 +251,7 @@ export async function buildTestApp(
   const workspace = await makeWorkspace(ALL_GRANTS);
   return {
     app,
+    databaseUrl: database.url,
     deps,
     edge,
     analytics,

@@ -139,6 +139,8 @@ const PLAIN: ReadonlySet<string> = new Set([
   // Filters of the audit log, which is separate per workspace.
   ...["method", "path", "clientIp"],
   ...["event", "actorId", "targetId", "requestId"],
+  // Filter of the root keys, which are separate per workspace.
+  "v1UsedSince",
   // Permissions that the caller expects the role to have.
   "expected",
   // Fields of a compiled policy, which name no object.

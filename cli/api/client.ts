@@ -35,6 +35,8 @@ export interface Api {
  */
 const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
   "admin.explainRequest",
+  "admin.listRootKeys",
+  "admin.updateRootKey",
   "apis.listKeys",
   "identities.getIdentity",
   "identities.listIdentities",

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type Io, isGiven, type OptionValues, UsageError } from "../command.ts";
+import { findRunningDev } from "../dev-state.ts";
 import type { connection } from "../options.ts";
 import { profileOf, profilesFile, readProfiles } from "../profiles.ts";
 import { checkRootKey } from "../root-key.ts";
@@ -10,11 +11,12 @@ import { type Api, type Connection, createApi } from "./client.ts";
 
 export type ConnectionOptions = OptionValues<typeof connection>;
 
-const HOW = "no server is configured; run `postern profile add`, or set POSTERN_API_URL and POSTERN_ROOT_KEY";
+const HOW =
+  "no server is configured; run `postern profile add`, set POSTERN_API_URL and POSTERN_ROOT_KEY, or start `postern dev`";
 
 /**
- * Returns the connection of the options, otherwise of the environment, otherwise of the default profile. Throws `UsageError` if no
- * connection is set, or if one source sets both a profile and a root key, which is ambiguous.
+ * Returns the connection of the options, otherwise of the environment, otherwise of the default profile, otherwise of the `postern dev` that
+ * runs on `--data-dir`. Throws `UsageError` if there is none, or if one source sets both a profile and a root key, which is ambiguous.
  */
 export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">): Connection {
   const { env } = io;
@@ -32,7 +34,7 @@ export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">):
     );
   }
   const isByProfile = profileGiven || (!directGiven && !isDirect);
-  const chosen = isByProfile ? fromProfile(named, env) : fromOptions(options, env);
+  const chosen = isByProfile ? fromProfileOrDev(options, env) : fromOptions(options, env);
   const caFile = options["ca-file"] ?? chosen.caFile;
   return {
     url: chosen.url,
@@ -51,10 +53,16 @@ interface Chosen extends Pick<Connection, "url" | "rootKey" | "rootKeyFrom"> {
   readonly caFile?: string | undefined;
 }
 
-function fromProfile(named: string | undefined, env: Io["env"]): Chosen {
+function fromProfileOrDev(options: ConnectionOptions, env: Io["env"]): Chosen {
+  const { profile: named, "data-dir": dataDir } = options;
   const profiles = readProfiles(profilesFile(env));
-  const name = named ?? profiles.current;
-  if (name === undefined) throw new UsageError(HOW);
+  // A given --data-dir selects the running `postern dev` although there is a default profile.
+  const name = named ?? (isGiven(options, "data-dir") ? undefined : profiles.current);
+  if (name === undefined) {
+    const { apiUrl: url, rootKey } = findRunningDev(dataDir) ?? {};
+    if (url === undefined || rootKey === undefined) throw new UsageError(HOW);
+    return { url, rootKey, rootKeyFrom: "the running `postern dev`" };
+  }
   const { apiUrl, rootKey, caFile } = profileOf(profiles, name);
   return { url: apiUrl, rootKey, caFile, rootKeyFrom: `profile ${name}` };
 }

@@ -210,8 +210,8 @@ async function startServer(parts: {
   closers.add("api-server", () => api.close());
   const control = await startDevControl({ refill: (date) => api.refill(date) });
   closers.add("control", () => control.close());
-  writeDevState(data, { pid: process.pid, databaseUrl: url, apiUrl: api.url, control: control.state });
   const { workspaceId, rootKey } = await api.devRootKey(given);
+  writeDevState(data, { pid: process.pid, databaseUrl: url, apiUrl: api.url, rootKey, control: control.state });
   return { api, edge, workspaceId, rootKey };
 }
 

@@ -19,11 +19,6 @@ import { provision } from "../commands/provision.ts";
 import { redisAcl } from "../commands/redis-acl.ts";
 import { refillRun } from "../commands/refill/run.ts";
 import { rootkeyCreate } from "../commands/rootkey/create.ts";
-import { rootkeyDisable, rootkeyEnable } from "../commands/rootkey/enable.ts";
-import { rootkeyList } from "../commands/rootkey/list.ts";
-import { rootkeyRevoke } from "../commands/rootkey/revoke.ts";
-import { rootkeyRotate } from "../commands/rootkey/rotate.ts";
-import { rootkeyUpdate } from "../commands/rootkey/update.ts";
 import { workspaceCreate } from "../commands/workspace/create.ts";
 import { workspaceDisable, workspaceEnable } from "../commands/workspace/enable.ts";
 import { workspaceList } from "../commands/workspace/list.ts";
@@ -31,7 +26,7 @@ import { workspaceUpdate } from "../commands/workspace/update.ts";
 
 /*
  * Commands of the api-server image, including commands that use the database: `kubectl exec deploy/postern-api-server -- node /app/main.mjs
- * rootkey list`.
+ * rootkey create`.
  */
 export const API_SERVER_COMMANDS = [
   apiServer,
@@ -44,12 +39,6 @@ export const API_SERVER_COMMANDS = [
   workspaceEnable,
   workspaceUpdate,
   rootkeyCreate,
-  rootkeyList,
-  rootkeyDisable,
-  rootkeyEnable,
-  rootkeyUpdate,
-  rootkeyRotate,
-  rootkeyRevoke,
   apiList,
   apiUpdate,
   namespaceList,

@@ -56,7 +56,7 @@ export async function runPostern(args: readonly string[], options: RunOptions = 
   return { code, text, out: text === "" ? [] : text.replace(/\n$/, "").split("\n"), notes };
 }
 
-/** CLI of a test, with its own api-server and a directory for profiles. */
+/** CLI of a test, with its own api-server, its database, and a directory for profiles. */
 export interface ApiCli {
   readonly t: TestApp;
   readonly resources: Resources;
@@ -78,7 +78,7 @@ export async function openApiCli(): Promise<ApiCli> {
   const url = await t.app.listen({ host: "127.0.0.1", port: 0 });
   const configHome = mkdtempSync(join(tmpdir(), "postern-config-"));
   const as = (rootKey: string) => ({
-    env: { XDG_CONFIG_HOME: configHome, POSTERN_API_URL: url, POSTERN_ROOT_KEY: rootKey },
+    env: { XDG_CONFIG_HOME: configHome, POSTERN_API_URL: url, POSTERN_ROOT_KEY: rootKey, DATABASE_URL: t.databaseUrl },
   });
   const run: ApiCli["run"] = (args, options = {}) => runPostern(args, { ...as(t.workspace.rootKey), ...options });
   return {

@@ -869,6 +869,7 @@ export interface paths {
         search?: string | undefined;
         environment?: string | undefined;
         state?: "active" | "disabled" | "expired" | undefined;
+        v1UsedSince?: string | undefined;
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { COMMANDS } from "../../cli/commands.ts";
 import { makeClient } from "../faults/client.ts";
 import { openSystem } from "../faults/system.ts";
@@ -16,6 +17,9 @@ const lines = [...readFileSync(join(ROOT, "docs/administration.md"), "utf8").mat
   ([line]) => line,
 );
 
+const dir = mkdtempSync(join(tmpdir(), "postern-administration-"));
+afterAll(() => rmSync(dir, { recursive: true }));
+
 test("every command of docs/administration.md works", async () => {
   const system = await openSystem();
   const server = await system.api();
@@ -26,17 +30,20 @@ test("every command of docs/administration.md works", async () => {
     POSTERN_REDIS_PREFIX: system.prefix,
     NAMESPACE: "logins",
     POSTERN_ENCRYPTION_KEYS: `k1:${randomBytes(32).toString("base64")}`,
+    USER: "ada",
+    XDG_CONFIG_HOME: dir,
+    API_URL: server.url,
   };
   /** What it printed; what it said to the person, when there was nothing to print. */
   const shell = async (line: string): Promise<string> => {
-    const command = line.replace(/^postern/, `${process.execPath} cli/main.ts`);
-    const { stdout, stderr } = await run("sh", ["-c", command], { cwd: ROOT, env });
+    const command = line.replace(/^postern/, `${process.execPath} ${ROOT}/cli/main.ts`);
+    const { stdout, stderr } = await run("sh", ["-c", command], { cwd: dir, env });
     return stdout === "" ? stderr : stdout;
   };
 
   expect(lines.length).toBeGreaterThan(20);
   for (const line of lines) {
-    if (line.startsWith("postern rootkey list")) {
+    if (line === "postern rootkey list") {
       // Values that a reader has by then: the id that `create` printed, and an API and a namespace that the root key made.
       const grants = "api.*.create_api,ratelimit.*.limit,ratelimit.*.create_namespace";
       const made = JSON.parse(await shell(`postern rootkey create --workspace acme --permissions ${grants} --json`));
@@ -45,7 +52,8 @@ test("every command of docs/administration.md works", async () => {
       env.API_ID = (await acme.data("apis.createApi", { name: "acme" })).apiId;
       await acme.data("ratelimit.limit", { namespace: "logins", identifier: "a", limit: 1, duration: 60_000 });
     }
-    expect(await shell(line), line).not.toBe("");
+    const printed = await shell(line);
+    if (!line.includes(" > ")) expect(printed, line).not.toBe("");
   }
 });
 

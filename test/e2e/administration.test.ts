@@ -6,16 +6,17 @@ import { makeKey } from "../faults/client.ts";
 import { openSystem, type System } from "../faults/system.ts";
 import { waitFor } from "../harness/wait.ts";
 
-/* A command-line change in a separate process that uses only the database is enforced by running api-servers and gates. */
+/* A change by the command line, over the API or directly on the database, is enforced by running api-servers and gates. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const exec = promisify(execFile);
 
 /** Runs a command of space-separated words and returns its `--json` output. */
-async function cli(system: System, args: string) {
+async function cli(system: System, args: string, api?: { readonly url: string }) {
+  const connection = api === undefined ? {} : { POSTERN_API_URL: api.url, POSTERN_ROOT_KEY: system.rootKey };
   const { stdout, stderr } = await exec(process.execPath, ["cli/main.ts", ...args.split(" "), "--json"], {
     cwd: ROOT,
-    env: { ...process.env, DATABASE_URL: system.databaseUrl, REDIS_URL: "" },
+    env: { ...process.env, DATABASE_URL: system.databaseUrl, REDIS_URL: "", ...connection },
   });
   expect(stderr).toBe("");
   return JSON.parse(stdout);
@@ -35,15 +36,15 @@ describe("a root key", () => {
         soon,
       );
     await becomes(200);
-    await cli(system, `rootkey disable --id ${id}`);
+    await cli(system, `rootkey disable --id ${id}`, api);
     await becomes(401);
-    await cli(system, `rootkey enable --id ${id}`);
+    await cli(system, `rootkey enable --id ${id}`, api);
     await becomes(200);
-    await cli(system, `rootkey update --id ${id} --expires 2020-01-01`);
+    await cli(system, `rootkey update --id ${id} --expires 2020-01-01`, api);
     await becomes(401);
-    await cli(system, `rootkey update --id ${id} --expires never`);
+    await cli(system, `rootkey update --id ${id} --expires never`, api);
     await becomes(200);
-    await cli(system, `rootkey revoke --id ${id}`);
+    await cli(system, `rootkey revoke --id ${id}`, api);
     await becomes(401);
   });
 });
@@ -146,12 +147,12 @@ test("deleted rate limit namespace responds 410", async () => {
 
 test("failing command prints one error line and its exit code", async () => {
   const system = await openSystem();
-  const failed = (args: string) => cli(system, args).catch((error: unknown) => error);
+  const api = await system.api();
+  const failed = (args: string) => cli(system, args, api).catch((error: unknown) => error);
   expect(await failed("rootkey revoke --id rk_never")).toMatchObject({
     code: 1,
     stdout: "",
-    stderr:
-      "postern rootkey revoke: there is no root key rk_never in workspace default; `postern rootkey list` lists them\n",
+    stderr: "postern rootkey revoke: There is no root key rk_never.\n",
   });
   expect(await failed("workspace update --workspace default --per-minute few")).toMatchObject({ code: 2, stdout: "" });
 });

@@ -178,15 +178,24 @@ describe("postern dev", { timeout: 60_000 }, () => {
     }
   });
 
-  test("postern dev accepts `rootkey create` with exact permissions while running", async () => {
+  test("postern dev accepts `rootkey create` and `rootkey list` while running", async () => {
     const { child, ready } = await startDev();
+    const postern = async (...args: string[]) => {
+      const { stdout } = await run(
+        process.execPath,
+        ["cli/main.ts", ...args, "--json", "--data-dir", join(folder, "data")],
+        {
+          cwd: ROOT,
+          env: { ...process.env, DATABASE_URL: "", POSTERN_API_URL: undefined, POSTERN_ROOT_KEY: undefined },
+        },
+      );
+      return JSON.parse(stdout);
+    };
     try {
-      const args = ["cli/main.ts", "rootkey", "create", "--json", "--permissions", "api.*.create_api"];
-      const { stdout } = await run(process.execPath, [...args, "--data-dir", join(folder, "data")], {
-        cwd: ROOT,
-        env: { ...process.env, DATABASE_URL: "" },
-      });
-      const { rootKey } = JSON.parse(stdout) as { rootKey: string };
+      const { rootKey, rootKeyId } = await postern("rootkey", "create", "--permissions", "api.*.create_api");
+      expect((await postern("rootkey", "list")).rootKeys).toContainEqual(
+        expect.objectContaining({ rootKeyId, permissions: ["api.*.create_api"] }),
+      );
       const made = await callApi(ready, "apis.createApi", { name: "mine" }, rootKey);
       expect(made.status).toBe(200);
       const refused = await callApi(ready, "apis.getApi", { apiId: made.body.data.apiId }, rootKey);

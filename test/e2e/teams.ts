@@ -1,4 +1,3 @@
-import { listRootKeys } from "../../api-server/db/root-keys.ts";
 import type { Administrator } from "../../api-server/domain/administration/administrator.ts";
 import { changeRootKey, issueRootKey } from "../../api-server/domain/administration/root-keys.ts";
 import { createWorkspace } from "../../api-server/domain/administration/workspaces.ts";
@@ -39,7 +38,8 @@ export async function openTeam({ server }: Pick<Store, "server">, name: string):
     operatorKey,
     anotherKey: () => issue(),
     disableKeys: async () => {
-      for (const { id } of await listRootKeys(administrator.db, { workspaceId, v1UsedSince: null, rowsMax: 100 })) {
+      const text = "select id from root_keys where workspace_id = $1 and deleted_at is null";
+      for (const { id } of (await administrator.db.query(text, [workspaceId])).rows) {
         await changeRootKey(administrator, { workspaceId, rootKeyId: id, enabled: false });
       }
     },

@@ -111,6 +111,7 @@ test("commands of rotation.md and events.md work", async () => {
   const env: Record<string, string | undefined> = {
     ...process.env,
     ...{ DATABASE_URL: system.databaseUrl, REDIS_URL: system.redisUrl, WORKSPACE_ID: await system.workspaceId() },
+    ...{ POSTERN_API_URL: server.server.url, POSTERN_ROOT_KEY: system.rootKey },
     POSTERN_ENCRYPTION_KEYS: `k2:${randomBytes(32).toString("base64")}`,
   };
   const shell = async (line: string) => {

@@ -15,6 +15,11 @@ const Body = z.strictObject({
     .optional(),
   environment: Environment.describe("Only root keys with this environment label.").optional(),
   state: RootKeyStateField.describe("Only root keys in this state.").optional(),
+  v1UsedSince: z.iso
+    .date()
+    .describe("Only root keys that called v1 of the API on this UTC date or later.")
+    .meta({ examples: ["2026-01-31"] })
+    .optional(),
 });
 type Body = z.output<typeof Body>;
 
@@ -38,12 +43,13 @@ export const listRootKeys = defineListProcedure({
 });
 
 async function handle(call: Call<Body, typeof required>): Promise<Page<RootKeyOut>> {
-  const { limit, cursor = "", search, environment = null, state = null } = call.body;
+  const { limit, cursor = "", search, environment = null, state = null, v1UsedSince = null } = call.body;
   call.require(required.readRootKey);
   const nowMs = call.deps.nowMs();
   const { workspaceId } = call.caller;
   // The page is read with one more row: it shows that there is a next page, and is its cursor.
-  const page = { workspaceId, cursor, environment, state, nowMs, rowsMax: limit + 1, bytesMax: PERMISSIONS_BYTES_MAX };
+  const filters = { environment, state, v1UsedSince, nowMs };
+  const page = { workspaceId, cursor, ...filters, rowsMax: limit + 1, bytesMax: PERMISSIONS_BYTES_MAX };
   const rows = await readPage(call, search, {
     all: (db) => pageRootKeys(db, { ...page, search: "" }),
     fitting: (db, part) => pageRootKeys(db, { ...page, search: part }),

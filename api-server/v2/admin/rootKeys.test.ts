@@ -156,6 +156,22 @@ describe("listRootKeys", () => {
     expect(await names({ search: "under", state: "disabled", environment: "staging" })).toEqual([]);
   });
 
+  test("listRootKeys with v1UsedSince returns only root keys that called v1 since that day", async () => {
+    const { rootKey, id } = await api.makeWorkspace();
+    const { rootKeyId } = (await create({}, rootKey)).body.data;
+    const text =
+      "insert into root_key_v1_usage (root_key_id, workspace_id, last_used_on) values ($1, $2, '2026-02-01')";
+    await api.deps.db.query(text, [rootKeyId, id]);
+    const since = async (v1UsedSince: string) => {
+      const rows = await api.data("admin.listRootKeys", { v1UsedSince }, { rootKey });
+      return rows.map((one: { rootKeyId: string }) => one.rootKeyId);
+    };
+    for (const day of ["0000-01-01", "2026-02-01"]) expect(await since(day)).toEqual([rootKeyId]);
+    for (const day of ["2026-02-02", "9999-12-31"]) expect(await since(day)).toEqual([]);
+    const { status } = await api.call("admin.listRootKeys", { v1UsedSince: "2026-02-30" }, { rootKey });
+    expect(status).toBe(400);
+  });
+
   test("listRootKeys excludes secrets, hashes and revoked root keys", async () => {
     const { rootKey } = await api.makeWorkspace();
     const made = (await create({}, rootKey)).body.data;

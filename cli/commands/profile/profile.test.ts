@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { openCertificateFolder } from "../../../test/harness/certificate.ts";
 import { freePort } from "../../../test/harness/ports.ts";
+import { writeDevState } from "../../dev-state.ts";
 import { type ApiCli, openApiCli, type RunOptions, runPostern } from "../../test/api-cli.ts";
 
 let cli: ApiCli;
@@ -207,7 +208,30 @@ test("profile stores the CA of its server, and every command uses it", async () 
 test("command without a server says how to name one", async () => {
   const ran = await run(explainMissingKey);
   expect(ran.code).toBe(2);
-  expect(ran.notes.join()).toContain("`postern profile add`, or set POSTERN_API_URL and POSTERN_ROOT_KEY");
+  expect(ran.notes.join()).toContain("`postern profile add`, set POSTERN_API_URL and POSTERN_ROOT_KEY, or start");
+});
+
+test("command without a server or default profile calls the running postern dev; --data-dir selects it", async () => {
+  const { rootKey } = cli.t.workspace;
+  const dataDir = join(cli.configHome, "data");
+  const state = { pid: process.pid, databaseUrl: "postgres://127.0.0.1:1/x", apiUrl: cli.url };
+  const { keyId } = await cli.resources.key();
+  const get = (...more: string[]) =>
+    run(["key", "get", "--id", keyId, ...more], { env: { POSTERN_DATA_DIR: dataDir } });
+  expect((await get()).code).toBe(2);
+  writeDevState(dataDir, state);
+  expect((await get()).code).toBe(2);
+  writeDevState(dataDir, { ...state, rootKey });
+  expect((await get()).code).toBe(0);
+  await add("other", (await cli.t.makeWorkspace()).rootKey);
+  expect((await get()).code).toBe(1);
+  expect((await get("--data-dir", dataDir)).code).toBe(0);
+  expect((await get("--data-dir", dataDir, "--profile", "other")).code).toBe(1);
+  const stale = { ...state, rootKey: "root_notKnownAtAll1234567890" };
+  writeDevState(dataDir, stale);
+  const refused = await get("--data-dir", dataDir);
+  expect(refused.notes.join()).toContain("the root key of the running `postern dev`");
+  expect(refused.notes.join()).not.toContain(stale.rootKey);
 });
 
 test.each(["use", "remove"])("profile %s rejects a name without a profile", async (verb) => {
