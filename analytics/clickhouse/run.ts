@@ -161,7 +161,7 @@ const settingsOf = ({
   aggregate_functions_null_for_empty: 0,
   transform_null_in: 0,
   do_not_merge_across_partitions_select_final: 1,
-  date_time_output_format: "simple",
+  date_time_output_format: "iso",
   output_format_json_quote_64bit_integers: 1,
   output_format_json_quote_denormals: 0,
   output_format_json_escape_forward_slashes: 0,

@@ -3,7 +3,7 @@ import { floatJson, type ValueEncoder } from "../row-json.ts";
 
 /*
  * Converts rows in JSONCompactStrings format to the JSON of the response. ClickHouse writes 64-bit integers as strings, times as
- * `2024-01-31 23:59:59`, and NaN and infinities as null.
+ * `2024-01-31T23:59:59Z`, and NaN and infinities as null.
  */
 
 const same: ValueEncoder = (text) => text;
@@ -12,7 +12,7 @@ const whole: ValueEncoder = (text) => {
   return text;
 };
 const midnight: ValueEncoder = (text) => `"${text}T00:00:00Z"`;
-const timestamp: ValueEncoder = (text) => `"${text.replace(" ", "T")}Z"`;
+const timestamp: ValueEncoder = (text) => `"${text}"`;
 
 const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   String: (text) => JSON.stringify(text),

@@ -67,6 +67,7 @@ export function bucketOfCall({ name, arguments: values }: Call): Bucket | undefi
   const [first, second] = values;
   const published = publishedFunction(name.text) ?? "";
   if (published === "date_trunc" && first?.kind === "string" && second !== undefined) {
+    if (values.slice(2).some(isForeignZone)) return undefined;
     const unit = first.value.toLowerCase();
     if (unit === "week") return { unit: "mondayWeek", of: second, isDate: true };
     return isUnit(unit) ? { unit, of: second, isDate: isDated(unit) } : undefined;
@@ -82,7 +83,7 @@ export function bucketOfCall({ name, arguments: values }: Call): Bucket | undefi
   return unit !== undefined && isUnit(unit) ? { unit, of: first, isDate: isDated(unit) } : undefined;
 }
 
-const isForeignZone = (argument: Expression): boolean =>
+export const isForeignZone = (argument: Expression): boolean =>
   argument.kind === "string" && !/^(utc|etc\/utc)$/i.test(argument.value);
 
 const isDated = (unit: BucketUnit): boolean => ["week", "month", "quarter", "year"].includes(unit);
@@ -103,6 +104,8 @@ function constantOfCall(call: Call, nowMs: number): Timestamp | Count | undefine
   }
   const bucket = bucketOfCall(call);
   if (bucket !== undefined) return startOfConstant(bucket, constantOf(bucket.of, nowMs));
+  // The rule does not compute local times.
+  if (call.arguments.slice(1).some(isForeignZone)) return undefined;
   const operand = first === undefined ? undefined : constantOf(first, nowMs);
   switch (published) {
     case "toDateTime":

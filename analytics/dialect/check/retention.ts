@@ -5,7 +5,7 @@ import { QueryProblem } from "../problem.ts";
 import type { Expression, From, Query, Select } from "../tree.ts";
 import { walk } from "../walk.ts";
 import { type BucketUnit, startOf } from "./calendar.ts";
-import { bucketOfCall, constantOf } from "./moments.ts";
+import { bucketOfCall, constantOf, isForeignZone } from "./moments.ts";
 
 /*
  * Rule 12: rejects a query for data past its retention, so that the caller does not mistake missing rows for zero usage. The rule examines
@@ -81,6 +81,8 @@ function timeOf(expression: Expression, select: Select): ComparedTime | undefine
   }
   const [first] = expression.arguments;
   if (first === undefined) return undefined;
+  // A text beside a time in a zone is a local time, which the rule does not compute.
+  if (expression.arguments.slice(1).some(isForeignZone)) return undefined;
   if (published === "fromUnixTimestamp64Milli") return conversionOf(first, select);
   if (published !== "toDateTime" && published !== "toDateTime64") return undefined;
   // `toDateTime(time / 1000)` of a raw table.

@@ -19,7 +19,7 @@ import type {
   WindowCall,
 } from "../resolve/resolved.ts";
 import { resultType } from "../resolve/result-type.ts";
-import { clickhouseCast, type Type, typeSql } from "../resolve/types.ts";
+import { clickhouseCast, type Type, typeSql, withZone, zoneOf } from "../resolve/types.ts";
 import { sourceSql } from "./sources.ts";
 
 export interface EmitOptions {
@@ -129,11 +129,15 @@ class Writer {
       case "number":
         return floatSql(value);
       case "string":
-        return this.#parameter(
-          value,
-          type.name === "String" ? "String" : typeSql({ ...type, nullable: false } as Type),
-        );
+        return this.#text(value, type);
     }
+  }
+
+  #text(value: string, type: Type): string {
+    if (type.name === "String") return this.#parameter(value, "String");
+    const zone = zoneOf(type);
+    const parameter = this.#parameter(value, typeSql(withZone({ ...type, nullable: false } as Type, undefined)));
+    return zone === undefined ? parameter : `toTimeZone(${parameter}, ${this.#parameter(zone, "String")})`;
   }
 
   #parameter(value: string, type: string): string {

@@ -1,4 +1,4 @@
-import { timestampSql, type Writer } from "../postgres/writer.ts";
+import { localSql, type Writer } from "../postgres/writer.ts";
 import { invalidQuery } from "../problem.ts";
 import { isStringLiteral } from "../resolve/literals.ts";
 import { call, type FunctionCall, type ResolvedExpression } from "../resolve/resolved.ts";
@@ -66,11 +66,11 @@ export const INTEGER: ArgumentKind = {
   sql: (argument, writer) => writer.as(argument, INT64),
 };
 export const NUMBER: ArgumentKind = { is: isNumeric, called: "a number", sql: asIs };
-export const DATE_OR_TIME: ArgumentKind = { is: isDate, called: "a Date or DateTime", sql: timestampSql };
+export const DATE_OR_TIME: ArgumentKind = { is: isDate, called: "a Date or DateTime", sql: localSql };
 export const TIME: ArgumentKind = {
   is: ({ name }) => name === "DateTime" || name === "DateTime64",
   called: "a DateTime",
-  sql: timestampSql,
+  sql: localSql,
 };
 export const TIME64: ArgumentKind = { is: ({ name }) => name === "DateTime64", called: "a DateTime64", sql: asIs };
 export const ARRAY: ArgumentKind = { is: ({ name }) => name === "Array", called: "an Array", sql: asIs };

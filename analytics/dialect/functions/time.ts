@@ -7,6 +7,7 @@ import {
   intervalSql,
   isDifferenceUnit,
   secondsSql,
+  startSql,
   weekSql,
 } from "../postgres/dates.ts";
 import { formatDateTime } from "../postgres/format-date-time.ts";
@@ -28,7 +29,10 @@ import {
   typeText,
   UINT8,
   UINT32,
+  withZone,
+  zoneOf,
 } from "../resolve/types.ts";
+import { inZone, readZone } from "../resolve/zones.ts";
 import type { IntervalUnit, Span } from "../tree.ts";
 import {
   ANY,
@@ -48,49 +52,31 @@ import {
   TIME64,
 } from "./entry.ts";
 
-const UTC = /^(utc|etc\/utc)$/i;
-
-/** Removes the time zone argument at an index, which must be UTC, because all times of a result are in UTC. */
-function withoutZone(called: Called, index: number): Called {
-  if (called.args.length <= index) return called;
-  const zone = literalText(called.args[index], called);
-  if (!UTC.test(zone))
-    throw invalidQuery(`${called.name} is supported in UTC alone; toDate(t, '${zone}') is the local date`, called.span);
-  return { ...called, args: called.args.toSpliced(index, 1) };
+/** Removes the time zone argument at an index. `zone` is undefined without the argument, and UTC has the name. */
+function takeZone(called: Called, index: number): { readonly called: Called; readonly zone: Zone | undefined } {
+  if (called.args.length <= index) return { called, zone: undefined };
+  const zone = readZone(literalText(called.args[index], called), called.args[index]?.span ?? called.span);
+  return { called: { ...called, args: called.args.toSpliced(index, 1) }, zone: { name: zone } };
 }
 
-/**
- * Converts the first argument to the local time of the zone at an index, and removes the zone. Only functions whose result has no time of
- * day in ClickHouse may use it: a result that is a time would keep the zone in its type.
- */
-function inZone(called: Called, index: number): Called {
+interface Zone {
+  /** Undefined for UTC. */
+  readonly name: string | undefined;
+}
+
+/** Removes the time zone argument at an index and converts the first argument, a DateTime, to the zone. */
+function firstInZone(written: Called, index: number): Called {
+  const { called, zone } = takeZone(written, index);
   const [operand, ...more] = called.args;
-  if (called.args.length <= index || !operand) return called;
-  const zone = literalText(called.args[index], called);
-  const args = [operand, ...more.toSpliced(index - 1, 1)];
-  if (UTC.test(zone)) return { ...called, args };
-  if (!isZone(zone)) throw invalidQuery(`'${zone}' is not a time zone, such as 'Europe/Berlin'`, called.span);
-  if (!TIME.is(operand.type))
+  if (zone === undefined || operand === undefined) return called;
+  if (zone.name !== undefined && !TIME.is(operand.type))
     throw invalidQuery(`a time zone needs a DateTime, not ${typeText(operand.type)}`, operand.span);
-  const local = call("toTimeZone", [operand, valueLiteral(zone, STRING, called.span)], operand.type, called.span);
-  return { ...called, args: [local, ...args.slice(1)] };
+  return { ...called, args: [inZone(operand, operand.type.name === "Date" ? undefined : zone.name), ...more] };
 }
 
-/** ClickHouse compares names with regard to case. */
-function isZone(name: string): boolean {
-  try {
-    return (
-      /^[A-Z][\w+-]*(\/[A-Z][\w+-]*)+$/.test(name) && new Intl.DateTimeFormat("en", { timeZone: name }) !== undefined
-    );
-  } catch {
-    return false;
-  }
-}
-
-/** Local time of the zone, as a time in UTC. Queries cannot call this function by its name. */
+/** Time in another zone. Queries cannot call this function by its name. */
 export const TO_TIME_ZONE: ScalarFunction = {
-  takes: [TIME, TEXT],
-  sql: (t, zone) => `(${t} at time zone 'UTC' at time zone ${zone})`,
+  postgres: ({ arguments: [time] }, writer) => writer.value(time as ResolvedExpression),
 };
 
 const operandOf = ({ args: [operand] }: Called): ResolvedExpression => operand as ResolvedExpression;
@@ -114,8 +100,10 @@ const scaleOf = (called: Called, index: number): number => {
 };
 
 /** Resolves `toDate`, `toDateTime` and `toDateTime64`. String literals are parsed during resolution. */
-function timestamp(name: string, type: Type, called: Called): ResolvedExpression {
-  const operand = operandOf(called);
+function timestamp(name: string, unzoned: Type, called: Called, zone?: Zone): ResolvedExpression {
+  const written = operandOf(called);
+  const operand = zone ? inZone(written, zone.name) : written;
+  const type = withZone(unzoned, zone ? zone.name : zoneOf(operand.type));
   if (isStringLiteral(operand))
     return readAs(type, /^\d{5,10}$/.test(operand.value) ? fromSeconds(operand.value) : operand.value, operand.span);
   if (!isDate(operand.type) && !isNumeric(operand.type) && operand.type.name !== "Nothing") {
@@ -124,17 +112,24 @@ function timestamp(name: string, type: Type, called: Called): ResolvedExpression
       operand.span,
     );
   }
-  return call(name, [operand], type, called.span);
+  return isDate(operand.type)
+    ? call(name, [operand], type, called.span)
+    : inZone(call(name, [operand], unzoned, called.span), zone?.name);
 }
 
 const fromSeconds = (digits: string): string => new Date(Number(digits) * 1000).toISOString();
 
+function checkedCall(called: Called): Called {
+  checked(called, [ANY]);
+  return called;
+}
+
 const toTimestamp = (name: "toDate" | "toDateTime", type: Type, docs: Docs, postgres: PostgresSql): ScalarFunction => ({
   docs,
   resolve: (written) => {
-    const called = name === "toDate" ? inZone(written, 1) : withoutZone(written, 1);
-    checked(called, [ANY]);
-    return timestamp(name, type, called);
+    if (name === "toDate") return timestamp(name, type, checkedCall(firstInZone(written, 1)));
+    const { called, zone } = takeZone(written, 1);
+    return timestamp(name, type, checkedCall(called), zone);
   },
   postgres,
 });
@@ -145,17 +140,23 @@ function startOf(unit: "minute" | "hour" | "day" | "month" | "quarter" | "year")
   const kind: ArgumentKind = unit === "minute" || unit === "hour" ? TIME : DATE_OR_TIME;
   const type = kind === TIME || unit === "day" ? DATE_TIME : DATE;
   return {
-    docs: [
-      type === DATE ? `${name}(t, 'Europe/Berlin')` : `${name}(t)`,
-      `The start of the ${unit}${type === DATE ? "" : " in UTC"}, as a ${type.name}.`,
-    ],
-    takes: [kind],
+    docs: [`${name}(t, 'Europe/Berlin')`, `The start of the ${unit}, as a ${type.name}.`],
     resolve: (written) => {
-      const called = type === DATE ? inZone(written, 1) : withoutZone(written, 1);
-      return call(name, checked(called, [kind]), type, called.span);
+      const called = unit === "day" ? dayInZone(written) : firstInZone(written, 1);
+      const [operand] = checked(called, [kind]) as [ResolvedExpression];
+      return call(name, [operand], withZone(type, zoneOf(operand.type)), called.span);
     },
-    sql: (t) => `date_trunc('${unit}', ${t})${type === DATE ? "::date" : ""}`,
+    postgres: startSql(unit),
   };
+}
+
+/** A Date has a day in each zone. */
+function dayInZone(written: Called): Called {
+  const { called, zone } = takeZone(written, 1);
+  const [operand, ...more] = called.args;
+  return zone && operand?.type.name === "Date"
+    ? { ...called, args: [inZone(operand, zone.name), ...more] }
+    : firstInZone(written, 1);
 }
 
 /** Part of a date or time that Postgres extracts by this name. */
@@ -163,7 +164,7 @@ const part = (name: string, kind: ArgumentKind, field: string, meaning: string):
   docs: [`${name}(t, 'Europe/Berlin')`, meaning],
   takes: [kind],
   resolve: (written) => {
-    const called = inZone(written, 1);
+    const called = firstInZone(written, 1);
     return call(name, checked(called, [kind]), UINT8, called.span);
   },
   sql: (t) => `extract(${field} from ${t})::bigint`,
@@ -185,7 +186,10 @@ const TRUNCATED: Readonly<Record<string, Resolve>> = {
   minute: STARTS.toStartOfMinute.resolve as Resolve,
   hour: STARTS.toStartOfHour.resolve as Resolve,
   day: STARTS.toStartOfDay.resolve as Resolve,
-  week: (called) => startOfWeek(checked(called, [DATE_OR_TIME])[0] as ResolvedExpression, true, called.span),
+  week: (written) => {
+    const called = firstInZone(written, 1);
+    return startOfWeek(checked(called, [DATE_OR_TIME])[0] as ResolvedExpression, true, called.span);
+  },
   month: STARTS.toStartOfMonth.resolve as Resolve,
   quarter: STARTS.toStartOfQuarter.resolve as Resolve,
   year: STARTS.toStartOfYear.resolve as Resolve,
@@ -221,16 +225,16 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
   toDateTime: toTimestamp(
     "toDateTime",
     DATE_TIME,
-    ["toDateTime(x)", "Time of a text such as '2026-03-01 10:00:00', or of Unix seconds."],
+    ["toDateTime(x, 'Europe/Berlin')", "Time of a text such as '2026-03-01 10:00:00', or of Unix seconds."],
     dateTimeSql,
   ),
   toDateTime64: {
-    docs: ["toDateTime64(x, 3)", "As toDateTime, with fractions of a second."],
+    docs: ["toDateTime64(x, 3, 'Europe/Berlin')", "As toDateTime, with fractions of a second."],
     resolve: (written) => {
-      const called = withoutZone(written, 2);
+      const { called, zone } = takeZone(written, 2);
       const { name, args, span } = called;
       if (args.length !== 2) throw invalidQuery(`${name} takes 2 arguments, not ${args.length}`, span);
-      return timestamp("toDateTime64", dateTime64(scaleOf(called, 1)), called);
+      return timestamp("toDateTime64", dateTime64(scaleOf(called, 1)), called, zone);
     },
     postgres: dateTime64Sql,
     clickhouse: ({ type }, [operand]) => `toDateTime64(${operand}, ${type.name === "DateTime64" ? type.scale : 0})`,
@@ -241,7 +245,7 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
     ...part("toDayOfWeek", DATE_OR_TIME, "isodow", "Day of the week: 1 is Monday, 7 is Sunday."),
     docs: ["toDayOfWeek(t, 0, 'Europe/Berlin')", "Day of the week: 1 is Monday, 7 is Sunday. The mode is 0."],
     resolve: (written) => {
-      const called = inZone(written, 2);
+      const called = firstInZone(written, 2);
       const args = checked(called, [DATE_OR_TIME, INTEGER], 1);
       if (args.length > 1 && literalInteger(args[1], called) !== 0n)
         throw invalidQuery("toDayOfWeek is supported with mode 0", called.span);
@@ -249,13 +253,19 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
     },
   },
   dateDiff: {
-    docs: ["dateDiff('day', a, b)", "Number of boundaries of the unit, from second to year, between two times, UTC."],
+    docs: [
+      "dateDiff('day', a, b, 'Europe/Berlin')",
+      "Number of boundaries of the unit, from second to year, between two times.",
+    ],
     resolve: (written) => {
-      const called = withoutZone(written, 3);
+      const { called, zone } = takeZone(written, 3);
       const args = checked(called, [TEXT, DATE_OR_TIME, DATE_OR_TIME]);
+      const times = zone ? args.slice(1).map((time) => inZone(time, zone.name)) : args.slice(1);
+      if (new Set(times.filter(({ type }) => isDate(type)).map(({ type }) => zoneOf(type))).size > 1)
+        throw invalidQuery("dateDiff of times in several zones needs a zone as its last argument", called.span);
       const unit = literalText(args[0], called).toLowerCase().replace(/s$/, "");
       if (!isDifferenceUnit(unit)) throw invalidQuery(`'${unit}' is not a unit of dateDiff`, called.span);
-      return call("dateDiff", [valueLiteral(unit, STRING, called.span), ...args.slice(1)], INT64, called.span);
+      return call("dateDiff", [valueLiteral(unit, STRING, called.span), ...times], INT64, called.span);
     },
     postgres: dateDifferenceSql,
     // ClickHouse takes no parameter as the unit.
@@ -266,7 +276,7 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
   toStartOfWeek: {
     docs: ["toStartOfWeek(t, 1, 'Europe/Berlin')", "Start of the week: Monday with 1, otherwise Sunday."],
     resolve: (written) => {
-      const called = inZone(written, 2);
+      const called = firstInZone(written, 2);
       checked(called, [DATE_OR_TIME, INTEGER], 1);
       const mode = called.args.length > 1 ? literalInteger(called.args[1], called) : 0n;
       return startOfWeek(operandOf(called), mode % 2n !== 0n, called.span);
@@ -274,9 +284,8 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
     postgres: weekSql,
   },
   date_trunc: {
-    docs: ["date_trunc('hour', t)", "Start of the named unit; weeks begin on Monday."],
-    resolve: (written) => {
-      const called = withoutZone(written, 2);
+    docs: ["date_trunc('hour', t, 'Europe/Berlin')", "Start of the named unit; weeks begin on Monday."],
+    resolve: (called) => {
       const unit = literalText(called.args[0], called).toLowerCase();
       const truncate = Object.hasOwn(TRUNCATED, unit) ? TRUNCATED[unit] : undefined;
       if (!truncate) throw invalidQuery(`'${unit}' is not one of ${Object.keys(TRUNCATED).join(", ")}`, called.span);
@@ -286,7 +295,7 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
   formatDateTime: {
     docs: ["formatDateTime(t, '%Y-%m-%d', 'Europe/Berlin')", "Formatted time; %H:%i are hours and minutes."],
     resolve: (written) => {
-      const called = inZone(written, 2);
+      const called = firstInZone(written, 2);
       const args = checked(called, [DATE_OR_TIME, TEXT]);
       literalText(args[1], called);
       return call("formatDateTime", args, STRING, called.span);
@@ -294,11 +303,15 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
     postgres: formatDateTime,
   },
   fromUnixTimestamp64Milli: {
-    docs: ["fromUnixTimestamp64Milli(ms)", "Time of Unix milliseconds, such as `time` of a table of events."],
+    docs: [
+      "fromUnixTimestamp64Milli(ms, 'Europe/Berlin')",
+      "Time of Unix milliseconds, such as `time` of a table of events.",
+    ],
     takes: [INTEGER],
     resolve: (written) => {
-      const called = withoutZone(written, 1);
-      return call("fromUnixTimestamp64Milli", checked(called, [INTEGER]), dateTime64(3), called.span);
+      const { called, zone } = takeZone(written, 1);
+      const time = call("fromUnixTimestamp64Milli", checked(called, [INTEGER]), dateTime64(3), called.span);
+      return inZone(time, zone?.name);
     },
     sql: (ms) => `analytics.date_time64_of(${ms})`,
   },
@@ -311,7 +324,8 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
   toUnixTimestamp: {
     docs: ["toUnixTimestamp(t)", "Unix seconds of a time."],
     resolve: (written) => {
-      const called = withoutZone(written, 1);
+      const { called, zone } = takeZone(written, 1);
+      if (zone?.name !== undefined) throw invalidQuery("toUnixTimestamp takes no time zone", called.span);
       return call("toUnixTimestamp", checked(called, [DATE_OR_TIME]), UINT32, called.span);
     },
     postgres: ({ arguments: [operand] }, writer) => secondsSql(timestampSql(operand as ResolvedExpression, writer)),

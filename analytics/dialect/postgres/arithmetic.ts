@@ -1,8 +1,8 @@
 import { invalidQuery } from "../problem.ts";
 import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
 import { isConstant } from "../resolve/subexpressions.ts";
-import { FLOAT64, INT64, isDate, isInteger, type Type, widthOf } from "../resolve/types.ts";
-import { timestampSql, type Writer } from "./writer.ts";
+import { FLOAT64, INT64, isDate, isInteger, type Type, widthOf, zoneOf } from "../resolve/types.ts";
+import { localSql, timestampSql, type Writer } from "./writer.ts";
 
 type Write = (call: FunctionCall, writer: Writer) => string;
 
@@ -90,11 +90,20 @@ export const roundingSql =
 function shiftedSql(sign: "+" | "-", call: FunctionCall, writer: Writer): string {
   const [left, right] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const [date, by] = isDate(left.type) ? [left, right] : [right, left];
-  const there = `${timestampSql(date, writer)} ${sign} ${distanceSql(date, by, writer)}`;
+  const distance = distanceSql(date, by, writer);
+  const zone = byDays(by) ? zoneOf(date.type) : undefined;
+  const there =
+    zone === undefined
+      ? `${timestampSql(date, writer)} ${sign} ${distance}`
+      : `analytics.instant_of(${localSql(date, writer)} ${sign} ${distance}, ${writer.parameters.text(zone)})`;
   const moved = byMonths(by) && !call.type.nullable ? `greatest(${there}, timestamp '1970-01-01')` : there;
   if (call.type.name === "Date") return `analytics.wrapped_date((${moved})::date)`;
   return call.type.name === "DateTime" ? `analytics.wrapped_date_time(${moved})` : `(${moved})`;
 }
+
+/** Days and longer units are those of the calendar, so that a day may have 23 hours. */
+export const byDays = ({ type }: ResolvedExpression): boolean =>
+  type.name === "Interval" && ["day", "week", "month", "quarter", "year"].includes(type.unit);
 
 /** Months stop at the first representable day; other units wrap. */
 const byMonths = ({ type }: ResolvedExpression): boolean =>

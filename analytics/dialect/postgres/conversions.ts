@@ -3,7 +3,7 @@ import type { ResolvedExpression } from "../resolve/resolved.ts";
 import { isDate, isInteger, isNumeric, type Type, typeText, widthOf } from "../resolve/types.ts";
 import { secondsSql } from "./dates.ts";
 import { typeName } from "./type-names.ts";
-import { timestampSql, type Writer } from "./writer.ts";
+import { localSql, timestampSql, type Writer } from "./writer.ts";
 
 /** Converts a value to a wider type or to a common type chosen by the resolver. */
 export function widened(expression: ResolvedExpression, type: Type, writer: Writer): string {
@@ -62,7 +62,7 @@ export function textSql(expression: ResolvedExpression, writer: Writer): string 
   if (isInteger(type) || type.name === "Bool") return `(${value}::text collate "C")`;
   const template = templateOf(type);
   if (!template) throw invalidQuery("toString of an Array is not supported", expression.span);
-  return `(to_char(${value}${type.name === "Date" ? "::timestamp" : ""}, '${template}') collate "C")`;
+  return `(to_char(${localSql(expression, writer)}, '${template}') collate "C")`;
 }
 
 function templateOf(type: Type): string | undefined {

@@ -1,8 +1,8 @@
 import { invalidQuery } from "../problem.ts";
 import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
-import { INT64, type IntervalType, isDate, type Type } from "../resolve/types.ts";
+import { INT64, type IntervalType, isDate, type Type, zoneOf } from "../resolve/types.ts";
 import type { IntervalUnit } from "../tree.ts";
-import { timestampSql, type Writer } from "./writer.ts";
+import { localSql, timestampSql, type Writer } from "./writer.ts";
 
 type Write = (call: FunctionCall, writer: Writer) => string;
 
@@ -26,7 +26,8 @@ function scaled(type: Type, call: FunctionCall): { readonly scale: number } {
 
 export const dateSql: Write = (call, writer) => {
   const operand = first(call);
-  if (isDate(operand.type) || operand.type.name === "Nothing") return `${writer.value(operand)}::date`;
+  if (isDate(operand.type) || operand.type.name === "Nothing")
+    return localDateSql(operand, `${localSql(operand, writer)}::date`);
   return `analytics.date_of(${integerOf(operand, writer)})`;
 };
 
@@ -37,6 +38,9 @@ const integerOf = (operand: ResolvedExpression, writer: Writer): string =>
 export const dateTimeSql: Write = (call, writer) => {
   const operand = first(call);
   if (operand.type.name === "DateTime64") return `date_trunc('second', ${writer.value(operand)})`;
+  const zone = zoneOf(call.type);
+  if (operand.type.name === "Date" && zone !== undefined)
+    return `analytics.start_of_date(${writer.value(operand)}, ${writer.parameters.text(zone)})`;
   if (isDate(operand.type) || operand.type.name === "Nothing") return timestampSql(operand, writer);
   return `analytics.date_time_of(${integerOf(operand, writer)})`;
 };
@@ -66,10 +70,27 @@ function truncated(value: string, scale: number, call: FunctionCall): string {
   throw invalidQuery("fewer digits of a second are supported as 0 or 3", call.span);
 }
 
+/** A local date before the first day becomes the first day, such as that of an empty `min` in America. */
+const localDateSql = ({ type }: ResolvedExpression, date: string): string =>
+  zoneOf(type) === undefined || type.nullable ? date : `greatest(${date}, date '1970-01-01')`;
+
+/** Start of a unit: a Date from `month` upward, otherwise a time. */
+export const startSql =
+  (unit: string): Write =>
+  (call, writer) => {
+    const operand = first(call);
+    if (call.type.name === "Date")
+      return localDateSql(operand, `date_trunc('${unit}', ${localSql(operand, writer)})::date`);
+    const [time, zone] = [timestampSql(operand, writer), zoneOf(call.type)];
+    // The minutes of all zones begin together.
+    if (zone === undefined || unit === "minute") return `date_trunc('${unit}', ${time})`;
+    return `analytics.start_of_${unit}(${time}, ${writer.parameters.text(zone)})`;
+  };
+
 /** Postgres weeks begin on Monday. The first day is 1970-01-01. */
 export const weekSql: Write = (call, writer) => {
   const [operand, mode] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
-  const value = timestampSql(operand, writer);
+  const value = localSql(operand, writer);
   const fromMonday = mode.kind === "literal" && mode.value === 1n;
   const start = fromMonday
     ? `date_trunc('week', ${value})::date`
@@ -101,11 +122,11 @@ export const intervalSql: Write = (call, writer) => {
   return `(${writer.as(first(call), INT64)} * interval '${step.times} ${step.unit}')`;
 };
 
-/** Number of a unit since a fixed start, for a timestamp. Weeks begin on Monday; 1970-01-01 was a Thursday. */
-const NUMBERS: Readonly<Record<string, (timestamp: string) => string>> = {
+/** Number of a unit since a fixed start, for a time in UTC up to the hour, and a local time from the day upward. Weeks begin on Monday; 1970-01-01 was a Thursday. */
+const NUMBERS: Readonly<Record<string, (timestamp: string, zone: string | undefined) => string>> = {
   second: (t) => `floor(extract(epoch from ${t}))::bigint`,
   minute: (t) => `floor(extract(epoch from ${t}) / 60)::bigint`,
-  hour: (t) => `floor(extract(epoch from ${t}) / 3600)::bigint`,
+  hour: (t, zone) => `floor(extract(epoch from ${zone ? `analytics.whole_hours(${t}, ${zone})` : t}) / 3600)::bigint`,
   day: (t) => `(${t}::date - date '1970-01-01')::bigint`,
   week: (t) => `floor((${t}::date - date '1969-12-29') / 7.0)::bigint`,
   month: (t) => `(extract(year from ${t}) * 12 + extract(month from ${t}))::bigint`,
@@ -117,7 +138,13 @@ export const isDifferenceUnit = (unit: string): boolean => Object.hasOwn(NUMBERS
 
 export const dateDifferenceSql: Write = (call, writer) => {
   const [unit, from, to] = call.arguments as readonly [ResolvedExpression, ResolvedExpression, ResolvedExpression];
-  const number = NUMBERS[unit.kind === "literal" ? String(unit.value) : ""];
+  const name = unit.kind === "literal" ? String(unit.value) : "";
+  const number = NUMBERS[name];
   if (!number) throw new TypeError("the unit of dateDiff is checked before");
-  return `(${number(timestampSql(to, writer))} - ${number(timestampSql(from, writer))})`;
+  const isInstant = ["second", "minute", "hour"].includes(name);
+  const numberOf = (time: ResolvedExpression) => {
+    const zone = zoneOf(time.type);
+    return number((isInstant ? timestampSql : localSql)(time, writer), zone && writer.parameters.text(zone));
+  };
+  return `(${numberOf(to)} - ${numberOf(from)})`;
 };

@@ -2,7 +2,8 @@ import { invalidQuery } from "../problem.ts";
 import { Identities } from "../resolve/identity.ts";
 import type { ResolvedFill, ResolvedOrder, ResolvedSelect } from "../resolve/resolved.ts";
 import type { Type } from "../resolve/types.ts";
-import { isDate, isInteger, typeText } from "../resolve/types.ts";
+import { isDate, isInteger, typeText, zoneOf } from "../resolve/types.ts";
+import { byDays } from "./arithmetic.ts";
 import { mayBeNaN } from "./nan.ts";
 import { defaultOf, typeName } from "./type-names.ts";
 import type { Writer } from "./writer.ts";
@@ -83,8 +84,12 @@ function stepsOf({ expression, descending }: ResolvedOrder, fill: ResolvedFill, 
     fill.step?.type.name === "Interval"
       ? writer.value(fill.step)
       : `${fill.step ? writer.value(fill.step) : descending ? "-1" : "1"} * ${unit}`;
+  const zone = fill.step && byDays(fill.step) ? zoneOf(type) : undefined;
   return {
-    series: `generate_series(${from}::timestamp, ${to}::timestamp, ${step})`,
+    series:
+      zone === undefined
+        ? `generate_series(${from}::timestamp, ${to}::timestamp, ${step})`
+        : `analytics.zoned_steps(${from}, ${to}, ${step}, ${writer.parameters.text(zone)})`,
     value: type.name === "Date" ? "s.k::date" : "s.k",
     before: `s.k ${sign} ${to}`,
   };

@@ -1,6 +1,6 @@
 import { invalidQuery } from "../problem.ts";
 import type { FunctionCall, ResolvedExpression } from "../resolve/resolved.ts";
-import type { Writer } from "./writer.ts";
+import { localSql, type Writer } from "./writer.ts";
 
 /** Maps MySQL format letters after `%` to `to_char` templates of Postgres. Without TM, names of months and days are English. */
 const TEMPLATES: Readonly<Record<string, string>> = {
@@ -48,7 +48,7 @@ const TEXT_LENGTH_MAX = 100_000;
 /** Emits a separate string per part, because letters without `%` are literal text. */
 export function formatDateTime(call: FunctionCall, writer: Writer): string {
   const [date, format] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
-  const timestamp = date.type.name === "Date" ? `${writer.value(date)}::timestamp` : writer.value(date);
+  const timestamp = localSql(date, writer);
   const letters = formatText(format).split("%").length;
   if (letters * timestamp.length > TEXT_LENGTH_MAX) throw invalidQuery("this formatDateTime is too long", call.span);
   const parts = Array.from(formatText(format).matchAll(/%([\s\S]?)|([^%]+)/g), ([, letter, plain]) =>

@@ -1,5 +1,5 @@
 import type { ResolvedBody, ResolvedExpression } from "../resolve/resolved.ts";
-import type { Type } from "../resolve/types.ts";
+import { type Type, zoneOf } from "../resolve/types.ts";
 import type { Parameters } from "./parameters.ts";
 
 /**
@@ -24,3 +24,10 @@ export interface Writer {
 /** Emits a date as a timestamp, because `date_trunc` of a Postgres `date` would return a value in the time zone of the session. */
 export const timestampSql = (date: ResolvedExpression, writer: Writer): string =>
   date.type.name === "Date" || date.type.name === "Nothing" ? `${writer.value(date)}::timestamp` : writer.value(date);
+
+/** Emits a time as the local time of its zone. Times are in UTC otherwise. */
+export function localSql(time: ResolvedExpression, writer: Writer): string {
+  const sql = timestampSql(time, writer);
+  const zone = zoneOf(time.type);
+  return zone === undefined ? sql : `(${sql} at time zone 'UTC' at time zone ${writer.parameters.text(zone)})`;
+}

@@ -17,6 +17,8 @@ import {
   type Type,
   typeText,
   widthOf,
+  withZone,
+  zoneOf,
 } from "./types.ts";
 
 /*
@@ -90,7 +92,9 @@ const SUBSECONDS: Readonly<Partial<Record<IntervalType["unit"], number>>> = {
 function dateAndInterval(date: Type, { unit }: IntervalType): Type | undefined {
   const scale = SUBSECONDS[unit];
   if (scale !== undefined) {
-    return date.name === "Date" ? undefined : dateTime64(Math.max(scale, date.name === "DateTime64" ? date.scale : 0));
+    return date.name === "Date"
+      ? undefined
+      : withZone(dateTime64(Math.max(scale, date.name === "DateTime64" ? date.scale : 0)), zoneOf(date));
   }
   if (date.name !== "Date") return date;
   return unit === "second" || unit === "minute" || unit === "hour" ? DATE_TIME : DATE;

@@ -15,6 +15,8 @@ import {
   typeText,
   widthOf,
   withNull,
+  withZone,
+  zoneOf,
 } from "./types.ts";
 
 /*
@@ -55,7 +57,10 @@ function commonElement(one: Type, other: Type): Type | undefined {
 }
 
 function commonOfScalars(one: Type, other: Type): Type | undefined {
-  if (isDate(one) && isDate(other)) return commonDate(one, other);
+  if (isDate(one) && isDate(other)) {
+    const zone = zoneOf(one);
+    return zone === zoneOf(other) ? withZone(commonDate(one, other), zone) : undefined;
+  }
   if (one.name === other.name) return one.name === "Interval" ? undefined : one;
   if (one.name === "Bool" || other.name === "Bool") return undefined;
   if (isInteger(one) && isInteger(other)) return commonInteger(one, other);

@@ -14,7 +14,9 @@ import {
   typeText,
   UINT8,
   UINT32,
+  zoneOf,
 } from "./types.ts";
+import { inZone } from "./zones.ts";
 
 export type ComparisonName = "equals" | "notEquals" | "less" | "lessOrEquals" | "greater" | "greaterOrEquals";
 
@@ -57,6 +59,7 @@ function beside(other: ResolvedExpression, operand: ResolvedExpression, isRawTim
   if (isStringLiteral(operand) && other.type.name !== "String" && other.type.name !== "Array") {
     return readAs(other.type, operand.value, operand.span);
   }
+  if (operand.type.name === "Date") return inZone(operand, zoneOf(other.type));
   if (other.type.name === "DateTime" && isInteger(operand.type)) return secondsAsDateTime(operand);
   // A column beside a literal is not converted, so that an index remains usable.
   if (operand.type.name === "DateTime" && isInteger(other.type) && other.kind !== "literal") {

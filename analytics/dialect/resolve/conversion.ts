@@ -17,6 +17,8 @@ import {
   typeText,
   UINT8,
   withNull,
+  withZone,
+  zoneOf,
 } from "./types.ts";
 
 const TYPES: Readonly<Record<string, Type>> = {
@@ -38,7 +40,7 @@ export function conversion(operand: ResolvedExpression, written: string, span: S
   const known = Object.hasOwn(TYPES, bare ?? written) ? TYPES[bare ?? written] : undefined;
   if (!known) throw invalidQuery(`there is no CAST to ${written} here: only to ${Object.keys(TYPES).join(", ")}`, span);
   // The target type determines nullability: a CAST of null to a type that is not nullable is an error.
-  const type = withNull(known, bare !== undefined);
+  const type = withNull(withZone(known, zoneOf(operand.type)), bare !== undefined);
   if (operand.type.nullable && !type.nullable)
     throw invalidQuery(`${typeText(operand.type)} may be null: CAST to Nullable(${written})`, span);
   if (isStringLiteral(operand) && known.name !== "String") return readAs(known, operand.value, span);

@@ -11,7 +11,7 @@ import { concatenation, conversion } from "./conversion.ts";
 import { nullLiteral, numberLiteral, stringLiteral, valueLiteral } from "./literals.ts";
 import { call, type ResolvedBody, type ResolvedExpression, type ResolvedOrder, type Variable } from "./resolved.ts";
 import type { Scope } from "./scope.ts";
-import { arrayOf, BOOL, FLOAT64, isInteger, NOTHING, type Type, typeText, UINT8, withNull } from "./types.ts";
+import { arrayOf, BOOL, FLOAT64, isInteger, NOTHING, type Type, typeText, UINT8, withNull, zoneOf } from "./types.ts";
 import { type WindowCalled, windowCall } from "./windows.ts";
 
 /** Scope in which an expression is resolved. */
@@ -157,6 +157,7 @@ function membership(expression: In, place: ExpressionContext): ResolvedExpressio
     const body = place.subquery(of);
     const [column, ...more] = body.types;
     if (!column || more.length > 0) throw invalidQuery("the subquery of IN has one column", of.span);
+    checkZones(operand.type, column, span);
     comparable([operand, { kind: "variable", number: -1, type: column, span: of.span }], {
       span,
       isRawTime: () => false,
@@ -165,11 +166,18 @@ function membership(expression: In, place: ExpressionContext): ResolvedExpressio
   }
   const elements = of.map((one) => {
     const resolved = resolveExpression(one, place);
+    checkZones(operand.type, resolved.type, one.span);
     return resolved.type.name === "Nothing"
       ? resolved
       : comparable([operand, resolved], { span: one.span, isRawTime: place.isRawTime })[1];
   });
   return { kind: "in", negated: isNegated, operand, of: elements, type, span };
+}
+
+/** A Date is the midnight of a zone, which the values of a list or a column need not share. */
+function checkZones(one: Type, other: Type, span: Span): void {
+  const isMixed = (one.name === "Date") !== (other.name === "Date") && zoneOf(one) !== zoneOf(other);
+  if (isMixed) throw invalidQuery(`IN compares no ${typeText(one)} with ${typeText(other)}`, span);
 }
 
 const isList = (of: In["of"]): of is readonly Expression[] => Array.isArray(of);

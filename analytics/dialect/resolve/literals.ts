@@ -1,5 +1,6 @@
 import { invalidQuery } from "../problem.ts";
 import type { Span } from "../tree.ts";
+import { instantOf } from "./instants.ts";
 import type { Literal, ResolvedExpression } from "./resolved.ts";
 import {
   FLOAT64,
@@ -13,6 +14,7 @@ import {
   type Type,
   typeText,
   UINT64,
+  zoneOf,
 } from "./types.ts";
 
 const literal = (value: Literal["value"], type: Type, span: Span): Literal => ({ kind: "literal", value, type, span });
@@ -87,7 +89,9 @@ function dateLiteral(type: Type, text: string, span: Span): Literal {
   if (!day || day.getUTCDate() !== Number(found[3]) || hour > 23 || minute > 59 || second > 59) {
     throw invalidQuery(`'${text}' is not a date as 2024-01-31 or a time as 2024-01-31 23:59:59`, span);
   }
-  const ms = day.getTime() + ((hour * 60 + minute) * 60 + second) * 1000 - zoneMs(found[8]);
+  const localMs = day.getTime() + ((hour * 60 + minute) * 60 + second) * 1000;
+  const zone = zoneOf(type);
+  const ms = found[8] === undefined && zone !== undefined ? instantOf(localMs, zone) : localMs - zoneMs(found[8]);
   return literal(timestampText(type, ms, found[7] ?? ""), { ...type, nullable: false } as Type, span);
 }
 

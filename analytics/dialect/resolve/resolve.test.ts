@@ -132,6 +132,10 @@ describe("types", () => {
       "DateTime Date Date DateTime64(3)",
     ],
     [
+      "toStartOfDay(now(), 'Asia/Tokyo'), toDateTime64(time, 3, 'Asia/Tokyo'), toDateTime(now(), 'Asia/Tokyo') + interval 1 day, toStartOfHour(toDateTime(now(), 'Asia/Tokyo'), 'UTC')",
+      "DateTime('Asia/Tokyo') DateTime64(3, 'Asia/Tokyo') DateTime('Asia/Tokyo') DateTime",
+    ],
+    [
       "[1, -1], ['a', null], [], tags[1], tags",
       "Array(Int16) Array(Nullable(String)) Array(Nullable(Nothing)) String Array(String)",
     ],
@@ -163,9 +167,14 @@ describe("types", () => {
     ["toStartOfHour(time)", "toStartOfHour takes a DateTime here, not Date"],
     ["nothing", "there is no column nothing here"],
     ["tags[0]", "the elements of an array are counted from 1"],
+    ["toStartOfDay(now(), 'Asia/Nowhere')", "'Asia/Nowhere' is not a time zone, such as 'Europe/Berlin'"],
+    ["toStartOfDay(now(), key_id)", "toStartOfDay takes a string literal here"],
+    ["toMonth(time, 'Asia/Tokyo')", "a time zone needs a DateTime, not Date"],
+    ["if(count = 1, now(), toDateTime(now(), 'Asia/Tokyo'))", "no type holds DateTime and DateTime('Asia/Tokyo')"],
+    ["toDateTime(now(), 'Asia/Tokyo') in (time)", "IN compares no DateTime('Asia/Tokyo') with Date"],
     [
-      "toStartOfDay(now(), 'Asia/Tokyo')",
-      "toStartOfDay is supported in UTC alone; toDate(t, 'Asia/Tokyo') is the local date",
+      "dateDiff('day', time, toDateTime(now(), 'Asia/Tokyo'))",
+      "dateDiff of times in several zones needs a zone as its last argument",
     ],
   ])("analytics expression %s has a type error", (column, problem) =>
     expect(problemOf(`select ${column} from ${DAYS}`)).toContain(`${problem} «`),

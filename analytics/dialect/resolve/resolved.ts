@@ -129,8 +129,8 @@ interface Node {
 }
 
 /**
- * Integers are bigint; `nan` and `inf` are numbers. Dates are `2024-01-31`, date-times `2024-01-31 23:59:59` with the fraction digits of
- * the type. The same applies to a string in the query that is compared with a date.
+ * Integers are bigint; `nan` and `inf` are numbers. Dates are `2024-01-31`, date-times `2024-01-31 23:59:59` in UTC with the
+ * fraction digits of the type. The same applies to a string in the query that is compared with a date.
  */
 export interface Literal extends Node {
   readonly kind: "literal";

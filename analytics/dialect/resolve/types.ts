@@ -12,6 +12,8 @@ export type Type = ScalarType | DateTime64Type | ArrayType | IntervalType;
 export interface ScalarType {
   readonly name: IntegerName | "Float64" | "String" | "Bool" | "Date" | "DateTime" | "Nothing";
   readonly nullable: boolean;
+  /** Time zone of a DateTime; UTC without one. */
+  readonly zone?: string | undefined;
 }
 
 export interface DateTime64Type {
@@ -19,6 +21,7 @@ export interface DateTime64Type {
   /** Fraction digits of a second, 0 to 9. */
   readonly scale: number;
   readonly nullable: boolean;
+  readonly zone?: string | undefined;
 }
 
 /** Elements may be nullable; the array itself may not. */
@@ -84,16 +87,27 @@ export function withNull<T extends Type>(type: T, nullable: boolean): Type {
   return type.name === "Array" || type.name === "Nothing" || type.nullable === nullable ? type : { ...type, nullable };
 }
 
+/** Returns the time zone of a DateTime or DateTime64 other than UTC. */
+export const zoneOf = (type: Type): string | undefined =>
+  type.name === "DateTime" || type.name === "DateTime64" ? type.zone : undefined;
+
+/** Returns the DateTime or DateTime64 in another zone, and other types as they are. */
+export const withZone = (type: Type, zone: string | undefined): Type =>
+  type.name === "DateTime" || type.name === "DateTime64" ? { ...type, zone } : type;
+
 /** Returns the type in ClickHouse syntax. */
 export function typeText(type: Type): string {
+  const zone = zoneOf(type);
   const bare =
     type.name === "Array"
       ? `Array(${typeText(type.of)})`
       : type.name === "DateTime64"
-        ? `DateTime64(${type.scale})`
-        : type.name === "Interval"
-          ? `Interval${type.unit[0]?.toUpperCase()}${type.unit.slice(1)}`
-          : type.name;
+        ? `DateTime64(${type.scale}${zone === undefined ? "" : `, '${zone}'`})`
+        : zone !== undefined
+          ? `DateTime('${zone}')`
+          : type.name === "Interval"
+            ? `Interval${type.unit[0]?.toUpperCase()}${type.unit.slice(1)}`
+            : type.name;
   return type.nullable ? `Nullable(${bare})` : bare;
 }
 
@@ -102,7 +116,7 @@ export const sameType = (one: Type, other: Type): boolean => typeText(one) === t
 /** Returns the name of a type, including its time zone because the server default is unknown. */
 export const typeSql = (type: Type): string =>
   typeText(type)
-    .replace(/\bDateTime\b/g, "DateTime('UTC')")
+    .replace(/\bDateTime\b(?!\()/g, "DateTime('UTC')")
     .replace(/\bDateTime64\((\d)\)/g, "DateTime64($1, 'UTC')");
 
 export const clickhouseCast = (value: string, type: Type): string =>

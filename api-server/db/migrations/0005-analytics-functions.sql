@@ -86,6 +86,75 @@ create function analytics.wrapped_date_time(value timestamp) returns timestamp
               else timestamp '1970-01-01' + mod(mod(extract(epoch from value)::bigint, 4294967296) + 4294967296, 4294967296) * interval '1 second'
          end;
 
+-- Times in a zone. A time is in UTC, and `local` is what a clock in the zone shows at that time.
+create function analytics.local_of(value timestamp, zone text) returns timestamp
+  language sql immutable strict parallel safe return value at time zone 'UTC' at time zone zone;
+
+-- ClickHouse takes the earlier reading of a local time that the zone has twice or lacks; Postgres takes the later one.
+create function analytics.instant_of(local timestamp, zone text) returns timestamp
+  language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+  later constant timestamp := local at time zone zone at time zone 'UTC';
+  shown constant timestamp := analytics.local_of(later, zone);
+  before constant timestamp := later - interval '4 hours';
+  earlier constant timestamp := local - (analytics.local_of(before, zone) - before);
+begin
+  if shown <> local then return local - (shown - later); end if;
+  return case when earlier < later and analytics.local_of(earlier, zone) = local then earlier else later end;
+end $$;
+
+-- A day whose midnight the zone lacks begins after the gap. A day that begins before 1970 becomes the next one.
+create function analytics.start_of_date(day date, zone text) returns timestamp
+  language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+  later constant timestamp := day::timestamp at time zone zone at time zone 'UTC';
+  before constant timestamp := later - interval '4 hours';
+  earlier constant timestamp := day - (analytics.local_of(before, zone) - before);
+begin
+  if later < timestamp '1970-01-01' then return analytics.start_of_date(day + 1, zone); end if;
+  return case when earlier < later and analytics.local_of(earlier, zone) = day then earlier else later end;
+end $$;
+
+-- Called per row, therefore without `start_of_date` but for the first day, where ClickHouse has no earlier date.
+create function analytics.start_of_day(value timestamp, zone text) returns timestamp
+  language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+  later constant timestamptz := date_trunc('day', value at time zone 'UTC', zone);
+  repeated constant interval := (later - interval '4 hours') at time zone zone + interval '4 hours' - later at time zone zone;
+begin
+  if value < timestamp '1970-01-02' then
+    return analytics.start_of_date(greatest(analytics.local_of(value, zone)::date, date '1970-01-01'), zone);
+  end if;
+  if repeated > interval '0' and (later - repeated) at time zone zone = later at time zone zone then
+    return (later - repeated) at time zone 'UTC';
+  end if;
+  return later at time zone 'UTC';
+end $$;
+
+-- Hours count from the start of the day, also on a day that changes its offset by half an hour.
+create function analytics.start_of_hour(value timestamp, zone text) returns timestamp
+  language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
+begin
+  return greatest(date_bin('1 hour', value, analytics.start_of_day(value, zone)), timestamp '1970-01-01');
+end $$;
+
+-- The time with a whole number of hours where dateDiff counts a boundary: where the zone had one in 1970.
+create function analytics.whole_hours(value timestamp, zone text) returns timestamp
+  language sql immutable strict parallel safe
+  return value - (analytics.local_of(timestamp '1970-01-02', zone) - timestamp '1970-01-02');
+
+-- Calendar steps in a zone from `first` to before `last`.
+create function analytics.zoned_steps(first timestamp, last timestamp, step interval, zone text) returns setof timestamp
+  language plpgsql immutable strict parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+  value timestamp := first;
+begin
+  while case when step > interval '0' then value < last else value > last end loop
+    return next value;
+    value := analytics.instant_of(analytics.local_of(value, zone) + step, zone);
+  end loop;
+end $$;
+
 -- Offsets and lengths count bytes. The result is text, so that a cut within a character is an error.
 create function analytics.substring_bytes(value text, first bigint) returns text
   language sql immutable strict parallel safe

@@ -9,10 +9,13 @@ import type { CorpusQuery } from "./query.ts";
 import { TEXT } from "./text.ts";
 import { TIME } from "./time.ts";
 
+import { ZONES } from "./zones.ts";
+
 export const CORPUS: readonly CorpusQuery[] = [
   ...NUMBERS,
   ...NOTHING,
   ...TIME,
+  ...ZONES,
   ...TEXT,
   ...ARRAYS,
   ...AGGREGATES,
