@@ -12,17 +12,7 @@ import { kubeconfigWith } from "../harness/kubeconfig.ts";
 import { KUBERNETES_START_MS, startOwnKubernetes } from "../harness/kubernetes.ts";
 import { freePort } from "../harness/ports.ts";
 import { waitFor } from "../harness/wait.ts";
-import {
-  applyCrds,
-  conditionOf,
-  openStore,
-  operatorOf,
-  resourceOf,
-  type Status,
-  type Store,
-  type TestManifest,
-  toJson,
-} from "./operator-world.ts";
+import { applyCrds, conditionOf, openManifests, openStore, operatorOf, type Store } from "./operator-world.ts";
 
 /*
  * Compares the RBAC rules of the chart (charts/postern/files/operator-rules.yaml) with a real API server: they suffice, each is used, and a
@@ -33,6 +23,7 @@ const RULES = join(import.meta.dirname, "../../charts/postern/files/operator-rul
 /** Namespaces of the operator and of the manifests. */
 const OWN = "postern-system";
 const SHOP = "shop";
+const NETWORK_POLICIES = `/apis/networking.k8s.io/v1/namespaces/${SHOP}/networkpolicies`;
 
 const SECTIONS = ["own", "ownWebhook", "manifests", "cluster", "webhook", "namespaces"] as const;
 type Section = (typeof SECTIONS)[number];
@@ -78,10 +69,12 @@ const WEBHOOK = {
 };
 
 let kubernetes: Awaited<ReturnType<typeof startOwnKubernetes>>;
+let manifests: Awaited<ReturnType<typeof openManifests>>;
 let store: Store;
 beforeAll(async () => {
   kubernetes = await startOwnKubernetes();
   await applyCrds(kubernetes);
+  manifests = await openManifests(kubernetes);
   for (const name of [OWN, SHOP]) await kubectl(["create", "namespace", name]);
   // Created by the chart. Nothing is guarded here, so the API server never calls it.
   const client = (path: string) => ({ service: { name: "webhook", namespace: OWN, path } });
@@ -93,6 +86,7 @@ beforeAll(async () => {
 }, KUBERNETES_START_MS);
 afterAll(async () => {
   await store?.close();
+  await manifests?.close();
   await kubernetes?.stop();
 });
 
@@ -112,33 +106,40 @@ async function grant(user: string, granted: readonly Right[]): Promise<void> {
   });
   const own = granted.filter(isOwn);
   const wide = granted.filter((right) => !isOwn(right));
-  const apiVersion = "rbac.authorization.k8s.io/v1";
-  const subjects = [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: user }];
-  const bind = (kind: string, metadata: object) => ({
-    apiVersion,
-    kind: `${kind}Binding`,
-    metadata,
-    subjects,
-    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind, name: user },
+  const apiGroup = "rbac.authorization.k8s.io";
+  const apply = (kind: string, namespace: string | undefined, members: object) =>
+    manifests.client.send({
+      method: "PATCH",
+      path: `/apis/${apiGroup}/v1${namespace === undefined ? "" : `/namespaces/${namespace}`}/${kind.toLowerCase()}s/${user}`,
+      query: { fieldManager: "test", force: "true" },
+      contentType: "application/apply-patch+yaml",
+      body: { apiVersion: `${apiGroup}/v1`, kind, metadata: { name: user }, ...members },
+    });
+  const binding = (kind: string) => ({
+    subjects: [{ kind: "User", apiGroup, name: user }],
+    roleRef: { apiGroup, kind, name: user },
   });
-  const items = [
-    { apiVersion, kind: "Role", metadata: { name: user, namespace: OWN }, rules: own.map(ruleOf) },
-    bind("Role", { name: user, namespace: OWN }),
-    { apiVersion, kind: "ClusterRole", metadata: { name: user }, rules: wide.map(ruleOf) },
-    bind("ClusterRole", { name: user }),
-  ];
-  await kubectl(["apply", "-f", "-"], JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+  await apply("Role", OWN, { rules: own.map(ruleOf) });
+  await apply("RoleBinding", OWN, binding("Role"));
+  await apply("ClusterRole", undefined, { rules: wide.map(ruleOf) });
+  await apply("ClusterRoleBinding", undefined, binding("ClusterRole"));
   // The API server applies rules with a delay, and a denial in between would look like a missing permission.
   for (const [right, namespace] of [
     [own.at(-1), OWN],
     [wide.at(-1), SHOP],
   ] as const) {
     if (right === undefined) continue;
-    const resource = `${right.resource.split("/")[0]}.${right.group}${right.name === undefined ? "" : `/${right.name}`}`;
-    const asked = ["auth", "can-i", right.verb, resource, "--as", user];
-    const subresource = right.resource.split("/")[1];
-    const whole = [...asked, "-n", namespace, ...(subresource === undefined ? [] : ["--subresource", subresource])];
-    await waitFor(`${labelOf(right)} to be granted`, async () => (await kubectl(whole)).trim() === "yes");
+    const [resource, subresource] = right.resource.split("/");
+    const { group, name, verb } = right;
+    const resourceAttributes = { namespace, group, resource, subresource, name, verb };
+    await waitFor(`${labelOf(right)} to be granted`, async () => {
+      const { status } = await manifests.client.send<{ status: { allowed: boolean } }>({
+        method: "POST",
+        path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        body: { spec: { user, resourceAttributes } },
+      });
+      return status.allowed;
+    });
   }
 }
 
@@ -156,10 +157,12 @@ async function rootKeysDir(): Promise<string> {
 
 /** Deletes the certificate, so that the next operator creates one and writes its CA. */
 async function forgetCertificate(): Promise<void> {
-  await kubectl([
-    ...["-n", OWN, "patch", "secret", WEBHOOK.certificate.secretName],
-    ...["--type=json", "-p", '[{"op":"add","path":"/data","value":{}}]'],
-  ]);
+  await manifests.client.send({
+    method: "PATCH",
+    path: `/api/v1/namespaces/${OWN}/secrets/${WEBHOOK.certificate.secretName}`,
+    contentType: "application/merge-patch+json",
+    body: { data: null },
+  });
 }
 
 /** Starts an operator without waiting for its lists, which may never complete. */
@@ -208,8 +211,7 @@ async function leaveNetworkPolicy(name: string) {
     networkPolicy: "None",
   };
   const policy = { kind: "ApiKeyPolicy", metadata, spec: none };
-  await kubectl(["apply", "-f", "-"], toJson(policy));
-  const uid = await kubectl(["-n", SHOP, "get", "apikeypolicy", name, "-o", "jsonpath={.metadata.uid}"]);
+  const { uid } = (await manifests.apply(policy)).metadata;
   const { kind } = policy;
   const owner = { apiVersion: "postern.dev/v1alpha1", kind, name, uid, controller: true };
   const left = {
@@ -218,7 +220,7 @@ async function leaveNetworkPolicy(name: string) {
     metadata: { name: `postern-${name}`, namespace: SHOP, ownerReferences: [owner] },
     spec: { podSelector: { matchLabels: { app: name } } },
   };
-  await kubectl(["create", "-f", "-"], JSON.stringify(left));
+  await manifests.client.send({ method: "POST", path: NETWORK_POLICIES, body: left });
   return policy;
 }
 
@@ -232,26 +234,21 @@ async function applyOneOfEach(): Promise<{ isReady(): Promise<boolean>; remove()
     of("RatelimitOverride", { namespaceRef: { name }, identifier: "acme", limit: 1, duration: "60s" }),
     of("ApiKeyPolicy", { selector: { matchLabels: { app: name } }, api: { name }, target: { port: 8080 } }),
   ];
-  for (const one of all) await kubectl(["apply", "-f", "-"], toJson(one));
+  for (const one of all) await manifests.apply(one);
   const left = await leaveNetworkPolicy(`${name}-none`);
   all.push(left);
-  const statusOf = async ({ kind, metadata }: TestManifest): Promise<Status> => {
-    const text = await kubectl(["-n", SHOP, "get", resourceOf(kind), metadata.name, "-o", "json"]);
-    return (JSON.parse(text) as { status?: Status }).status ?? {};
-  };
   return {
     isReady: async () => {
-      const statuses = await Promise.all(all.map(statusOf));
+      const statuses = await Promise.all(all.map(manifests.status));
       return statuses.every((status) => conditionOf(status, "Ready")?.status === "True");
     },
     // Removes finalizers directly, because the operator may lack permission.
     remove: async () => {
-      const free = ["--type=merge", "-p", '{"metadata":{"finalizers":null}}'];
-      for (const { kind, metadata } of all) {
-        await kubectl(["-n", SHOP, "patch", resourceOf(kind), metadata.name, ...free]);
-        await kubectl(["-n", SHOP, "delete", resourceOf(kind), metadata.name]);
+      for (const one of all) {
+        await manifests.release(one);
+        await manifests.remove(one);
       }
-      await kubectl(["-n", SHOP, "delete", "networkpolicies", "--all"]);
+      await manifests.client.send({ method: "DELETE", path: NETWORK_POLICIES });
     },
   };
 }
