@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { parseArgs, stripVTControlCharacters } from "node:util";
 import { findAdapter } from "../test/cluster/main.ts";
@@ -40,8 +40,6 @@ type Report = {
     name: string;
     status: string;
     message: string;
-    startTime: number;
-    endTime: number;
     assertionResults: { status: string; fullName: string; failureMessages: string[] }[];
   }[];
 };
@@ -92,7 +90,12 @@ async function countedTests(script: "test" | "e2e", args: readonly string[] = []
   await rm(results, { recursive: true, force: true });
   await mkdir(results, { recursive: true });
   const file = join(results, `${script}.json`);
-  const code = await runScript(script, ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`, ...args]);
+  const reporters = ["default", "json", ...(options.record && script === "test" ? ["./test/record-durations.ts"] : [])];
+  const code = await runScript(script, [
+    ...reporters.map((name) => `--reporter=${name}`),
+    `--outputFile.json=${file}`,
+    ...args,
+  ]);
   const report = await readFile(file, "utf8").then(
     (text) => JSON.parse(text) as Report,
     () => undefined,
@@ -104,24 +107,12 @@ async function countedTests(script: "test" | "e2e", args: readonly string[] = []
   );
   const failed = report.numFailedTests + brokenFiles.length;
   failures.push(...failuresOf(report));
-  if (options.record && script === "test") await recordDurations(report);
   // An error outside all tests also fails the run.
   return {
     passed: report.numPassedTests,
     failed: failed === 0 && code !== 0 ? 1 : failed,
     skipped: report.numPendingTests,
   };
-}
-
-const RECORDED_SECONDS_MIN = 5;
-
-/** Records the test files that take 5 s or longer. */
-async function recordDurations({ testResults }: Report): Promise<void> {
-  const seconds = testResults
-    .map(({ name, startTime, endTime }) => [relative(root, name), Math.round((endTime - startTime) / 1000)] as const)
-    .filter(([, duration]) => duration >= RECORDED_SECONDS_MIN)
-    .sort(([one], [other]) => (one < other ? -1 : 1));
-  await writeFile(join(root, "test/durations.json"), `${JSON.stringify(Object.fromEntries(seconds), null, 2)}\n`);
 }
 
 function failuresOf(report: Report): string[] {

@@ -5,8 +5,8 @@ import seconds from "./durations.json" with { type: "json" };
 const ROOT = resolve(import.meta.dirname, "..");
 
 /**
- * Starts the longest files first, so that no worker is idle while another runs a file of minutes. The durations are those that
- * `make test-all ARGS=--record` wrote; a file without one is short.
+ * Starts the longest files first, so that no worker is idle while another runs a file of minutes. record-durations.ts wrote the
+ * durations; a file without one is short.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type Import, importsBelow, readImports } from "./imports.ts";
+import { mergeDurations } from "./record-durations.ts";
 import { type Project, SMOKE, selectFrom, selectTests, TIMED } from "./selection.ts";
 
 const filesOf = (sources: Record<string, string>): Map<string, Import[]> =>
@@ -83,4 +84,11 @@ test("each test file of the checkout outside of test/cluster belongs to exactly 
 
 test("every file named in a list of the selection exists", () => {
   expect([...TIMED, ...SMOKE].filter((path) => !existsSync(path))).toEqual([]);
+});
+
+test("recording some files keeps the durations of the others", () => {
+  const recorded = { "a.test.ts": 10, "b.test.ts": 20, "c.test.ts": 30, "deleted.test.ts": 40 };
+  const ran = { "b.test.ts": 25, "c.test.ts": 1, "d.test.ts": 5 };
+  const merged = mergeDurations(recorded, ran, (path) => path !== "deleted.test.ts");
+  expect(merged).toEqual({ "a.test.ts": 10, "b.test.ts": 25, "d.test.ts": 5 });
 });
