@@ -259,13 +259,13 @@ const ROWS = [
   },
   {
     name: "namespace list",
-    group: "database",
-    load: async () => (await import("./commands/namespace/list.ts")).namespaceList,
+    group: "api",
+    load: async () => (await import("./commands/namespace/commands.ts")).namespaceList,
   },
   {
     name: "namespace delete",
-    group: "database",
-    load: async () => (await import("./commands/namespace/delete.ts")).namespaceDelete,
+    group: "api",
+    load: async () => (await import("./commands/namespace/commands.ts")).namespaceDelete,
   },
   {
     name: "migration create",

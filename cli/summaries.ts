@@ -51,7 +51,7 @@ export const SUMMARIES = {
   "ownership list": "List the objects that manifests manage or have released",
   "ownership release": "Release managed objects, so that another manifest can adopt them",
   "ownership transfer": "Transfer managed objects to another cluster, namespace or name",
-  "namespace list": "List the rate-limit namespaces of a workspace by id",
+  "namespace list": "List the rate-limit namespaces of the workspace by name",
   "namespace delete": "Delete a rate-limit namespace with its overrides",
   "migration create": "Create a migration for keys that were issued elsewhere",
   "migration list": "List the migrations of a workspace by id",

@@ -28,14 +28,15 @@ const isCursor = (next: unknown): boolean =>
   typeof next === "string" && next !== "" && next.length <= CURSOR_LENGTH_MAX;
 
 /**
- * Parses the paging options. Throws `UsageError`. A cursor must be an id of the kind `of`; the API would accept any text and list the rows
- * that sort after it.
+ * Parses the paging options. Throws `UsageError`. If the list is sorted by the ids of the kind `of`, a cursor must be such an id; the API would
+ * accept any text and list the rows that sort after it.
  */
-export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>, of: IdKind): Paging {
+export function readPaging({ limit, all, cursor }: OptionValues<typeof paging>, of?: IdKind): Paging {
   if (all && limit !== undefined) throw new UsageError("--all and --limit exclude each other");
-  if (cursor !== undefined && (!cursor.startsWith(`${ID_PREFIXES[of]}_`) || cursor.length > CURSOR_LENGTH_MAX)) {
+  const prefix = of === undefined ? "" : `${ID_PREFIXES[of]}_`;
+  if (cursor !== undefined && (!cursor.startsWith(prefix) || cursor.length > CURSOR_LENGTH_MAX)) {
     throw new UsageError(
-      `invalid value "${cursor}" for --cursor: must be the cursor that the previous page returned, ${ID_PREFIXES[of]}_…`,
+      `invalid value "${cursor}" for --cursor: must be the cursor that the previous page returned, ${prefix}…`,
     );
   }
   const some = limit === undefined ? SHOWN : parseInteger("limit", limit, { min: 1, max: SHOWN_MAX, or: "--all" });

@@ -10,8 +10,6 @@ import { keyReencrypt } from "../commands/key/reencrypt.ts";
 import { migrateCommand } from "../commands/migrate.ts";
 import { migrationCreate } from "../commands/migration/create.ts";
 import { migrationList } from "../commands/migration/list.ts";
-import { namespaceDelete } from "../commands/namespace/delete.ts";
-import { namespaceList } from "../commands/namespace/list.ts";
 import { ownershipList } from "../commands/ownership/list.ts";
 import { ownershipRelease } from "../commands/ownership/release.ts";
 import { ownershipTransfer } from "../commands/ownership/transfer.ts";
@@ -41,11 +39,9 @@ export const API_SERVER_COMMANDS = [
   rootkeyCreate,
   apiList,
   apiUpdate,
-  namespaceList,
   ownershipList,
   ownershipRelease,
   ownershipTransfer,
-  namespaceDelete,
   migrationCreate,
   migrationList,
   keyReencrypt,

@@ -139,9 +139,9 @@ test("deleted rate limit namespace responds 410", async () => {
   const api = await system.api();
   const limit = () => api.call("ratelimit.limit", { namespace: "logins", identifier: "a", limit: 1, duration: 60_000 });
   expect((await limit()).status).toBe(200);
-  const { namespaces } = await cli(system, "namespace list");
+  const { namespaces } = await cli(system, "namespace list", api);
   expect(namespaces).toMatchObject([{ name: "logins" }]);
-  await cli(system, "namespace delete --namespace logins");
+  await cli(system, "namespace delete --namespace logins", api);
   await waitFor("410", async () => (await limit()).status === 410, soon);
 });
 

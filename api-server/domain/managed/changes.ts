@@ -78,20 +78,13 @@ async function setManager<Row extends ManagedRow>(
  * no log entry.
  * @throws PublicError 409 `managed_by_manifest`.
  */
-export const deleteManaged = <Row extends ManagedRow>(
+export async function deleteManaged<Row extends ManagedRow>(
   tx: Queryable,
-  actor: Actor,
-  resource: ManagedResource<Row, never, Row> & Removable<Row>,
-  row: Row,
-): Promise<void> => deleteManagedAs(tx, acting(actor), resource, row);
-
-/** Like `deleteManaged`, for a given manager instead of a call. */
-export async function deleteManagedAs<Row extends ManagedRow>(
-  tx: Queryable,
-  actor: Acting,
+  caller: Actor,
   resource: ManagedResource<Row, never, Row> & Removable<Row>,
   row: Row,
 ): Promise<void> {
+  const actor = acting(caller);
   guardManaged(actor, resource, row);
   if (!isRemoval(actor)) {
     await insertAuditEvents(tx, actor.context, await setManager(tx, actor, resource, row, null));
