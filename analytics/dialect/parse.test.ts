@@ -41,8 +41,11 @@ describe("supported queries", () => {
 
 describe("unsupported ClickHouse syntax", () => {
   test.each([
-    ["select a from t array join x", 17, "ARRAY JOIN is not served"],
-    ["select a from t left array join x", 22, "ARRAY JOIN is not served"],
+    ["select a from t array join x", 29, "ARRAY JOIN needs AS with a name for the element"],
+    ["select a from t left array join x y", 35, "ARRAY JOIN needs AS with a name for the element"],
+    ["select a from t array join x as y, z as w", 34, "ARRAY JOIN of several arrays is not served"],
+    ["select a from t array join x as y array join z as w", 35, "a join after ARRAY JOIN is not served"],
+    ["select a from t array join x as y join u using a", 35, "a join after ARRAY JOIN is not served"],
     ["select a from t asof join s on a=b", 17, "ASOF JOIN is not served"],
     ["select a from t left any join s on a=b", 22, "ANY JOIN is not served"],
     ["select a from t global join s on a=b", 17, "GLOBAL JOIN is not served"],

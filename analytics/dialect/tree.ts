@@ -29,6 +29,7 @@ export interface Select extends Node {
   readonly distinct: boolean;
   readonly columns: readonly Expression[];
   readonly from: From;
+  readonly arrayJoin: ArrayJoin | undefined;
   readonly where: Expression | undefined;
   readonly groupBy: readonly Expression[];
   readonly having: Expression | undefined;
@@ -71,6 +72,13 @@ export interface Join extends Node {
   readonly right: From;
   readonly on: Expression | undefined;
   readonly using: readonly Identifier[];
+}
+
+/** `ARRAY JOIN array AS alias`. With `left`, a row without elements has the default. */
+export interface ArrayJoin extends Node {
+  readonly left: boolean;
+  readonly array: Expression;
+  readonly alias: Identifier;
 }
 
 export interface Order extends Node {

@@ -46,6 +46,8 @@ function page(): string {
     "## Functions",
     "",
     "Function names ignore case. Operators, `CASE`, `CAST`, `INTERVAL` and `LIMIT n BY` work as in ClickHouse.",
+    "`ARRAY JOIN tags AS tag` after the tables returns a row per element, and `LEFT ARRAY JOIN` keeps rows without elements.",
+    "",
     "A time zone is a literal such as `'Europe/Berlin'`, and UTC without one. A time keeps its zone in comparisons with texts, in",
     "intervals of days and in further functions. Responses contain all times in UTC.",
     "",

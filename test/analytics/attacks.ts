@@ -40,6 +40,8 @@ export const ATTACKS: readonly Attack[] = [
     `select max(spent_credits), groupArray(key_id), count() from ${RAW} having count() > 0 or 1 = 1`,
     `select * from ${RAW} order by workspace_id desc limit 0, 1000`,
     `select * from ${RAW} limit 1 by workspace_id limit 1000`,
+    `select x, key_id from ${RAW} array join [workspace_id, 'ws_theirs'] as x where x = 'ws_theirs' limit 1 by x`,
+    `select tag, workspace_id from ${RAW} left array join tags as tag where tag = '' or 1 = 1`,
   ),
   ...own(
     "by subqueries, branches and joins",

@@ -17,6 +17,12 @@ export const PARSED_QUERIES: readonly (readonly [text: string, printed: string])
   ],
   ["select a from t limit 1, 2", "SELECT `a` FROM `t` LIMIT 2 OFFSET 1"],
   ["select a from t offset 2", "SELECT `a` FROM `t` OFFSET 2"],
+  ["select x from t array join a as x where x", "SELECT `x` FROM `t` ARRAY JOIN `a` AS `x` WHERE `x`"],
+  ["select x from t as u inner array join u.a as x", "SELECT `x` FROM `t` AS `u` ARRAY JOIN `u`.`a` AS `x`"],
+  [
+    "select x from t join u using c left array join [a, b] as x",
+    "SELECT `x` FROM `t` INNER JOIN `u` USING (`c`) LEFT ARRAY JOIN [`a`,`b`] AS `x`",
+  ],
   ["select a from t limit 1 by a, b + 1", "SELECT `a` FROM `t` LIMIT 1 BY `a`, (`b` + 1)"],
   ["select a from t limit 1, 2 by a limit 3, 4", "SELECT `a` FROM `t` LIMIT 2 OFFSET 1 BY `a` LIMIT 4 OFFSET 3"],
   [

@@ -33,6 +33,12 @@ function printSelect(select: Select): string {
     ["WITH", common.join(", ")],
     [select.distinct ? "SELECT DISTINCT" : "SELECT", select.columns.map(printItem).join(", ")],
     ["FROM", printFrom(select.from)],
+    [
+      select.arrayJoin?.left === true ? "LEFT ARRAY JOIN" : "ARRAY JOIN",
+      select.arrayJoin === undefined
+        ? ""
+        : `${printExpression(select.arrayJoin.array)} AS ${printName(select.arrayJoin.alias)}`,
+    ],
     ["WHERE", optional(select.where)],
     ["GROUP BY", select.groupBy.map(printExpression).join(", ")],
     ["HAVING", optional(select.having)],

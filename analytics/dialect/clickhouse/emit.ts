@@ -7,6 +7,7 @@ import type {
   JoinSource,
   Literal,
   Membership,
+  ResolvedArrayJoin,
   ResolvedBody,
   ResolvedBound,
   ResolvedExpression,
@@ -87,7 +88,7 @@ class Writer {
     const selected = select.columns.map((column, index) => `${scope.write(column)} as c${index + 1}`);
     return [
       `select ${select.distinct ? "distinct " : ""}${selected.join(", ")}`,
-      `from ${this.#from(select.from, columns)}`,
+      `from ${this.#from(select.from, columns)}${scope.arrayJoinClause()}`,
       ...(select.where ? [`where ${scope.write(select.where)}`] : []),
       ...(select.groupBy.length > 0 ? [`group by ${list(select.groupBy)}`] : []),
       ...(select.having ? [`${select.aggregated ? "having" : "qualify"} ${scope.write(select.having)}`] : []),
@@ -178,9 +179,9 @@ function columnsOf(source: Source): Columns {
 class Expressions {
   readonly #writer: Writer;
   readonly #columns: Columns;
-  readonly #arrayJoins: readonly ResolvedExpression[];
+  readonly #arrayJoins: readonly ResolvedArrayJoin[];
 
-  constructor(writer: Writer, columns: Columns, arrayJoins: readonly ResolvedExpression[]) {
+  constructor(writer: Writer, columns: Columns, arrayJoins: readonly ResolvedArrayJoin[]) {
     this.#writer = writer;
     this.#columns = columns;
     this.#arrayJoins = arrayJoins;
@@ -205,15 +206,22 @@ class Expressions {
       case "subquery":
         return `${expression.exists ? "exists" : ""}(${this.#writer.body(expression.body)})`;
       case "arrayJoin": {
-        const operand = this.#arrayJoins[expression.index];
-        if (operand === undefined) throw new RangeError("no such array");
-        return `arrayJoin(${this.write(operand)})`;
+        const joined = this.#arrayJoins[expression.index];
+        if (joined === undefined) throw new RangeError("no such array");
+        return joined.by === "function" ? `arrayJoin(${this.write(joined.operand)})` : elementName(expression.index);
       }
       case "arrayFilter":
         return `arrayFilter(${variable(expression.variable)} -> ${this.write(expression.condition)}, ${this.write(expression.array)})`;
       case "variable":
         return variable(expression.number);
     }
+  }
+
+  arrayJoinClause(): string {
+    const clauses = this.#arrayJoins.map(({ operand, by }, index) =>
+      by === "function" ? "" : ` ${by} array join ${this.write(operand)} as ${elementName(index)}`,
+    );
+    return clauses.join("");
   }
 
   order({ expression, descending, nullsFirst, fill }: ResolvedOrder): string {
@@ -264,6 +272,8 @@ class Expressions {
     return `(${this.write(operand)} ${negated ? "not in" : "in"} (${right}))`;
   }
 }
+
+const elementName = (index: number): string => `a${index}`;
 
 const variable = (number: number): string => `v${number}`;
 

@@ -1,5 +1,5 @@
 import { QueryProblem } from "../problem.ts";
-import type { Expression, From, Identifier, Join, Query } from "../tree.ts";
+import type { ArrayJoin, Expression, From, Identifier, Join, Query } from "../tree.ts";
 import type { Cursor } from "./cursor.ts";
 import { aliasable, type Grammar, list } from "./grammar.ts";
 import { startsSelect } from "./operands.ts";
@@ -10,12 +10,32 @@ export function readFrom(grammar: Grammar): From {
   const { cursor } = grammar;
   let from = readSource(grammar);
   for (;;) {
-    const type = readJoinType(cursor);
+    const type = startsArrayJoin(cursor) ? undefined : readJoinType(cursor);
     if (type === undefined) return from;
     const right = readSource(grammar);
     const condition = type === "cross" ? { on: undefined, using: [] } : readCondition(grammar);
     from = { kind: "join", type, left: from, right, ...condition, span: cursor.since(from) };
   }
+}
+
+const startsArrayJoin = (cursor: Cursor): boolean =>
+  cursor.isWords("array", "join") ||
+  ((cursor.isWord("left") || cursor.isWord("inner")) && cursor.isWord("array", 1) && cursor.isWord("join", 2));
+
+/** Parses one ARRAY JOIN of one array after all joins. */
+export function readArrayJoin(grammar: Grammar): ArrayJoin | undefined {
+  const { cursor } = grammar;
+  const first = cursor.peek();
+  if (!startsArrayJoin(cursor)) return undefined;
+  const left = cursor.takeWords("left");
+  if (!left) cursor.takeWords("inner");
+  cursor.takeWords("array", "join");
+  const array = aliasable(grammar);
+  if (array.kind !== "aliased") throw cursor.problem("ARRAY JOIN needs AS with a name for the element");
+  if (cursor.isSign(",")) throw cursor.notServed("ARRAY JOIN of several arrays");
+  const after = cursor.notServed("a join after ARRAY JOIN");
+  if (startsArrayJoin(cursor) || readJoinType(cursor) !== undefined) throw after;
+  return { left, array: array.expression, alias: array.alias, span: cursor.since(first) };
 }
 
 const REFUSED_JOINS = ["global", "any", "all", "asof", "semi", "anti", "natural", "paste", "array"];

@@ -1,7 +1,7 @@
 import { QueryProblem } from "../problem.ts";
 import type { CommonTable, Expression, From, LimitBy, NamedWindow, Order, Select } from "../tree.ts";
 import { readOrder, readWindow } from "./calls.ts";
-import { readFrom, takeAlias } from "./from.ts";
+import { readArrayJoin, readFrom, takeAlias } from "./from.ts";
 import { aliasable, type Grammar, list } from "./grammar.ts";
 import { startsSelect } from "./operands.ts";
 
@@ -20,6 +20,7 @@ export function readSelect(grammar: Grammar): Select {
   if (cursor.isWord("top") && cursor.peek(1).kind === "number") throw cursor.notServed("TOP");
   const columns = list(cursor, () => readColumn(grammar));
   const from = readFromClause(grammar);
+  const arrayJoin = readArrayJoin(grammar);
   if (cursor.isWord("prewhere")) throw cursor.notServed("PREWHERE");
   const where = cursor.takeWords("where") ? aliasable(grammar) : undefined;
   const groupBy = cursor.takeWords("group", "by") ? readGroupBy(grammar) : [];
@@ -29,7 +30,7 @@ export function readSelect(grammar: Grammar): Select {
   const orderBy = cursor.takeWords("order", "by") ? readOrderBy(grammar) : [];
   const { limitBy, limit, offset } = readLimits(grammar);
   const span = cursor.since(first);
-  const clauses = { where, groupBy, having, windows, orderBy, limitBy, limit, offset };
+  const clauses = { arrayJoin, where, groupBy, having, windows, orderBy, limitBy, limit, offset };
   return { kind: "select", with: common, distinct, columns, from, ...clauses, span };
 }
 

@@ -1,6 +1,6 @@
 import { invalidQuery } from "../problem.ts";
 import { Identities } from "../resolve/identity.ts";
-import type { ResolvedBody, ResolvedExpression, ResolvedSelect } from "../resolve/resolved.ts";
+import type { ResolvedArrayJoin, ResolvedBody, ResolvedExpression, ResolvedSelect } from "../resolve/resolved.ts";
 import { sameType, type Type } from "../resolve/types.ts";
 import { indexedText } from "./comparisons.ts";
 import { widened } from "./conversions.ts";
@@ -11,6 +11,7 @@ import { KEY_TOTALS, readsKeyTotals } from "./key-totals.ts";
 import { mayBeNaN } from "./nan.ts";
 import { orderSql } from "./order.ts";
 import type { Parameters } from "./parameters.ts";
+import { orDefault } from "./type-names.ts";
 import type { Writer } from "./writer.ts";
 
 /** State common to all SELECTs of a statement. */
@@ -39,7 +40,7 @@ const OPERATORS = {
 function selectSql(select: ResolvedSelect, types: readonly Type[], statement: Statement): string {
   const totals = readsKeyTotals(select) ? KEY_TOTALS : undefined;
   const from = fromSql(select.from, fromWriter(statement, totals));
-  const names = namesOf(from);
+  const names = namesOf(from, select.arrayJoins);
   const groupsCanBeEmpty = select.aggregated && select.groupBy.length === 0;
   const writer = writerOf(statement, names, groupsCanBeEmpty);
   const inner = orderedAfter(select, types);
@@ -139,19 +140,26 @@ function keysOf({ orderBy }: ResolvedSelect): (expression: ResolvedExpression) =
 
 function arrayJoinsSql({ arrayJoins }: ResolvedSelect, writer: Writer): string {
   return arrayJoins
-    .map((operand, index) => ` cross join lateral unnest(${writer.value(operand)}) as ${arrayJoinName(index)}(v)`)
+    .map(({ operand, by }, index) => {
+      const [join, on] = by === "left" ? ["left", " on true"] : ["cross", ""];
+      return ` ${join} join lateral unnest(${writer.value(operand)}) as ${arrayJoinName(index)}(v)${on}`;
+    })
     .join("");
 }
 
 const arrayJoinName = (index: number): string => `a${index}`;
 
-const namesOf = ({ columns }: WrittenFrom): Names => ({
+const namesOf = ({ columns }: WrittenFrom, arrayJoins: readonly ResolvedArrayJoin[]): Names => ({
   column: (source, index) => {
     const name = columns.get(source)?.[index];
     if (name === undefined) throw new RangeError(`source ${source} has no column ${index}`);
     return name;
   },
-  arrayJoin: (index) => `${arrayJoinName(index)}.v`,
+  arrayJoin: (index) => {
+    const { operand, by } = arrayJoins[index] ?? {};
+    const element = `${arrayJoinName(index)}.v`;
+    return by === "left" && operand?.type.name === "Array" ? orDefault(element, operand.type.of) : element;
+  },
 });
 
 /** Used where only the result columns are in scope. */
@@ -169,7 +177,7 @@ const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
   table: (name) => tableSql(instead ?? name, statement),
   body: (body) => bodySql(body, body.types, statement),
   commonTypes: statement.commonTypes,
-  condition: (on, columns) => writerOf(statement, namesOf({ sql: "", columns }), false).truth(on),
+  condition: (on, columns) => writerOf(statement, namesOf({ sql: "", columns }, []), false).truth(on),
 });
 
 /**

@@ -321,11 +321,7 @@ function arrayJoin({ arguments: args, span }: Call, place: ExpressionContext): R
   const [operand, ...more] = args;
   if (!operand || more.length > 0) throw invalidQuery("arrayJoin takes 1 argument", span);
   if (place.lambdas.length > 0) throw invalidQuery("arrayJoin cannot stand within a lambda", span);
-  const resolved = resolveExpression(operand, place);
-  if (resolved.type.name !== "Array")
-    throw invalidQuery(`arrayJoin takes an Array, not ${typeText(resolved.type)}`, span);
-  if (resolved.type.of.name === "Nothing") throw invalidQuery("arrayJoin takes an array of something, not []", span);
-  return place.scope.arrayJoin(resolved, resolved.type.of, span);
+  return place.scope.arrayJoin(resolveExpression(operand, place), span);
 }
 
 function arrayFilter({ arguments: args, span }: Call, place: ExpressionContext): ResolvedExpression {

@@ -1,12 +1,12 @@
 import { invalidQuery } from "../problem.ts";
 import type { Identities } from "./identity.ts";
-import type { ResolvedExpression, ResolvedLimitBy, ResolvedOrder } from "./resolved.ts";
+import type { ResolvedArrayJoin, ResolvedExpression, ResolvedLimitBy, ResolvedOrder } from "./resolved.ts";
 import { childrenOf, contains } from "./subexpressions.ts";
 
 /** Parts of a SELECT to which aggregation rules apply. */
 export interface Grouped {
   readonly expressions: readonly ResolvedExpression[];
-  readonly arrayJoins: readonly ResolvedExpression[];
+  readonly arrayJoins: readonly ResolvedArrayJoin[];
   readonly where: ResolvedExpression | undefined;
   readonly groupBy: readonly ResolvedExpression[];
   readonly having: ResolvedExpression | undefined;
@@ -18,7 +18,7 @@ export interface Grouped {
 /** @throws QueryProblem if plain columns, aggregates and windows are mixed where this is invalid. */
 export function checkGrouping(parts: Grouped, identities: Identities): void {
   const { expressions, arrayJoins, where, groupBy, having, orderBy, limitBy, aggregated } = parts;
-  for (const one of [...arrayJoins, ...groupBy, ...(where ? [where] : [])]) {
+  for (const one of [...arrayJoins.map(({ operand }) => operand), ...groupBy, ...(where ? [where] : [])]) {
     refuse(one, "aggregate", "an aggregate function cannot be used in WHERE, GROUP BY or arrayJoin");
     refuse(one, "window", "a window function cannot be used in WHERE, GROUP BY or arrayJoin");
   }

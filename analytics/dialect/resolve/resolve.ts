@@ -78,7 +78,9 @@ class Resolver {
       constants: outer.constants,
       windows: new Map(select.windows.map(({ name, window }) => [name.text, window])),
     });
-    return resolveSelect(select, { from: from.source, place: this.#place(scope, inside), text: this.#text });
+    const place = this.#place(scope, inside);
+    if (select.arrayJoin) scope.joinArray(select.arrayJoin, this.#array(select.arrayJoin.array, place));
+    return resolveSelect(select, { from: from.source, place, text: this.#text });
   }
 
   /** Resolves a join condition, which sees the columns joined so far and no aliases. */
@@ -88,6 +90,12 @@ class Resolver {
     const condition = resolveExpression(on, this.#place(scope, around));
     if (scope.arrayJoins.length > 0) throw invalidQuery("arrayJoin cannot be used in the condition of a join", on.span);
     return condition;
+  }
+
+  #array(array: Expression, place: ExpressionContext): ResolvedExpression {
+    const operand = resolveExpression(array, place);
+    if (place.scope.arrayJoins.length > 0) throw invalidQuery("arrayJoin cannot be used in ARRAY JOIN", array.span);
+    return operand;
   }
 
   #place(scope: Scope, around: QueryScope): ExpressionContext {

@@ -39,8 +39,8 @@ export interface ResolvedSelect {
   readonly columns: readonly ResolvedExpression[];
   readonly types: readonly Type[];
   readonly from: Source;
-  /** Operands of `arrayJoin`, each expanded once even if it is written several times. */
-  readonly arrayJoins: readonly ResolvedExpression[];
+  /** ARRAY JOIN, and the operands of `arrayJoin`, each expanded once even if it is written several times. */
+  readonly arrayJoins: readonly ResolvedArrayJoin[];
   readonly where: ResolvedExpression | undefined;
   /** Whether rows are aggregated: the SELECT has a GROUP BY, or an aggregate function outside a window. */
   readonly aggregated: boolean;
@@ -51,6 +51,12 @@ export interface ResolvedSelect {
   readonly limitBy: ResolvedLimitBy | undefined;
   readonly limit: bigint | undefined;
   readonly offset: bigint | undefined;
+}
+
+export interface ResolvedArrayJoin {
+  readonly operand: ResolvedExpression;
+  /** The function, or the clause, which keeps a row without elements if it is `left`. */
+  readonly by: "function" | "inner" | "left";
 }
 
 /** Keeps rows of each group in ORDER BY order, after DISTINCT and before WITH FILL. `by` has no constants and may be empty. */

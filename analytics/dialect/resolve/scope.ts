@@ -1,9 +1,9 @@
 import type { PublicTable } from "../../tables.ts";
 import { invalidQuery } from "../problem.ts";
-import type { Expression, Identifier, Name, Span, Star, Window } from "../tree.ts";
+import type { ArrayJoin, Expression, Identifier, Name, Span, Star, Window } from "../tree.ts";
 import { Identities } from "./identity.ts";
-import type { ArrayJoinReference, ColumnReference, ResolvedExpression } from "./resolved.ts";
-import type { Type } from "./types.ts";
+import type { ArrayJoinReference, ColumnReference, ResolvedArrayJoin, ResolvedExpression } from "./resolved.ts";
+import { type Type, typeText } from "./types.ts";
 
 /** Table, CTE or subquery of a FROM for name lookup. */
 export interface VisibleSource {
@@ -41,7 +41,8 @@ export class Scope {
   readonly #windows: ReadonlyMap<string, Window>;
   readonly #resolved = new Map<string, ResolvedExpression>();
   readonly #open: string[] = [];
-  readonly #arrayJoins: ResolvedExpression[] = [];
+  readonly #arrayJoins: ResolvedArrayJoin[] = [];
+  #element: { readonly name: string; readonly reference: ArrayJoinReference } | undefined;
   readonly identities = new Identities();
 
   constructor(named: {
@@ -59,8 +60,8 @@ export class Scope {
     this.#windows = named.windows;
   }
 
-  /** Distinct operands of arrayJoin found so far. */
-  get arrayJoins(): readonly ResolvedExpression[] {
+  /** ARRAY JOIN and distinct operands of arrayJoin found so far. */
+  get arrayJoins(): readonly ResolvedArrayJoin[] {
     return this.#arrayJoins;
   }
 
@@ -102,6 +103,8 @@ export class Scope {
   column(name: Name): ResolvedExpression | undefined {
     const parts = name.parts.map(({ text }) => text);
     const [last] = parts.slice(-1);
+    if (this.#element && parts.length === 1 && last === this.#element.name)
+      return { ...this.#element.reference, span: name.span };
     if (parts.length === 1) {
       const merged = this.#merged.find((column) => column.name === last);
       if (merged) return merged.expression;
@@ -154,11 +157,25 @@ export class Scope {
   }
 
   /** Equal operands are expanded once. */
-  arrayJoin(operand: ResolvedExpression, element: Type, span: Span): ArrayJoinReference {
+  arrayJoin(operand: ResolvedExpression, span: Span): ArrayJoinReference {
+    const element = elementOf(operand, "arrayJoin");
     const same = this.identities.of(operand);
-    const known = this.#arrayJoins.findIndex((other) => this.identities.of(other) === same);
-    const index = known >= 0 ? known : this.#arrayJoins.push(operand) - 1;
+    const known = this.#arrayJoins.findIndex(
+      (other) => other.by === "function" && this.identities.of(other.operand) === same,
+    );
+    const index = known >= 0 ? known : this.#arrayJoins.push({ operand, by: "function" }) - 1;
     return { kind: "arrayJoin", index, type: element, span };
+  }
+
+  /** Makes the element of the ARRAY JOIN visible under its name. */
+  joinArray({ left, alias: { text, span } }: ArrayJoin, operand: ResolvedExpression): void {
+    if (this.#sources.some(({ columns }) => columns.some(({ name }) => name === text)))
+      throw invalidQuery(`${text} is a column: the element of ARRAY JOIN needs another name`, span);
+    const index = this.#arrayJoins.push({ operand, by: left ? "left" : "inner" }) - 1;
+    this.#element = {
+      name: text,
+      reference: { kind: "arrayJoin", index, type: elementOf(operand, "ARRAY JOIN"), span },
+    };
   }
 
   #alias(name: string, resolve: (expression: Expression) => ResolvedExpression): ResolvedExpression | undefined {
@@ -183,4 +200,10 @@ export function columnOf(source: VisibleSource, index: number, span: Span): Colu
   const column = source.columns[index];
   if (!column) throw new RangeError(`source ${source.id} has no column ${index}`);
   return { kind: "column", source: source.id, index, type: column.type, span };
+}
+
+function elementOf({ type, span }: ResolvedExpression, joined: string): Type {
+  if (type.name !== "Array") throw invalidQuery(`${joined} takes an Array, not ${typeText(type)}`, span);
+  if (type.of.name === "Nothing") throw invalidQuery(`${joined} takes an array of something, not []`, span);
+  return type.of;
 }

@@ -61,7 +61,7 @@ export function checkSize(body: ResolvedBody): void {
   const sizes = new Map<ResolvedExpression, number>();
   const { columns, arrayJoins, where, groupBy, having, orderBy, limitBy } = body;
   const sorted = [...orderBy.map(({ expression }) => expression), ...(limitBy?.by ?? [])];
-  const all = [...columns, ...arrayJoins, where, ...groupBy, having, ...sorted];
+  const all = [...columns, ...arrayJoins.map(({ operand }) => operand), where, ...groupBy, having, ...sorted];
   let total = 0;
   for (const expression of all) {
     if (expression) total += sizeOf(expression, sizes);
