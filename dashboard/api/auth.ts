@@ -25,7 +25,7 @@ async function ask<T>(path: string, init: RequestInit): Promise<T> {
   try {
     response = await fetch(`/dashboard/auth/${path}`, { ...init, headers });
   } catch (cause) {
-    throw new ApiError({ status: 0, kind: UNREACHABLE, detail: "The server did not answer.", cause });
+    throw new ApiError({ status: 0, kind: UNREACHABLE, detail: "The server did not respond.", cause });
   }
   const body = await response.json().catch(() => undefined);
   if (!response.ok) throw refusalOf(response, body);

@@ -74,7 +74,7 @@ export function createApi({
         // The page canceled the request, which says nothing about the connection.
         if (signal?.aborted) throw error;
         report(false);
-        throw new ApiError({ status: 0, kind: UNREACHABLE, detail: "The server did not answer.", cause: error });
+        throw new ApiError({ status: 0, kind: UNREACHABLE, detail: "The server did not respond.", cause: error });
       }
       report(answer.response.status !== 502 && answer.response.status !== 504);
       const { data, error, response } = answer;
@@ -93,7 +93,7 @@ export function refusalOf(response: Response, body: RawResponse["error"]): ApiEr
   return new ApiError({
     status: response.status,
     kind: body?.error?.type?.split("/").at(-1) ?? "unknown",
-    detail: body?.error?.detail ?? `The server answered ${response.status}.`,
+    detail: body?.error?.detail ?? `The server returned status ${response.status}.`,
     faults: body?.error?.errors,
     requestId: body?.meta?.requestId,
     retryAfterMs: readRetryAfterMs(response.headers.get("retry-after")),

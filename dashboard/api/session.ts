@@ -31,11 +31,15 @@ async function readSession(signal: AbortSignal, report: (reached: boolean) => vo
   } catch (error) {
     if (signal.aborted) throw error;
     report(false);
-    throw new ApiError({ status: 0, kind: UNREACHABLE, detail: "The server did not answer.", cause: error });
+    throw new ApiError({ status: 0, kind: UNREACHABLE, detail: "The server did not respond.", cause: error });
   }
   report(true);
   if (!response.ok) {
-    throw new ApiError({ status: response.status, kind: "unknown", detail: `The server answered ${response.status}.` });
+    throw new ApiError({
+      status: response.status,
+      kind: "unknown",
+      detail: `The server returned status ${response.status}.`,
+    });
   }
   return ((await response.json()) as { data: { session: Session | null } }).data.session;
 }

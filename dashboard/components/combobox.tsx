@@ -21,7 +21,7 @@ export function Combobox({
   onSearch,
   placeholder,
   hint,
-  empty = "Nothing fits.",
+  empty = "No matches.",
 }: {
   label: string;
   options: readonly ComboboxOption[];

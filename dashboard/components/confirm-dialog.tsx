@@ -36,7 +36,7 @@ export function ConfirmDialog({
       title={title}
       action={action}
       kind="danger"
-      fault={isRight ? undefined : "Type the name first."}
+      fault={isRight ? undefined : "Type the name to confirm."}
       isBusy={isBusy}
       error={error}
       doing={action}

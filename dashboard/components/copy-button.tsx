@@ -23,7 +23,7 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
     <>
       <Button onClick={() => void copy()}>{outcome === "copied" ? "Copied" : label}</Button>
       <span role="status" className={outcome === "failed" ? "field-fault" : "unseen"}>
-        {outcome === "failed" ? "The browser refused: select the text and copy it." : (outcome ?? "")}
+        {outcome === "failed" ? "The browser does not allow copying: select the text and copy it." : (outcome ?? "")}
       </span>
     </>
   );

@@ -14,8 +14,8 @@ export interface Explained {
 export function explainError(error: unknown, doing: string): Explained {
   if (!(error instanceof ApiError)) {
     return {
-      happened: `${doing} failed in this page.`,
-      todo: "This is a fault of the dashboard: load the page again.",
+      happened: `${doing} failed because of an error in this page.`,
+      todo: "This is an internal error of the dashboard: reload the page.",
     };
   }
   return { happened: `${doing} failed. ${error.detail}`, todo: todoFor(error) };
@@ -30,44 +30,42 @@ function todoFor(error: ApiError): string {
 function todoByStatus({ status, kind, retryAfterMs, faults }: ApiError): string {
   switch (status) {
     case 0:
-      return "Check the connection to the server, then try again. What is shown stays until it answers.";
+      return "Check the connection to the server, then try again. The page keeps its data until the server responds.";
     case 400:
-      return faults.length > 0
-        ? "Mend what is listed, and send it again."
-        : "Change what was entered, and send it again.";
+      return faults.length > 0 ? "Correct the listed fields, then try again." : "Correct the input, then try again.";
     case 401:
-      return "Your session has ended: sign in again. What you typed stays in this page.";
+      return "Your session has ended: sign in again. The page keeps your input.";
     case 403:
-      return "Your role does not include this permission here. An admin of the workspace can give you a role that does.";
+      return "Your role lacks this permission in the workspace. An admin of the workspace can assign you a role that has it.";
     case 404:
-      return "It may have been deleted in the meantime: go back to the list.";
+      return "The object may have been deleted: go back to the list.";
     case 409:
       return todoForConflict(kind);
     case 412:
-      return "It is protected: lift the protection first.";
+      return "The object is protected: remove the protection first.";
     case 413:
-      return "Send less at a time.";
+      return "The request is too large: send fewer items at a time.";
     case 429:
       return `Too many requests: try again ${retryAfterMs === undefined ? "in a minute" : `in ${durationText(Math.max(1000, retryAfterMs))}`}.`;
     case 503:
-      return "A store of the server is away. It is tried again; the page Installation shows which one.";
+      return "A dependency of the server is unavailable. The server reconnects automatically; the page Installation shows which dependency failed.";
     default:
       return status >= 500
-        ? "This is a fault of the server. Its log has more by the request id."
-        : "Read it again, then try once more.";
+        ? "This is an internal error of the server. Search the server's log for the request id."
+        : "Reload the page, then try again.";
   }
 }
 
 function todoForConflict(kind: string): string {
-  if (kind.startsWith("managed")) return "Change its manifest instead: a change made here would be undone.";
+  if (kind.startsWith("managed")) return "Change its manifest instead: the operator would undo a change made here.";
   switch (kind) {
     case "last_enabled_workspace":
       return "Enable another workspace first, and raise its quota above 0; or use the command line.";
     case "workspace_name_reserved":
-      return "Leave it, and make a workspace with the name that you want.";
+      return "Create another workspace with the desired name.";
     case "workspace_already_exists":
       return "Choose another name.";
     default:
-      return "Somebody changed it in the meantime, or the name is taken: read it again, then decide.";
+      return "Someone else changed the object, or the name is already in use: reload the page to see the current state.";
   }
 }

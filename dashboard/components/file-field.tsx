@@ -21,7 +21,7 @@ export function FileField({
   const read = async (file: File): Promise<void> => {
     if (file.size > bytesMax) {
       setParseError(
-        `The file has ${file.size.toLocaleString("en")} bytes, and at most ${bytesMax.toLocaleString("en")} are taken.`,
+        `The file has ${file.size.toLocaleString("en")} bytes; the maximum is ${bytesMax.toLocaleString("en")}.`,
       );
       return;
     }

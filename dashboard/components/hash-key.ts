@@ -9,4 +9,4 @@ export async function hashKey(secret: string): Promise<string | undefined> {
 }
 
 export const NO_HASHING =
-  "This browser hashes only on pages that came by HTTPS or from this machine, and a key is not sent as it is. Open the dashboard by HTTPS, or search by what the key starts with.";
+  "The browser can hash keys only on pages loaded over HTTPS or from a loopback address, and the dashboard never sends a key itself. Open the dashboard over HTTPS, or search by the start of the key.";

@@ -17,7 +17,7 @@ export function ManagedBadge({ manager }: { manager: string | undefined }): Reac
   if (manager === undefined) return null;
   const parsed = parseManager(manager);
   const text = parsed === undefined ? manager : `${parsed.kind} ${parsed.namespace}/${parsed.name}`;
-  return <Badge title={`Managed by the manifest ${manager}: it is changed there.`}>{text}</Badge>;
+  return <Badge title={`Managed by the manifest ${manager}: change it there.`}>{text}</Badge>;
 }
 
 /** Returns the reason why a button of a managed object is disabled; `undefined` if no manifest manages the object. */
@@ -26,7 +26,7 @@ export const lockedBy = (manager: string | undefined): string | undefined =>
 
 /** Returns the reason for a disabled button next to a `ManagedNotice`, which already names the manifest. */
 export const lockedThere = (manager: string | undefined): string | undefined =>
-  manager === undefined ? undefined : "A manifest manages it: change it there.";
+  manager === undefined ? undefined : "A manifest manages this object: change it there.";
 
 /** A change of a manifest: the path of the field, such as `["spec", "limit"]`, and its new value. */
 export interface RequestedChange {
@@ -48,7 +48,7 @@ export function ManagedNotice({
   return (
     <Notice kind="warn">
       <p>
-        <strong>A manifest manages this.</strong> Change it there: what is changed here would be undone.
+        <strong>A manifest manages this object.</strong> Change it there: the operator would undo a change made here.
       </p>
       {name === undefined ? (
         <p className="mono">{manager}</p>
@@ -62,8 +62,8 @@ export function ManagedNotice({
           ]}
         />
       )}
-      {command !== undefined && <CodeBlock label="Edit it" text={command} />}
-      {snippet !== undefined && <CodeBlock label="What to change in it" text={snippet} />}
+      {command !== undefined && <CodeBlock label="Edit the manifest" text={command} />}
+      {snippet !== undefined && <CodeBlock label="Required changes" text={snippet} />}
     </Notice>
   );
 }

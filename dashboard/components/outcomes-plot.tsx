@@ -40,7 +40,7 @@ export function OutcomesPlot({
       ),
     [outcomes],
   );
-  if (series.length === 0) return <EmptyState title="Nothing was verified in this time." />;
+  if (series.length === 0) return <EmptyState title="No verifications in this period." />;
   return (
     <Plot
       label={label}
@@ -51,8 +51,8 @@ export function OutcomesPlot({
       foot={
         <span data-counted-until={countedUntilMs}>
           {countedUntilMs === undefined
-            ? "How far it is counted is not known."
-            : `Counted until ${exactText(countedUntilMs)}; later events are still on their way.`}
+            ? "It is unknown up to which time events are counted."
+            : `Counted until ${exactText(countedUntilMs)}; later events are not counted yet.`}
         </span>
       }
       {...(heightPx === undefined ? {} : { heightPx })}

@@ -144,8 +144,8 @@ export function Plot(props: PlotProps): ReactNode {
         </span>
         {foot}
         <span id={hintId} className="unseen">
-          Arrow keys point at a step{onZoom === undefined ? "" : ", with Shift they choose several, Enter zooms in"},
-          Escape leaves it. All values are in the table below.
+          Arrow keys select a step{onZoom === undefined ? "" : ", Shift and arrow keys select several, Enter zooms in"},
+          Escape clears the selection. The table below has all values.
         </span>
       </figcaption>
       <details onToggle={({ currentTarget }) => setTableOpen(currentTarget.open)}>

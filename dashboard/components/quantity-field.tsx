@@ -16,7 +16,7 @@ interface QuantityProps {
 }
 
 export function CountField(props: QuantityProps): ReactNode {
-  return <QuantityField {...props} parse={parseCount} format={String} wanted="A whole number, such as 1000." />;
+  return <QuantityField {...props} parse={parseCount} format={String} wanted="An integer, such as 1000." />;
 }
 
 /** In ms. */

@@ -30,11 +30,11 @@ export function SecretDialog({
   return (
     <Dialog title={title} isOpen isKept isWide={isWide} onClose={onClose}>
       <Notice kind="warn">
-        This is the only time that it is shown: the server keeps its hash alone. Copy it to where it is used before you
-        close this.
+        The key is shown only once, because the server stores only its hash. Copy it to where you need it before you
+        close this dialog.
       </Notice>
       <CodeBlock label={label} text={secret} />
-      <CodeBlock label="Try it" text={curl} />
+      <CodeBlock label="Try the key" text={curl} />
       {children}
     </Dialog>
   );

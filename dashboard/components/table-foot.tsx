@@ -16,18 +16,18 @@ export function TableFoot({
     <p className="table-foot muted">
       <span>
         {children}
-        {hasMore ? " read, there are more" : ""}
+        {hasMore ? " loaded; there are more" : ""}
       </span>
       {hasMore && (
         <Button kind="quiet" onClick={readMore} isBusy={isLoadingMore}>
-          {isLoadingMore ? "Reading …" : "Read more"}
+          {isLoadingMore ? "Loading …" : "Load more"}
         </Button>
       )}
       {readAtMs > 0 && (
         <span className="table-age">
           as of <Ago atMs={readAtMs} />
           <Button kind="quiet" onClick={again}>
-            Read again
+            Reload
           </Button>
         </span>
       )}

@@ -9,6 +9,6 @@ export function useRequired(): (...tuples: readonly string[]) => string | undefi
   return (...tuples) => {
     const lacking = tuples.filter((tuple) => !may(tuple));
     if (lacking.length === 0) return undefined;
-    return `Your role lacks ${lacking.join(" and ")}. An admin of the workspace can give you a role that has it.`;
+    return `Your role lacks ${lacking.join(" and ")}. An admin of the workspace can assign you a role with this permission.`;
   };
 }

@@ -51,11 +51,11 @@ export function YamlView({ object }: { object: StoredObject }): ReactNode {
     <>
       <p>
         {isManaged
-          ? "What the store has of a manifest that manages this already."
-          : "Applied, it takes over what is in the store, and changes nothing of it. From then on it is changed by the manifest alone."}
+          ? "Stored state of an object that a manifest already manages."
+          : "When you apply this manifest, it adopts the stored object without changing it. From then on, only the manifest can change the object."}
       </p>
       <CodeBlock label={file} text={text} />
-      {!isManaged && <CodeBlock label="Apply it" text={`kubectl apply -n NAMESPACE -f ${file}`} />}
+      {!isManaged && <CodeBlock label="Apply the manifest" text={`kubectl apply -n NAMESPACE -f ${file}`} />}
       <p>
         <Button onClick={() => downloadText({ name: file, text, type: "application/yaml" })}>Download</Button>
       </p>

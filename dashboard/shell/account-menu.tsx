@@ -72,13 +72,13 @@ function SessionLine({ session }: { session: OpenSession }): ReactNode {
     <li>
       <span className="cut" title={userAgent ?? undefined}>
         {browserName(userAgent)}, {address ?? "unknown address"}
-        {isThis && " (this one)"}
+        {isThis && " (current)"}
       </span>
       <span className="muted">
         since <Ago atMs={createdAt} />
         {!isThis && (
           <>
-            , seen <Ago atMs={lastSeenAt} />
+            , last used <Ago atMs={lastSeenAt} />
           </>
         )}
       </span>

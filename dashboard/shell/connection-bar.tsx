@@ -15,8 +15,8 @@ export function ConnectionBar(): ReactNode {
       kind="warn"
       actions={<Button onClick={() => void client.refetchQueries({ type: "active" })}>Try now</Button>}
     >
-      The server has not answered since <Ago atMs={lostSince} />. What is shown is as old as that, or older. The page
-      tries again by itself.
+      The server has not responded since <Ago atMs={lostSince} />. The page shows data from before that time. It
+      reconnects automatically.
     </Notice>
   );
 }

@@ -11,13 +11,13 @@ export function ErrorPage({ error, reset }: ErrorComponentProps): ReactNode {
     <Page title={isOutdated ? "This page could not be loaded" : "This page failed"}>
       <p>
         {isOutdated
-          ? "The server did not send it. After an upgrade of the server, loading again gets its new files."
-          : "This is a fault of the dashboard. What the page had sent before is not undone."}
+          ? "The server did not send the page. After an upgrade of the server, reload to get its new files."
+          : "This is an internal error of the dashboard. Changes that you have already saved are kept."}
       </p>
       <p className="mono muted">{message}</p>
       <p>
         <Button onClick={() => (isOutdated ? location.reload() : reset())}>
-          {isOutdated ? "Load again" : "Try again"}
+          {isOutdated ? "Reload" : "Try again"}
         </Button>
       </p>
     </Page>

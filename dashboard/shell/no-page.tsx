@@ -4,7 +4,7 @@ import { Page } from "../components/page.tsx";
 
 export function NoPage(): ReactNode {
   return (
-    <Page title="No such page" about="The address leads to no page of the dashboard.">
+    <Page title="No such page" about="The dashboard has no page with this address.">
       <p>
         <Link to="/">Go to the first page</Link>
       </p>

@@ -6,11 +6,11 @@ import { Notice } from "../components/notice.tsx";
 export function SessionEnded({ again }: { again: () => void }): ReactNode {
   return (
     <Notice kind="bad" actions={<Button onClick={again}>I have signed in</Button>}>
-      Your session has ended. What you typed is still here:{" "}
+      Your session has ended. The page keeps your input:{" "}
       <a href="/dashboard/sign-in" target="_blank" rel="noreferrer">
         sign in again in another tab
       </a>
-      , then go on.
+      , then continue.
     </Notice>
   );
 }

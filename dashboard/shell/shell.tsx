@@ -32,7 +32,7 @@ export function Shell(): ReactNode {
   if (shown === null && error !== null) {
     return (
       <main className="alone">
-        <ErrorNote error={error} doing="Finding out who is signed in" again={() => void refetch()} />
+        <ErrorNote error={error} doing="Checking the session" again={() => void refetch()} />
       </main>
     );
   }
@@ -90,16 +90,16 @@ function WorkspaceNotFound({ session: { person, isInstallationAdmin } }: { sessi
   if (isInstallationAdmin)
     return (
       <p>
-        There is none yet: make one with <code>postern workspace create</code>.
+        There is no workspace yet: create one with <code>postern workspace create</code>.
       </p>
     );
   return (
     <>
       <p>
-        You are signed in as {person.name}, but have no role in any workspace. An admin can give one to a group of
-        yours; it holds at once.
+        You are signed in as {person.name}, but have no role in any workspace. An admin can assign a role to one of your
+        groups; it takes effect immediately.
       </p>
-      <p>Your groups: {person.groups.length === 0 ? "none was named by the provider" : person.groups.join(", ")}.</p>
+      <p>Your groups: {person.groups.length === 0 ? "the provider returned no groups" : person.groups.join(", ")}.</p>
       <SignOut hasOthers={false} />
     </>
   );

@@ -11,10 +11,12 @@ import { linkToken } from "./link-token.ts";
  * the address.
  */
 const FAILURES: Readonly<Record<string, string>> = {
-  state: "The sign-in was not begun in this browser, took longer than ten minutes, or had ended already. Begin again.",
-  denied: "The provider did not let you in.",
-  provider: "The provider does not answer. Try again; a link works meanwhile.",
-  token: "What the provider sent was not valid. Tell who runs it, with the time; the log of the server has the reason.",
+  state:
+    "The sign-in was started in another browser, took longer than ten minutes, or is already complete. Start again.",
+  denied: "The provider rejected the sign-in.",
+  provider: "The provider does not respond. Try again, or use a sign-in link.",
+  token:
+    "The provider sent an invalid response. Report the time to your administrator; the server's log has the reason.",
 };
 
 /** Sign-in page, which a person who is not signed in sees at every address. */
@@ -53,7 +55,7 @@ function ByLink({ token, giveUp }: { token: string; giveUp: () => void }): React
   if (error !== null) return <ErrorNote error={error} doing="Signing in" again={giveUp} />;
   return (
     <>
-      <p>You came by a sign-in link, which works once.</p>
+      <p>This sign-in link works only once.</p>
       <p>
         <Button kind="main" isBusy={isPending} onClick={() => mutate(token)}>
           Sign in with this link
@@ -68,8 +70,9 @@ function Ways(): ReactNode {
     queryKey: ["sign-in-options"],
     queryFn: ({ signal }) => readSignInOptions(signal),
   });
-  if (error !== null) return <ErrorNote error={error} doing="Asking how to sign in" again={() => void refetch()} />;
-  if (data === undefined) return <p className="muted">Asking how to sign in …</p>;
+  if (error !== null)
+    return <ErrorNote error={error} doing="Reading the sign-in methods" again={() => void refetch()} />;
+  if (data === undefined) return <p className="muted">Reading the sign-in methods …</p>;
   if (data.problem !== null) return <Notice kind="warn">{data.problem}</Notice>;
   return (
     <>
@@ -81,8 +84,8 @@ function Ways(): ReactNode {
         </p>
       )}
       <p>
-        <code>postern dashboard link</code> prints an address that signs you in once, within five minutes. The people
-        who run this installation can make one for you.
+        <code>postern dashboard link</code> prints a link that signs you in once, within five minutes. An administrator
+        can create one for you.
       </p>
     </>
   );

@@ -11,10 +11,10 @@ export function WorkspaceDisabled(): ReactNode {
   return (
     <Notice kind="warn">
       <p>
-        The workspace <bdi>{workspace.name}</bdi> is disabled: whatever is asked in it is refused.{" "}
+        The workspace <bdi>{workspace.name}</bdi> is disabled: all requests in it are rejected.{" "}
         {session.isInstallationAdmin && other !== undefined ? (
           <Link to="/workspaces" search={{ workspace: other.id, search: workspace.id }}>
-            Enable it from another one
+            Enable it from another workspace
           </Link>
         ) : (
           <>

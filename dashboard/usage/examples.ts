@@ -9,7 +9,7 @@ GROUP BY time, outcome
 ORDER BY time`,
   },
   {
-    title: "Keys that were refused most this week",
+    title: "Keys with the most rejections this week",
     sql: `SELECT key_id, outcome, sum(count) AS refused
 FROM key_verifications_per_day_v1
 WHERE time >= today() - INTERVAL 7 DAY AND outcome != 'VALID'
@@ -18,7 +18,7 @@ ORDER BY refused DESC
 LIMIT 20`,
   },
   {
-    title: "Owners with the most keys in use",
+    title: "Owners with the most active keys",
     sql: `SELECT external_id, uniq(key_id) AS keys, sum(count) AS verifications
 FROM key_verifications_per_day_v1
 WHERE time >= today() - INTERVAL 7 DAY AND external_id != ''
@@ -27,7 +27,7 @@ ORDER BY keys DESC, verifications DESC
 LIMIT 20`,
   },
   {
-    title: "Part of the verifications that passed, by day",
+    title: "Percentage of valid verifications by day",
     sql: `SELECT time, round(100 * sumIf(count, outcome = 'VALID') / sum(count), 2) AS percent_valid
 FROM key_verifications_per_day_v1
 WHERE time >= today() - INTERVAL 29 DAY
@@ -53,7 +53,7 @@ ORDER BY verifications DESC
 LIMIT 20`,
   },
   {
-    title: "The last 100 refusals",
+    title: "Last 100 rejections",
     sql: `SELECT fromUnixTimestamp64Milli(time) AS at, key_id, outcome, request_id, source
 FROM key_verifications_v1
 WHERE outcome != 'VALID' AND time >= now() - INTERVAL 1 DAY
@@ -61,7 +61,7 @@ ORDER BY time DESC
 LIMIT 100`,
   },
   {
-    title: "Running total of the day",
+    title: "Running total of today",
     sql: `SELECT time, sum(verifications) OVER (ORDER BY time) AS so_far
 FROM (
   SELECT time, sum(count) AS verifications
@@ -72,7 +72,7 @@ FROM (
 ORDER BY time`,
   },
   {
-    title: "Limits that refuse, by hour",
+    title: "Rejections of rate limits by hour",
     sql: `SELECT time, namespace_id, sum(total) - sum(passed) AS refused
 FROM ratelimits_per_hour_v1
 WHERE time >= now() - INTERVAL 24 HOUR
@@ -80,7 +80,7 @@ GROUP BY time, namespace_id
 ORDER BY time`,
   },
   {
-    title: "How long deciding took",
+    title: "Latency of rate-limit decisions",
     sql: `SELECT namespace_id, count() AS checks, quantile(0.5)(latency) AS p50, quantile(0.99)(latency) AS p99
 FROM ratelimits_v1
 WHERE time >= now() - INTERVAL 1 HOUR

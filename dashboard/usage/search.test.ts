@@ -43,7 +43,7 @@ describe("error positions", () => {
   test("position in a query error message is located in the query text", () => {
     const place = errorPosition("Line 2, column 4: unknown column `x`");
     expect(place).toEqual({ line: 2, column: 4, message: "unknown column `x`" });
-    expect(errorPosition("The store does not answer.")).toBeUndefined();
+    expect(errorPosition("The store does not respond.")).toBeUndefined();
   });
 
   test.each([

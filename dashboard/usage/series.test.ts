@@ -69,8 +69,8 @@ describe("result rows", () => {
     { time: "2026-03-02", outcome: "VALID", verifications: null, credits: 0 },
     {},
   ])("outcome row of another shape is rejected: %j", (response) => {
-    expect(() => readOutcomeRows([response])).toThrow("the answer has no");
-    expect(() => readTopRows([response], "key_id")).toThrow("the answer has no");
-    expect(() => readLimitRows([response])).toThrow("the answer has no");
+    expect(() => readOutcomeRows([response])).toThrow("invalid response: expected a");
+    expect(() => readTopRows([response], "key_id")).toThrow("invalid response: expected a");
+    expect(() => readLimitRows([response])).toThrow("invalid response: expected a");
   });
 });

@@ -10,9 +10,9 @@ import { bucketStarts, type TimeWindow } from "./buckets.ts";
 export const OUTCOMES: Readonly<Record<Code, string>> = {
   VALID: "valid",
   RATE_LIMITED: "over a limit",
-  USAGE_EXCEEDED: "no credits left",
-  INSUFFICIENT_PERMISSIONS: "lacks a permission",
-  FORBIDDEN: "from a forbidden address",
+  USAGE_EXCEEDED: "no remaining credits",
+  INSUFFICIENT_PERMISSIONS: "missing permission",
+  FORBIDDEN: "forbidden address",
   DISABLED: "disabled",
   EXPIRED: "expired",
   NOT_FOUND: "not found",
@@ -135,16 +135,16 @@ export const readLimitRows = (rows: readonly Record<string, unknown>[]): LimitRo
 
 function text(value: unknown): string {
   if (typeof value === "string") return value;
-  throw new Error("the answer has no text where one belongs");
+  throw new Error("invalid response: expected a string");
 }
 
 function whole(value: unknown): number {
   if (typeof value === "number" && Number.isFinite(value)) return value;
-  throw new Error("the answer has no number where one belongs");
+  throw new Error("invalid response: expected a number");
 }
 
 function instant(value: unknown): number {
   const ms = Date.parse(text(value));
-  if (Number.isNaN(ms)) throw new Error("the answer has no time where one belongs");
+  if (Number.isNaN(ms)) throw new Error("invalid response: expected a time");
   return ms;
 }

@@ -23,8 +23,8 @@ describe("APIs", () => {
     await page.getByRole("menuitem", { name: "Rename" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill(HOSTILE);
     await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
-    await page.getByText("The API is renamed.").waitFor();
-    await page.getByLabel("Part of the name or id").fill("支付");
+    await page.getByText("API renamed.").waitFor();
+    await page.getByLabel("Name or id contains").fill("支付");
     await page.getByRole("link", { name: "支付" }).waitFor();
     expect(await page.locator("img").count()).toBe(0);
     await expect.poll(() => new URL(page.url()).searchParams.get("search")).toBe("支付");

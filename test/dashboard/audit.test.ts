@@ -39,8 +39,8 @@ describe("the audit log", () => {
       .first()
       .waitFor();
     expect(new URL(page.url()).searchParams.get("event")).toBe("permission.create");
-    await page.getByLabel("Id of the actor").fill("rk_nobody");
-    await page.getByText("No change fits these filters.").waitFor();
+    await page.getByLabel("Actor id").fill("rk_nobody");
+    await page.getByText("No entries match these filters.").waitFor();
   });
 
   test("dashboard audit log shows hostile text as text", async ({ dashboard, open }) => {

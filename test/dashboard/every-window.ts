@@ -45,7 +45,7 @@ const pressed = async (opener: Locator): Promise<void> => {
   await opener.focus();
   await opener.press("Enter");
 };
-const onceShown = "This is the only time that it is shown";
+const onceShown = "The key is shown only once";
 
 const rootKey = ({ rootKeyId }: Made): string => `/root-keys?rootKey=${rootKeyId}`;
 const api = ({ apiId }: Made): string => `/apis?search=${apiId}`;
@@ -124,7 +124,7 @@ export const EVERY_WINDOW = {
       name: "narrow a root key",
       by: ["NarrowRootKey"],
       at: ({ wideRootKeyId }) => `/root-keys?rootKey=${wideRootKeyId}`,
-      opener: inWindow("Narrow it …"),
+      opener: inWindow("Restrict …"),
     },
     {
       name: "create an identity",
@@ -295,7 +295,7 @@ export const EVERY_WINDOW = {
       by: ["AuditPage"],
       at: ({ apiId }) => `/audit?targetId=${apiId}&event=api.update`,
       opener: row,
-      shows: (window) => window.getByRole("table", { name: "What was changed" }),
+      shows: (window) => window.getByRole("table", { name: "Changed fields" }),
     },
   ],
   settings: [
@@ -304,9 +304,9 @@ export const EVERY_WINDOW = {
       name: "change the bounds",
       by: ["ChangeQueryLimits"],
       at: () => "/settings",
-      opener: button("Change the bounds"),
+      opener: button("Change the limits"),
     },
-    { name: "switch usage off", by: ["Ask"], at: () => "/settings", opener: button("Switch off") },
+    { name: "switch usage off", by: ["Ask"], at: () => "/settings", opener: button("Turn off") },
     { name: "create a workspace", by: ["NameDialog"], at: () => "/workspaces", opener: button("Create a workspace") },
     { name: "the menu of a workspace", by: ["columnsOf"], kind: "menu", at: workspaces, opener: menuOfRow },
     { name: "rename a workspace", by: ["NameDialog"], at: workspaces, opener: menuOfRow, item: "Rename" },
@@ -325,7 +325,7 @@ export const EVERY_WINDOW = {
       before: withoutOthers,
       opener: menuOfRow,
       item: "Disable",
-      shows: (window) => window.getByText("It is the only one that is enabled."),
+      shows: (window) => window.getByText("It is the only enabled workspace"),
     },
     {
       name: "enable a workspace",

@@ -23,7 +23,7 @@ describe("explain", () => {
     await page.getByLabel("Key, key id or request id").fill(key);
     await page.getByRole("button", { name: "Explain", exact: true }).click();
     await page.getByText("The key is disabled.").waitFor();
-    await page.getByText("This decides.").waitFor();
+    await page.getByText("This step decides.").waitFor();
     expect(await page.getByLabel("Key, key id or request id").inputValue()).toBe("");
     expect(sent.some((text) => text.includes("keyHash"))).toBe(true);
     expect(sent.filter((text) => text.includes(key) || text.includes(encodeURIComponent(key)))).toEqual([]);
@@ -44,7 +44,7 @@ describe("explain", () => {
     await page.getByText("1 of 5 in 1 h").waitFor();
     await page.getByText("6 left, it costs 1").waitFor();
     expect(await page.getByRole("list", { name: "Steps" }).getByRole("listitem").count()).toBe(9);
-    await page.getByLabel("Permissions asked for").fill("orders.write");
+    await page.getByLabel("Required permissions").fill("orders.write");
     await page.getByRole("button", { name: "Explain", exact: true }).click();
     await page.getByText("The key lacks orders.write.").waitFor();
     const again = await dashboard.call("keys.verifyKey", { key });
@@ -89,7 +89,7 @@ describe("explain", () => {
     faults.expect(/400/);
     const { keyId } = await newKey(dashboard);
     const page = await open(`/explain?keyId=${keyId}`);
-    await page.getByLabel("Permissions asked for").fill("a AND");
+    await page.getByLabel("Required permissions").fill("a AND");
     await page.getByRole("button", { name: "Explain", exact: true }).click();
     await page
       .getByText(/Position 5/)

@@ -67,7 +67,7 @@ test("form dialog explains that an object became managed meanwhile", async ({ da
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("another-name");
   await dialog.getByRole("button", { name: "Rename" }).click();
-  await dialog.getByText("A manifest manages this.").waitFor();
+  await dialog.getByText("A manifest manages this object.").waitFor();
   await dialog.getByText("shop", { exact: true }).waitFor();
   expect(await dialog.getByLabel("Name").inputValue()).toBe("another-name");
 });

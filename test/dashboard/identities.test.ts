@@ -7,7 +7,7 @@ const test = dashboardTest();
 describe("the list of identities", () => {
   test("identity list shows an empty state", async ({ open }) => {
     const page = await open("/identities");
-    await page.getByText("There is no identity yet.").waitFor();
+    await page.getByText("No identities yet.").waitFor();
     expect(await page.title()).toBe("Identities · Postern");
   });
 
@@ -16,7 +16,7 @@ describe("the list of identities", () => {
       await dashboard.call("identities.createIdentity", { externalId: `customer-${String(index).padStart(3, "0")}` });
     }
     const page = await open("/identities");
-    await page.getByText("100 identities read, there are more").waitFor();
+    await page.getByText("100 identities loaded; there are more").waitFor();
     await page.getByRole("row").nth(1).focus();
     await page.keyboard.press("End");
     await page.getByText("130 identities", { exact: true }).waitFor();
@@ -68,7 +68,7 @@ describe("the list of identities", () => {
     );
     const page = await open("/identities");
     await page.getByText("identity.*.read_identity is missing.").waitFor();
-    await page.getByText("An admin of the workspace can give you a role that does.").waitFor();
+    await page.getByText("An admin of the workspace can assign you a role").waitFor();
     await page.getByText("req_test").waitFor();
   });
 });
@@ -79,10 +79,10 @@ describe("an identity", () => {
     await page.getByRole("button", { name: "Create an identity" }).click();
     const dialog = page.getByRole("dialog", { name: "Create an identity" });
     await dialog.getByLabel("External id").fill("acme corp");
-    await dialog.getByText("Only letters without accents, digits, and _ . - are possible.").waitFor();
+    await dialog.getByText("Only ASCII letters, digits, and _ . - are allowed.").waitFor();
     await dialog.getByLabel("External id").fill("acme");
     await dialog.getByLabel("Data").fill('{"plan": ');
-    await dialog.getByText("This is no JSON object.").waitFor();
+    await dialog.getByText("This is not a JSON object.").waitFor();
     await dialog.getByLabel("Data").fill('{"plan": "pro"}');
     await dialog.getByRole("button", { name: "Add a limit" }).click();
     await dialog.getByLabel("Name").fill("requests");
@@ -134,7 +134,7 @@ describe("an identity", () => {
   test("page of a deleted identity shows what to do", async ({ open, faults }) => {
     faults.expect(/404/);
     const page = await open("/identities?identity=id_gone");
-    await page.getByText("It may have been deleted in the meantime: go back to the list.").waitFor();
+    await page.getByText("The object may have been deleted: go back to the list.").waitFor();
   });
 
   test("identity form keeps its input while the connection is lost", async ({ open, context, faults }) => {

@@ -11,7 +11,7 @@ describe("the installation", () => {
     await postgres.getByText("works").waitFor();
     await postgres.getByText(/^\d{4}-.*\.sql$/).waitFor();
     await page.getByRole("region", { name: "Relay" }).getByText("this api-server").waitFor();
-    await page.getByRole("region", { name: "What is kept for how long" }).getByText("90 days").waitFor();
+    await page.getByRole("region", { name: "Retention" }).getByText("90 days").waitFor();
     expect(await page.locator("main").textContent()).not.toMatch(/postgres:\/\/|redis:\/\//);
     await expectAccessible(page);
   });

@@ -42,7 +42,7 @@ describe("a key", () => {
     await dialog.getByRole("combobox", { name: "API" }).fill("chosen in the window");
     await page.getByRole("option", { name: apiId }).click();
     await create.click();
-    await page.getByText("This is the only time that it is shown").waitFor();
+    await page.getByText("The key is shown only once").waitFor();
     const [found, ...others] = await dashboard.call("admin.searchKeys", { name: "Of a chosen API" });
     expect([found?.apiId, others]).toEqual([apiId, []]);
     await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
@@ -64,7 +64,7 @@ describe("a key", () => {
     await dialog.getByLabel("Expires (UTC)").fill("2035-05-06T07:08");
     await dialog.getByLabel("Credits", { exact: true }).fill("1,000");
     await dialog.getByLabel("Refill").selectOption("daily");
-    await dialog.getByLabel("Credits of a refill").fill("10");
+    await dialog.getByLabel("Credits per refill").fill("10");
     await dialog.getByRole("button", { name: "Add a limit" }).click();
     await dialog.getByLabel("Meta").fill("{");
     await dialog.getByText("A JSON object, such as").waitFor();
@@ -125,12 +125,12 @@ describe("a key", () => {
     await menu(page, "Roles and permissions");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Roles").fill("given-role");
-    await dialog.getByLabel("Permissions of the key itself").fill("kept.read\nnew.read");
-    await dialog.getByText("Adds 2, takes away 1.").waitFor();
+    await dialog.getByLabel("Direct permissions").fill("kept.read\nnew.read");
+    await dialog.getByText("Adds 2, removes 1.").waitFor();
     // Another person gives it a permission meanwhile.
     await dashboard.call("keys.addPermissions", { keyId, permissions: ["theirs.read"] });
     await dialog.getByRole("button", { name: "Save" }).click();
-    await page.getByText("The rights of the key are changed.").waitFor();
+    await page.getByText("Roles and permissions changed.").waitFor();
     await page.getByRole("rowheader", { name: "theirs.read" }).waitFor();
     expect(await dashboard.call("keys.getKey", { keyId })).toMatchObject({
       roles: ["given-role"],
@@ -143,15 +143,15 @@ describe("a key", () => {
     const change = async (what: string, value: string | undefined, says: string) => {
       await menu(page, "Credits");
       const dialog = page.getByRole("dialog");
-      await dialog.getByLabel("What to do").selectOption({ label: what });
+      await dialog.getByLabel("Action").selectOption({ label: what });
       if (value !== undefined) await dialog.getByLabel("Credits").fill(value);
       await dialog.getByRole("button", { name: "Save" }).click();
       await page.getByText(says).waitFor();
     };
     await change("Add", "5", "The key has 15 credits.");
-    await change("Take away", "3", "The key has 12 credits.");
+    await change("Subtract", "3", "The key has 12 credits.");
     await change("Set to", "1000", "The key has 1,000 credits.");
-    await change("Make unlimited, without a refill", undefined, "The key is unlimited.");
+    await change("Make unlimited, without a refill", undefined, "The key has unlimited credits.");
     expect((await dashboard.call("keys.getKey", { keyId })).credits).toBeUndefined();
   });
 
@@ -176,14 +176,14 @@ describe("a key", () => {
     expect((await dashboard.call("keys.verifyKey", { key })).code).toBe("DISABLED");
     await page.getByRole("button", { name: "Enable", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable the key" }).click();
-    await page.getByText("A request now would be let through").waitFor();
+    await page.getByText("A request now would be admitted").waitFor();
     await menu(page, "Delete");
     const dialog = page.getByRole("dialog");
     expect(await dialog.getByRole("button", { name: "Delete the key" }).getAttribute("aria-disabled")).toBe("true");
     await dialog.getByRole("textbox").fill("Before");
-    await dialog.getByLabel("Remove it with everything that belongs to it").check();
+    await dialog.getByLabel("Delete the key permanently, with all of its data").check();
     await dialog.getByRole("button", { name: "Delete the key" }).click();
-    await page.getByText("The key is deleted.").waitFor();
+    await page.getByText("Key deleted.").waitFor();
     expect(await inDatabase(dashboard, "select id from keys where id = $1", [keyId])).toEqual([]);
   });
 
@@ -195,7 +195,7 @@ describe("a key", () => {
     await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("Too late");
     await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
     await page.getByText(/is managed by main\/ApiKey\/shop\/taken/).waitFor();
-    await page.getByText("Change its manifest instead: a change made here would be undone.").waitFor();
+    await page.getByText("Change its manifest instead: the operator would undo a change made here.").waitFor();
     expect(await page.getByRole("dialog").getByLabel("Name", { exact: true }).inputValue()).toBe("Too late");
   });
 });

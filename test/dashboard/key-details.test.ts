@@ -40,7 +40,7 @@ describe("a key", () => {
   test("key page shows state, credits, counters and sources of permissions", async ({ dashboard, open }) => {
     const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`);
-    await page.getByText("A request now would be let through").waitFor();
+    await page.getByText("A request now would be admitted").waitFor();
     const row = (name: string) =>
       page.getByRole("row").filter({ has: page.getByRole("rowheader", { name, exact: true }) });
     expect(await row("shared").getByRole("cell").allTextContents()).toEqual([
@@ -56,9 +56,9 @@ describe("a key", () => {
       expect.stringMatching(/^30 d, ends in /),
     ]);
     expect(await row("own replaced").getByRole("cell").first().textContent()).toBe("identity, shared");
-    expect(await row("both.read").getByRole("cell").allTextContents()).toEqual(["the key itself, role detail-role"]);
+    expect(await row("both.read").getByRole("cell").allTextContents()).toEqual(["direct, role detail-role"]);
     expect(await row("role.read").getByRole("cell").allTextContents()).toEqual(["role detail-role"]);
-    expect(await row("direct.read").getByRole("cell").allTextContents()).toEqual(["the key itself"]);
+    expect(await row("direct.read").getByRole("cell").allTextContents()).toEqual(["direct"]);
     await page.getByText("100 on day 31 of each month, at midnight UTC").waitFor();
     await page.getByText("97", { exact: true }).waitFor();
   });
@@ -70,7 +70,7 @@ describe("a key", () => {
     await expect
       .poll(
         async () => {
-          await page.getByRole("button", { name: "Read again" }).click();
+          await page.getByRole("button", { name: "Reload" }).click();
           return requests.count();
         },
         { timeout: 20_000, interval: 1000 },
@@ -107,7 +107,7 @@ describe("a key", () => {
     const page = await open(`/keys/${keyId}`);
     await page.getByText("A request now would be refused: disabled").waitFor();
     const reasons = page
-      .getByRole("list", { name: "What stands against the key; the first decides" })
+      .getByRole("list", { name: "Reasons for the rejection; the first one decides" })
       .getByRole("listitem");
     expect(await reasons.allTextContents()).toEqual([
       expect.stringContaining("disabled"),
@@ -125,7 +125,7 @@ describe("a key", () => {
     faults.expect(/404/);
     const page = await open("/keys/key_0000000000000000");
     await page.getByText("There is no key key_0000000000000000 in the workspace.").waitFor();
-    await page.getByText("It may have been deleted in the meantime: go back to the list.").waitFor();
+    await page.getByText("The object may have been deleted: go back to the list.").waitFor();
   });
 
   test("page of a managed key is locked and names its manifest", async ({ dashboard, open }) => {
@@ -133,7 +133,7 @@ describe("a key", () => {
     const { keyId } = await dashboard.call("keys.createKey", { apiId, name: "Managed key" });
     await inDatabase(dashboard, "update keys set manager = 'main/ApiKey/shop/billing' where id = $1", [keyId]);
     const page = await open(`/keys/${keyId}`);
-    await page.getByText("A manifest manages this.").waitFor();
+    await page.getByText("A manifest manages this object.").waitFor();
     await page.getByText("kubectl edit -n shop apikey.postern.dev/billing").waitFor();
     for (const name of ["Change", "Disable"]) {
       const button = page.getByRole("button", { name, exact: true });
@@ -144,7 +144,7 @@ describe("a key", () => {
   test("key page shows a viewer which permission is missing", async ({ dashboard, open }) => {
     const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`, { role: "viewer" });
-    await page.getByText("A request now would be let through").waitFor();
+    await page.getByText("A request now would be admitted").waitFor();
     const change = page.getByRole("button", { name: "Change", exact: true });
     expect(await change.getAttribute("title")).toContain("api.*.update_key");
     await page.getByRole("button", { name: "More", exact: true }).click();
@@ -164,7 +164,7 @@ describe("a key", () => {
     async (colorScheme, { dashboard, open }) => {
       const { keyId } = await fullKey(dashboard);
       const page = await open(`/keys/${keyId}`, { colorScheme });
-      await page.getByText("A request now would be let through").waitFor();
+      await page.getByText("A request now would be admitted").waitFor();
       await expectAccessible(page);
     },
   );
@@ -172,7 +172,7 @@ describe("a key", () => {
   test.for([375, 1920])("key page fits %d px", async (width, { dashboard, open }) => {
     const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`, { width });
-    await page.getByText("A request now would be let through").waitFor();
+    await page.getByText("A request now would be admitted").waitFor();
     await expectNoSideways(page);
   });
 });

@@ -66,7 +66,7 @@ const DOINGS: readonly Doing[] = [
       await press("Space");
       await toButton("Create");
       await press("Enter");
-      await page.getByText("This is the only time that it is shown").waitFor();
+      await page.getByText("The key is shown only once").waitFor();
       await toButton("Close");
       await press("Enter");
       await gone(page);
@@ -115,7 +115,7 @@ const DOINGS: readonly Doing[] = [
       await toField("Name");
       await type("a key by keys");
       await press("Enter");
-      await page.getByText("This is the only time that it is shown").waitFor();
+      await page.getByText("The key is shown only once").waitFor();
       await toButton("Close");
       await press("Enter");
       await gone(page);
@@ -270,7 +270,7 @@ const DOINGS: readonly Doing[] = [
       await page.waitForURL(/event=api\.update/);
       await tabTo(page, page.getByRole("row").nth(1));
       await press("Enter");
-      await page.getByRole("dialog").getByRole("table", { name: "What was changed" }).waitFor();
+      await page.getByRole("dialog").getByRole("table", { name: "Changed fields" }).waitFor();
       await press("Escape");
       await gone(page);
       await page.locator('[role="row"]:focus').waitFor();

@@ -32,7 +32,7 @@ describe("the list of keys", () => {
     for (let n = 0; n < 3; n++) await dashboard.call("keys.createKey", { apiId, prefix: "other", name: `Other ${n}` });
     const [found] = await dashboard.call("admin.searchKeys", { keyId });
     const page = await open("/keys");
-    const field = page.getByLabel("Search, or paste a whole key");
+    const field = page.getByLabel("Search, or paste a complete key");
     const rows = page.getByRole("row").filter({ has: page.getByRole("link") });
     await expect.poll(() => rows.count()).toBeGreaterThan(3);
     for (const [by, text] of [
@@ -64,7 +64,7 @@ describe("the list of keys", () => {
     const { keyId, key } = await dashboard.call("keys.createKey", { apiId, name: "Pasted key", prefix: "live" });
     const page = await open("/keys");
     const watched = watchRequests(page);
-    const field = page.getByLabel("Search, or paste a whole key");
+    const field = page.getByLabel("Search, or paste a complete key");
     await field.focus();
     await page.keyboard.insertText(key);
     await page.waitForURL(`**/keys/${keyId}*`);
@@ -84,7 +84,7 @@ describe("the list of keys", () => {
     await page.goBack();
     await field.focus();
     await page.keyboard.insertText(`${key.slice(0, -3)}Xy1`);
-    await page.getByText("No key that you may read here has this secret.").waitFor();
+    await page.getByText("None of the keys that you may read has this secret.").waitFor();
     expect(await field.inputValue()).toBe("");
     expect(watched.sent()).not.toContain(key.slice(0, -3));
   });
@@ -94,9 +94,9 @@ describe("the list of keys", () => {
     const externalId = "user_2NNEqL2nrIRdJ194ndJqAHwEfxC";
     await dashboard.call("keys.createKey", { apiId, name: "Resembling", externalId });
     const page = await open("/keys?by=owner");
-    await page.getByLabel("Search, or paste a whole key").focus();
+    await page.getByLabel("Search, or paste a complete key").focus();
     await page.keyboard.insertText(externalId);
-    await page.getByRole("button", { name: "It is no key: search for it" }).click();
+    await page.getByRole("button", { name: "This is not a key: search for the text" }).click();
     await page.getByText("Resembling").waitFor();
     await expect.poll(() => new URL(page.url()).searchParams.get("q")).toBe(externalId);
   });
@@ -109,8 +109,8 @@ describe("the list of keys", () => {
     const page = await open("/keys");
     const watched = watchRequests(page);
     await page.getByLabel("Search by").selectOption("secret");
-    await page.getByLabel("Whole key", { exact: true }).fill("short pass");
-    expect(await page.getByLabel("Whole key", { exact: true }).getAttribute("type")).toBe("password");
+    await page.getByLabel("Complete key", { exact: true }).fill("short pass");
+    expect(await page.getByLabel("Complete key", { exact: true }).getAttribute("type")).toBe("password");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Short key" }).waitFor();
     expect(watched.sent()).not.toMatch(/short.?pass/);
@@ -122,9 +122,9 @@ describe("the list of keys", () => {
     const page = await open("/keys");
     await page.evaluate(() => Object.defineProperty(crypto, "subtle", { value: undefined }));
     const watched = watchRequests(page);
-    await page.getByLabel("Search, or paste a whole key").focus();
+    await page.getByLabel("Search, or paste a complete key").focus();
     await page.keyboard.insertText(key);
-    await page.getByText("Open the dashboard by HTTPS, or search by what the key starts with.").waitFor();
+    await page.getByText("Open the dashboard over HTTPS, or search by the start of the key.").waitFor();
     expect(watched.sent()).not.toContain(key);
     expect(watched.sent()).not.toContain("hash");
   });

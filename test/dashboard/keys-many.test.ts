@@ -50,7 +50,7 @@ describe("with 100,000 keys in an API", () => {
       { apiId, text: `Customer ${KEYS}` },
     );
 
-    const field = page.getByLabel("Search, or paste a whole key");
+    const field = page.getByLabel("Search, or paste a complete key");
     const begun = performance.now();
     await field.fill("customer 4711");
     await page.getByText("Customer 4711", { exact: true }).waitFor();
@@ -62,7 +62,7 @@ describe("with 100,000 keys in an API", () => {
         .count(),
     ).toBeGreaterThan(1);
     await field.fill("");
-    await page.getByText("100 keys read, there are more").waitFor();
+    await page.getByText("100 keys loaded; there are more").waitFor();
 
     await page.evaluate(() => {
       const tasks: number[] = [];

@@ -38,7 +38,7 @@ test("list of 100,000 rows loads quickly and keeps the DOM small", async ({ open
     await scroller.evaluate((element) => element.scrollBy(0, element.clientHeight * 2));
     await page.waitForTimeout(16);
   }
-  await page.getByText(/read, there are more/).waitFor();
+  await page.getByText(/loaded; there are more/).waitFor();
   const rows = await page.getByRole("row").count();
   const tasks = await page.evaluate(() => (globalThis as unknown as { tasks: number[] }).tasks);
   console.log(

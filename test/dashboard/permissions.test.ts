@@ -50,7 +50,7 @@ describe("the matrix", () => {
     await page.getByRole("button", { name: "Review 1 change" }).waitFor();
     await cellOf(page, slug("write"), name).click();
     const review = page.getByRole("button", { name: "Review", exact: true });
-    expect(await review.getAttribute("title")).toBe("Nothing is marked.");
+    expect(await review.getAttribute("title")).toBe("No changes.");
   });
 
   test("permission matrix is operable by keyboard", async ({ dashboard, open }) => {
@@ -95,7 +95,7 @@ describe("the matrix", () => {
     expect(await slugs()).toEqual([]);
 
     await review.getByRole("button", { name: "Save 1 role" }).click();
-    await review.getByText(`Taken away by others: ${slug("read")}.`).waitFor();
+    await review.getByText(`Removed by someone else: ${slug("read")}.`).waitFor();
     expect(await slugs()).toEqual([]);
     await review.getByRole("button", { name: "Save 1 role" }).click();
     await review.waitFor({ state: "hidden" });
@@ -147,12 +147,12 @@ describe("managed roles", () => {
     const head = page.getByRole("columnheader", { name: "orders.editor" });
     await head.click();
     const drawer = page.getByRole("dialog", { name: "orders.editor" });
-    await drawer.getByText("A manifest manages this.").waitFor();
+    await drawer.getByText("A manifest manages this object.").waitFor();
     await drawer.getByText(/^kubectl edit -n \S+ role\.postern\.dev\/\S+$/).waitFor();
     await drawer.getByLabel("Name").fill("reader");
     await drawer.getByText(/^spec:\s+name: reader/).waitFor();
     const save = drawer.getByRole("button", { name: "Save" });
-    expect(await save.getAttribute("title")).toBe("A manifest manages it: change it there.");
+    expect(await save.getAttribute("title")).toBe("A manifest manages this object: change it there.");
   });
 
   test("rejected change of a managed role names its manifest", async ({ dashboard, open, faults }) => {
@@ -176,7 +176,7 @@ describe("managed roles", () => {
     });
     expect(response.status).toBe(200);
     await review.getByRole("button", { name: "Save 1 role" }).click();
-    await review.getByText("A manifest manages this.").waitFor();
+    await review.getByText("A manifest manages this object.").waitFor();
     await review.getByText("kubectl edit -n shop role.postern.dev/taken").waitFor();
     await review.getByText(new RegExp(`permissions:\\s+- ${slug("read")}\\s+- ${slug("write")}`)).waitFor();
   });
@@ -190,9 +190,9 @@ describe("roles and permissions", () => {
     const page = await open(`/permissions?search=made.&roles=${maker}`);
     await page.getByRole("button", { name: "Create a permission" }).click();
     await page.getByLabel("Slug").fill(`${slug}*`);
-    await page.getByText("A * in it stands for itself").waitFor();
+    await page.getByText("The * is literal here.").waitFor();
     await page.getByLabel("Slug").fill("made.*");
-    await page.getByText("Grants everything that fits this pattern").waitFor();
+    await page.getByText("Grants every permission that matches this pattern").waitFor();
     await page.getByLabel("Slug").fill(slug);
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByRole("dialog").waitFor({ state: "hidden" });

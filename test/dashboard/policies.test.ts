@@ -25,11 +25,11 @@ describe("policies and pods", () => {
     const policy = await managedPolicy(dashboard);
     const page = await open("/policies");
     const row = page.getByRole("row").filter({ hasText: policy.name });
-    await row.getByText("in force").waitFor();
+    await row.getByText("in effect").waitFor();
     await row.focus();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: policy.name }).waitFor();
-    await page.getByText("A manifest manages this.").waitFor();
+    await page.getByText("A manifest manages this object.").waitFor();
     await page.getByRole("button", { name: "Show as YAML" }).click();
     await page.getByRole("dialog").getByText("kind: ApiKeyPolicy").waitFor();
     await page.keyboard.press("Escape");
@@ -41,15 +41,15 @@ describe("policies and pods", () => {
     const page = await open(`/policies/${policy.policyId}`);
     await page.getByText(`${policy.generation}, version ${policy.version}`).waitFor();
     await editPolicy(dashboard, (text) => text.replace("mode: Enforce", "mode: Audit"));
-    await page.getByText("Audit: refuses nobody, and counts what it would refuse").waitFor();
-    await page.getByText("in force").first().waitFor();
+    await page.getByText("Audit: rejects no requests, and counts those that it would reject").waitFor();
+    await page.getByText("in effect").first().waitFor();
     const { sidecarUrl } = dashboard;
     if (sidecarUrl === null) throw new Error("dev runs no sidecar");
     for (let i = 0; i < 7; i++) await fetch(`${sidecarUrl}/audited-${i}`).then((response) => response.arrayBuffer());
-    const refusals = page.getByRole("region", { name: "Refusals by rule" });
-    await refusals.getByText("What it would have refused, by rule").waitFor();
+    const refusals = page.getByRole("region", { name: "Rejections by rule" });
+    await refusals.getByText("Requests that would have been rejected, by rule").waitFor();
     await refusals.getByRole("row").filter({ hasText: "MISSING_KEY" }).getByText("7", { exact: true }).waitFor();
-    await page.getByRole("figure", { name: /Lag of the pods/ }).waitFor();
+    await page.getByRole("figure", { name: /Data age of the pods/ }).waitFor();
     await expectAccessible(page);
   });
 
@@ -72,11 +72,11 @@ describe("policies and pods", () => {
       }).observe({ entryTypes: ["longtask"] });
     });
     const startedMs = performance.now();
-    await page.getByLabel("Part of the name").fill("many-99");
+    await page.getByLabel("Name contains").fill("many-99");
     await page.getByText("main/shop/many-990").waitFor();
     const tookMs = performance.now() - startedMs;
-    await page.getByLabel("Part of the name").fill("many-");
-    await page.getByText(/100 policies read, there are more/).waitFor();
+    await page.getByLabel("Name contains").fill("many-");
+    await page.getByText(/100 policies loaded; there are more/).waitFor();
     // Each step goes to the end of what was read, and the next page is asked for.
     await waitFor(
       "the end of the list",

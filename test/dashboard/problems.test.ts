@@ -74,15 +74,15 @@ const TYPINGS: readonly Typing[] = [
   },
   { route: "/usage", field: labelled("Owner") },
   { route: "/usage/sql", field: (page) => page.locator(".cm-content"), send: "Run" },
-  { route: "/policies", field: labelled("Part of the name") },
+  { route: "/policies", field: labelled("Name contains") },
   { route: "/policies/$policyId", at: ({ policyId }) => `/policies/${policyId}` },
   {
     route: "/explain",
     at: ({ keyId }) => `/explain?keyId=${keyId}`,
-    field: labelled("Permissions asked for"),
+    field: labelled("Required permissions"),
     send: "Explain",
   },
-  { route: "/audit", field: labelled("Id of the object") },
+  { route: "/audit", field: labelled("Object id") },
   {
     route: "/settings",
     begin: press("Change the quota"),
@@ -128,7 +128,7 @@ async function changeSessions(dashboard: Dashboard, text: string): Promise<() =>
 const TROUBLES: readonly Trouble[] = [
   {
     name: "the connection is lost",
-    says: /Check the connection to the server, then try again|The server has not answered since/,
+    says: /Check the connection to the server, then try again|The server has not responded since/,
     fault: /ERR_FAILED/,
     begin: async ({ context }) => {
       await context.route(isApi, (route) => route.abort());
@@ -137,7 +137,7 @@ const TROUBLES: readonly Trouble[] = [
   },
   {
     name: "the rights were taken",
-    says: /An admin of the workspace can give you a role that does/,
+    says: /An admin of the workspace can assign you a role/,
     fault: /\b403\b/,
     // A viewer may read all pages but one; who may do nothing may not read them either.
     begin: ({ dashboard, isForm }) => {
@@ -147,7 +147,7 @@ const TROUBLES: readonly Trouble[] = [
   },
   {
     name: "the session has ended",
-    says: /Your session has ended: sign in again\. What you typed stays in this page/,
+    says: /Your session has ended: sign in again\. The page keeps your input/,
     hasWayIn: true,
     fault: /\b401\b/,
     begin: ({ dashboard }) => changeSessions(dashboard, "delete from sessions"),

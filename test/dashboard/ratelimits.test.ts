@@ -28,7 +28,7 @@ describe("namespaces", () => {
     await page.getByLabel("Name", { exact: true }).fill("email.outbound");
     await page.getByRole("button", { name: "Create", exact: true }).click();
     await page.getByRole("heading", { name: "email.outbound" }).waitFor();
-    await page.getByText("There is no override.").waitFor();
+    await page.getByText("No overrides.").waitFor();
 
     await page.getByRole("link", { name: "Rate limits" }).click();
     await page.getByLabel("Name or id contains").fill("OUTBOUND");
@@ -46,7 +46,7 @@ describe("namespaces", () => {
     await page.getByRole("link", { name: "public-api" }).click();
     await page.getByText("kubectl edit -n shop ratelimitnamespace.postern.dev/public-api").waitFor();
     const remove = page.getByRole("button", { name: "Delete" });
-    expect(await remove.getAttribute("title")).toBe("A manifest manages it: delete the manifest.");
+    expect(await remove.getAttribute("title")).toBe("A manifest manages this namespace: delete the manifest.");
   });
 });
 
@@ -73,7 +73,7 @@ describe("overrides", () => {
 
     await page.getByRole("row", { name: /premium_/ }).click();
     await dialog.getByRole("button", { name: "Delete" }).click();
-    await page.getByText("There is no override.").waitFor();
+    await page.getByText("No overrides.").waitFor();
     expect(await stored()).toEqual([]);
   });
 
@@ -85,7 +85,7 @@ describe("overrides", () => {
     await dialog.getByText("kubectl edit -n shop ratelimitoverride.postern.dev/premium").waitFor();
     await dialog.getByLabel("Limit").fill("7");
     await dialog.getByText(/^spec:\s+limit: 7\s+duration: 1h\s+async: true/).waitFor();
-    expect(await dialog.getByRole("button", { name: "Save" }).getAttribute("title")).toContain("A manifest manages it");
+    expect(await dialog.getByRole("button", { name: "Save" }).getAttribute("title")).toContain("A manifest manages");
     expect(await dialog.getByRole("button", { name: "Delete" }).getAttribute("title")).toContain("A manifest");
   });
 

@@ -25,15 +25,15 @@ describe("a new root key", () => {
     await page.getByRole("checkbox", { name: "create api" }).check();
     await page.getByRole("checkbox", { name: "verify key" }).check();
     await page.getByText("api.*.verify_key").waitFor();
-    await page.getByText("for all APIs or namespaces").waitFor();
+    await page.getByText("to all APIs or namespaces").waitFor();
     await page.getByRole("button", { name: "Create", exact: true }).click();
-    await page.getByText("This is the only time that it is shown").waitFor();
+    await page.getByText("The key is shown only once").waitFor();
     const [secret = "", line = ""] = await page.locator("figure pre").allTextContents();
     expect(secret).toMatch(/^postern_\w{30,}$/);
     const { stdout } = await run("bash", ["-c", `${line} -s`]);
     expect(JSON.parse(stdout).data).toMatchObject({ name: "default" });
     await page.keyboard.press("Escape");
-    await page.getByText("This is the only time that it is shown").waitFor();
+    await page.getByText("The key is shown only once").waitFor();
     await page.getByRole("button", { name: "Close" }).click();
     await page.getByRole("row").filter({ hasText: "billing of customers" }).waitFor();
     const left = await page.evaluate(() =>
@@ -60,9 +60,9 @@ describe("a new root key", () => {
     await page.getByLabel("Name", { exact: true }).fill("verifier of one");
     await page.getByLabel("Which").fill("chosen");
     await page.getByRole("option", { name: /the chosen one/ }).click();
-    await page.getByRole("button", { name: "Verify only, for one API" }).click();
+    await page.getByRole("button", { name: "Verify keys of one API" }).click();
     await page.getByText(`api.${apiId}.verify_key`).waitFor();
-    expect(await page.getByText("for all APIs or namespaces").count()).toBe(0);
+    expect(await page.getByText("to all APIs or namespaces").count()).toBe(0);
   });
 });
 
@@ -84,7 +84,7 @@ describe("a root key", () => {
     expect(await statusOf(dashboard, rootKey)).toBe(200);
     await page.getByLabel(/to confirm/).fill("to be revoked");
     await page.getByRole("button", { name: "Revoke the root key" }).click();
-    await page.getByText("The root key is revoked.").waitFor();
+    await page.getByText("Root key revoked.").waitFor();
     expect(await statusOf(dashboard, rootKey)).toBe(401);
   });
 
@@ -94,7 +94,7 @@ describe("a root key", () => {
     await page.getByRole("button", { name: "Rotate" }).click();
     await page.getByLabel("Overlap").selectOption("7 days");
     await page.getByRole("button", { name: "Rotate" }).last().click();
-    await page.getByText("This is the only time that it is shown").waitFor();
+    await page.getByText("The key is shown only once").waitFor();
     const [secret = ""] = await page.locator("figure pre").allTextContents();
     expect([await statusOf(dashboard, rootKey), await statusOf(dashboard, secret)]).toEqual([200, 200]);
     await page.getByRole("button", { name: "Close" }).last().click();
@@ -112,7 +112,7 @@ describe("a root key", () => {
     await dashboard.call("admin.updateRootKey", { rootKeyId, environment: "staging" });
     await page.getByLabel("Name", { exact: true }).fill("edited by me");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("Somebody changed it in the meantime").waitFor();
+    await page.getByText("Someone else changed the object").waitFor();
     expect(await dashboard.call("admin.getRootKey", { rootKeyId })).toMatchObject({ name: "edited by two" });
   });
 
@@ -152,11 +152,11 @@ test("root key list of 2,000 is loaded page by page", async ({ dashboard, open }
     [rootKeyId],
   );
   const page = await open("/root-keys?search=many");
-  await page.getByText("100 root keys read, there are more").waitFor();
+  await page.getByText("100 root keys loaded; there are more").waitFor();
   expect(await page.getByRole("row").count()).toBeLessThan(60);
   await page.getByRole("row").nth(1).focus();
   await page.keyboard.press("End");
-  await page.getByText("200 root keys read, there are more").waitFor();
+  await page.getByText("200 root keys loaded; there are more").waitFor();
 });
 
 test.for(["light", "dark"] as const)(
@@ -164,7 +164,7 @@ test.for(["light", "dark"] as const)(
   async (colorScheme, { dashboard, open }) => {
     const { rootKeyId } = await make(dashboard, `accessible in ${colorScheme}`);
     const page = await open(`/root-keys?rootKey=${rootKeyId}`, { colorScheme });
-    await page.getByText("not asked for").first().waitFor();
+    await page.getByText("not used").first().waitFor();
     await expectAccessible(page);
     await page.getByRole("button", { name: "Change" }).click();
     await page.getByText("Stored as").waitFor();
@@ -183,7 +183,7 @@ test.for([375, 1920])("root key pages fit %d px", async (width, { open }) => {
 
 test.for([
   { name: "a lost connection", status: 0, says: "Check the connection" },
-  { name: "a refusal", status: 403, says: "An admin of the workspace can give you a role" },
+  { name: "a refusal", status: 403, says: "An admin of the workspace can assign you a role" },
   { name: "an expired session", status: 401, says: "ended" },
 ])("root key page shows advice for $name", async ({ status, says }, { open, context, faults }) => {
   faults.expect(/./);

@@ -54,7 +54,7 @@ describe("the settings", () => {
   test("settings page shows each limit with value, default and unit", async ({ dashboard, open }) => {
     const { bounds } = await dashboard.call("admin.getSettings", {});
     const page = await open("/settings");
-    const table = page.getByRole("table", { name: "Bounds of queries of usage" });
+    const table = page.getByRole("table", { name: "Limits of usage queries" });
     await table.getByText("1,000 queries").first().waitFor();
     const rows = await table.getByRole("row").allTextContents();
     expect(rows).toHaveLength(bounds.length + 1);
@@ -66,18 +66,18 @@ describe("the settings", () => {
     }
     const id = await idOf(dashboard, "default");
     await page.getByText(id).waitFor();
-    await page.getByText("unlimited (by default unlimited)").waitFor();
+    await page.getByText("unlimited (default: unlimited)").waitFor();
     await expectAccessible(page);
   });
 
   test("settings form validates fields, shows changes and saves once", async ({ dashboard, open }) => {
     const id = await idOf(dashboard, "default");
     const page = await open("/settings");
-    await page.getByRole("button", { name: "Change the bounds" }).click();
+    await page.getByRole("button", { name: "Change the limits" }).click();
     const dialog = page.getByRole("dialog");
     const sent = sentTo(page, "admin.updateBounds");
     const save = dialog.getByRole("button", { name: "Save" });
-    expect(await save.getAttribute("title")).toBe("Nothing is changed yet.");
+    expect(await save.getAttribute("title")).toBe("No changes yet.");
     const perHour = dialog.getByLabel("Queries per hour", { exact: true });
     const seconds = dialog.getByLabel("Run time of a query (s)");
     await perHour.fill("250");
@@ -90,13 +90,13 @@ describe("the settings", () => {
     await save.click({ force: true });
     await expectAccessible(page);
     await seconds.fill("7");
-    const changes = dialog.getByRole("table", { name: "What changes" }).getByRole("row");
+    const changes = dialog.getByRole("table", { name: "Changes" }).getByRole("row");
     expect((await changes.allTextContents()).slice(1)).toEqual([
       "Run time of a query10 s7 s",
       "Queries per hour1,000 queries250 queries",
     ]);
     await save.dblclick();
-    await page.getByText("2 bounds are changed.").waitFor();
+    await page.getByText("2 limits changed.").waitFor();
     expect(sent).toEqual([{ querySeconds: 7, queriesPerHour: 250 }]);
     await rowOf(page, "Queries per hour").getByText("250 queries").waitFor();
     expect(await stored(dashboard, id)).toMatchObject({ queries: 250, timeout: 7000 });
@@ -107,7 +107,7 @@ describe("the settings", () => {
       after: { queriesPerHour: 250, timeoutMs: 7000 },
     });
 
-    await page.getByRole("button", { name: "Change the bounds" }).click();
+    await page.getByRole("button", { name: "Change the limits" }).click();
     await perHour.fill("");
     await seconds.fill("");
     await dialog.getByText("1,000 queries, the default", { exact: true }).waitFor();
@@ -121,7 +121,7 @@ describe("the settings", () => {
     faults.expect(/status of 412/);
     const id = await idOf(dashboard, "default");
     const page = await open("/settings");
-    await page.getByText("Queries of usage are on").waitFor();
+    await page.getByText("Usage queries are on").waitFor();
     const tabTo = async (name: string): Promise<void> => {
       for (let presses = 0; presses < 60; presses += 1) {
         await page.keyboard.press("Tab");
@@ -129,13 +129,13 @@ describe("the settings", () => {
       }
       throw new Error(`Tab does not lead to ${name}`);
     };
-    await tabTo("Switch off");
+    await tabTo("Turn off");
     await page.keyboard.press("Enter");
-    await page.getByText("usage is counted all the same.").waitFor();
-    await tabTo("Switch usage off");
+    await page.getByText("usage is still counted.").waitFor();
+    await tabTo("Turn usage queries off");
     await page.keyboard.press("Enter");
-    await page.getByText("Queries of usage are off.").waitFor();
-    await page.getByText("They are refused with 412").waitFor();
+    await page.getByText("Usage queries are off.").waitFor();
+    await page.getByText("Usage queries fail with 412").waitFor();
     expect(await stored(dashboard, id)).toMatchObject({ analytics: false });
     expect(await lastAudit(dashboard, id)).toMatchObject({
       name: "Ada (admin)",
@@ -143,13 +143,13 @@ describe("the settings", () => {
       after: { analytics: false },
     });
     const usage = await open("/usage");
-    await usage.getByText("An admin of the workspace can switch it on").first().waitFor();
+    await usage.getByText("An admin of the workspace can turn them on").first().waitFor();
     await usage.close();
-    await tabTo("Switch on");
+    await tabTo("Turn on");
     await page.keyboard.press("Enter");
-    await tabTo("Switch usage on");
+    await tabTo("Turn usage queries on");
     await page.keyboard.press("Enter");
-    await page.getByText("Queries of usage are on.").waitFor();
+    await page.getByText("Usage queries are on.").waitFor();
     expect(await stored(dashboard, id)).toMatchObject({ analytics: true });
   });
 
@@ -160,17 +160,17 @@ describe("the settings", () => {
     const dialog = page.getByRole("dialog");
     const field = dialog.getByLabel("Requests per minute");
     await field.fill("many");
-    await dialog.getByText("A whole number from 0 to 1,000,000,000, or nothing.").waitFor();
+    await dialog.getByText("An integer from 0 to 1,000,000,000; empty for no quota.").waitFor();
     expect(await field.getAttribute("aria-invalid")).toBe("true");
     await field.fill("5");
-    await dialog.getByText("You look at this workspace now, and pages ask some 60 times").waitFor();
+    await dialog.getByText("This page shows the workspace, and dashboard pages send about 60 requests").waitFor();
     await field.fill("0");
-    await dialog.getByText("Every request of its root keys gets 429").waitFor();
+    await dialog.getByText("All requests of its root keys").waitFor();
     await field.fill("100,000");
     expect(await dialog.getByRole("alert").count()).toBe(0);
     await dialog.getByText("Before: unlimited.").waitFor();
     await page.keyboard.press("Enter");
-    await page.getByText("100,000 per minute (by default unlimited)").waitFor();
+    await page.getByText("100,000 per minute (default: unlimited)").waitFor();
     expect(await stored(dashboard, id)).toMatchObject({ quota: 100_000 });
     expect(await lastAudit(dashboard, id)).toMatchObject({
       name: "Ada (admin)",
@@ -180,7 +180,7 @@ describe("the settings", () => {
     await page.getByRole("button", { name: "Change the quota" }).click();
     await field.fill("");
     await dialog.getByRole("button", { name: "Save" }).click();
-    await page.getByText("unlimited (by default unlimited)").waitFor();
+    await page.getByText("unlimited (default: unlimited)").waitFor();
     expect(await stored(dashboard, id)).toMatchObject({ quota: null });
   });
 
@@ -188,10 +188,10 @@ describe("the settings", () => {
     const id = await makeWorkspace(dashboard, "second-one");
     const page = await open(`/settings?workspace=${id}`);
     await page.getByText(id).waitFor();
-    await page.getByRole("button", { name: "Change the bounds" }).click();
+    await page.getByRole("button", { name: "Change the limits" }).click();
     await page.getByRole("dialog").getByLabel("Queries per hour", { exact: true }).fill("0");
     await page.keyboard.press("Enter");
-    await page.getByText("1 bound is changed.").waitFor();
+    await page.getByText("1 limit changed.").waitFor();
     expect(await stored(dashboard, id)).toMatchObject({ name: "second-one", queries: 0 });
     expect(await stored(dashboard, await idOf(dashboard, "default"))).toMatchObject({ queries: null });
     expect(await lastAudit(dashboard, id)).toMatchObject({ name: "Ada (admin)", after: { queriesPerHour: 0 } });
@@ -213,13 +213,13 @@ describe("the settings", () => {
     const id = await idOf(dashboard, "default");
     const page = await open("/settings", { roleIn: "default" });
     const buttons = page.getByRole("main").getByRole("button");
-    await page.getByRole("button", { name: "Switch off" }).click();
-    await page.getByRole("button", { name: "Switch usage off" }).click();
-    await page.getByRole("button", { name: "Switch on" }).click();
-    await page.getByRole("button", { name: "Switch usage on" }).click();
-    await page.getByText("Queries of usage are on.").waitFor();
+    await page.getByRole("button", { name: "Turn off" }).click();
+    await page.getByRole("button", { name: "Turn usage queries off" }).click();
+    await page.getByRole("button", { name: "Turn on" }).click();
+    await page.getByRole("button", { name: "Turn usage queries on" }).click();
+    await page.getByText("Usage queries are on.").waitFor();
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    expect(await buttons.allTextContents()).toEqual(["Switch off"]);
+    expect(await buttons.allTextContents()).toEqual(["Turn off"]);
     expect(await stored(dashboard, id)).toMatchObject({ analytics: true });
   });
 });
@@ -235,7 +235,7 @@ test("every settings dialog fits a phone and is accessible in the dark theme", a
     await page.getByRole("dialog").waitFor({ state: "detached" });
   };
   const settings = await open("/settings", how);
-  for (const name of ["Change the quota", "Switch off", "Change the bounds"]) {
+  for (const name of ["Change the quota", "Turn off", "Change the limits"]) {
     await settings.getByRole("button", { name }).click();
     const field = settings.getByRole("dialog").getByRole("textbox").first();
     if ((await field.count()) > 0) await field.fill("-1");
@@ -259,7 +259,7 @@ describe("a change that fails", () => {
   }) => {
     faults.expect(/ERR_FAILED|status of 401/);
     const page = await open("/settings");
-    await page.getByRole("button", { name: "Change the bounds" }).click();
+    await page.getByRole("button", { name: "Change the limits" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Queries per hour", { exact: true }).fill("77");
     await context.route("**/v2/admin.updateBounds", (route) => route.abort());
@@ -273,7 +273,7 @@ describe("a change that fails", () => {
     await context.addCookies(cookies);
     expect(await dialog.getByLabel("Queries per hour", { exact: true }).inputValue()).toBe("77");
     await dialog.getByRole("button", { name: "Save" }).click();
-    await page.getByText("1 bound is changed.").waitFor();
+    await page.getByText("1 limit changed.").waitFor();
     const id = await idOf(dashboard, "default");
     expect(await stored(dashboard, id)).toMatchObject({ queries: 77 });
     await dashboard.call("admin.updateBounds", { queriesPerHour: null });
@@ -287,11 +287,11 @@ describe("a change that fails", () => {
     faults.expect(/status of 403/);
     const id = await makeWorkspace(dashboard, "role-taken");
     const page = await open("/settings", { roleIn: "role-taken" });
-    await page.getByRole("button", { name: "Switch off" }).click();
+    await page.getByRole("button", { name: "Turn off" }).click();
     const roles = (role: string) => JSON.stringify([{ workspace: id, role }]);
     await inDatabase(dashboard, "update sessions set roles = $1 where roles = $2", [roles("viewer"), roles("admin")]);
-    await page.getByRole("button", { name: "Switch usage off" }).click();
-    await page.getByRole("dialog").getByText("Your role does not include this permission here.").waitFor();
+    await page.getByRole("button", { name: "Turn usage queries off" }).click();
+    await page.getByRole("dialog").getByText("Your role lacks this permission in the workspace.").waitFor();
     await page.getByRole("dialog").getByText("workspace.*.update_workspace").waitFor();
     expect(await stored(dashboard, id)).toMatchObject({ analytics: null });
   });
@@ -313,7 +313,7 @@ describe("workspaces", () => {
     expect(sent).toEqual([]);
     await name.fill("default");
     await page.keyboard.press("Enter");
-    await dialog.getByText("Another workspace has this name").waitFor();
+    await dialog.getByText("This name belongs to another workspace").waitFor();
     await dialog.getByText("Choose another name.").waitFor();
     expect(await name.getAttribute("aria-invalid")).toBe("true");
     await name.fill("team-shop");
@@ -327,7 +327,7 @@ describe("workspaces", () => {
       ...{ type: "user", name: "Ada (admin)" },
     });
 
-    await page.getByLabel("Part of the name or id").fill("TEAM-sh");
+    await page.getByLabel("Name or id contains").fill("TEAM-sh");
     await expect.poll(() => page.getByRole("button", { name: /^More of/ }).count()).toBe(1);
     await page.getByRole("link", { name: "team-shop" }).click();
     await page.getByRole("heading", { name: "Settings" }).waitFor();
@@ -341,7 +341,7 @@ describe("workspaces", () => {
     await choose(page, "before-it", "Rename");
     const dialog = page.getByRole("dialog");
     await dialog.getByText("people whose role is given by this name").waitFor();
-    expect(await dialog.getByRole("button", { name: "Rename" }).getAttribute("title")).toBe("Nothing is changed yet.");
+    expect(await dialog.getByRole("button", { name: "Rename" }).getAttribute("title")).toBe("No changes yet.");
     await dialog.getByLabel("Name").fill("after-it");
     await dialog.getByRole("button", { name: "Rename" }).click();
     await page.getByText("The workspace is renamed to after-it.").waitFor();
@@ -354,10 +354,12 @@ describe("workspaces", () => {
       after: { name: "after-it" },
     });
 
-    await page.getByLabel("Part of the name or id").fill("default");
+    await page.getByLabel("Name or id contains").fill("default");
     await page.getByRole("button", { name: "More of default" }).click();
     const rename = page.getByRole("menuitem", { name: "Rename" });
-    expect(await rename.getAttribute("title")).toBe("It keeps its name: each start looks for it.");
+    expect(await rename.getAttribute("title")).toBe(
+      "The default workspace cannot be renamed, because servers find it by its name at startup.",
+    );
     expect(await rename.getAttribute("aria-disabled")).toBe("true");
   });
 
@@ -385,12 +387,12 @@ describe("workspaces", () => {
     await choose(page, "to-stop", "Disable");
     const dialog = page.getByRole("dialog");
     await dialog.getByText("its keys verify as FORBIDDEN").waitFor();
-    await dialog.getByText("An operator may use this root key").waitFor();
+    await dialog.getByText("The operator may use this root key").waitFor();
     expect(await dialog.getByRole("alert").textContent()).toContain("of the operator");
     expect(await dialog.textContent()).toMatch(
       /Root keys that stop working:.*backend \(used \d{4}|backend \(never used/,
     );
-    expect(await dialog.textContent()).not.toContain("You look at this workspace now");
+    expect(await dialog.textContent()).not.toContain("This page shows the workspace");
     await expectAccessible(page);
     await dialog.getByLabel(/to confirm/).fill("to-sto");
     await page.keyboard.press("Enter");
@@ -423,7 +425,7 @@ describe("workspaces", () => {
     await choose(page, "metered", "Change the quota");
     await page.getByLabel("Requests per minute").fill("0");
     // It is not the one that the page shows, so the page goes on in its own.
-    expect(await page.getByRole("dialog").textContent()).not.toContain("You look at this workspace now");
+    expect(await page.getByRole("dialog").textContent()).not.toContain("This page shows the workspace");
     await page.keyboard.press("Enter");
     await rowOf(page, "metered").getByText("0 per minute").waitFor();
     expect(await stored(dashboard, id)).toMatchObject({ quota: 0 });
@@ -477,7 +479,7 @@ describe("a user who would be locked out", () => {
     const id = await idOf(dashboard, "default");
     const page = await open("/workspaces?search=default");
     await choose(page, "default", "Disable");
-    await page.getByText("It is the only one that is enabled.").waitFor();
+    await page.getByText("It is the only enabled workspace").waitFor();
     expect(await page.getByRole("button", { name: "Disable the workspace" }).count()).toBe(0);
     await page.getByRole("button", { name: "Close" }).click();
     expect(await stored(dashboard, id)).toMatchObject({ enabled: true });
@@ -515,7 +517,7 @@ describe("a user who would be locked out", () => {
     const page = await open(`/workspaces?workspace=${id}&search=looked`);
     await choose(page, "looked-at", "Disable");
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("You look at this workspace now.").waitFor();
+    await dialog.getByText("This page shows the workspace.").waitFor();
     expect(await dialog.getByRole("alert").first().textContent()).toContain("default");
     await dialog.getByLabel(/to confirm/).fill("looked-at");
     await dialog.getByRole("button", { name: "Disable the workspace" }).click();
@@ -528,7 +530,7 @@ describe("a user who would be locked out", () => {
     await closed.getByText("The workspace looked-at is disabled").waitFor();
     await closed.getByRole("combobox", { name: "Workspace" }).waitFor();
     expect(await closed.getByRole("combobox", { name: "Workspace" }).textContent()).toContain("looked-at (disabled)");
-    await closed.getByRole("link", { name: "Enable it from another one" }).click();
+    await closed.getByRole("link", { name: "Enable it from another workspace" }).click();
     await choose(closed, "looked-at", "Enable");
     await closed.getByRole("button", { name: "Enable the workspace" }).click();
     await rowOf(closed, "looked-at").getByText("enabled").waitFor();

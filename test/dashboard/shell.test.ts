@@ -70,12 +70,12 @@ describe("the shell", () => {
     const cutOff = (url: URL): boolean => /^\/(v2|dashboard\/session)/.test(url.pathname);
     await context.route(cutOff, (route) => route.abort());
     await page.getByRole("searchbox").first().fill("stays");
-    await page.getByText("The server has not answered since").waitFor();
+    await page.getByText("The server has not responded since").waitFor();
     await page.getByText("stays-shown").waitFor();
     await expectAccessible(page);
     await context.unroute(cutOff);
     await page.getByRole("button", { name: "Try now" }).click();
-    await page.getByText("The server has not answered since").waitFor({ state: "detached" });
+    await page.getByText("The server has not responded since").waitFor({ state: "detached" });
   });
 
   test("dashboard shell keeps the page and its input when the session ends", async ({ open, context, faults }) => {
@@ -94,7 +94,7 @@ describe("the shell", () => {
     await context.route("**/assets/list-*.js", (route) => route.fulfill({ status: 404 }));
     const page = await open("/identities");
     await page.getByRole("heading", { name: "This page could not be loaded" }).waitFor();
-    await page.getByRole("button", { name: "Load again" }).waitFor();
+    await page.getByRole("button", { name: "Reload" }).waitFor();
     await page.getByRole("navigation", { name: "Pages" }).waitFor();
   });
 });

@@ -122,7 +122,7 @@ describe("with a provider on another site", () => {
       });
     await expect.poll(isViewer, { timeout: 10_000 }).toBe(true);
     await dialog.getByRole("button", { name: "Create", exact: true }).click();
-    await dialog.getByText("An admin of the workspace can give you a role that does.").waitFor();
+    await dialog.getByText("An admin of the workspace can assign you a role").waitFor();
     expect(await dialog.getByLabel("External id").inputValue()).toBe("typed.by.a.viewer");
     writeFileSync(rolesFile, OPERATOR);
     await expect.poll(isViewer, { timeout: 10_000 }).toBe(false);
@@ -134,7 +134,7 @@ describe("with a provider on another site", () => {
     idp.person = "refuses";
     const { context, page } = await open("/");
     await page.getByRole("link", { name: /Sign in with/ }).click();
-    await page.getByText("The provider did not let you in.").waitFor();
+    await page.getByText("The provider rejected the sign-in.").waitFor();
     expect((await context.cookies(dashboard.url)).some(({ name }) => name === "__Host-postern")).toBe(false);
     idp.person = ada(["platform"]);
     await page.getByRole("link", { name: /Sign in with/ }).click();

@@ -117,10 +117,10 @@ describe("the sign-in page", () => {
   });
 
   test.for([
-    ["provider", "The provider does not answer"],
-    ["state", "was not begun in this browser"],
-    ["denied", "did not let you in"],
-    ["token", "was not valid"],
+    ["provider", "The provider does not respond"],
+    ["state", "was started in another browser"],
+    ["denied", "rejected the sign-in"],
+    ["token", "sent an invalid response"],
   ] as const)("sign-in page explains error %s", async ([code, text], { dashboard, context }) => {
     const page = await context.newPage();
     await page.goto(`${dashboard.url}/dashboard/sign-in?error=${code}`);
@@ -143,7 +143,7 @@ describe("the user menu", () => {
     const page = await signInBy(await linkOf(dashboard, { name: "Person", role: "viewer" }), context);
     await page.getByRole("button", { name: "Person" }).click();
     const menu = page.locator(".account");
-    await menu.getByText("Chrome on Linux, 127.0.0.1 (this one)").waitFor();
+    await menu.getByText("Chrome on Linux, 127.0.0.1 (current)").waitFor();
     await menu.getByText("viewer").waitFor();
     await expectAccessible(page);
     expect(await menu.getByRole("button", { name: "Sign out everywhere" }).count()).toBe(0);
@@ -161,7 +161,7 @@ describe("the user menu", () => {
     await one.reload();
     await one.getByRole("button", { name: "Twice" }).focus();
     await one.keyboard.press("Enter");
-    await one.locator(".account").getByText("(this one)").waitFor();
+    await one.locator(".account").getByText("(current)").waitFor();
     for (let i = 0; i < 5; i++) {
       await one.keyboard.press("Tab");
       if ((await one.locator(":focus").textContent()) === "Sign out everywhere") break;

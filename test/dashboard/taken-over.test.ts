@@ -35,7 +35,7 @@ const ATTEMPTS: readonly Attempt[] = [
   {
     window: "roles and permissions of a key",
     table: "keys",
-    typed: ["Permissions of the key itself", "another.one"],
+    typed: ["Direct permissions", "another.one"],
     send: "Save",
   },
   { window: "delete a key", table: "keys", typed: ["to confirm", ""], send: "Delete the key" },
@@ -79,7 +79,7 @@ test.for(ATTEMPTS)(
     try {
       await window.getByRole("button", { name: send, exact: true }).click();
       await window.getByText(/is managed by main\/Kind\/shop\/taken-/).waitFor();
-      await window.getByText("Change its manifest instead: a change made here would be undone.").waitFor();
+      await window.getByText("Change its manifest instead: the operator would undo a change made here.").waitFor();
       expect(await field?.inputValue()).toBe(before);
     } finally {
       await inDatabase(dashboard, `update ${table} set manager = null where manager like 'main/Kind/shop/taken-%'`);

@@ -107,7 +107,7 @@ describe("a query", () => {
     await page.keyboard.type("c");
     await expect.poll(() => editor(page).textContent()).toMatch(/c$/);
     expect(await editor(page).textContent()).toBe("abc");
-    await page.getByRole("button", { name: "Keys that were refused most this week" }).click();
+    await page.getByRole("button", { name: "Keys with the most rejections this week" }).click();
     await expect.poll(() => editor(page).textContent()).toContain("ORDER BY refused DESC");
   });
 
@@ -175,9 +175,9 @@ describe("a query", () => {
     const stored = await page.evaluate(() => JSON.stringify(localStorage));
     expect(stored).toContain("100% & more");
     expect(stored).not.toContain('"n":');
-    await page.getByText("Queries that you ran").click();
-    await page.getByRole("button", { name: "Forget them" }).click();
-    await page.getByText("None yet.").waitFor();
+    await page.getByText("Recent queries").click();
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByText("No queries yet.").waitFor();
     expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain("100% & more");
   });
 });
@@ -214,7 +214,7 @@ describe("a rejected query", () => {
     try {
       const page = await open(at(ENDLESS));
       await run(page);
-      await page.getByText("Ask for less: a shorter time").waitFor({ timeout: 60_000 });
+      await page.getByText("Query less data: a shorter period").waitFor({ timeout: 60_000 });
     } finally {
       await db.query("delete from analytics_settings where workspace_id = $1", [seeded.workspaceId]);
       await db.end();
@@ -238,7 +238,7 @@ test("canceled query is aborted in the database", async ({ open, dashboard, seed
     await run(page);
     await waitFor("it to run", async () => (await running()) === 1);
     await page.getByRole("button", { name: "Cancel" }).click();
-    await page.getByText("The query was cancelled").waitFor();
+    await page.getByText("The query was canceled").waitFor();
     await waitFor("it to end", async () => (await running()) === 0, { deadlineMs: 5_000 });
   } finally {
     await db.end();
@@ -308,7 +308,7 @@ describe("a result", () => {
     await plot.locator("canvas").waitFor();
     const legend = await plot.locator("li[data-series]").allTextContents();
     expect(legend.toSorted()).toEqual([`${FORMULA}150`, "customer_7150"]);
-    await page.getByLabel("A line for each").selectOption("");
+    await page.getByLabel("One line per").selectOption("");
     await waitFor("one line", async () => (await plot.locator("li[data-series]").allTextContents()).join() === "n300");
   });
 });

@@ -173,8 +173,8 @@ describe("the charts", () => {
   test("usage charts list only limits with denials", async ({ open, seeded }) => {
     expect(seeded.keys).toHaveLength(3);
     const page = await open("/usage?range=6h");
-    await panel(page, "Limits that refuse most").getByText("sms").first().waitFor();
-    const rows = await top(page, "Limits that refuse most");
+    await panel(page, "Limits with the most rejections").getByText("sms").first().waitFor();
+    const rows = await top(page, "Limits with the most rejections");
     expect(rows.map(([name, refused, checked]) => [name, refused, checked])).toEqual([
       ["sms › client_1", "10", "40"],
       [`sms › ${HOSTILE}`, "5", "20"],
@@ -186,7 +186,7 @@ describe("the charts", () => {
     const page = await open("/usage?range=6h");
     await page.getByRole("figure", { name: "Latency of verification" }).waitFor();
     await page.getByRole("button", { name: "7d", exact: true }).click();
-    await page.getByText("choose 24 hours or less").waitFor();
+    await page.getByText("periods of up to 24 hours").waitFor();
   });
 });
 
@@ -225,7 +225,7 @@ describe("filters", () => {
   test("usage of a missing API or key is empty", async ({ open, seeded }) => {
     expect(seeded.events.length).toBeGreaterThan(0);
     const page = await open("/usage?range=7d&api=api_missing00000");
-    await page.getByText("Nothing was verified in this time.").first().waitFor();
+    await page.getByText("No verifications in this period.").first().waitFor();
   });
 });
 
@@ -308,7 +308,7 @@ describe("the query of a chart", () => {
     const sql = await shown.locator("pre").textContent();
     expect(sql).toContain(`AND key_id = '${seeded.keys[0]?.keyId}'`);
     await shown.getByRole("link", { name: "Open in the editor" }).click();
-    await page.getByRole("heading", { name: "Usage in SQL" }).waitFor();
+    await page.getByRole("heading", { name: "Usage with SQL" }).waitFor();
     expect(decodeURIComponent(new URL(page.url()).hash)).toContain(sql);
   });
 });
@@ -333,7 +333,7 @@ describe("a chart that cannot be shown", () => {
   test("usage charts give advice while usage is disabled", async ({ dashboard, open, seeded }) => {
     await withSettings(dashboard, seeded.workspaceId, "enabled=false", async () => {
       const page = await open("/usage");
-      await page.getByText("Usage is switched off for this workspace.").waitFor();
+      await page.getByText("Usage queries are off for this workspace.").waitFor();
       await page.getByText("postern workspace update --analytics on").waitFor();
     });
   });
@@ -349,9 +349,9 @@ describe("a chart that cannot be shown", () => {
   });
 
   test.for([
-    { status: 422, kind: "query_execution_timeout", says: "Ask for less: a shorter time" },
-    { status: 403, kind: "forbidden", says: "An admin of the workspace can give you a role that does." },
-    { status: 503, kind: "analytics_connection_failed", says: "events wait until the store is back" },
+    { status: 422, kind: "query_execution_timeout", says: "Query less data: a shorter period" },
+    { status: 403, kind: "forbidden", says: "An admin of the workspace can assign you a role" },
+    { status: 503, kind: "analytics_connection_failed", says: "events wait until the analytics store is available" },
   ])("usage charts give advice for $kind", async ({ status, kind, says }, { open, context, faults, seeded }) => {
     expect(seeded.events.length).toBeGreaterThan(0);
     faults.expect(new RegExp(String(status)));

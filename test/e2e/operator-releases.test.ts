@@ -17,7 +17,7 @@ const policy = (name: string): TestManifest => ({
   spec: { api: { name: `${name}-api` }, target: { port: 80 } },
 });
 
-/** Returns an API client like that of the next version: its policies contain a member that this version does not know. */
+/** Returns an API client like that of the next version: its policies contain a member that this version does not have the key. */
 const asTheNextRelease = (change: object): ApiClient => ({
   call: (procedure, body, management) =>
     world.api.call(

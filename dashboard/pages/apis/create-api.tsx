@@ -13,7 +13,7 @@ export function CreateApi({ onClose }: { onClose: () => void }): ReactNode {
     create.mutate(
       { name: name.trim() },
       {
-        onSuccess: () => done(`The API ${name.trim()} is created.`),
+        onSuccess: () => done(`API ${name.trim()} created.`),
       },
     );
   return (

@@ -25,14 +25,14 @@ export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): 
         remove.mutate(
           { apiId: api.apiId },
           {
-            onSuccess: () => done(`The API ${api.name} is deleted.`),
+            onSuccess: () => done(`API ${api.name} deleted.`),
           },
         )
       }
     >
       <p>
-        All of its keys ({count}) stop working at once, everywhere within half a minute. It cannot be undone here: the
-        rows are kept for some time, and only somebody with access to the database can bring them back.
+        All of its keys ({count}) stop working everywhere within 30 seconds. This cannot be undone in the dashboard: the
+        rows are kept for a limited time, and only a database administrator can restore them.
       </p>
     </ConfirmDialog>
   );
@@ -49,11 +49,11 @@ function Protected({ api, onClose }: { api: Api; onClose: () => void }): ReactNo
       actions={<Button onClick={onClose}>Close</Button>}
     >
       <p>
-        Somebody has protected it from deletion, so that no slip stops all of its keys. The protection is lifted at the
-        command line, by somebody with access to the database:
+        Delete protection is enabled for this API, because deleting it stops all of its keys. An administrator can
+        disable the protection from the command line:
       </p>
       <CodeBlock
-        label="Lift the protection"
+        label="Disable the delete protection"
         text={`postern api update --id ${api.apiId} --workspace ${workspace.id} --delete-protection off`}
       />
     </Dialog>

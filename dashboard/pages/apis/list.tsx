@@ -33,7 +33,7 @@ function ApisPage(): ReactNode {
   return (
     <Page
       title="APIs"
-      about="Named groups of keys. A key is valid for its API alone."
+      about="Named groups of keys. A key is valid only for its API."
       actions={
         <Button kind="main" unusable={needs("api.*.create_api")} onClick={() => setOpened({ kind: "create" })}>
           Create an API
@@ -41,7 +41,7 @@ function ApisPage(): ReactNode {
       }
     >
       <SearchField
-        label="Part of the name or id"
+        label="Name or id contains"
         value={search ?? ""}
         onChange={(text) => void navigate({ search: withText("search", text), replace: true })}
       />
@@ -58,9 +58,7 @@ function ApisPage(): ReactNode {
         onOpen={({ apiId }) => void navigate({ to: "/keys", search: { api: apiId } })}
         doing="Reading the APIs"
         empty={
-          <EmptyState
-            title={search === undefined ? "There is no API yet." : `None has “${search}” in its name or id.`}
-          />
+          <EmptyState title={search === undefined ? "No APIs yet." : `No API has “${search}” in its name or id.`} />
         }
       />
       {opened?.kind === "create" && <CreateApi onClose={close} />}
@@ -106,7 +104,9 @@ const columnsOf = ({
     cell: ({ manager, deleteProtection }) => (
       <>
         {manager !== undefined && <Badge title={lockedBy(manager)}>manifest</Badge>}{" "}
-        {deleteProtection && <Badge title="It cannot be deleted until the protection is lifted.">protected</Badge>}
+        {deleteProtection && (
+          <Badge title="The API cannot be deleted until the delete protection is disabled.">protected</Badge>
+        )}
       </>
     ),
   },

@@ -14,7 +14,7 @@ export function RenameApi({ api, onClose }: { api: Pick<Api, "apiId" | "name">; 
     rename.mutate(
       { apiId: api.apiId, name: name.trim() },
       {
-        onSuccess: () => done("The API is renamed."),
+        onSuccess: () => done("API renamed."),
       },
     );
   return (

@@ -61,7 +61,7 @@ export function ChangeDetails({ change }: { change: Change }): ReactNode {
               ]),
           ...(correlationId === undefined
             ? []
-            : [["Together with", <code key="together">{correlationId}</code>] as const]),
+            : [["Other objects", <code key="together">{correlationId}</code>] as const]),
           ...(remoteIp === undefined ? [] : [["Address", remoteIp] as const]),
           ...(userAgent === undefined ? [] : [["Client", userAgent] as const]),
         ]}
@@ -75,7 +75,7 @@ function ChangedFields({ change: { before, after } }: { change: Change }): React
   if (before === undefined || after === undefined) return null;
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const changes = names.map((name) => ({ name, before: valueText(before[name]), after: valueText(after[name]) }));
-  return <Difference caption="What was changed" of="Field" changes={changes} />;
+  return <Difference caption="Changed fields" of="Field" changes={changes} />;
 }
 
 /** Formats any value as text. Times stay numbers, because a field's name does not say whether the field is a time. */

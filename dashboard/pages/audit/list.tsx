@@ -57,7 +57,10 @@ function AuditPage(): ReactNode {
   const open = pages.rows.find(({ id }) => id === openId);
   const isFiltered = Object.keys(wanted).length > 0;
   return (
-    <Page title="Audit log" about="Who changed what, and when. A row is written in the transaction of its change.">
+    <Page
+      title="Audit log"
+      about="All changes, with the actor and the time. Each entry is written in the transaction of its change."
+    >
       <div className="filters">
         <Select
           label="Event"
@@ -69,7 +72,7 @@ function AuditPage(): ReactNode {
           label="Time"
           value={range ?? ""}
           options={[
-            { value: "", label: "All that is kept" },
+            { value: "", label: "All retained" },
             { value: "1h", label: "Last hour" },
             { value: "24h", label: "Last 24 hours" },
             { value: "7d", label: "Last 7 days" },
@@ -77,17 +80,9 @@ function AuditPage(): ReactNode {
           ]}
           onChange={(value) => set({ range: value })}
         />
-        <SearchField
-          label="Id of the object"
-          value={targetId ?? ""}
-          onChange={(text) => set({ targetId: text.trim() })}
-        />
-        <SearchField label="Id of the actor" value={actorId ?? ""} onChange={(text) => set({ actorId: text.trim() })} />
-        <SearchField
-          label="Id of the request"
-          value={requestId ?? ""}
-          onChange={(text) => set({ requestId: text.trim() })}
-        />
+        <SearchField label="Object id" value={targetId ?? ""} onChange={(text) => set({ targetId: text.trim() })} />
+        <SearchField label="Actor id" value={actorId ?? ""} onChange={(text) => set({ actorId: text.trim() })} />
+        <SearchField label="Request id" value={requestId ?? ""} onChange={(text) => set({ requestId: text.trim() })} />
       </div>
       <Table
         label="Changes"
@@ -98,7 +93,7 @@ function AuditPage(): ReactNode {
         onOpen={({ id }) => set({ row: id })}
         openId={openId}
         doing="Reading the audit log"
-        empty={<EmptyState title={isFiltered ? "No change fits these filters." : "Nothing was changed yet."} />}
+        empty={<EmptyState title={isFiltered ? "No entries match these filters." : "No changes yet."} />}
       />
       <Drawer title={open?.event ?? "Change"} isOpen={open !== undefined} onClose={() => set({ row: "" })}>
         {open !== undefined && <ChangeDetails change={open} />}

@@ -74,7 +74,7 @@ function ExplainPage(): ReactNode {
   return (
     <Page
       title="Explain"
-      about="Why a key is let through or refused, step by step. Nothing is counted or spent. A key that you paste is hashed in this browser, and is neither sent nor kept."
+      about="Each step that admits or rejects a key. Explaining consumes no limits or credits. A key that you paste is hashed in this browser; it is neither sent nor stored."
     >
       <form
         className="explain-form"
@@ -88,7 +88,7 @@ function ExplainPage(): ReactNode {
           value={pasted}
           onChange={setPasted}
           fault={fault}
-          placeholder="paste it here"
+          placeholder="paste a key or an id"
           isMono
           lengthMax={512}
         />
@@ -104,14 +104,14 @@ function ExplainPage(): ReactNode {
         {policyId === undefined ? (
           <>
             <TextField
-              label="Permissions asked for"
+              label="Required permissions"
               value={typed.permissions}
               onChange={(permissions) => setTyped({ ...typed, permissions })}
               placeholder="documents.read AND users.view"
               lengthMax={1000}
             />
             <TextField
-              label="Credits it costs"
+              label="Credit cost"
               value={typed.cost}
               onChange={(text) => setTyped({ ...typed, cost: text })}
               placeholder="1"
@@ -130,7 +130,7 @@ function ExplainPage(): ReactNode {
           </>
         )}
         <TextField
-          label="Client's address"
+          label="Client address"
           value={typed.clientIp}
           onChange={(clientIp) => setTyped({ ...typed, clientIp })}
           placeholder="10.0.0.1"
@@ -147,7 +147,7 @@ function ExplainPage(): ReactNode {
         <ExplainedKey body={{ ...subject, ...circumstances }} />
       )}
       {subject === undefined && requestId === undefined && (
-        <Notice>Paste a key, the id of a key, or the id of a request, as an answer has it in its meta.</Notice>
+        <Notice>Paste a key, the id of a key, or the id of a request, which responses have in `meta`.</Notice>
       )}
     </Page>
   );
@@ -164,9 +164,9 @@ function PolicyChoice({
   const { data = [] } = useRead("admin.listPolicies", { limit: POLICIES_OFFERED });
   const known = policyId === undefined || data.some((one) => one.policyId === policyId);
   const options = [
-    { value: "", label: "a call of keys.verifyKey" },
+    { value: "", label: "a keys.verifyKey call" },
     ...(known ? [] : [{ value: policyId, label: policyId }]),
-    ...data.map((one) => ({ value: one.policyId, label: `gate of ${one.name}` })),
+    ...data.map((one) => ({ value: one.policyId, label: `the gate of ${one.name}` })),
   ];
-  return <Select label="Asked as" value={policyId ?? ""} options={options} onChange={onChoose} />;
+  return <Select label="Explain as" value={policyId ?? ""} options={options} onChange={onChoose} />;
 }

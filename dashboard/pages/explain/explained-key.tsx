@@ -12,12 +12,12 @@ type Explained = Data<"admin.explainVerification">;
 const STEP_TITLES: Readonly<Record<Explained["steps"][number]["step"], string>> = {
   path: "Path",
   rule: "Rule",
-  stale: "Age of what gates know",
+  stale: "Age of the gates' data",
   found: "Found",
   api: "API",
   workspace: "Workspace",
   enabled: "Enabled",
-  ofApi: "Of this API",
+  ofApi: "API matches",
   expiry: "Expiry",
   address: "Address",
   permissions: "Permissions",
@@ -28,20 +28,20 @@ const STEP_TITLES: Readonly<Record<Explained["steps"][number]["step"], string>> 
 const STORE_WORDS = {
   found: "has it",
   gone: "has none",
-  missing: "does not know",
-  unreadable: "has what cannot be read",
-  away: "does not answer",
+  missing: "does not have the key",
+  unreadable: "has an unreadable record",
+  away: "does not respond",
 } as const;
 
 /** Shows the decision that a verification of this key would make now, with every step. */
 export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"> }): ReactNode {
   const { data, error, refetch, isPending } = useRead("admin.explainVerification", body);
   if (error !== null) return <ErrorNote error={error} doing="Explaining the key" again={() => void refetch()} />;
-  if (isPending || data === undefined) return <p className="muted">Going through the steps …</p>;
+  if (isPending || data === undefined) return <p className="muted">Evaluating the steps …</p>;
   const { code, status, steps, limits, permissions, credits, stores } = data;
   const isGood = code === "VALID" || code === "ANONYMOUS";
   return (
-    <section className="explained" aria-label="What it would be now">
+    <section className="explained" aria-label="Result for a request now">
       <h2>
         Now: <Badge kind={isGood ? "good" : code === "UNKNOWN" ? "warn" : "bad"}>{code}</Badge>{" "}
         <span className="muted">
@@ -49,7 +49,7 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
         </span>
       </h2>
       {data.mode === "Audit" && !isGood && (
-        <p>The policy is in mode Audit: the request is let through, and only counted.</p>
+        <p>The policy is in mode Audit: the gate admits the request and only counts the rejection.</p>
       )}
       <ol className="steps" aria-label="Steps">
         {steps.map(({ step, result, decisive, detail, sources }) => (
@@ -58,7 +58,7 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
             <span className="step-name">{STEP_TITLES[step]}</span>
             <span>
               {detail}
-              {decisive && !isGood && <strong> This decides.</strong>}
+              {decisive && !isGood && <strong> This step decides.</strong>}
               <span className="muted"> {sourcesText(sources)}</span>
             </span>
           </li>
@@ -74,7 +74,7 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
           ...(data.rule === undefined ? [] : [["Rule", ruleText(data.rule)] as const]),
           ...(credits === undefined
             ? []
-            : [["Credits", `${credits.remaining} left, it costs ${credits.cost}`] as const]),
+            : [["Credits", `${credits.remaining} remaining, cost ${credits.cost}`] as const]),
           ["Postgres", storeText(stores.postgres)],
           ["Gates", `${storeText(stores.gates)}${sameText(stores)}`],
           [
@@ -98,7 +98,11 @@ function sourcesText(sources: Explained["steps"][number]["sources"]): string {
 }
 
 export const ruleText = (rule: number): string =>
-  rule === -2 ? "none: the path is refused" : rule === -1 ? "none matches: a valid key is needed" : `rule ${rule + 1}`;
+  rule === -2
+    ? "none: the gate rejects the path"
+    : rule === -1
+      ? "none matches: a valid key is required"
+      : `rule ${rule + 1}`;
 
 const storeText = ({ state, version, problem }: Explained["stores"]["gates"]): string =>
   [STORE_WORDS[state], version ? `version ${version}` : "", problem ?? ""].filter(Boolean).join(", ");
@@ -107,7 +111,7 @@ const sameText = ({ isSame, gates }: Explained["stores"]): string =>
   gates.state === "found" || gates.state === "gone"
     ? isSame
       ? ", the same as Postgres"
-      : ", not yet what Postgres has"
+      : ", older than in Postgres"
     : "";
 
 function Limits({ limits }: { limits: Explained["limits"] }): ReactNode {
@@ -135,7 +139,7 @@ function Limits({ limits }: { limits: Explained["limits"] }): ReactNode {
               {used} of {limit} in {durationText(duration)}
             </td>
             <td>{cost}</td>
-            <td>{passed ? "let through" : "refused"}</td>
+            <td>{passed ? "admitted" : "rejected"}</td>
           </tr>
         ))}
       </tbody>
@@ -151,7 +155,7 @@ function Permissions({
   return (
     <details>
       <summary>
-        Permissions: {needed.length} asked for, {heldCount} held
+        Permissions: {needed.length} required, {heldCount} held
       </summary>
       <ul className="plain-list">
         {needed.map(({ slug, isHeld, by: [first] }) => (

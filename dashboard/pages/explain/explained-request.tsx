@@ -26,22 +26,22 @@ export function ExplainedRequest({ requestId }: { requestId: string }): ReactNod
   const isNothing =
     data !== undefined && data.verifications.length + data.ratelimits.length + data.changes.length === 0;
   return (
-    <section className="explained" aria-label="What is stored of the request">
+    <section className="explained" aria-label="Stored data of the request">
       <h2>
         Request <code>{requestId}</code>
       </h2>
       <Select
-        label="Looked for in the last"
+        label="Searched period: last"
         value={days}
         options={DAYS.map((value) => ({ value, label: value === "1" ? "24 hours" : `${value} days` }))}
         onChange={setDays}
       />
-      {isPending && <p className="muted">Looking it up …</p>}
+      {isPending && <p className="muted">Searching …</p>}
       {data?.problem !== undefined && <Notice kind="warn">{data.problem}</Notice>}
       {isNothing && data.problem === undefined && (
         <p>
-          Nothing is stored of it in this time. Events arrive some seconds after their request; a request without a
-          known key has none.
+          No events of this request are stored for this period. Events arrive a few seconds after their request; a
+          request without a known key has no events.
         </p>
       )}
       <ul className="plain-list">
@@ -57,7 +57,7 @@ export function ExplainedRequest({ requestId }: { requestId: string }): ReactNod
         {data?.ratelimits.map(({ time, namespaceId, identifier, passed, limit, remaining }) => (
           <li key={`${time} ${namespaceId} ${identifier}`}>
             <Badge kind={passed ? "good" : "bad"}>{passed ? "within the limit" : "over the limit"}</Badge> {identifier}{" "}
-            in <code>{namespaceId}</code>: {remaining} of {limit} were left, <Ago atMs={time} />
+            in <code>{namespaceId}</code>: {remaining} of {limit} remained, <Ago atMs={time} />
           </li>
         ))}
         {data?.changes.map(({ id, time, event, description }) => (

@@ -28,7 +28,7 @@ export function CreateIdentity({
       { externalId, ...read },
       {
         onSuccess: ({ identityId }) => {
-          done(`The identity ${externalId} is created.`);
+          done(`Identity ${externalId} created.`);
           onCreated(identityId);
         },
       },
@@ -52,10 +52,8 @@ export function CreateIdentity({
         onChange={setExternalId}
         lengthMax={255}
         isRequired
-        hint="Your own id of a user, an organisation or a machine. It cannot be changed later."
-        fault={
-          externalId === "" || isNamed ? undefined : "Only letters without accents, digits, and _ . - are possible."
-        }
+        hint="Id of a user, an organization or a machine in your system. It cannot be changed later."
+        fault={externalId === "" || isNamed ? undefined : "Only ASCII letters, digits, and _ . - are allowed."}
       />
       <IdentityFields draft={draft} onChange={setDraft} />
     </FormDialog>

@@ -85,7 +85,7 @@ function Counts({ details: { limits } }: { details: Details }): ReactNode {
     return (
       <section>
         <h3>Shared limits</h3>
-        <p className="muted">None: its keys are limited by their own limits alone.</p>
+        <p className="muted">No shared limits: only the limits of each key apply.</p>
       </section>
     );
   }
@@ -104,11 +104,11 @@ function Counts({ details: { limits } }: { details: Details }): ReactNode {
           {limits.map(({ id, name, limit, duration, autoApply, current }) => (
             <tr key={id}>
               <td>
-                {name} {!autoApply && <span className="muted">when named</span>}
+                {name} {!autoApply && <span className="muted">only if the request names it</span>}
               </td>
               <td>
                 {current === undefined ? (
-                  <span className="muted" title="The shared counters do not answer.">
+                  <span className="muted" title="Redis does not respond.">
                     unknown of {limit.toLocaleString("en")}
                   </span>
                 ) : (
@@ -137,7 +137,7 @@ function EditIdentity({ details, onClose }: { details: Details; onClose: () => v
     update.mutate(
       { identity: identity.id, ...read },
       {
-        onSuccess: () => done(`The identity ${identity.externalId} is changed.`),
+        onSuccess: () => done(`Identity ${identity.externalId} changed.`),
       },
     );
   };
@@ -181,13 +181,13 @@ function DeleteIdentity({
         remove.mutate(
           { identity: identity.id },
           {
-            onSuccess: () => done(`The identity ${identity.externalId} is deleted.`),
+            onSuccess: () => done(`Identity ${identity.externalId} deleted.`),
           },
         )
       }
     >
       <p>
-        It has {usesText(keyCount, "key")} and {usesText(limits.length, "shared limit")}. Its keys stay valid, without
+        It has {usesText(keyCount, "key")} and {usesText(limits.length, "shared limit")}. Its keys remain valid, without
         an owner and without these limits. This cannot be undone.
       </p>
     </ConfirmDialog>

@@ -45,18 +45,18 @@ interface ReadDraft {
 /** Returns the request body, or the problems of the input. */
 export function readDraft({ meta, limits }: IdentityDraft): ReadDraft | { readonly fault: string } {
   const read = metaIn(meta);
-  if (read === undefined) return { fault: "The data is no JSON object." };
+  if (read === undefined) return { fault: "The data is not a JSON object." };
   const ratelimits = [];
   for (const { name, limit, duration, autoApply } of limits) {
     if (name.trim().length < NAME_LENGTH_MIN)
       return { fault: `A limit's name has at least ${NAME_LENGTH_MIN} characters.` };
-    if (limit === undefined || limit < 1) return { fault: `The limit ${name} needs a number of at least 1.` };
+    if (limit === undefined || limit < 1) return { fault: `Limit ${name} requires at least 1 unit.` };
     if (duration === undefined || duration < DURATION_MS_MIN)
-      return { fault: `The limit ${name} needs a window of at least 1s.` };
+      return { fault: `Limit ${name} requires a window of at least 1s.` };
     ratelimits.push({ name: name.trim(), limit, duration, autoApply });
   }
   if (new Set(ratelimits.map(({ name }) => name)).size < ratelimits.length)
-    return { fault: "Two limits have one name." };
+    return { fault: "Two limits have the same name." };
   return { meta: read, ratelimits };
 }
 
@@ -86,12 +86,12 @@ export function IdentityFields({
         value={meta}
         rows={5}
         isMono
-        hint="A JSON object that verifications return, such as {&quot;plan&quot;: &quot;pro&quot;}. Empty: none."
-        fault={metaIn(meta) === undefined ? "This is no JSON object." : undefined}
+        hint="A JSON object that verifications return, such as {&quot;plan&quot;: &quot;pro&quot;}. Leave it empty for no data."
+        fault={metaIn(meta) === undefined ? "This is not a JSON object." : undefined}
         onChange={(text) => onChange({ ...draft, meta: text })}
       />
       <fieldset className="limits">
-        <legend>Limits that its keys share</legend>
+        <legend>Limits shared by all keys of the identity</legend>
         {limits.map(({ row, name, limit, duration, autoApply }) => (
           <div key={row} className="limit">
             <TextField label="Name" value={name} onChange={(text) => setLimit(row, { name: text })} lengthMax={128} />

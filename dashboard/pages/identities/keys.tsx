@@ -16,7 +16,7 @@ export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNod
   return (
     <section>
       <h3>Keys</h3>
-      {error !== null && <ErrorNote error={error} doing="Reading its keys" again={again} />}
+      {error !== null && <ErrorNote error={error} doing="Reading the keys" again={again} />}
       {rows.length === 0 && error === null && <p className="muted">{isLoading ? "Loading …" : "None."}</p>}
       {rows.length > 0 && (
         <table className="counts">

@@ -39,7 +39,7 @@ function IdentitiesPage(): ReactNode {
   return (
     <Page
       title="Identities"
-      about="Whom keys belong to. The limits of an identity are shared by all of its keys."
+      about="Owners of keys. All keys of an identity share its limits."
       actions={
         <Button kind="main" unusable={needs("identity.*.create_identity")} onClick={() => setCreating(true)}>
           Create an identity
@@ -61,7 +61,7 @@ function IdentitiesPage(): ReactNode {
         onOpen={({ id }) => open(id)}
         openId={identity}
         doing="Reading the identities"
-        empty={<EmptyState title={search === undefined ? "There is no identity yet." : `None contains “${search}”.`} />}
+        empty={<EmptyState title={search === undefined ? "No identities yet." : `No identity contains “${search}”.`} />}
       />
       {isCreating && <CreateIdentity onClose={() => setCreating(false)} onCreated={open} />}
       {identity !== undefined && (

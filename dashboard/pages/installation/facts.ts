@@ -7,13 +7,13 @@ export const PART_TITLES: Readonly<Record<string, string>> = {
   redis: "Redis",
   relay: "Relay",
   projection: "Projection",
-  events: "Usage events on their way",
-  usage: "Store of usage",
+  events: "Queued usage events",
+  usage: "Analytics store",
   "api-servers": "Api-servers",
   sidecars: "Sidecars",
   encryption: "Encryption keys in use",
   certificate: "Certificate of the API",
-  retention: "What is kept for how long",
+  retention: "Retention",
 };
 
 const UNIT = /(Bytes|Ms|At|Days)$/;
@@ -38,7 +38,7 @@ export function factText(name: string, value: string | number | boolean): string
     case "At":
       return exactText(value);
     case "Days":
-      return value === 0 ? "for ever" : `${value} days`;
+      return value === 0 ? "indefinitely" : `${value} days`;
     default:
       return value.toLocaleString("en");
   }

@@ -19,7 +19,7 @@ const POLL_INTERVAL_MS = 5_000;
 type Part = Data<"admin.getInstallation">["parts"][number];
 
 const KINDS = { ok: "good", warn: "warn", away: "bad", off: "plain" } as const;
-const WORDS = { ok: "works", warn: "look at this", away: "away", off: "not used" } as const;
+const WORDS = { ok: "works", warn: "needs attention", away: "away", off: "not used" } as const;
 
 const REQUIRED = "installation.*.read_installation";
 
@@ -34,20 +34,24 @@ function InstallationPage(): ReactNode {
   return (
     <Page
       title="Installation"
-      about="The parts in the order in which a change goes through them, as the api-server that answered sees them."
+      about="Components in the order in which a change passes them, as seen by the api-server that responded."
     >
-      {error !== null && <ErrorNote error={error} doing="Describing the installation" again={() => void refetch()} />}
+      {error !== null && (
+        <ErrorNote error={error} doing="Reading the state of the installation" again={() => void refetch()} />
+      )}
       {!mayRead && (
         <Notice>
-          The installation is shared by all workspaces. To see it you need <code>{REQUIRED}</code>, which admins of all
-          workspaces hold: ask one of them.
+          All workspaces share the installation. To see it, you need <code>{REQUIRED}</code>. Ask an admin of all
+          workspaces, who has this permission.
         </Notice>
       )}
-      {mayRead && isPending && error === null && <p className="muted">Asking each part …</p>}
+      {mayRead && isPending && error === null && <p className="muted">Checking each component …</p>}
       {data !== undefined && (
         <>
           <p role="status">
-            {wrong.length === 0 ? "Every part works." : `${wrong.length} of ${data.parts.length} parts need a look.`}{" "}
+            {wrong.length === 0
+              ? "All components work."
+              : `${wrong.length} of ${data.parts.length} components need attention.`}{" "}
             <span className="muted">
               Read <Ago atMs={dataUpdatedAt} />
             </span>
@@ -76,7 +80,7 @@ function PartCard({ part: { part, state, problem, help, unavailableSince, facts 
           {unavailableSince !== undefined && (
             <>
               {" "}
-              Away since <Ago atMs={unavailableSince} />.
+              Unavailable since <Ago atMs={unavailableSince} />.
             </>
           )}
           {help !== undefined && (

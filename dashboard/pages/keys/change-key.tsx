@@ -16,13 +16,13 @@ export function ChangeKey({ details, onClose }: { details: KeyDetails; onClose: 
   const [fault] = Object.values(problemsOf(draft));
   const submit = (): void =>
     update.mutate(body, {
-      onSuccess: () => done("The key is changed."),
+      onSuccess: () => done("Key changed."),
     });
   return (
     <FormDialog
       title="Change the key"
       action="Save"
-      fault={fault ?? (Object.keys(body).length === 1 ? "Nothing is changed yet." : undefined)}
+      fault={fault ?? (Object.keys(body).length === 1 ? "No changes yet." : undefined)}
       isBusy={update.isPending}
       error={update.error}
       doing="Changing the key"

@@ -24,7 +24,7 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
   const ofRoles = differenceOf(before.roles, roles);
   const ofPermissions = differenceOf(before.permissions, permissions);
   const changes = [ofRoles.added, ofRoles.removed, ofPermissions.added, ofPermissions.removed];
-  const fault = changes.every((change) => change.length === 0) ? "Nothing is changed yet." : undefined;
+  const fault = changes.every((change) => change.length === 0) ? "No changes yet." : undefined;
 
   const save = async (): Promise<void> => {
     setBusy(true);
@@ -38,7 +38,7 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
       if (ofPermissions.removed.length > 0) {
         await api.call("keys.removePermissions", { keyId, permissions: ofPermissions.removed });
       }
-      done("The rights of the key are changed.");
+      done("Roles and permissions changed.");
     } catch (thrown) {
       // A retry is safe: links that were already added or removed stay as they are.
       setError(thrown);
@@ -54,7 +54,7 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
       fault={fault}
       isBusy={isBusy}
       error={error}
-      doing="Changing the rights"
+      doing="Changing the roles and permissions"
       onSubmit={() => void save()}
       onClose={onClose}
     >
@@ -63,18 +63,18 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
         value={roles}
         onChange={setRoles}
         rows={4}
-        hint="Names of roles that exist, one to a line."
+        hint="Names of existing roles, one per line."
       />
       <TextField
-        label="Permissions of the key itself"
+        label="Direct permissions"
         value={permissions}
         onChange={setPermissions}
         rows={6}
         isMono
-        hint="Slugs, one to a line; those that do not exist yet are made. Those of its roles are not listed here."
+        hint="Slugs, one per line; missing permissions are created. Permissions granted by roles are not listed here."
       />
       <p className="muted">
-        Adds {ofRoles.added.length + ofPermissions.added.length}, takes away{" "}
+        Adds {ofRoles.added.length + ofPermissions.added.length}, removes{" "}
         {ofRoles.removed.length + ofPermissions.removed.length}.
       </p>
     </FormDialog>

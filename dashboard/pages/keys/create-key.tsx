@@ -45,21 +45,21 @@ export function CreateKey({
           value={draft.roles}
           onChange={(roles) => change({ roles })}
           rows={3}
-          hint="Names of roles that exist, one to a line."
+          hint="Names of existing roles, one per line."
         />
         <TextField
           label="Permissions"
           value={draft.permissions}
           onChange={(permissions) => change({ permissions })}
           rows={3}
-          hint="Slugs, one to a line; those that do not exist yet are made."
+          hint="Slugs, one per line; missing permissions are created."
         />
         <TextField
           label="Prefix"
           value={draft.prefix}
           onChange={(prefix) => change({ prefix })}
           lengthMax={16}
-          hint="Stands before the key. Empty: the API's."
+          hint="Prefix of the key. Default: the prefix of the API."
         />
         <TextField
           label="Random bytes"
@@ -67,14 +67,14 @@ export function CreateKey({
           onChange={(byteLength) => change({ byteLength })}
           fault={problemsOf(draft).byteLength}
           inputMode="numeric"
-          hint="Empty: the API's, or 16."
+          hint="Default: the setting of the API, or 16."
         />
       </div>
       <Checkbox
         label="Recoverable"
         isChecked={draft.recoverable}
         onChange={(recoverable) => change({ recoverable })}
-        hint="An encrypted copy is kept, for an API that allows it. Who may decrypt keys can then read it again."
+        hint="Stores an encrypted copy of the key, if the API allows it. Callers that may decrypt keys can read it later."
       />
     </FormDialog>
   );
@@ -94,7 +94,7 @@ function ApiChoice({
       {...apis}
       value={apiId ?? null}
       onChange={(chosen) => onChoose(chosen ?? undefined)}
-      hint="The key is valid for it alone."
+      hint="The key is valid only for this API."
     />
   );
 }

@@ -18,9 +18,9 @@ export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClo
   const needsLimited = operation === "increment" || operation === "decrement";
   const fault =
     needsLimited && !isLimited
-      ? "The key is unlimited: set a number first."
+      ? "The key has unlimited credits: set a number first."
       : operation !== "unlimited" && value === undefined
-        ? "Enter how many."
+        ? "Enter the number of credits."
         : undefined;
   const submit = (): void => {
     const { keyId } = details.key;
@@ -28,7 +28,11 @@ export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClo
       operation === "unlimited" ? { keyId, operation: "set", value: null } : { keyId, operation, value: value ?? 0 },
       {
         onSuccess: ({ remaining }) =>
-          done(remaining === null ? "The key is unlimited." : `The key has ${remaining.toLocaleString("en")} credits.`),
+          done(
+            remaining === null
+              ? "The key has unlimited credits."
+              : `The key has ${remaining.toLocaleString("en")} credits.`,
+          ),
       },
     );
   };
@@ -45,11 +49,11 @@ export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClo
     >
       <p>Now: {details.key.credits?.remaining.toLocaleString("en") ?? "unlimited"}.</p>
       <Select
-        label="What to do"
+        label="Action"
         value={operation}
         options={[
           { value: "increment", label: "Add" },
-          { value: "decrement", label: "Take away" },
+          { value: "decrement", label: "Subtract" },
           { value: "set", label: "Set to" },
           { value: "unlimited", label: "Make unlimited, without a refill" },
         ]}

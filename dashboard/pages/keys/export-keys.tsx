@@ -72,13 +72,13 @@ export function ExportKeys({
     >
       <p>
         All keys of the API that are not deleted, up to {KEYS_MAX.toLocaleString("en")}: names, owners, limits, credits,
-        roles, permissions and meta. The keys themselves are not in it.
+        roles, permissions and meta. The file does not contain the keys themselves.
       </p>
       <p role="status">
-        {progress?.kind === "running" && `${progress.keys.toLocaleString("en")} read …`}
+        {progress?.kind === "running" && `${progress.keys.toLocaleString("en")} loaded …`}
         {progress?.kind === "done" &&
-          `${progress.keys.toLocaleString("en")} keys are in the file.${progress.hasMore ? " There are more, which are not in it." : ""}`}
-        {progress?.kind === "cancelled" && "Stopped; no file was made."}
+          `The file has ${progress.keys.toLocaleString("en")} keys.${progress.hasMore ? " The API has more keys, which are not in the file." : ""}`}
+        {progress?.kind === "cancelled" && "Stopped; no file was created."}
       </p>
       {progress?.kind === "failed" && (
         <ErrorNote error={progress.error} doing="Reading the keys" again={() => void start()} />

@@ -71,12 +71,12 @@ export function searchBody(filters: KeyFilters): Omit<Input<"admin.searchKeys">,
 export function matchInWords(by: Match, isOneApi: boolean): string {
   switch (by) {
     case "name":
-      return isOneApi ? "Any part of the name." : "The beginning of the name; choose an API to find any part.";
+      return isOneApi ? "Part of the name." : "Start of the name. Choose an API to search for any part of the name.";
     case "owner":
-      return "The whole external id of the owner; upper and lower case differ.";
+      return "Complete external id of the owner; case-sensitive.";
     case "start":
-      return "What the key starts with, such as prod_3Ab9; upper and lower case differ.";
+      return "Start of the key, such as prod_3Ab9; case-sensitive.";
     case "keyId":
-      return "The whole id.";
+      return "Complete id of the key.";
   }
 }

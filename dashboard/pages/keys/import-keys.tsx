@@ -74,7 +74,7 @@ export function ImportKeys({
             unusable={rows.length === 0 ? "Choose a file with keys." : cannotHash ? NO_HASHING : undefined}
           >
             {state.done > 0
-              ? `Go on from row ${(state.done + 1).toLocaleString("en")}`
+              ? `Continue from row ${(state.done + 1).toLocaleString("en")}`
               : `Import ${rows.length.toLocaleString("en")} keys`}
           </Button>
         )
@@ -86,9 +86,9 @@ export function ImportKeys({
         bytesMax={FILE_BYTES_MAX}
         hint={
           <>
-            Up to {ROWS_MAX.toLocaleString("en")} rows. Its first line names the columns:{" "}
+            Up to {ROWS_MAX.toLocaleString("en")} rows. The first line names the columns:{" "}
             <code>{IMPORT_COLUMNS.join(", ")}</code>. One of <code>key</code> and <code>hash</code> (SHA-256 in base64)
-            is needed. Keys are hashed in this page and not sent.
+            is required. This page hashes the keys and does not send them.
           </>
         }
         onText={(text, name) => {
@@ -99,13 +99,13 @@ export function ImportKeys({
       />
       {file !== undefined && file.table.ignored.length > 0 && (
         <Notice>
-          Columns that mean nothing here are ignored: <code>{file.table.ignored.join(", ")}</code>.
+          Ignored columns: <code>{file.table.ignored.join(", ")}</code>.
         </Notice>
       )}
       {rows.length > 0 && <Preview table={file?.table as ImportTable} />}
       {(isRunning || state.done > 0) && (
         <div>
-          <progress className="key-progress" max={rows.length} value={state.done} aria-label="Rows that are settled" />
+          <progress className="key-progress" max={rows.length} value={state.done} aria-label="Processed rows" />
           <p role="status">
             {state.done.toLocaleString("en")} of {rows.length.toLocaleString("en")} rows,{" "}
             {state.made.toLocaleString("en")} keys imported, {state.failed.length.toLocaleString("en")} not.
@@ -128,12 +128,12 @@ export function ImportKeys({
                 )
               }
             >
-              All as CSV
+              Download all as CSV
             </Button>
           }
         >
           <p>
-            <strong>{problems.length.toLocaleString("en")} rows are not imported:</strong>
+            <strong>{problems.length.toLocaleString("en")} rows were not imported:</strong>
           </p>
           <ul>
             {problems.slice(0, PROBLEMS_SHOWN).map(({ line, problem }) => (
@@ -148,7 +148,9 @@ export function ImportKeys({
         (error instanceof ApiError ? (
           <ErrorNote error={error} doing="Importing the keys" again={() => void run()} />
         ) : (
-          <Notice kind="bad">{error instanceof Error ? error.message : "The import failed in this page."}</Notice>
+          <Notice kind="bad">
+            {error instanceof Error ? error.message : "The import failed because of an error in this page."}
+          </Notice>
         ))}
     </Dialog>
   );

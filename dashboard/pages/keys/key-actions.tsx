@@ -19,8 +19,7 @@ export function KeyActions({ details }: { details: KeyDetails }): ReactNode {
   const needs = useRequired();
   const [opened, setOpened] = useState<"change" | "rights" | "credits" | "reroll" | "enable" | "delete">();
   const close = (): void => setOpened(undefined);
-  const gone =
-    details.deletedAt !== undefined || details.apiDeletedAt !== undefined ? "The key is deleted." : undefined;
+  const gone = details.deletedAt !== undefined || details.apiDeletedAt !== undefined ? "The key is deleted." : undefined;
   const locked = gone ?? lockedBy(details.manager);
   const update = needs("api.*.update_key");
   const { enabled } = details.key;
@@ -78,15 +77,15 @@ function EnableDialog({ details, onClose }: DialogProps): ReactNode {
         update.mutate(
           { keyId: details.key.keyId, enabled },
           {
-            onSuccess: () => done(`The key is ${enabled ? "enabled" : "disabled"}.`),
+            onSuccess: () => done(`Key ${enabled ? "enabled" : "disabled"}.`),
           },
         )
       }
     >
       <p>
         {enabled
-          ? "Requests with it are let through again, everywhere within half a minute."
-          : "Requests with it are refused, everywhere within half a minute. It can be enabled again."}
+          ? "Gates and servers accept the key again within 30 seconds."
+          : "Gates and servers reject the key within 30 seconds. You can enable it again."}
       </p>
     </ConfirmDialog>
   );
@@ -111,7 +110,7 @@ function DeleteKey({ details, onClose }: DialogProps): ReactNode {
           { keyId, permanent },
           {
             onSuccess: () => {
-              toast("The key is deleted.");
+              toast("Key deleted.");
               void navigate({ to: "/keys", search: { api: details.apiId } });
             },
           },
@@ -119,14 +118,13 @@ function DeleteKey({ details, onClose }: DialogProps): ReactNode {
       }
     >
       <p>
-        It stops working everywhere within half a minute, and cannot be brought back. To stop it for a while, disable
-        it.
+        The key stops working everywhere within 30 seconds and cannot be restored. To stop it temporarily, disable it.
       </p>
       <Checkbox
-        label="Remove it with everything that belongs to it"
+        label="Delete the key permanently, with all of its data"
         isChecked={permanent}
         onChange={setPermanent}
-        hint="Otherwise its row is kept for some time, so that usage and the audit log still show its name."
+        hint="Otherwise its row is kept for a limited time, so that usage and the audit log still show its name."
       />
     </ConfirmDialog>
   );

@@ -58,15 +58,15 @@ describe("an import", () => {
   test.each([
     ["key,hash", ",", "has neither"],
     ["key,hash", `x,${HASH}`, "has both"],
-    ["hash", "nonsense", "no SHA-256"],
+    ["hash", "nonsense", "not a SHA-256"],
     ["key,enabled", "x,maybe", "neither true nor false"],
-    ["key,expires", "x,tomorrow", "no time"],
-    ["key,credits", "x,-1", "no whole number"],
-    ["key,refill_interval", "x,daily", "a refill needs"],
+    ["key,expires", "x,tomorrow", "not a time"],
+    ["key,credits", "x,-1", "not an integer"],
+    ["key,refill_interval", "x,daily", "a refill requires"],
     ["key,refill_interval", "x,weekly", "neither daily nor monthly"],
     ["key,meta", 'x,"[1]"', "a JSON object"],
     ["key,meta", "x,{", "a JSON object"],
-    ["key,roles", 'x,"[1]"', "array of texts"],
+    ["key,roles", 'x,"[1]"', "array of strings"],
     ["name", "x", "must name a column key or hash"],
   ])("key import of %s / %s: %s", (head, row, problem) => {
     const text = row === "," ? '"","  x"'.replace("  x", "") : row;

@@ -67,7 +67,7 @@ export function readImport(text: string): ImportTable {
     };
   }
   if (lines.length > ROWS_MAX) {
-    const problem = `The file has ${lines.length.toLocaleString("en")} rows, and at most ${ROWS_MAX.toLocaleString("en")} are taken: split it.`;
+    const problem = `The file has ${lines.length.toLocaleString("en")} rows; the maximum is ${ROWS_MAX.toLocaleString("en")}: split the file.`;
     return { rows: [], problems: [{ line: 1, problem }], ignored };
   }
   const rows: ImportRow[] = [];
@@ -78,7 +78,7 @@ export function readImport(text: string): ImportTable {
     try {
       const row = readRow(line, cell);
       const twin = seen.get(row.secret ?? row.hash ?? "");
-      if (twin !== undefined) throw new Problem(`is the same key as in line ${twin}`);
+      if (twin !== undefined) throw new Problem(`has the same key as line ${twin}`);
       seen.set(row.secret ?? row.hash ?? "", line);
       rows.push(row);
     } catch (error) {
@@ -99,7 +99,7 @@ function readRow(line: number, cell: (name: string) => string): ImportRow {
   if (secret === "" && hash === "") throw new Problem("has neither a key nor a hash");
   if (secret !== "" && hash !== "") throw new Problem("has both a key and a hash");
   if (hash !== "" && !KEY_HASH.test(hash)) {
-    throw new Problem("has a hash that is no SHA-256 in base64, which has 44 characters");
+    throw new Problem("has a hash that is not a SHA-256 digest in base64 (44 characters)");
   }
   const name = cell("name");
   const externalId = cell("external_id");
@@ -135,7 +135,7 @@ function readCredits(cell: (name: string) => string): ImportedKey["credits"] {
   if (interval !== "daily" && interval !== "monthly") throw new Problem("refill_interval is neither daily nor monthly");
   const amount = readCount("refill_amount", cell("refill_amount"));
   const refillDay = readCount("refill_day", cell("refill_day"));
-  if (remaining === undefined || amount === undefined) throw new Problem("a refill needs credits and refill_amount");
+  if (remaining === undefined || amount === undefined) throw new Problem("a refill requires credits and refill_amount");
   return { remaining, refill: { interval, amount, ...(refillDay === undefined ? {} : { refillDay }) } };
 }
 
@@ -148,7 +148,7 @@ function readBoolean(name: string, text: string): boolean | undefined {
 
 function readCount(name: string, text: string): number | undefined {
   if (text === "") return undefined;
-  if (!/^\d{1,15}$/.test(text)) throw new Problem(`${name} is no whole number`);
+  if (!/^\d{1,15}$/.test(text)) throw new Problem(`${name} is not an integer`);
   return Number(text);
 }
 
@@ -156,11 +156,11 @@ function readCount(name: string, text: string): number | undefined {
 function readTime(name: string, text: string): number | undefined {
   if (text === "") return undefined;
   const ms = /^\d{1,15}$/.test(text) ? Number(text) : /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms)) throw new Problem(`${name} is no time: write such as 2030-01-01T00:00:00Z`);
+  if (Number.isNaN(ms)) throw new Problem(`${name} is not a time, such as 2030-01-01T00:00:00Z`);
   return ms;
 }
 
-/** Parses a JSON array of texts, or texts that are separated by commas or semicolons. */
+/** Parses a JSON array of strings, or texts that are separated by commas or semicolons. */
 function readList(name: string, text: string): string[] | undefined {
   if (text === "") return undefined;
   if (!text.startsWith("[")) {
@@ -170,7 +170,7 @@ function readList(name: string, text: string): string[] | undefined {
       .filter((one) => one !== "");
   }
   const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
-  return readJson(name, text, isTexts, "a JSON array of texts") as string[];
+  return readJson(name, text, isTexts, "a JSON array of strings") as string[];
 }
 
 function readJson(name: string, text: string, fits: (value: unknown) => boolean, wanted: string): unknown {

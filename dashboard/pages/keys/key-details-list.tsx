@@ -18,13 +18,13 @@ export function KeyState({ details }: { details: KeyDetails }): ReactNode {
       <p>
         <strong>
           {isValid
-            ? "A request now would be let through"
-            : `A request now would be refused: ${outcomeInWords(state.code)}`}
+            ? "A request now would be admitted"
+            : `A request now would be rejected: ${outcomeInWords(state.code)}`}
         </strong>{" "}
         <code>{state.code}</code>
       </p>
       {state.reasons.length > 0 && (
-        <ol aria-label="What stands against the key; the first decides">
+        <ol aria-label="Reasons for the rejection; the first one decides">
           {state.reasons.map((reason) => (
             <li key={reason}>{reasonInWords(reason, details)}</li>
           ))}
@@ -32,7 +32,7 @@ export function KeyState({ details }: { details: KeyDetails }): ReactNode {
       )}
       {ipAllowList !== undefined && (
         <p>
-          Only from <code>{ipAllowList.join(", ")}</code>: its API refuses other addresses.
+          Only from <code>{ipAllowList.join(", ")}</code>: its API rejects other addresses.
         </p>
       )}
       {identityDeletedAt !== undefined && (
@@ -51,15 +51,15 @@ function reasonInWords(reason: Reason, { deletedAt, apiDeletedAt, key }: KeyDeta
     case "apiDeleted":
       return <>Its API was deleted {apiDeletedAt !== undefined && <Ago atMs={apiDeletedAt} />}.</>;
     case "workspaceDisabled":
-      return "The workspace is disabled: none of its keys works.";
+      return "The workspace is disabled: none of its keys work.";
     case "disabled":
-      return "The key is disabled: enable it to let it through again.";
+      return "The key is disabled: enable it to admit its requests again.";
     case "expired":
       return <>It expired {key.expires !== undefined && <Ago atMs={key.expires} />}: set a later expiry.</>;
     case "limitReached":
-      return "A limit that counts every request is used up; see below when its window ends.";
+      return "A limit that counts every request is exhausted; the limits below show when its window ends.";
     case "noCredits":
-      return "Its credits are spent: add some, or wait for the refill.";
+      return "Its credits are used up: add credits, or wait for the refill.";
   }
 }
 

@@ -88,20 +88,20 @@ export function problemsOf(draft: KeyDraft): FieldProblems {
     ...(metaOf(draft.meta) === "wrong" && { meta: 'A JSON object, such as {"plan": "pro"}.' }),
     ...(expiresOf(draft.expires) === "wrong" && { expires: "A date and time." }),
     ...(!isUnlimited &&
-      parseCount(draft.credits) === undefined && { credits: "A whole number, or nothing for unlimited." }),
-    ...(isUnlimited && draft.refill !== "none" && { credits: "A refill needs a number of credits to begin with." }),
-    ...(draft.refill !== "none" &&
-      !parseCount(draft.refillAmount) && { refillAmount: "A whole number of at least 1." }),
+      parseCount(draft.credits) === undefined && { credits: "An integer; empty for unlimited credits." }),
+    ...(isUnlimited && draft.refill !== "none" && { credits: "A refill requires initial credits." }),
+    ...(draft.refill !== "none" && !parseCount(draft.refillAmount) && { refillAmount: "An integer of at least 1." }),
     ...(draft.refill === "monthly" && !isDay(draft.refillDay) && { refillDay: "A day from 1 to 31." }),
-    ...(draft.limits.some((limit) => limitProblem(limit) !== undefined) && { limits: "A limit is not whole." }),
-    ...(draft.byteLength.trim() !== "" && !isByteLength(draft.byteLength) && { byteLength: "From 16 to 255." }),
+    ...(draft.limits.some((limit) => limitProblem(limit) !== undefined) && { limits: "A limit is incomplete." }),
+    ...(draft.byteLength.trim() !== "" &&
+      !isByteLength(draft.byteLength) && { byteLength: "A number from 16 to 255." }),
   };
 }
 
 export function limitProblem({ name, limit, duration }: LimitDraft): string | undefined {
   if (name.trim().length < 3) return "Its name has at least 3 characters.";
-  if (!parseCount(limit)) return "How many: a whole number of at least 1.";
-  return (parseDuration(duration) ?? 0) < 1000 ? "A window of at least 1s, such as 1m or 1h." : undefined;
+  if (!parseCount(limit)) return "An integer of at least 1.";
+  return (parseDuration(duration) ?? 0) < 1000 ? "A duration of at least 1s, such as 1m or 1h." : undefined;
 }
 
 const isDay = (text: string): boolean => {

@@ -22,14 +22,14 @@ export function KeyFields({
           value={draft.name}
           onChange={(name) => onChange({ name })}
           lengthMax={255}
-          hint="For people: whose it is, and what for."
+          hint="Display name, such as the owner and the purpose."
         />
         <TextField
           label="Owner"
           value={draft.externalId}
           onChange={(externalId) => onChange({ externalId })}
           lengthMax={255}
-          hint="Your own id of the owner; an identity is made for it when there is none."
+          hint="Id of the owner in your system; a missing identity is created."
         />
         <TextField
           label="Expires (UTC)"
@@ -37,13 +37,13 @@ export function KeyFields({
           value={draft.expires}
           onChange={(expires) => onChange({ expires })}
           fault={faults.expires}
-          hint="Empty: never."
+          hint="Leave it empty for a key that never expires."
         />
         <Checkbox
           label="Enabled"
           isChecked={draft.enabled}
           onChange={(enabled) => onChange({ enabled })}
-          hint="A disabled key is refused everywhere within half a minute."
+          hint="Gates and servers reject a disabled key within 30 seconds."
         />
       </div>
       <div className="key-two">
@@ -53,7 +53,7 @@ export function KeyFields({
           onChange={(credits) => onChange({ credits })}
           fault={faults.credits}
           inputMode="numeric"
-          hint="Empty: unlimited."
+          hint="Leave it empty for unlimited credits."
         />
         <Select
           label="Refill"
@@ -64,11 +64,11 @@ export function KeyFields({
             { value: "monthly", label: "Monthly" },
           ]}
           onChange={(refill) => onChange({ refill })}
-          hint="At midnight UTC."
+          hint="Credits are added at midnight UTC."
         />
         {draft.refill !== "none" && (
           <TextField
-            label="Credits of a refill"
+            label="Credits per refill"
             value={draft.refillAmount}
             onChange={(refillAmount) => onChange({ refillAmount })}
             fault={faults.refillAmount}
@@ -82,7 +82,7 @@ export function KeyFields({
             onChange={(refillDay) => onChange({ refillDay })}
             fault={faults.refillDay}
             inputMode="numeric"
-            hint="In a shorter month its last day."
+            hint="In shorter months, the last day."
           />
         )}
       </div>
@@ -94,7 +94,7 @@ export function KeyFields({
         fault={faults.meta}
         rows={4}
         isMono
-        hint="Your own data: a JSON object. Empty for none."
+        hint="Your data: a JSON object. Leave it empty for no data."
       />
     </>
   );
@@ -124,9 +124,9 @@ function LimitFields({
             onChange={(count) => change(at, { limit: count })}
             inputMode="numeric"
           />
-          <TextField label="In each" value={limit.duration} onChange={(duration) => change(at, { duration })} />
+          <TextField label="Window" value={limit.duration} onChange={(duration) => change(at, { duration })} />
           <Checkbox
-            label="For every request"
+            label="Applies to every request"
             isChecked={limit.autoApply}
             onChange={(autoApply) => change(at, { autoApply })}
           />

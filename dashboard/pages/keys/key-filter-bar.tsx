@@ -11,10 +11,10 @@ const BY = [
   { value: "owner", label: "Owner" },
   { value: "start", label: "Start of the key" },
   { value: "keyId", label: "Key id" },
-  { value: "secret", label: "Whole key" },
+  { value: "secret", label: "Complete key" },
 ] as const;
 
-const SECRET_HINT = "It is hashed in this page; the key itself is not sent, and not kept.";
+const SECRET_HINT = "This page hashes the key; it neither sends nor stores the key itself.";
 
 /** A change of the filters; `undefined` removes a filter. */
 export type FilterChange = { readonly [Name in keyof KeyFilters]?: KeyFilters[Name] | undefined };
@@ -47,9 +47,11 @@ export function KeyFilterBar({
       />
       <KeySearch
         key={isSecret ? "secret" : "text"}
-        label={isSecret ? "Whole key" : "Search, or paste a whole key"}
+        label={isSecret ? "Complete key" : "Search, or paste a complete key"}
         hint={
-          isSecret ? SECRET_HINT : `${matchInWords(by, api !== undefined)} A pasted key is hashed here and not sent.`
+          isSecret
+            ? SECRET_HINT
+            : `${matchInWords(by, api !== undefined)} A pasted key is hashed in this page and not sent.`
         }
         value={q}
         isSecret={isSecret}
@@ -58,7 +60,7 @@ export function KeyFilterBar({
       />
       <Combobox
         label="API"
-        placeholder="All that you may read"
+        placeholder="All APIs that you may read"
         {...apis}
         value={api ?? null}
         onChange={(chosen) => onChange({ api: chosen ?? undefined })}
@@ -89,8 +91,8 @@ export function KeyFilterBar({
         value={filters.managed ?? "any"}
         options={[
           { value: "any", label: "Any" },
-          { value: "yes", label: "Of a manifest" },
-          { value: "no", label: "Of none" },
+          { value: "yes", label: "Managed by a manifest" },
+          { value: "no", label: "Not managed" },
         ]}
         onChange={(managed) => onChange({ managed: managed === "any" ? undefined : managed })}
       />

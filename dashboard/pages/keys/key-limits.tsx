@@ -11,7 +11,7 @@ export function KeyLimits({ details }: { details: KeyDetails }): ReactNode {
   if (limits.length === 0) return <p className="muted">None.</p>;
   return (
     <KeyTable
-      label="Limits with their counts"
+      label="Limits with their counters"
       heads={["Name", "Of", "Used", "Limit", "Window"]}
       numbers={["Used", "Limit"]}
     >
@@ -19,7 +19,9 @@ export function KeyLimits({ details }: { details: KeyDetails }): ReactNode {
         <tr key={`${limit.of} ${limit.id}`}>
           <th scope="row">
             {limit.name}{" "}
-            {limit.isReplaced && <Badge title="The key has a limit of its own with this name.">replaced</Badge>}
+            {limit.isReplaced && (
+              <Badge title="A limit of the key with the same name takes precedence.">replaced</Badge>
+            )}
           </th>
           <td>{limit.of === "identity" ? "identity, shared" : "key"}</td>
           <td className="number">
@@ -32,7 +34,7 @@ export function KeyLimits({ details }: { details: KeyDetails }): ReactNode {
           <td className="number">{limit.limit.toLocaleString("en")}</td>
           <td>
             {durationText(limit.duration)}
-            {limit.autoApply ? "" : ", when a request names it"}
+            {limit.autoApply ? "" : ", only if a request names it"}
             {limit.current !== undefined && limit.current.used > 0 && (
               <>
                 {", ends "}

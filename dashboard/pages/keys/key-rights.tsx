@@ -32,7 +32,7 @@ export function KeyRights({ details }: { details: KeyDetails }): ReactNode {
               <th scope="row">
                 <code>{slug}</code>
               </th>
-              <td>{[...(isDirect ? ["the key itself"] : []), ...names.map((name) => `role ${name}`)].join(", ")}</td>
+              <td>{[...(isDirect ? ["direct"] : []), ...names.map((name) => `role ${name}`)].join(", ")}</td>
             </tr>
           ))}
         </KeyTable>

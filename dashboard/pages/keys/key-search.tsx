@@ -96,7 +96,7 @@ export function KeySearch({
       <span id={`${id}-hint`} className="field-hint">
         {hint}
       </span>
-      {pasted?.kind === "searching" && <span role="status">Looking for the key by its hash …</span>}
+      {pasted?.kind === "searching" && <span role="status">Searching for the key by its hash …</span>}
       {pasted?.kind === "unfound" && (
         <Notice
           kind="warn"
@@ -108,16 +108,16 @@ export function KeySearch({
                   onText(pasted.text);
                 }}
               >
-                It is no key: search for it
+                This is not a key: search for the text
               </Button>
             )
           }
         >
-          No key that you may read here has this secret. It was hashed in this page, and not sent.
+          None of the keys that you may read has this secret. This page hashed it and did not send it.
         </Notice>
       )}
       {pasted?.kind === "noHashing" && <Notice kind="warn">{NO_HASHING}</Notice>}
-      {pasted?.kind === "failed" && <ErrorNote error={pasted.error} doing="Looking for the key" />}
+      {pasted?.kind === "failed" && <ErrorNote error={pasted.error} doing="Searching for the key" />}
     </div>
   );
 }

@@ -45,7 +45,7 @@ function KeysPage(): ReactNode {
   return (
     <Page
       title={apiName === undefined ? "Keys" : `Keys of ${apiName}`}
-      about="The newest first. Found by their name, owner, id, start, or by the key itself."
+      about="Newest keys first. Search by name, owner, id, start, or the key itself."
       actions={
         <>
           <Menu
@@ -86,7 +86,7 @@ function KeysPage(): ReactNode {
         rowId={({ keyId }) => keyId}
         onOpen={({ keyId }) => openKey(keyId)}
         doing="Searching the keys"
-        empty={<EmptyState title={isNarrowed ? "No key fits." : "There is no key yet."} />}
+        empty={<EmptyState title={isNarrowed ? "No matching keys." : "No keys yet."} />}
       />
       {opened === "create" && <CreateKey apiId={filters.api} onClose={close} />}
       {filters.api !== undefined && (

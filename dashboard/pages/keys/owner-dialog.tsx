@@ -54,7 +54,7 @@ export function OwnerDialog({
         setDone(sum);
         // If a call changed no key, another call would change none either, so stop instead of looping forever.
         if (left > 0 && changed > 0) return run(sum);
-        toast(`${sum.toLocaleString("en")} keys of ${body.externalId} are ${what}d.`);
+        toast(`${sum.toLocaleString("en")} keys of ${body.externalId} ${what}d.`);
         onClose();
       },
     });
@@ -79,7 +79,7 @@ export function OwnerDialog({
           <Button
             kind="danger"
             isBusy={change.isPending}
-            unusable={counted.changed === 0 ? "There is nothing to change." : undefined}
+            unusable={counted.changed === 0 ? "No keys to change." : undefined}
             onClick={() => run(0)}
           >
             {verb} {counted.changed.toLocaleString("en")} keys
@@ -93,14 +93,14 @@ export function OwnerDialog({
           value={externalId}
           onChange={setExternalId}
           lengthMax={255}
-          hint={`The whole external id. ${apiId === undefined ? "Keys of all APIs." : `Keys of the API ${apiName} alone.`}`}
+          hint={`Complete external id. ${apiId === undefined ? "Applies to the keys of all APIs." : `Applies only to keys of the API ${apiName}.`}`}
         />
         <Select
-          label="What to do"
+          label="Action"
           value={what}
           options={[
-            { value: "disable", label: "Disable them" },
-            { value: "enable", label: "Enable them again" },
+            { value: "disable", label: "Disable the keys" },
+            { value: "enable", label: "Enable the keys again" },
           ]}
           onChange={setWhat}
         />
@@ -111,11 +111,13 @@ export function OwnerDialog({
             <strong>
               {counted.changed.toLocaleString("en")} keys would be {what}d
             </strong>
-            , {counted.unchanged.toLocaleString("en")} are so already. Nothing has been changed yet.
+            , {counted.unchanged.toLocaleString("en")} already are. No keys have been changed yet.
           </p>
           {counted.managed > 0 && (
             <>
-              <p>{counted.managed.toLocaleString("en")} keys of manifests stay as they are: change their manifests.</p>
+              <p>
+                {counted.managed.toLocaleString("en")} keys managed by manifests do not change: change their manifests.
+              </p>
               <ul>
                 {counted.managedKeys.map(({ keyId, manager }) => (
                   <li key={keyId}>
@@ -132,7 +134,7 @@ export function OwnerDialog({
       {change.error !== null && (
         <ErrorNote
           error={change.error}
-          doing={`Changing the keys; ${done.toLocaleString("en")} are done. Going on`}
+          doing={`Changing the keys; ${done.toLocaleString("en")} are done. Continuing`}
           again={() => run(done)}
         />
       )}

@@ -23,7 +23,7 @@ export function RerollDialog({ details, onClose }: { details: KeyDetails; onClos
           <Link to="/keys/$keyId" params={{ keyId }} search={{}} onClick={onClose}>
             {keyId}
           </Link>
-          . The old key ends after the overlap.
+          . The old key expires after the overlap.
         </p>
       </NewKey>
     );
@@ -42,12 +42,12 @@ export function RerollDialog({ details, onClose }: { details: KeyDetails; onClos
       onSubmit={submit}
       onClose={onClose}
     >
-      <p>A new key with the same name, owner, limits, credits, roles and permissions takes its place.</p>
+      <p>A new key with the same name, owner, limits, credits, roles and permissions replaces this key.</p>
       <DurationField
         label="Overlap"
         value={overlapMs}
         onChange={setOverlapMs}
-        hint="So long both keys work. 0s: the old one ends at once."
+        hint="Time during which both keys work. With 0s the old key expires immediately."
       />
     </FormDialog>
   );

@@ -16,7 +16,7 @@ export function CreateRole({ onClose }: { onClose: () => void }): ReactNode {
   const [description, setDescription] = useState("");
   const create = useChange("permissions.createRole", { refreshes: ["admin.listRoles"] });
   const submit = (): void => {
-    const onSuccess = () => done(`The role ${name} is created.`);
+    const onSuccess = () => done(`Role ${name} created.`);
     create.mutate({ name, ...(description === "" ? {} : { description }) }, { onSuccess });
   };
   return (
@@ -32,7 +32,7 @@ export function CreateRole({ onClose }: { onClose: () => void }): ReactNode {
     >
       <TextField label="Name" value={name} onChange={setName} lengthMax={SLUG_LENGTH_MAX} isRequired />
       <DescriptionField value={description} onChange={setDescription} />
-      <p className="muted">It grants nothing until cells of its column are marked and saved.</p>
+      <p className="muted">The role grants no permissions until you select cells in its column and save them.</p>
     </FormDialog>
   );
 }
@@ -47,7 +47,7 @@ export function CreatePermission({ onClose }: { onClose: () => void }): ReactNod
   const stars = isSlug ? starText(slug) : undefined;
   const submit = (): void => {
     const body = { slug, name: name === "" ? slug : name, ...(description === "" ? {} : { description }) };
-    const onSuccess = () => done(`The permission ${slug} is created.`);
+    const onSuccess = () => done(`Permission ${slug} created.`);
     create.mutate(body, { onSuccess });
   };
   return (
@@ -68,15 +68,15 @@ export function CreatePermission({ onClose }: { onClose: () => void }): ReactNod
         lengthMax={SLUG_LENGTH_MAX}
         isMono
         isRequired
-        hint="What requests ask for, such as documents.read. It cannot be changed later."
-        fault={slug === "" || isSlug ? undefined : "Only letters without accents, digits, and _ : - . * are possible."}
+        hint="Identifier that requests require, such as documents.read. It cannot be changed later."
+        fault={slug === "" || isSlug ? undefined : "Only ASCII letters, digits, and _ : - . * are allowed."}
       />
       <TextField
         label="Name"
         value={name}
         onChange={setName}
         lengthMax={TEXT_LENGTH_MAX}
-        hint="For people; the slug when empty."
+        hint="Display name. Default: the slug."
       />
       <DescriptionField value={description} onChange={setDescription} />
       {stars !== undefined && <Notice kind="warn">{stars}</Notice>}

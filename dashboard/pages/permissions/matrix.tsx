@@ -161,7 +161,7 @@ export function Matrix({
       <div className="matrix" ref={scroller}>
         <div
           role="grid"
-          aria-label="Permissions by roles"
+          aria-label="Permissions by role"
           aria-rowcount={hasMore ? -1 : rows.length + 1}
           aria-colcount={roles.length + 1}
           aria-readonly={locked !== undefined}
@@ -220,7 +220,7 @@ export function Matrix({
                   if (role === undefined) return null;
                   const isGranted = granted.has(at);
                   const wanted = pending.get(role.id)?.cells.get(permission.slug);
-                  const why = role.manager === undefined ? locked : `Managed by ${role.manager}: change it there.`;
+                  const why = role.manager === undefined ? locked : `Managed by ${role.manager}: change the manifest.`;
                   return (
                     <div
                       key={role.id}

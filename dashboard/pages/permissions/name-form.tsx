@@ -45,7 +45,7 @@ export function NameForm({
 }): ReactNode {
   const { name, description } = naming;
   const fault =
-    locked ?? (name.trim() === "" ? "Enter a name." : isRenamed(before, naming) ? undefined : "Nothing is changed.");
+    locked ?? (name.trim() === "" ? "Enter a name." : isRenamed(before, naming) ? undefined : "No changes.");
   return (
     <form
       className="form"

@@ -57,7 +57,7 @@ function PermissionsPage(): ReactNode {
   return (
     <Page
       title="Roles and permissions"
-      about="Which role grants which permission. Mark cells, review the difference, then save it."
+      about="Permissions that each role grants. Select cells, review the changes, then save them."
       actions={
         <>
           <Button unusable={needs("rbac.*.create_permission")} onClick={() => setOpen({ kind: "newPermission" })}>
@@ -69,7 +69,7 @@ function PermissionsPage(): ReactNode {
           {pendingCount > 0 && <Button onClick={() => setPending(NOTHING_PENDING)}>Discard</Button>}
           <Button
             kind="main"
-            unusable={lacking ?? (pendingCount === 0 ? "Nothing is marked." : undefined)}
+            unusable={lacking ?? (pendingCount === 0 ? "No changes." : undefined)}
             onClick={() => setOpen({ kind: "review" })}
           >
             {pendingCount === 0 ? "Review" : `Review ${pendingCount} ${pendingCount === 1 ? "change" : "changes"}`}
@@ -93,13 +93,13 @@ function PermissionsPage(): ReactNode {
               Roles {firstRole + 1} to {firstRole + roles.length}
             </span>
             <Button
-              unusable={firstRole === 0 ? "These are the first." : undefined}
+              unusable={firstRole === 0 ? "This is the first page." : undefined}
               onClick={() => setFirstRole(Math.max(0, firstRole - ROLES_SHOWN))}
             >
               Before
             </Button>
             <Button
-              unusable={hasNext ? undefined : "These are the last."}
+              unusable={hasNext ? undefined : "This is the last page."}
               isBusy={allRoles.isLoadingMore}
               onClick={() => {
                 if (allRoles.rows.length <= firstRole + 2 * ROLES_SHOWN) allRoles.readMore();
@@ -126,9 +126,7 @@ function PermissionsPage(): ReactNode {
         onOpenRole={(role) => setOpen({ kind: "role", role })}
         onOpenPermission={(permission) => setOpen({ kind: "permission", permission })}
         empty={
-          <EmptyState
-            title={search === undefined ? "There is no permission yet." : `No permission contains “${search}”.`}
-          />
+          <EmptyState title={search === undefined ? "No permissions yet." : `No permission contains “${search}”.`} />
         }
       />
       {open?.kind === "review" && (
@@ -155,7 +153,7 @@ function PermissionsPage(): ReactNode {
             </Button>
           }
         >
-          <p>{pendingCount === 1 ? "1 change is" : `${pendingCount} changes are`} marked and not saved.</p>
+          <p>{pendingCount === 1 ? "1 change is" : `${pendingCount} changes are`} not saved.</p>
         </Dialog>
       )}
     </Page>

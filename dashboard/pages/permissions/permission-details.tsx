@@ -33,7 +33,7 @@ export function PermissionDetails({
   const locked = lockedThere(manager);
   const submit = (): void => {
     const { name, description } = naming;
-    const onSuccess = () => done(`The permission ${slug} is changed.`);
+    const onSuccess = () => done(`Permission ${slug} changed.`);
     update.mutate({ permission: id, name, description: description === "" ? null : description }, { onSuccess });
   };
   return (
@@ -76,12 +76,12 @@ export function PermissionDetails({
           isBusy={remove.isPending}
           error={remove.error}
           onConfirm={() => {
-            const onSuccess = () => done(`The permission ${slug} is deleted.`);
+            const onSuccess = () => done(`Permission ${slug} deleted.`);
             remove.mutate({ permission: id }, { onSuccess });
           }}
         >
           <p>
-            {usesText(keyCount, "key")} and {usesText(roleCount, "role")} lose it, within a second. This cannot be
+            {usesText(keyCount, "key")} and {usesText(roleCount, "role")} lose it within a second. This cannot be
             undone.
           </p>
         </ConfirmDialog>

@@ -82,7 +82,7 @@ export function Review({
     readAgain(SHOWN_BY);
     setSaving(false);
     if (isComplete) {
-      done(changes.length === 1 ? "The role is changed." : `${changes.length} roles are changed.`);
+      done(changes.length === 1 ? "Role changed." : `${changes.length} roles changed.`);
     }
   };
   const isRead = open.every(({ roleId }) => readings.get(roleId)?.granted !== undefined);
@@ -96,7 +96,7 @@ export function Review({
         <Button
           kind="main"
           isBusy={isSaving}
-          unusable={isRead ? undefined : "Not every role could be read."}
+          unusable={isRead ? undefined : "Some roles could not be read."}
           onClick={() => void save()}
         >
           {open.length === 1 ? "Save 1 role" : `Save ${open.length} roles`}
@@ -153,7 +153,7 @@ function ChangesOfRole({
   const has = new Set((granted ?? []).map((slug) => slug.toLowerCase()));
   const noteOf = (slug: string, isAdded: boolean): string => {
     if (granted === undefined || isSaved) return "";
-    return has.has(slug.toLowerCase()) === isAdded ? " (somebody did so already)" : "";
+    return has.has(slug.toLowerCase()) === isAdded ? " (already done by someone else)" : "";
   };
   return (
     <section className="role-changes" aria-label={`Changes of ${roleName}`}>
@@ -177,11 +177,11 @@ function ChangesOfRole({
       {others !== undefined && (
         <Notice kind="warn">
           <p>
-            <strong>Somebody changed this role in the meantime, so it is not saved yet.</strong>
+            <strong>Someone else has changed this role, so your changes are not saved yet.</strong>
           </p>
-          {others.added.length > 0 && <p>Granted by others: {others.added.join(", ")}.</p>}
-          {others.removed.length > 0 && <p>Taken away by others: {others.removed.join(", ")}.</p>}
-          <p>Save again, and your changes come on top of theirs.</p>
+          {others.added.length > 0 && <p>Granted by someone else: {others.added.join(", ")}.</p>}
+          {others.removed.length > 0 && <p>Removed by someone else: {others.removed.join(", ")}.</p>}
+          <p>Save again to apply your changes on top of these.</p>
         </Notice>
       )}
       {error !== undefined &&

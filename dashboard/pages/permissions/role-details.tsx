@@ -32,7 +32,7 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
   ];
   const locked = lockedThere(manager);
   const submit = (): void => {
-    const onSuccess = () => done(`The role ${name} is changed.`);
+    const onSuccess = () => done(`Role ${name} changed.`);
     update.mutate({ role: id, name, description: description === "" ? null : description }, { onSuccess });
   };
   const permissions = data?.permissions ?? [];
@@ -83,7 +83,7 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
         naming={naming}
         onChange={setNaming}
         nameLengthMax={SLUG_LENGTH_MAX}
-        nameHint="Keys that have the role keep it under its new name."
+        nameHint="Keys keep the role under its new name."
         locked={locked ?? needs("rbac.*.update_role")}
         isBusy={update.isPending}
         onSubmit={submit}
@@ -112,11 +112,11 @@ export function RoleDetails({ role, onClose }: { role: MatrixRole; onClose: () =
           isBusy={remove.isPending}
           error={remove.error}
           onConfirm={() => {
-            const onSuccess = () => done(`The role ${role.name} is deleted.`);
+            const onSuccess = () => done(`Role ${role.name} deleted.`);
             remove.mutate({ role: id }, { onSuccess });
           }}
         >
-          <p>{usesText(keyCount, "key")} lose what it grants, within a second. This cannot be undone.</p>
+          <p>{usesText(keyCount, "key")} lose its permissions within a second. This cannot be undone.</p>
         </ConfirmDialog>
       )}
     </Drawer>

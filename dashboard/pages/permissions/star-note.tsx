@@ -6,11 +6,11 @@ import { Badge } from "../../components/badge.tsx";
 export function starText(slug: string): string | undefined {
   switch (starsOf(slug)) {
     case "everything":
-      return "Grants everything, also permissions that are made later.";
+      return "Grants every permission, including permissions created later.";
     case "wildcard":
-      return "Grants everything that fits this pattern, also permissions that are made later.";
+      return "Grants every permission that matches this pattern, including permissions created later.";
     case "literal":
-      return "A * in it stands for itself: it is a wildcard only as a whole segment after a dot or colon, such as docs.*.";
+      return "The * is literal here. It is a wildcard only as a complete segment after a dot or colon, such as docs.*.";
     case "none":
       return undefined;
   }

@@ -54,7 +54,10 @@ function PolicyPage(): ReactNode {
                   {state.word}
                 </Badge>,
               ],
-              ["Mode", data.mode === "Audit" ? "Audit: refuses nobody, and counts what it would refuse" : data.mode],
+              [
+                "Mode",
+                data.mode === "Audit" ? "Audit: rejects no requests, and counts those that it would reject" : data.mode,
+              ],
               ["API", data.apiName ?? `${data.apiId} (deleted)`],
               ["Generation", `${data.generation}, version ${data.version}`],
               ["Stored", <Ago key="stored" atMs={data.changedAt} />],
@@ -63,8 +66,10 @@ function PolicyPage(): ReactNode {
             ]}
           />
           {data.manager !== undefined && <ManagedNotice manager={data.manager} />}
-          <section aria-label="Refusals by rule" className="policy-part">
-            <h2>{data.mode === "Audit" ? "What it would have refused, by rule" : "What it refused, by rule"}</h2>
+          <section aria-label="Rejections by rule" className="policy-part">
+            <h2>
+              {data.mode === "Audit" ? "Requests that would have been rejected, by rule" : "Rejected requests, by rule"}
+            </h2>
             <Refusals policy={data} />
           </section>
           <section aria-label="Rules" className="policy-part">
@@ -73,10 +78,10 @@ function PolicyPage(): ReactNode {
           </section>
           <section aria-label="Propagation" className="policy-part">
             <h2>Propagation</h2>
-            <p className="muted">How old the data of each pod is, in seconds, since this page was opened.</p>
+            <p className="muted">Age of each pod's data in seconds, since you opened this page.</p>
             {samples.length > 1 ? (
               <Plot
-                label={`Lag of the pods of ${data.name}`}
+                label={`Data age of the pods of ${data.name}`}
                 xs={xs}
                 series={series}
                 inWords={(value) => value.toLocaleString("en", { maximumFractionDigits: 2 })}
@@ -110,8 +115,8 @@ function useSamples(policy: Policy | undefined): readonly Sample[] {
 
 function Refusals({ policy: { refusals, dataPlane } }: { policy: Policy }): ReactNode {
   const { since, counts, others } = refusals;
-  if (dataPlane === undefined) return <p>The store that pods report to does not answer.</p>;
-  if (counts.length === 0 && others === 0) return <p>Nothing, as far as its pods report.</p>;
+  if (dataPlane === undefined) return <p>Redis, to which pods report, does not respond.</p>;
+  if (counts.length === 0 && others === 0) return <p>No rejections reported by its pods.</p>;
   return (
     <>
       <table className="plain-table">
@@ -143,7 +148,7 @@ function Refusals({ policy: { refusals, dataPlane } }: { policy: Policy }): Reac
       </table>
       {since !== undefined && (
         <p className="muted">
-          Counted by the pods of this version, since <Ago atMs={since} />. A pod that starts again begins at 0.
+          Counted by pods with this version since <Ago atMs={since} />. The counts of a pod start at 0 after a restart.
         </p>
       )}
     </>
@@ -160,7 +165,7 @@ function Rules({ policy }: { policy: Policy }): ReactNode {
           <code>{requestsText(rule)}</code>: {demandText(rule)}
         </li>
       ))}
-      <li>Everything else: a valid key</li>
+      <li>All other requests: a valid key</li>
     </ol>
   );
 }

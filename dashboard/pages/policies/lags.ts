@@ -41,7 +41,7 @@ export function lagSeries(samples: readonly Sample[]): readonly PlotSeries[] {
     ...lines,
     {
       name: "\u0000behind",
-      label: "pods behind",
+      label: "pods with an older version",
       mark: MARKS[LINES_MAX] ?? (MARKS[0] as PlotSeries["mark"]),
       values: samples.map(({ pods }) => pods.filter(({ state }) => state !== "updated").length),
       total: latest.filter(({ state }) => state !== "updated").length,

@@ -52,7 +52,7 @@ const COLUMNS: readonly Column<Policy>[] = [
   },
   {
     id: "refused",
-    header: "Refused",
+    header: "Rejected",
     width: "7rem",
     isNumber: true,
     fromPx: 780,
@@ -60,7 +60,7 @@ const COLUMNS: readonly Column<Policy>[] = [
   },
   {
     id: "wouldRefuse",
-    header: "Would refuse",
+    header: "Would reject",
     width: "7rem",
     isNumber: true,
     fromPx: 860,
@@ -83,12 +83,9 @@ function PoliciesPage(): ReactNode {
   const navigate = useNavigate({ from: "/policies" });
   const pages = usePages("admin.listPolicies", search === undefined ? {} : { search }, { everyMs: POLL_INTERVAL_MS });
   return (
-    <Page
-      title="Policies and pods"
-      about="What each policy's gates enforce, how old their data is, and what they refuse."
-    >
+    <Page title="Policies and pods" about="Policy version, data age and rejections of the gates of each policy.">
       <SearchField
-        label="Part of the name"
+        label="Name contains"
         value={search ?? ""}
         onChange={(text) => void navigate({ search: withText("search", text), replace: true })}
       />
@@ -102,8 +99,8 @@ function PoliciesPage(): ReactNode {
         onOpen={({ policyId }) => void navigate({ to: "/policies/$policyId", params: { policyId } })}
         doing="Reading the policies"
         empty={
-          <EmptyState title={search === undefined ? "There is no policy yet." : `No name contains “${search}”.`}>
-            {search === undefined && <p>Apply an ApiKeyPolicy: its gates then appear here.</p>}
+          <EmptyState title={search === undefined ? "No policies yet." : `No policy name contains “${search}”.`}>
+            {search === undefined && <p>Apply an ApiKeyPolicy; its gates then appear here.</p>}
           </EmptyState>
         }
       />

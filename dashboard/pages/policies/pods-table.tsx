@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<Pod>[] = [
   { id: "release", header: "Release", width: "6rem", fromPx: 960, cell: ({ release }) => release ?? "unknown" },
   {
     id: "refused",
-    header: "Refused",
+    header: "Rejected",
     width: "6rem",
     isNumber: true,
     fromPx: 1040,

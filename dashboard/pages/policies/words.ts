@@ -21,30 +21,34 @@ export interface StateInWords {
 /** Returns the worst state among a policy's pods. */
 export function stateOf(dataPlane: DataPlane | undefined): StateInWords {
   if (dataPlane === undefined)
-    return { kind: "warn", word: "unknown", why: "The store that pods report to does not answer." };
+    return { kind: "warn", word: "unknown", why: "Redis, to which pods report, does not respond." };
   const { pods, behind, unsupported, reason = "", stale, expired } = dataPlane;
   if (pods === 0) return { kind: "plain", word: "no pods", why: "No gate has reported in the last 15 seconds." };
   if (unsupported > 0)
-    return { kind: "bad", word: "unsupported", why: `${podsText(unsupported)} cannot enforce it: ${reason}` };
+    return { kind: "bad", word: "unsupported", why: `${podsText(unsupported)} cannot enforce the policy: ${reason}` };
   if (expired > 0)
-    return { kind: "bad", word: "expired", why: `${podsText(expired)} let nobody in, because their data is too old.` };
+    return {
+      kind: "bad",
+      word: "expired",
+      why: `${podsText(expired)} deny all requests, because their data is too old.`,
+    };
   if (behind > 0) return { kind: "warn", word: "behind", why: `${podsText(behind)} do not enforce this version yet.` };
   if (stale > 0)
     return {
       kind: "warn",
       word: "stale",
-      why: `${podsText(stale)} serve on data that is older than onStale.after.`,
+      why: `${podsText(stale)} serve with data that is older than onStale.after.`,
     };
-  return { kind: "good", word: "in force", why: "Every pod enforces this version." };
+  return { kind: "good", word: "in effect", why: "Every pod enforces this version." };
 }
 
 const podsText = (count: number): string => (count === 1 ? "1 pod" : `${count} pods`);
 
 /** A pod without a heartbeat reports `Number.MAX_SAFE_INTEGER`. */
-export const lagText = (ms: number): string => (ms >= Number.MAX_SAFE_INTEGER ? "not known" : durationText(ms));
+export const lagText = (ms: number): string => (ms >= Number.MAX_SAFE_INTEGER ? "unknown" : durationText(ms));
 
 export const ruleName = (rule: number): string =>
-  rule === -2 ? "refused path" : rule === -1 ? "no rule matches" : `rule ${rule + 1}`;
+  rule === -2 ? "rejected path" : rule === -1 ? "no rule matches" : `rule ${rule + 1}`;
 
 /** The members that the page reads from a rule; a policy of a later release may have more. */
 interface ReadRule {
@@ -72,7 +76,7 @@ export function requestsText({ methods, path }: ReadRule): string {
 
 /** Formats the requirements of a rule: "a key with orders.write, 1 credit, at most 100 per 1 min for each key". */
 export function demandText({ access, permissions, creditCost, ratelimits }: ReadRule): string {
-  if (access === "Anonymous") return "let through without a key";
+  if (access === "Anonymous") return "admitted without a key";
   const limits = Array.isArray(ratelimits) ? ratelimits : [];
   return [
     typeof permissions === "string" ? `a key with ${permissions}` : "a valid key",

@@ -63,7 +63,7 @@ function NamespacesPage(): ReactNode {
   return (
     <Page
       title="Rate limits"
-      about="Namespaces in which calls and policies count, each with overrides for some identifiers."
+      about="Namespaces for the limits of calls and policies, each with overrides for specific identifiers."
       actions={
         <Button kind="main" unusable={needs("ratelimit.*.create_namespace")} onClick={() => setCreating(true)}>
           Create a namespace
@@ -84,8 +84,8 @@ function NamespacesPage(): ReactNode {
         onOpen={({ id }) => open(id)}
         doing="Reading the namespaces"
         empty={
-          <EmptyState title={search === undefined ? "There is no namespace yet." : `None contains “${search}”.`}>
-            {search === undefined && <p>The first limit call or policy that names one creates it, too.</p>}
+          <EmptyState title={search === undefined ? "No namespaces yet." : `No namespace contains “${search}”.`}>
+            {search === undefined && <p>A limit call or policy that names a missing namespace creates it.</p>}
           </EmptyState>
         }
       />
@@ -121,7 +121,7 @@ function CreateNamespace({
         onChange={setName}
         lengthMax={512}
         isRequired
-        hint="By which calls and policies refer to it, such as email.outbound. It cannot be changed later."
+        hint="Name that calls and policies use, such as email.outbound. It cannot be changed later."
       />
     </FormDialog>
   );

@@ -38,7 +38,7 @@ const COLUMNS: readonly Column<Override>[] = [
     header: "Applies to",
     width: "7rem",
     fromPx: 700,
-    cell: ({ identifier }) => (identifier.includes("*") ? "a pattern" : "this one"),
+    cell: ({ identifier }) => (identifier.includes("*") ? "a pattern" : "exact identifier"),
   },
   {
     id: "manager",
@@ -92,7 +92,7 @@ function NamespacePage(): ReactNode {
               unusable={
                 manager === undefined
                   ? needs("ratelimit.*.delete_namespace")
-                  : "A manifest manages it: delete the manifest."
+                  : "A manifest manages this namespace: delete the manifest."
               }
               onClick={() => setDeleting(true)}
             >
@@ -125,8 +125,8 @@ function NamespacePage(): ReactNode {
         openId={typeof open === "object" ? open.overrideId : undefined}
         doing="Reading the overrides"
         empty={
-          <EmptyState title={search === undefined ? "There is no override." : `None contains “${search}”.`}>
-            {search === undefined && <p>Every identifier gets the limit that calls and policies ask for.</p>}
+          <EmptyState title={search === undefined ? "No overrides." : `No override contains “${search}”.`}>
+            {search === undefined && <p>Every identifier has the limit that calls and policies specify.</p>}
           </EmptyState>
         }
       />
@@ -175,14 +175,12 @@ function DeleteNamespace({
         remove.mutate(
           { namespace: namespaceId },
           {
-            onSuccess: () => done(`The namespace ${name} is deleted.`),
+            onSuccess: () => done(`Namespace ${name} deleted.`),
           },
         )
       }
     >
-      <p>
-        Its overrides are deleted with it. Limit calls that name it are refused from then on, until it is created again.
-      </p>
+      <p>This also deletes its overrides. Limit calls that name it are rejected until it is created again.</p>
     </ConfirmDialog>
   );
 }

@@ -53,13 +53,13 @@ export function OverrideDialog({
     needs("ratelimit.*.set_override") ??
     (identifier === "" ? "Enter the identifier." : undefined) ??
     (limit === undefined ? "Enter the limit." : undefined) ??
-    (duration === undefined || duration < DURATION_MS_MIN ? "The window is at least 1s." : undefined);
+    (duration === undefined || duration < DURATION_MS_MIN ? "The window must be at least 1s." : undefined);
   const submit = (): void => {
     if (limit === undefined || duration === undefined) return;
     set.mutate(
       { namespace: namespace.id, identifier, limit, duration, async: isAsync },
       {
-        onSuccess: () => done(`The override for ${identifier} is set.`),
+        onSuccess: () => done(`Override for ${identifier} saved.`),
       },
     );
   };
@@ -97,7 +97,7 @@ export function OverrideDialog({
                 remove.mutate(
                   { namespace: namespace.id, identifier: override.identifier },
                   {
-                    onSuccess: () => done(`The override for ${override.identifier} is deleted.`),
+                    onSuccess: () => done(`Override for ${override.identifier} deleted.`),
                   },
                 )
               }
@@ -117,7 +117,7 @@ export function OverrideDialog({
         isRequired
         isMono
         isDisabled={override !== undefined}
-        hint="Exactly this one; or a pattern, in which each * stands for any run of characters, such as premium_*."
+        hint="An exact identifier, or a pattern in which each * matches any characters, such as premium_*."
       />
       <CountField
         label="Limit"
@@ -131,7 +131,7 @@ export function OverrideDialog({
         label="Counted in each process"
         isChecked={isAsync}
         onChange={setAsync}
-        hint="Faster: synced in the background, so that it may admit more than the limit between two syncs."
+        hint="Faster: counters are synchronized in the background, so processes can together admit more than the limit between two syncs."
       />
       <ChangeFailed error={remove.error} doing="Deleting the override" />
     </FormDialog>

@@ -16,7 +16,7 @@ const SETTLED_MS = 250;
 const COUNTS_EVERY_MS = 5000;
 
 /**
- * Shows the limit that an identifier would get and the pattern that sets it, with the other matching patterns and the reasons why they
+ * Shows the limit that an identifier would have and the pattern that sets it, with the other matching patterns and the reasons why they
  * lose.
  */
 export function Tester({ namespaceId }: { namespaceId: string }): ReactNode {
@@ -40,7 +40,7 @@ export function Tester({ namespaceId }: { namespaceId: string }): ReactNode {
         lengthMax={512}
         isMono
         placeholder="user_123"
-        hint="Nothing is counted."
+        hint="Testing does not consume the limit."
       />
       <div role="status" className="tester-answer">
         {identifier !== "" && error !== null && (
@@ -58,14 +58,14 @@ function ApiResponse({ identifier, explained }: { identifier: string; explained:
   if (applied === undefined) {
     return (
       <p>
-        <code>{identifier}</code> gets the limit that the call or policy asks for: no override matches.
+        <code>{identifier}</code> has the limit that the call or policy specifies, because no override matches.
       </p>
     );
   }
   return (
     <>
       <p>
-        <code>{identifier}</code> would get{" "}
+        <code>{identifier}</code> would have{" "}
         <strong>
           {applied.limit.toLocaleString("en")} per {formatDuration(applied.duration)}
         </strong>
@@ -78,10 +78,10 @@ function ApiResponse({ identifier, explained }: { identifier: string; explained:
         )}
       </p>
       {count === undefined ? (
-        <p className="muted">How much of it is used is not known: the shared counters do not answer.</p>
+        <p className="muted">The usage of the limit is unknown, because Redis does not respond.</p>
       ) : (
         <p>
-          {count.used.toLocaleString("en")} used, {count.remaining.toLocaleString("en")} left; this window ends at{" "}
+          {count.used.toLocaleString("en")} used, {count.remaining.toLocaleString("en")} remaining; this window ends at{" "}
           <span title={exactText(count.reset)}>{exactText(count.reset)}</span>{" "}
           <span className="muted">
             (as of <Ago atMs={now} />)
@@ -90,7 +90,7 @@ function ApiResponse({ identifier, explained }: { identifier: string; explained:
       )}
       {others.length > 0 && (
         <>
-          <p>Others that match, and do not apply:</p>
+          <p>Other matching overrides, which do not apply:</p>
           <ul>
             {others.map((match) => (
               <li key={match.overrideId}>
@@ -107,9 +107,9 @@ function ApiResponse({ identifier, explained }: { identifier: string; explained:
 }
 
 function whyNot({ overriddenBy, literals }: Match, applied: Match): string {
-  if (overriddenBy === "exactOne") return "an override for exactly this identifier comes first.";
+  if (overriddenBy === "exactOne") return "an override for exactly this identifier takes precedence.";
   if (overriddenBy === "moreLiterals") {
-    return `${literals} of its characters are no *, of the other ${applied.literals}.`;
+    return `it has ${literals} characters other than *, the applied one has ${applied.literals}.`;
   }
-  return `as many of its characters are no * (${literals}), and the id of the other is smaller.`;
+  return `both have ${literals} characters other than *, and the applied one has the smaller id.`;
 }

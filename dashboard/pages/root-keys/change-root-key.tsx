@@ -50,7 +50,7 @@ export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {
             ...(isSameDay ? {} : { expires: expiresOf(draft) ?? null }),
           },
           {
-            onSuccess: () => done("The root key is changed."),
+            onSuccess: () => done("Root key changed."),
           },
         );
       }}
@@ -74,15 +74,15 @@ export function EnableRootKey({ rootKey, onClose }: DialogProps): ReactNode {
         update.mutate(
           { rootKeyId, revision, enabled: !wasEnabled },
           {
-            onSuccess: () => done(`The root key is ${wasEnabled ? "disabled" : "enabled"}.`),
+            onSuccess: () => done(`Root key ${wasEnabled ? "disabled" : "enabled"}.`),
           },
         )
       }
     >
       <p>
         {wasEnabled
-          ? "Requests with it get 401, everywhere within half a minute. It can be enabled again."
-          : "Requests with it are answered again."}
+          ? "All servers reject the root key with 401 within 30 seconds. You can enable it again."
+          : "All servers accept the root key again."}
       </p>
     </ConfirmDialog>
   );
@@ -101,21 +101,24 @@ export function NarrowRootKey({
   const { goes, comes } = differenceOf(permissions, wanted);
   return (
     <ConfirmDialog
-      title="Narrow the root key"
+      title="Restrict the root key"
       onClose={onClose}
-      action="Narrow it"
+      action="Restrict"
       isBusy={update.isPending}
       error={update.error}
       onConfirm={() =>
         update.mutate(
           { rootKeyId, revision, permissions: [...wanted] },
           {
-            onSuccess: () => done("The root key is narrowed."),
+            onSuccess: () => done("Root key restricted."),
           },
         )
       }
     >
-      <p>What it was asked for in the last 30 days stays. A job that runs more rarely may miss what goes.</p>
+      <p>
+        The root key keeps the permissions that it used in the last 30 days. A job that runs less often may need one of
+        the others.
+      </p>
       <ul className="tuples">
         {goes.map((tuple) => (
           <li key={tuple}>
@@ -147,15 +150,15 @@ export function RevokeRootKey({ rootKey, onClose, onRevoked }: DialogProps & { o
         remove.mutate(
           { rootKeyId: rootKey.rootKeyId },
           {
-            onSuccess: () => done("The root key is revoked."),
+            onSuccess: () => done("Root key revoked."),
           },
         )
       }
     >
       <p>
-        Requests with it get 401 for ever, everywhere within half a minute. To stop it for a while, disable it; to
-        replace it, rotate it. One that <code>POSTERN_ROOT_KEY</code> names comes back with the next start of an
-        api-server.
+        All servers reject the root key with 401 permanently, within 30 seconds. To stop it temporarily, disable it; to
+        replace it, rotate it. A root key that <code>POSTERN_ROOT_KEY</code> contains is created again when an
+        api-server starts.
       </p>
     </ConfirmDialog>
   );

@@ -80,7 +80,7 @@ function RootKeysPage(): ReactNode {
   return (
     <Page
       title="Root keys"
-      about="Keys of this API itself, for backends, the operator and scripts. One for each user and environment, with what it needs and no more."
+      about="Keys for the Postern API, for backends, the operator and scripts. Create one for each user and environment, with only the permissions that it needs."
       actions={
         <Button kind="main" unusable={needs("workspace.*.create_root_key")} onClick={() => setIsCreating(true)}>
           Create a root key
@@ -88,11 +88,7 @@ function RootKeysPage(): ReactNode {
       }
     >
       <div className="root-key-filters">
-        <SearchField
-          label="Part of the name, id or start"
-          value={search ?? ""}
-          onChange={(text) => set("search", text)}
-        />
+        <SearchField label="Name, id or start contains" value={search ?? ""} onChange={(text) => set("search", text)} />
         <Select
           label="State"
           value={state ?? "any"}
@@ -110,7 +106,7 @@ function RootKeysPage(): ReactNode {
         onOpen={({ rootKeyId }) => set("rootKey", rootKeyId, false)}
         openId={rootKey}
         doing="Reading the root keys"
-        empty={<EmptyState title={isFiltered ? "No root key fits the filter." : "There is no root key yet."} />}
+        empty={<EmptyState title={isFiltered ? "No root keys match the filter." : "No root keys yet."} />}
       />
       {isCreating && <CreateRootKey onClose={() => setIsCreating(false)} />}
       {rootKey !== undefined && (

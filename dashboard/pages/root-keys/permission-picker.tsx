@@ -49,7 +49,7 @@ export function PermissionPicker({
             onChange={setChosen}
             onSearch={setSearched}
             placeholder="All"
-            hint="Empty: all, also those that are made later."
+            hint="Leave it empty for all objects, including objects created later."
           />
         )}
       </div>
@@ -63,7 +63,7 @@ export function PermissionPicker({
               label={action.replaceAll("_", " ")}
               isChecked={permissions.includes(tuple)}
               isDisabled={!isAllowed}
-              {...(isAllowed ? {} : { hint: "You do not hold it yourself, so you cannot give it." })}
+              {...(isAllowed ? {} : { hint: "You can grant only permissions that you hold." })}
               onChange={(isHeld) => set(tuple, isHeld)}
             />
           );
@@ -76,7 +76,7 @@ export function PermissionPicker({
           return (
             <Button
               key={label}
-              unusable={isMissing ? "Choose the resource APIs and one API first." : undefined}
+              unusable={isMissing ? "Choose the resource APIs and one of its APIs first." : undefined}
               onClick={() => onChange([...new Set(tuples(id))])}
             >
               {label}
@@ -87,7 +87,7 @@ export function PermissionPicker({
       <div>
         <span className="label">Stored as ({permissions.length})</span>
         {permissions.length === 0 ? (
-          <p className="muted">Nothing is chosen yet.</p>
+          <p className="muted">No permissions selected.</p>
         ) : (
           <ul className="tuples">
             {permissions.map((tuple) => (

@@ -75,7 +75,7 @@ function Details({
           actions={
             narrowTo !== undefined && (
               <Button unusable={update} onClick={() => setOpened("narrow")}>
-                Narrow it …
+                Restrict …
               </Button>
             )
           }
@@ -88,7 +88,7 @@ function Details({
               </li>
             ))}
           </ul>
-          {narrowTo !== undefined && <p>It could be narrowed to {narrowTo.join(", ")}.</p>}
+          {narrowTo !== undefined && <p>It could be restricted to {narrowTo.join(", ")}.</p>}
         </Notice>
       )}
       <DetailList
@@ -100,7 +100,7 @@ function Details({
           ["May", inWords(rootKey.permissions)],
           ["Created", <Ago key="created" atMs={rootKey.createdAt} />],
           ["Expires", <AgoOr key="expires" atMs={rootKey.expires} otherwise="never" />],
-          ["Last used", rootKey.lastUsedOn === undefined ? "no use is known" : `${rootKey.lastUsedOn} (UTC)`],
+          ["Last used", rootKey.lastUsedOn === undefined ? "no recorded use" : `${rootKey.lastUsedOn} (UTC)`],
           ["Called v1", rootKey.v1UsedOn ?? "never"],
           ...(predecessorId === undefined ? [] : [linkTo("Replaces", predecessorId, onOpen)]),
           ...(successorId === undefined ? [] : [linkTo("Replaced by", successorId, onOpen)]),
@@ -111,13 +111,13 @@ function Details({
         {rootKey.permissions.map((tuple) => (
           <li key={tuple}>
             <code>{tuple}</code>
-            <span className="muted">{usedOn.has(tuple) ? `asked for on ${usedOn.get(tuple)}` : "not asked for"}</span>
+            <span className="muted">{usedOn.has(tuple) ? `used on ${usedOn.get(tuple)}` : "not used"}</span>
           </li>
         ))}
       </ul>
       {rootKey.usesSince !== undefined && (
         <p className="muted">
-          Uses are noted since <Ago atMs={rootKey.usesSince} />, by UTC date, and may be a minute late.
+          Usage is recorded since <Ago atMs={rootKey.usesSince} />, by UTC date, with a delay of up to a minute.
         </p>
       )}
       {opened === "change" && <ChangeRootKey rootKey={rootKey} onClose={close} />}

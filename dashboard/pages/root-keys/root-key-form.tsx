@@ -23,10 +23,10 @@ export const dateOf = (expires: number | undefined): string =>
 
 /** Returns the reason why the form cannot be submitted yet; `undefined` if it can. */
 export function problemOf({ name, environment, permissions, expiresOn }: RootKeyDraft): string | undefined {
-  if (name.trim().length < 3) return "Give it a name of 3 characters at least that says what it is for.";
-  if (environment !== "" && !ENVIRONMENT.test(environment)) return "The environment is a label such as production.";
-  if (expiresOn !== "" && Number.isNaN(Date.parse(expiresOn))) return "The expiry is no date.";
-  return permissions.length === 0 ? "Choose a permission at least." : undefined;
+  if (name.trim().length < 3) return "Enter a name of at least 3 characters.";
+  if (environment !== "" && !ENVIRONMENT.test(environment)) return "Enter an environment such as production.";
+  if (expiresOn !== "" && Number.isNaN(Date.parse(expiresOn))) return "The expiry is not a date.";
+  return permissions.length === 0 ? "Choose at least one permission." : undefined;
 }
 
 /** Form fields that the create and change forms share. */
@@ -67,7 +67,7 @@ export function RootKeyForm({
         label="Name"
         value={draft.name}
         onChange={(name) => change({ name })}
-        hint="What it is for and who uses it: lists and the audit log show it."
+        hint="Purpose and user of the root key, for lists and the audit log."
         lengthMax={510}
         isRequired
       />
@@ -76,7 +76,7 @@ export function RootKeyForm({
         value={draft.environment}
         onChange={(environment) => change({ environment })}
         placeholder="production"
-        hint="A label, to keep a root key for each environment apart. It restricts nothing."
+        hint="Label that distinguishes the root keys of your environments. It has no effect."
         lengthMax={64}
       />
       <TextField
@@ -84,7 +84,7 @@ export function RootKeyForm({
         type="date"
         value={draft.expiresOn}
         onChange={(expiresOn) => change({ expiresOn })}
-        hint="UTC. Empty: never."
+        hint="UTC. Leave it empty for a root key that never expires."
       />
       <PermissionPicker permissions={draft.permissions} onChange={(permissions) => change({ permissions })} />
     </FormDialog>

@@ -14,7 +14,7 @@ const FINDINGS: Readonly<Record<RootKey["findings"][number]["kind"], string>> = 
   expired: "expired",
   expiring: "expires soon",
   unused_permissions: "unused permissions",
-  too_wide: "wider than used",
+  too_wide: "broader than used",
 };
 
 export const findingText = ({ kind }: RootKey["findings"][number]): string => FINDINGS[kind];

@@ -8,7 +8,7 @@ import { type RootKeyDetails, SHOWN_BY } from "./root-key.ts";
 
 const HOUR_MS = 3_600_000;
 const OVERLAPS = [
-  { value: "0", label: "none: the old one ends at once" },
+  { value: "0", label: "none: the old root key expires immediately" },
   { value: String(HOUR_MS), label: "1 hour" },
   { value: String(24 * HOUR_MS), label: "1 day" },
   { value: String(7 * 24 * HOUR_MS), label: "7 days" },
@@ -24,7 +24,8 @@ export function RotateRootKey({ rootKey, onClose }: { rootKey: RootKeyDetails; o
     return (
       <NewRootKey secret={rotate.data.rootKey} onClose={onClose}>
         <p>
-          The old root key ends: <Ago atMs={rotate.data.predecessorExpiresAt} />. Each shows the other in its details.
+          The old root key expires: <Ago atMs={rotate.data.predecessorExpiresAt} />. The details of each root key show
+          the other.
         </p>
       </NewRootKey>
     );
@@ -39,8 +40,8 @@ export function RotateRootKey({ rootKey, onClose }: { rootKey: RootKeyDetails; o
       onConfirm={() => rotate.mutate({ rootKeyId: rootKey.rootKeyId, overlap: Number(overlap) })}
     >
       <p>
-        A successor with the same name, environment and permissions is made. Both work until the overlap is over: put
-        the new one where the old one is used meanwhile.
+        Rotation creates a successor with the same name, environment and permissions. Both root keys work until the end
+        of the overlap: replace the old one wherever it is used.
       </p>
       <Select label="Overlap" value={overlap} options={OVERLAPS} onChange={setOverlap} />
     </ConfirmDialog>

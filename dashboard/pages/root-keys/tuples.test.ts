@@ -8,7 +8,7 @@ test.each([
   [["api.*.verify_key", "api.*.read_key"], "verify key, read key on all APIs and their keys"],
   [["ratelimit.rlns_1.limit", "rbac.*.read_role"], "limit on the namespace rlns_1; read role on roles and permissions"],
   [["api.*.a", "api.*.b", "api.*.c"], "3 actions on all APIs and their keys"],
-  [ALL_GRANTS, "everything, in all workspaces"],
+  [ALL_GRANTS, "all permissions in all workspaces"],
 ] as const)("root key permissions %j are described as: %s", (permissions, words) =>
   expect(inWords(permissions)).toBe(words),
 );
@@ -26,8 +26,8 @@ test.each(PRESETS)("root key preset $label contains only valid permissions", ({ 
 
 test("root key form warns of wildcards and of permissions to create root keys", () => {
   expect(warningsOf(["api.api_1.verify_key", "api.*.create_api"])).toEqual([]);
-  expect(warningsOf(["api.*.verify_key"])).toEqual([expect.stringContaining("for all APIs or namespaces")]);
-  expect(warningsOf(["workspace.*.create_root_key"])).toEqual([expect.stringContaining("make or change root keys")]);
+  expect(warningsOf(["api.*.verify_key"])).toEqual([expect.stringContaining("to all APIs or namespaces")]);
+  expect(warningsOf(["workspace.*.create_root_key"])).toEqual([expect.stringContaining("create or change root keys")]);
   expect(warningsOf(["api.api_1.decrypt_key", "installation.*.read_workspace"])).toHaveLength(2);
 });
 

@@ -38,7 +38,7 @@ export interface Preset {
 const ofApi = (id: string, actions: readonly string[]): string[] => actions.map((action) => `api.${id}.${action}`);
 
 export const PRESETS: readonly Preset[] = [
-  { label: "Verify only, for one API", ofApi: true, tuples: (id) => ofApi(id, ["verify_key"]) },
+  { label: "Verify keys of one API", ofApi: true, tuples: (id) => ofApi(id, ["verify_key"]) },
   {
     label: "Manage the keys of one API",
     ofApi: true,
@@ -52,7 +52,7 @@ export const PRESETS: readonly Preset[] = [
 export function inWords(permissions: readonly string[]): string {
   if (permissions.length === 0) return "nothing";
   const held = new Set(permissions);
-  if (ALL_GRANTS.every((tuple) => held.has(tuple))) return "everything, in all workspaces";
+  if (ALL_GRANTS.every((tuple) => held.has(tuple))) return "all permissions in all workspaces";
   const groups = Map.groupBy(permissions, (tuple) => tuple.slice(0, tuple.lastIndexOf(".")));
   return [...groups].map(([group, tuples]) => `${actionsText(tuples)} on ${objectText(group)}`).join("; ");
 }
@@ -80,17 +80,17 @@ export function warningsOf(permissions: readonly string[]): readonly string[] {
   const forAll = permissions.filter((tuple) => /^(?:api|ratelimit)\.\*\./.test(tuple) && !isAboutAll(tuple));
   if (forAll.length > 0) {
     warnings.push(
-      `${forAll.length === 1 ? "One permission is" : `${forAll.length} permissions are`} for all APIs or namespaces, also those that are made later. Choose one where one is enough.`,
+      `${forAll.length === 1 ? "One permission applies" : `${forAll.length} permissions apply`} to all APIs or namespaces, including those created later. Choose a single one if that is sufficient.`,
     );
   }
   if (permissions.includes("workspace.*.create_root_key") || permissions.includes("workspace.*.update_root_key")) {
-    warnings.push("It can make or change root keys: who has it can keep access when this one is revoked.");
+    warnings.push("It can create or change root keys: its holder can keep access after this root key is revoked.");
   }
   if (permissions.some((tuple) => tuple.endsWith(".decrypt_key"))) {
     warnings.push("It can read the secrets of recoverable keys.");
   }
   if (permissions.some((tuple) => tuple.startsWith("installation."))) {
-    warnings.push("It reaches beyond this workspace.");
+    warnings.push("It applies to other workspaces, too.");
   }
   return warnings;
 }

@@ -11,14 +11,14 @@ export function AnalyticsSwitch({ isOn, mayChange }: { isOn: boolean; mayChange:
   return (
     <>
       <p>
-        Queries of usage are <Badge kind={isOn ? "good" : "warn"}>{isOn ? "on" : "off"}</Badge> (by default on).{" "}
+        Usage queries are <Badge kind={isOn ? "good" : "warn"}>{isOn ? "on" : "off"}</Badge> (default: on).{" "}
         {isOn
-          ? "Root keys and people who may read analytics can ask for it."
-          : "They are refused with 412, and pages show no usage. It is counted all the same, and can be asked for once it is on again, as far back as it is kept."}
+          ? "Root keys and people with permission to read analytics can query usage."
+          : "Usage queries fail with 412, and pages show no usage. Usage is still counted, and can be queried after usage queries are on again, within its retention."}
       </p>
       {mayChange && (
         <div>
-          <Button onClick={() => setIsAsking(true)}>{isOn ? "Switch off" : "Switch on"}</Button>
+          <Button onClick={() => setIsAsking(true)}>{isOn ? "Turn off" : "Turn on"}</Button>
         </div>
       )}
       {isAsking && <Ask isOn={isOn} onClose={() => setIsAsking(false)} />}
@@ -31,7 +31,7 @@ function Ask({ isOn, onClose }: { isOn: boolean; onClose: () => void }): ReactNo
   // The dialog keeps its text while it closes, although the response has changed the state.
   const [wasOn] = useState(isOn);
   const update = useChange("admin.updateSettings", { refreshes: ["admin.getSettings", "admin.getUsageState"] });
-  const action = wasOn ? "Switch usage off" : "Switch usage on";
+  const action = wasOn ? "Turn usage queries off" : "Turn usage queries on";
   return (
     <ConfirmDialog
       title={action}
@@ -40,13 +40,13 @@ function Ask({ isOn, onClose }: { isOn: boolean; onClose: () => void }): ReactNo
       isBusy={update.isPending}
       error={update.error}
       onConfirm={() =>
-        update.mutate({ analytics: !wasOn }, { onSuccess: () => done(`Queries of usage are ${wasOn ? "off" : "on"}.`) })
+        update.mutate({ analytics: !wasOn }, { onSuccess: () => done(`Usage queries are ${wasOn ? "off" : "on"}.`) })
       }
     >
       <p>
         {wasOn
-          ? "From the next query on, analytics.getVerifications and analytics.getRatelimits are refused with 412, for root keys and at this dashboard: the page Usage, and the usage of keys and identities, stay empty. Verifications and limits go on, and usage is counted all the same."
-          : "From the next query on, usage can be asked for again, also that of the time in which it was off."}
+          ? "From the next query on, analytics.getVerifications and analytics.getRatelimits fail with 412 for root keys and in the dashboard: the page Usage and the usage of keys and identities stay empty. Verifications and limits are unaffected, and usage is still counted."
+          : "From the next query on, usage can be queried again, including usage from the time when queries were off."}
       </p>
     </ConfirmDialog>
   );

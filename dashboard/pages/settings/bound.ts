@@ -13,49 +13,49 @@ interface Words {
 }
 
 const WORDS: Readonly<Record<string, Words>> = {
-  queryRows: { label: "Rows of an answer", unit: "rows", about: "A longer answer is cut, as by a LIMIT." },
-  querySeconds: { label: "Run time of a query", unit: "s", about: "A query that runs for longer ends with 422." },
-  queryMemoryMb: { label: "Memory of a query", unit: "MB", about: "A query that needs more ends with 422." },
-  maxResponseMib: { label: "Size of a response", unit: "MiB", about: "A larger response is refused with 422." },
+  queryRows: { label: "Rows of a response", unit: "rows", about: "Longer responses are truncated, as with LIMIT." },
+  querySeconds: { label: "Run time of a query", unit: "s", about: "Queries that run longer fail with 422." },
+  queryMemoryMb: { label: "Memory of a query", unit: "MB", about: "Queries that need more fail with 422." },
+  maxResponseMib: { label: "Size of a response", unit: "MiB", about: "Queries with a larger response fail with 422." },
   queriesPerHour: {
     label: "Queries per hour",
     unit: "queries",
-    about: "Of all root keys and people together; the next one gets 429. 0 refuses every query.",
+    about: "Queries of all root keys and people; more queries get 429. 0 rejects all queries.",
   },
   querySecondsPerHour: {
     label: "Run time of all queries per hour",
     unit: "s",
-    about: "Added up as queries end; when it is used up, the next one gets 429.",
+    about: "Sum over all queries of the workspace; when it is used up, further queries get 429.",
   },
   verificationsDays: {
     label: "Verifications",
     unit: "days",
-    about: "For how long they can be asked for. What was dropped does not come back with more days.",
+    about: "Retention of verifications. A longer retention does not restore deleted data.",
   },
   ratelimitsDays: {
-    label: "Decisions of rate limits, one by one",
+    label: "Rate-limit decisions",
     unit: "days",
-    about: "For how long they can be asked for.",
+    about: "Retention of single decisions.",
   },
   ratelimitsMinuteDays: {
-    label: "Decisions of rate limits per minute",
+    label: "Rate-limit counts per minute",
     unit: "days",
-    about: "For how long these counts can be asked for.",
+    about: "Retention of these counts.",
   },
   ratelimitsHourDays: {
-    label: "Decisions of rate limits per hour",
+    label: "Rate-limit counts per hour",
     unit: "days",
-    about: "For how long these counts can be asked for.",
+    about: "Retention of these counts.",
   },
   ratelimitsDayDays: {
-    label: "Decisions of rate limits per day",
+    label: "Rate-limit counts per day",
     unit: "days",
-    about: "For how long these counts can be asked for.",
+    about: "Retention of these counts.",
   },
   ratelimitsMonthDays: {
-    label: "Decisions of rate limits per month",
+    label: "Rate-limit counts per month",
     unit: "days",
-    about: "For how long these counts can be asked for.",
+    about: "Retention of these counts.",
   },
 };
 
@@ -102,7 +102,7 @@ export function readBounds(bounds: readonly Bound[], texts: Readonly<Record<stri
     if (text === "") {
       if (value !== byDefault) changes.push({ bound, to: null });
     } else if (typed === undefined || typed < min || typed > max) {
-      faults.set(name, `A whole number from ${number(min)} to ${number(max)}, or nothing for the default.`);
+      faults.set(name, `An integer from ${number(min)} to ${number(max)}; empty for the default.`);
     } else if (typed !== value) {
       changes.push({ bound, to: typed });
     }

@@ -18,9 +18,9 @@ export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[
   const { changes, faults } = readBounds(opened, texts);
   return (
     <FormDialog
-      title="Change the bounds"
+      title="Change the limits"
       action={changes.length === 0 ? "Save" : `Save ${countText(changes.length, "change")}`}
-      doing="Changing the bounds"
+      doing="Changing the limits"
       fault={problemOf(changes.length, faults.size)}
       isBusy={update.isPending}
       error={update.error}
@@ -28,7 +28,7 @@ export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[
       onClose={onClose}
       onSubmit={() =>
         update.mutate(Object.fromEntries(changes.map(({ bound, to }) => [bound.name, to])), {
-          onSuccess: () => done(`${countText(changes.length, "bound is", "bounds are")} changed.`),
+          onSuccess: () => done(`${countText(changes.length, "limit")} changed.`),
         })
       }
     >
@@ -43,7 +43,7 @@ export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[
               onChange={(text) => setTexts((before) => ({ ...before, [name]: text }))}
               placeholder={textOf({ value: byDefault })}
               inputMode="numeric"
-              hint={`${wordsOf(bound).about} Empty: the default, ${boundText(bound, byDefault)}.`}
+              hint={`${wordsOf(bound).about} Default: ${boundText(bound, byDefault)}.`}
               fault={faults.get(name) ?? problemAt(update.error, name)}
               lengthMax={20}
             />
@@ -56,16 +56,16 @@ export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[
 }
 
 function problemOf(changes: number, faults: number): string | undefined {
-  if (faults > 0) return "Mend what is marked first.";
-  return changes === 0 ? "Nothing is changed yet." : undefined;
+  if (faults > 0) return "Correct the marked fields first.";
+  return changes === 0 ? "No changes yet." : undefined;
 }
 
 function WhatChanges({ changes }: { changes: readonly BoundChange[] }): ReactNode {
-  if (changes.length === 0) return <p className="muted">Nothing is changed yet.</p>;
+  if (changes.length === 0) return <p className="muted">No changes yet.</p>;
   return (
     <Difference
-      caption="What changes"
-      of="Bound"
+      caption="Changes"
+      of="Limit"
       changes={changes.map(({ bound, to }) => ({
         name: wordsOf(bound).label,
         before: boundText(bound, bound.value),

@@ -32,7 +32,7 @@ export function ChangeQuota({
   const { save, isBusy, error } = useUpdateWorkspace(workspaceId, onClose);
   const quota = readQuota(text);
   const unusable =
-    quota === undefined ? "Mend the quota first." : quota === quotaPerMinute ? "Nothing is changed yet." : undefined;
+    quota === undefined ? "Correct the quota first." : quota === quotaPerMinute ? "No changes yet." : undefined;
   return (
     <FormDialog
       title={`The quota of ${name}`}
@@ -43,7 +43,7 @@ export function ChangeQuota({
       error={error}
       onClose={onClose}
       onSubmit={() => {
-        if (quota !== undefined) save({ quotaPerMinute: quota }, `The quota of ${name} is ${quotaText(quota)}.`);
+        if (quota !== undefined) save({ quotaPerMinute: quota }, `Quota of ${name} changed to ${quotaText(quota)}.`);
       }}
     >
       <TextField
@@ -52,10 +52,10 @@ export function ChangeQuota({
         onChange={setText}
         inputMode="numeric"
         placeholder="unlimited"
-        hint="Over all root keys and the people at this dashboard. Empty: unlimited, which is the default."
+        hint="All root keys and dashboard users share the quota. Leave it empty for no quota, which is the default."
         fault={
           quota === undefined
-            ? `A whole number from 0 to ${QUOTA_MAX.toLocaleString("en")}, or nothing.`
+            ? `An integer from 0 to ${QUOTA_MAX.toLocaleString("en")}; empty for no quota.`
             : problemAt(error, "quotaPerMinute")
         }
         lengthMax={20}
@@ -67,14 +67,14 @@ export function ChangeQuota({
       )}
       {quota === 0 && (
         <Notice kind="warn">
-          Every request of its root keys gets 429, the operator's too, and nobody can open it at the dashboard.
-          {shown.id === workspaceId && " You look at this workspace now, and go on in another one."}
+          All requests of its root keys, including the operator's, get 429, and the dashboard cannot open the workspace.
+          {shown.id === workspaceId && " This page shows the workspace, and will switch to another one."}
         </Notice>
       )}
       {typeof quota === "number" && quota > 0 && quota < PAGES_NEED_PER_MINUTE && shown.id === workspaceId && (
         <Notice kind="warn">
-          You look at this workspace now, and pages ask some {PAGES_NEED_PER_MINUTE} times in a minute: with less they
-          are refused at times, this one too.
+          This page shows the workspace, and dashboard pages send about {PAGES_NEED_PER_MINUTE} requests per minute:
+          with a smaller quota, some of them fail, including those of this page.
         </Notice>
       )}
     </FormDialog>

@@ -27,8 +27,8 @@ export function DisableWorkspace({ workspace, onClose }: DialogProps): ReactNode
     return (
       <Dialog title={`The workspace ${name} stays enabled`} isOpen onClose={onClose}>
         <p>
-          It is the only one that is enabled. Nobody, you included, could call the API to enable it again. Enable or
-          create another workspace first, or use <code>postern workspace disable</code>, which works without one.
+          It is the only enabled workspace: the API could not be called to enable it again. Enable or create another
+          workspace first, or use <code>postern workspace disable</code>, which works without an enabled workspace.
         </p>
       </Dialog>
     );
@@ -41,21 +41,21 @@ export function DisableWorkspace({ workspace, onClose }: DialogProps): ReactNode
       typed={name}
       isBusy={isBusy}
       error={error}
-      onConfirm={() => save({ enabled: false }, `The workspace ${name} is disabled.`)}
+      onConfirm={() => save({ enabled: false }, `Workspace ${name} disabled.`)}
     >
       {shown.id === workspaceId && (
         <Notice kind="warn">
-          <strong>You look at this workspace now.</strong> Its pages are closed to you as well; you go on in{" "}
-          <bdi>{other.name}</bdi>, where you can enable it again.
+          <strong>This page shows the workspace.</strong> The dashboard will switch to <bdi>{other.name}</bdi>, from
+          which you can enable it again.
         </Notice>
       )}
-      <p>Everywhere within half a minute, until it is enabled again:</p>
+      <p>Effects everywhere within 30 seconds, until the workspace is enabled again:</p>
       <ul>
-        <li>its root keys get 403: backends cannot verify or change keys, and the operator cannot apply manifests;</li>
-        <li>its keys verify as FORBIDDEN, also at the gates of pods, so requests of customers are refused;</li>
-        <li>its people can open none of its pages.</li>
+        <li>Root keys get 403: backends cannot verify or change keys, and the operator cannot apply manifests.</li>
+        <li>Keys verify as FORBIDDEN, also at gates, so customers' requests are rejected.</li>
+        <li>Dashboard users cannot open its pages.</li>
       </ul>
-      <p>Nothing is deleted.</p>
+      <p>No data is deleted.</p>
       <ItsRootKeys workspaceId={workspaceId} />
     </ConfirmDialog>
   );
@@ -67,17 +67,17 @@ const NAMES_SHOWN = 5;
 /** Lists the root keys that lose access: those that are valid now, with a notice if one may belong to the operator. */
 function ItsRootKeys({ workspaceId }: { workspaceId: string }): ReactNode {
   const { data, error, refetch } = useRootKeysOf(workspaceId);
-  if (error !== null) return <ErrorNote error={error} doing="Reading its root keys" again={() => void refetch()} />;
-  if (data === undefined) return <p className="muted">Reading its root keys …</p>;
-  if (data.rows.length === 0) return <p>It has no root key that works.</p>;
+  if (error !== null) return <ErrorNote error={error} doing="Reading the root keys" again={() => void refetch()} />;
+  if (data === undefined) return <p className="muted">Reading the root keys …</p>;
+  if (data.rows.length === 0) return <p>The workspace has no active root keys.</p>;
   const operators = data.rows.filter(mayOperate);
   return (
     <>
       {operators.length > 0 && (
         <Notice kind="warn">
-          <strong>An operator may use {operators.length === 1 ? "this root key" : "one of these root keys"}:</strong>{" "}
-          <Names rootKeys={operators} hasMore={false} />. It may do all that the operator does, and would be refused:
-          the manifests of this workspace would stay as they are.
+          <strong>The operator may use {operators.length === 1 ? "this root key" : "one of these root keys"}:</strong>{" "}
+          <Names rootKeys={operators} hasMore={false} />, which has all permissions of the operator. The operator could
+          no longer apply manifests of this workspace.
         </Notice>
       )}
       <p>
@@ -137,9 +137,9 @@ export function EnableWorkspace({ workspace, onClose }: DialogProps): ReactNode 
       action="Enable the workspace"
       isBusy={isBusy}
       error={error}
-      onConfirm={() => save({ enabled: true }, `The workspace ${name} is enabled.`)}
+      onConfirm={() => save({ enabled: true }, `Workspace ${name} enabled.`)}
     >
-      <p>Its root keys and keys work again, everywhere within half a minute, and its people can open it.</p>
+      <p>Its root keys and keys work again within 30 seconds, and its users can open the workspace.</p>
     </ConfirmDialog>
   );
 }

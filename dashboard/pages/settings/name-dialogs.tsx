@@ -27,7 +27,7 @@ export function CreateWorkspace({ onClose }: { onClose: () => void }): ReactNode
           { name },
           {
             onSuccess: () => {
-              done(`The workspace ${name} is created.`);
+              done(`Workspace ${name} created.`);
               sessionAgain();
             },
           },
@@ -35,8 +35,8 @@ export function CreateWorkspace({ onClose }: { onClose: () => void }): ReactNode
       }
     >
       <p>
-        Everything in a workspace is separate from all others: keys, root keys, limits, usage and its audit log. Choose
-        it above, once it is there, and make its first root key.
+        Workspaces are isolated from each other: keys, root keys, limits, usage and audit log. Select the new workspace
+        at the top of the page and create its first root key.
       </p>
     </NameDialog>
   );
@@ -54,12 +54,12 @@ export function RenameWorkspace({ workspace, onClose }: { workspace: Workspace; 
       isBusy={isBusy}
       error={error}
       onClose={onClose}
-      onSubmit={(name) => save({ name }, `The workspace is renamed to ${name}.`)}
+      onSubmit={(name) => save({ name }, `Workspace renamed to ${name}.`)}
     >
       <p>
-        Its id, root keys, gates and manifests go on as before. The file of roles, and commands with{" "}
-        <code>--workspace</code>, that say <code>{before}</code> no longer find it: people whose role is given by this
-        name lose it at once, until the file has the new one.
+        Its id, root keys, gates and manifests are unaffected. The roles file, and commands with{" "}
+        <code>--workspace</code>, that refer to <code>{before}</code> no longer find the workspace: users whose role
+        depends on the name lose it until the file has the new name.
       </p>
     </NameDialog>
   );
@@ -91,8 +91,7 @@ function NameDialog({
   const [sent, setSent] = useState<string>();
   const refused = sent === name && error !== null ? (takenText(error) ?? problemAt(error, "name")) : undefined;
   const fault = nameProblem(name);
-  const unusable =
-    fault ?? (name === "" ? "Give it a name." : name === initial ? "Nothing is changed yet." : undefined);
+  const unusable = fault ?? (name === "" ? "Enter a name." : name === initial ? "No changes yet." : undefined);
   return (
     <FormDialog
       title={title}
@@ -123,4 +122,4 @@ function NameDialog({
 }
 
 const takenText = ({ kind }: ApiError): string | undefined =>
-  kind === "workspace_already_exists" ? "Another workspace has this name, or had it." : undefined;
+  kind === "workspace_already_exists" ? "This name belongs to another workspace, or belonged to one." : undefined;

@@ -20,7 +20,7 @@ export const Route = createLazyRoute("/settings")({ component: SettingsPage });
 function SettingsPage(): ReactNode {
   const { data, error, refetch, dataUpdatedAt } = useRead("admin.getSettings", {});
   return (
-    <Page title="Settings" about="Of this workspace: its quota, whether its usage can be queried, and how much of it.">
+    <Page title="Settings" about="Quota and limits of usage queries of this workspace.">
       {error !== null && <ErrorNote error={error} doing="Reading the settings" again={() => void refetch()} />}
       {data === undefined && error === null && <p className="muted">Loading …</p>}
       {data !== undefined && (
@@ -53,7 +53,7 @@ function Sections({ settings }: { settings: Settings }): ReactNode {
         {!maySwitch && <WhoChanges needed="workspace.*.update_workspace" who="admins of the workspace" />}
       </section>
       <section aria-labelledby="settings-bounds">
-        <h2 id="settings-bounds">Bounds of queries of usage</h2>
+        <h2 id="settings-bounds">Limits of usage queries</h2>
         <Bounds bounds={settings.bounds} mayChange={mayBound} />
       </section>
     </div>
@@ -71,18 +71,18 @@ function ThisWorkspace({ settings, mayChange }: { settings: Settings; mayChange:
           ["Name", <bdi key="name">{name}</bdi>],
           ["Id", <code key="id">{workspaceId}</code>],
           ["Your role", workspace.role],
-          ["Quota", `${quotaText(quotaPerMinute)} (by default unlimited)`],
+          ["Quota", `${quotaText(quotaPerMinute)} (default: unlimited)`],
         ]}
       />
       <p>
-        The quota is how many requests to the API are answered in a minute, over all root keys and the people at this
-        dashboard; more get 429. Requests to apps behind gates do not count.
+        Maximum API requests per minute of all root keys and dashboard users together; further requests get 429.
+        Requests to apps behind gates do not count.
       </p>
       {mayChange ? (
         <p className="field-row">
           <Button onClick={() => setIsOpen(true)}>Change the quota</Button>
           <Link to="/workspaces" search={{ search: workspaceId }}>
-            Rename or disable it
+            Rename or disable
           </Link>
         </p>
       ) : (
@@ -100,9 +100,9 @@ function Bounds({ bounds, mayChange }: { bounds: readonly Bound[]; mayChange: bo
       <table className="bounds" aria-labelledby="settings-bounds">
         <thead>
           <tr>
-            <th scope="col">What is bounded</th>
-            <th scope="col">In force</th>
-            <th scope="col">By default</th>
+            <th scope="col">Limit</th>
+            <th scope="col">Value</th>
+            <th scope="col">Default</th>
           </tr>
         </thead>
         <tbody>
@@ -126,7 +126,7 @@ function Bounds({ bounds, mayChange }: { bounds: readonly Bound[]; mayChange: bo
       </table>
       {mayChange ? (
         <div>
-          <Button onClick={() => setIsOpen(true)}>Change the bounds</Button>
+          <Button onClick={() => setIsOpen(true)}>Change the limits</Button>
         </div>
       ) : (
         <WhoChanges needed="installation.*.update_workspace" who="admins of all workspaces" />
@@ -139,6 +139,6 @@ function Bounds({ bounds, mayChange }: { bounds: readonly Bound[]; mayChange: bo
 /** Replaces a control that the person has no permission for. */
 const WhoChanges = ({ needed: required, who }: { needed: string; who: string }): ReactNode => (
   <p className="muted">
-    To change it you need <code>{required}</code>, which {who} hold.
+    To change the quota, you need <code>{required}</code>, which {who} hold.
   </p>
 );

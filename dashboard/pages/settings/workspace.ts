@@ -11,7 +11,7 @@ export const quotaText = (perMinute: number | null): string =>
   perMinute === null ? "unlimited" : `${perMinute.toLocaleString("en")} per minute`;
 
 export const NAME_HINT =
-  "1 to 63 letters, digits, dots, dashes and underscores; not with ws_ at its beginning. Labels of Namespaces can have it.";
+  "1 to 63 letters, digits, dots, dashes and underscores, not beginning with ws_. The name is also valid as a Kubernetes label value.";
 
 /** Returns the problem of a name, to be shown at its field; `undefined` while the name is empty. */
 export function nameProblem(name: string): string | undefined {

@@ -40,7 +40,7 @@ function WorkspacesPage(): ReactNode {
   return (
     <Page
       title="Workspaces"
-      about="Of the installation. Everything in a workspace is separate from all others."
+      about="All workspaces of the installation. Workspaces are isolated from each other."
       actions={
         mayList && (
           <Button
@@ -56,7 +56,7 @@ function WorkspacesPage(): ReactNode {
       {mayList ? (
         <>
           <SearchField
-            label="Part of the name or id"
+            label="Name or id contains"
             value={search ?? ""}
             onChange={(text) => void navigate({ search: text === "" ? {} : { search: text }, replace: true })}
           />
@@ -71,13 +71,13 @@ function WorkspacesPage(): ReactNode {
             pages={pages}
             rowId={({ workspaceId }) => workspaceId}
             doing="Reading the workspaces"
-            empty={<EmptyState title={`None has “${search ?? ""}” in its name or id.`} />}
+            empty={<EmptyState title={`No workspace has “${search ?? ""}” in its name or id.`} />}
           />
         </>
       ) : (
         <Notice>
-          The workspaces of the installation are not for everybody. To see them you need <code>{REQUIRED}</code>, which
-          admins of all workspaces hold: ask one of them. Those that you may enter are at the top of the page.
+          To see all workspaces of the installation, you need <code>{REQUIRED}</code>. Ask an admin of all workspaces,
+          who has this permission. The menu at the top of the page has the workspaces that you may open.
         </Notice>
       )}
       {opened?.kind === "create" && <CreateWorkspace onClose={close} />}
@@ -128,7 +128,7 @@ const columnsOf = ({
     cell: ({ workspaceId, enabled }) => (
       <>
         <Badge kind={enabled ? "good" : "warn"}>{enabled ? "enabled" : "disabled"}</Badge>{" "}
-        {workspaceId === shownId && <Badge title="The one that this page shows.">this one</Badge>}
+        {workspaceId === shownId && <Badge title="The workspace that this page shows.">current</Badge>}
       </>
     ),
   },
@@ -157,7 +157,9 @@ const columnsOf = ({
             onChoose: () => onOpen({ kind: "rename", workspace }),
             unusable:
               mayUpdate ??
-              (workspace.name === DEFAULT_WORKSPACE ? "It keeps its name: each start looks for it." : undefined),
+              (workspace.name === DEFAULT_WORKSPACE
+                ? "The default workspace cannot be renamed, because servers find it by its name at startup."
+                : undefined),
           },
           {
             label: "Change the quota",

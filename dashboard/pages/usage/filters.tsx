@@ -57,7 +57,7 @@ export function Filters({
         ))}
         {typeof range !== "string" && (
           <Button
-            title="Twice as long"
+            title="Double the period"
             onClick={() => {
               const half = (window.toMs - window.fromMs) / 2;
               onChange(withRange(search, { fromMs: Math.max(0, window.fromMs - half), toMs: window.toMs + half }));

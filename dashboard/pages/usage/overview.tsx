@@ -56,8 +56,8 @@ function UsagePage(): ReactNode {
   return (
     <Page
       title="Usage"
-      about="What keys were used for and why calls were refused."
-      actions={<Link to="/usage/sql">Ask in SQL</Link>}
+      about="Verifications, credits and rejections of the workspace."
+      actions={<Link to="/usage/sql">Query with SQL</Link>}
     >
       <Filters search={search} window={window} onChange={change} />
       <div className="usage-age muted">
@@ -68,7 +68,7 @@ function UsagePage(): ReactNode {
           asked <Ago atMs={nowMs} />
         </span>
         <Button kind="quiet" onClick={again} isBusy={all.some(({ isFetching }) => isFetching)}>
-          Ask again
+          Refresh
         </Button>
         <Button kind="quiet" onClick={() => setPaused(!isPaused)} aria-pressed={isPaused}>
           {isPaused ? "Refresh is paused" : `Refreshes every ${durationText(everyMs)}`}
@@ -77,11 +77,11 @@ function UsagePage(): ReactNode {
       {state.data?.enabled === false && (
         <Notice kind="warn">
           <p>
-            <strong>Usage is switched off for this workspace.</strong>
+            <strong>Usage queries are off for this workspace.</strong>
           </p>
           <p>
-            An admin of the workspace can switch it on, in its settings or by{" "}
-            <code>postern workspace update --analytics on</code>. Events are counted meanwhile.
+            An admin of the workspace can turn them on in the settings or with{" "}
+            <code>postern workspace update --analytics on</code>. Events are counted in any case.
           </p>
         </Notice>
       )}
@@ -119,7 +119,7 @@ function UsagePage(): ReactNode {
           <Panel
             {...panel}
             title="Latency of verification"
-            about="What half, 95 and 99 of 100 took at most."
+            about="50th, 95th and 99th percentile."
             response={hasLatency ? latency : NO_LATENCY}
             doing="Reading latencies"
           >
@@ -127,7 +127,7 @@ function UsagePage(): ReactNode {
               hasLatency ? (
                 <Latency data={data} window={window} />
               ) : (
-                <p className="muted">It is read from single events: choose 24 hours or less.</p>
+                <p className="muted">Latencies are available for periods of up to 24 hours.</p>
               )
             }
           </Panel>
@@ -140,7 +140,7 @@ function UsagePage(): ReactNode {
                 label="Top owners"
                 of="Owner"
                 heads={COUNTED}
-                empty="No key with an owner was used in this time."
+                empty="No keys with an owner were used in this period."
                 rows={data.map(({ id, ...counts }) => ({
                   id,
                   name: (
@@ -155,8 +155,8 @@ function UsagePage(): ReactNode {
           </Panel>
           <Panel
             {...panel}
-            title="Limits that refuse most"
-            about={hasFilter(search) ? "Of the whole workspace: limits know no keys." : undefined}
+            title="Limits with the most rejections"
+            about={hasFilter(search) ? "All limits of the workspace; the filters for keys do not apply." : undefined}
             response={limits}
             query={sql.limits}
             doing="Counting limits"
@@ -169,7 +169,7 @@ function UsagePage(): ReactNode {
   );
 }
 
-const COUNTED = ["Verified", "Refused", "Credits"] as const;
+const COUNTED = ["Verified", "Rejected", "Credits"] as const;
 const numbersOf = ({
   verifications,
   refused,
@@ -207,7 +207,7 @@ function commonError(errors: readonly (ApiError | null)[]): ApiError | undefined
 
 function totalsText({ total, series }: OutcomesOverTime): string {
   const valid = series.find(({ outcome }) => outcome === "VALID")?.total ?? 0;
-  return `${total.toLocaleString("en")} verifications, ${(total - valid).toLocaleString("en")} refused`;
+  return `${total.toLocaleString("en")} verifications, ${(total - valid).toLocaleString("en")} rejected`;
 }
 
 function Credits({
@@ -249,7 +249,7 @@ function Latency({
       series: read.series.map(({ name, values }, place) => ({ name, label: name, mark: plotMarkAt(place), values })),
     };
   }, [data, window]);
-  if (data.length === 0) return <p className="muted">Nothing was verified in this time.</p>;
+  if (data.length === 0) return <p className="muted">No verifications in this period.</p>;
   return (
     <Plot
       label="Latency of verification"
@@ -277,7 +277,7 @@ function TopKeys({
       label="Top keys"
       of="Key"
       heads={COUNTED}
-      empty="No key was used in this time."
+      empty="No keys were used in this period."
       rows={rows.map(({ id, ...counts }) => {
         const named = byId.get(id);
         return {
@@ -307,10 +307,10 @@ function TopLimits({
   const byId = new Map(names.data?.map((named) => [named.id, named]));
   return (
     <TopTable
-      label="Limits that refuse most"
+      label="Limits with the most rejections"
       of="Namespace and identifier"
-      heads={["Refused", "Checked"]}
-      empty="No limit refused anything in this time."
+      heads={["Rejected", "Checked"]}
+      empty="No limit rejected a request in this period."
       rows={rows.map(({ namespaceId, identifier, checks, refused }) => ({
         id: `${namespaceId} ${identifier}`,
         name: (

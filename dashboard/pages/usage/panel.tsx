@@ -42,7 +42,7 @@ export function Panel<T>({
         {about !== undefined && <p className="muted">{about}</p>}
       </div>
       {error !== null && !isReportedAbove && <ErrorNote error={error} doing={doing} again={again} />}
-      {error !== null && isReportedAbove && <p className="muted">Not read: see above.</p>}
+      {error !== null && isReportedAbove && <p className="muted">Not available: see above.</p>}
       {data === undefined && error === null && (
         <p className="muted" role="status">
           {doing} …

@@ -30,7 +30,12 @@ export function ResultPlot({ columns, rows }: { columns: readonly string[]; rows
     [shown],
   );
   if (choice === undefined || shown === undefined) {
-    return <p className="muted">There is nothing to plot: a plot needs two rows, a time or a number, and a number.</p>;
+    return (
+      <p className="muted">
+        The result cannot be plotted: a plot needs at least two rows, a time or number for the x axis, and a number for
+        the y axis.
+      </p>
+    );
   }
   const options = (names: readonly string[]) => names.map((name) => ({ value: name, label: name }));
   return (
@@ -39,7 +44,7 @@ export function ResultPlot({ columns, rows }: { columns: readonly string[]; rows
         <Select label="Over" value={choice.x} options={options(can.x)} onChange={(x) => setChosen({ ...choice, x })} />
         <Select label="Show" value={choice.y} options={options(can.y)} onChange={(y) => setChosen({ ...choice, y })} />
         <Select
-          label="A line for each"
+          label="One line per"
           value={choice.by ?? NONE}
           options={[{ value: NONE, label: "(one line)" }, ...options(can.by)]}
           onChange={(by) => setChosen({ ...choice, by: by === NONE ? undefined : by })}
@@ -51,7 +56,7 @@ export function ResultPlot({ columns, rows }: { columns: readonly string[]; rows
         isTime={shown.isTime}
         series={series}
         heightPx={280}
-        foot={shown.omitted > 0 && <span>{shown.omitted} smaller lines are left out.</span>}
+        foot={shown.omitted > 0 && <span>{shown.omitted} smaller lines are omitted.</span>}
       />
     </div>
   );

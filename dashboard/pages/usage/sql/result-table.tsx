@@ -22,7 +22,7 @@ export function ResultTable({ columns, rows }: { columns: readonly string[]; row
   const tracks = useMemo(() => ({ gridTemplateColumns: columns.map(() => "minmax(9rem, 1fr)").join(" ") }), [columns]);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keyboard.
-    <div className="sql-result" ref={scroller} tabIndex={0} role="region" aria-label="Rows of the result">
+    <div className="sql-result" ref={scroller} tabIndex={0} role="region" aria-label="Result rows">
       <div role="table" aria-label="Result" aria-rowcount={rows.length + 1} aria-colcount={columns.length}>
         <div role="rowgroup" className="sql-result-head">
           <div role="row" className="sql-result-row" style={tracks}>

@@ -70,15 +70,15 @@ function SqlPage(): ReactNode {
 
   return (
     <Page
-      title="Usage in SQL"
-      about="One SELECT over the verifications of keys or the checks of limits, in a subset of ClickHouse's SQL."
-      actions={<Link to="/usage">Pictures</Link>}
+      title="Usage with SQL"
+      about="A SELECT over key verifications or rate-limit decisions, in a subset of ClickHouse SQL."
+      actions={<Link to="/usage">Charts</Link>}
     >
       {state.data?.enabled === false && (
         <Notice kind="warn">
           <p>
-            <strong>Usage is switched off for this workspace.</strong> An admin of the workspace can switch it on, in
-            its settings or by <code>postern workspace update --analytics on</code>.
+            <strong>Usage queries are off for this workspace.</strong> An admin of the workspace can turn them on in the
+            settings or with <code>postern workspace update --analytics on</code>.
           </p>
         </Notice>
       )}
@@ -98,13 +98,13 @@ function SqlPage(): ReactNode {
                 Cancel
               </Button>
             ) : (
-              <Button kind="main" onClick={runIt} unusable={sql.trim() === "" ? "There is no query." : undefined}>
+              <Button kind="main" onClick={runIt} unusable={sql.trim() === "" ? "Enter a query." : undefined}>
                 Run
               </Button>
             )}
             <CopyButton text={shareAddress(sql)} label="Copy link" />
             <span id={hintId} className="muted">
-              Ctrl or Cmd and Enter runs it. {limitsText(state.data)}
+              Ctrl+Enter or Cmd+Enter runs the query. {limitsText(state.data)}
             </span>
           </div>
           <Outcome run={run} rowsMax={state.data?.limits.maxRows} again={runIt} place={place} />
@@ -123,9 +123,9 @@ function SqlPage(): ReactNode {
             </ul>
           </details>
           <details>
-            <summary>Queries that you ran</summary>
+            <summary>Recent queries</summary>
             {history.length === 0 ? (
-              <p className="muted">None yet. They are kept in this browser, without their results.</p>
+              <p className="muted">No queries yet. This browser keeps your recent queries, without their results.</p>
             ) : (
               <>
                 <ul>
@@ -140,11 +140,11 @@ function SqlPage(): ReactNode {
                     </li>
                   ))}
                 </ul>
-                <Button onClick={clear}>Forget them</Button>
+                <Button onClick={clear}>Clear</Button>
               </>
             )}
           </details>
-          <h2>What a query may name</h2>
+          <h2>Tables and columns</h2>
           {schema.error !== null && (
             <ErrorNote error={schema.error} doing="Reading the tables" again={() => void schema.refetch()} />
           )}
@@ -162,7 +162,7 @@ function limitsText(state: UsageState | undefined): string {
   if (state === undefined) return "";
   const { limits, retentionDays } = state;
   const megabytes = Math.round(limits.maxResponseBytes / 1024 / 1024);
-  return `An answer has at most ${limits.maxRows.toLocaleString("en")} rows and ${megabytes} MB, and takes at most ${durationText(limits.timeoutMs)}. The workspace may run ${limits.queriesPerHour.toLocaleString("en")} queries in an hour. Verifications are kept for ${retentionDays.verifications} days.`;
+  return `A response has at most ${limits.maxRows.toLocaleString("en")} rows and ${megabytes} MB. A query runs for at most ${durationText(limits.timeoutMs)}. The workspace may run ${limits.queriesPerHour.toLocaleString("en")} queries per hour. Verifications are kept for ${retentionDays.verifications} days.`;
 }
 
 function Outcome({
@@ -187,7 +187,7 @@ function Outcome({
         </p>
       );
     case "cancelled":
-      return <p role="status">The query was cancelled, and ended in the store.</p>;
+      return <p role="status">The query was canceled.</p>;
     case "failed":
       if (place === undefined) return <ErrorNote error={run.error} doing="Running the query" again={again} />;
       return (
@@ -198,7 +198,7 @@ function Outcome({
             </strong>{" "}
             {place.message}
           </p>
-          <p>It is marked in the query. Nothing was run, and it counts against no quota.</p>
+          <p>The query marks the position. It was not run and does not count against the quota.</p>
         </Notice>
       );
     case "answered": {
@@ -211,16 +211,16 @@ function Outcome({
               {rows.length.toLocaleString("en")} {rows.length === 1 ? "row" : "rows"} in {durationText(tookMs)},{" "}
               <Ago atMs={atMs} />
             </span>
-            {isCut && <strong>Cut at {rowsMax.toLocaleString("en")} rows: there may be more.</strong>}
+            {isCut && <strong>Truncated at {rowsMax.toLocaleString("en")} rows: there may be more.</strong>}
             {rows.length > 0 && (
               <Button onClick={() => downloadCsv("usage.csv", csvOf(columns, rows))}>Download CSV</Button>
             )}
           </div>
           {rows.length === 0 ? (
-            <p className="muted">No row meets the query.</p>
+            <p className="muted">The query returned no rows.</p>
           ) : (
             <Tabs
-              label="How the result is shown"
+              label="View"
               value={view}
               onChange={setView}
               tabs={[
