@@ -159,7 +159,7 @@ export const ERROR_KINDS = {
   root_key_rotated: row(
     409,
     CONFLICT,
-    "The root key was already rotated. Rotate its successor, or revoke the successor first if its secret was lost.",
+    "The root key was already rotated. Rotate its successor, or revoke the successor first if its secret is lost.",
   ),
   root_key_is_caller: row(
     409,

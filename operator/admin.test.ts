@@ -12,27 +12,27 @@ test.each<{ name: string; state: Partial<WatchState>; problem: string | undefine
   {
     name: "one that was not heard of for longer is named",
     state: { ageMs: WATCH_DEADLINE_MS + 500 },
-    problem: "roles have not been heard of for 121 s",
+    problem: "the watch of roles has had no response for 121 s",
   },
   {
     name: "its failure is told as well",
     state: { ageMs: WATCH_DEADLINE_MS + 1, failure: new Error("reset") },
-    problem: "roles have not been heard of for 120 s: reset",
+    problem: "the watch of roles has had no response for 120 s: reset",
   },
   { name: "a failure that is retried in time is none", state: { failure: new Error("reset") }, problem: undefined },
   {
     name: "one that was never listed is named, with its namespace",
     state: { ageMs: undefined, namespace: "shop" },
-    problem: "roles in shop have not been listed yet",
+    problem: "roles in shop are not listed yet",
   },
   {
     name: "a missing right is named at once",
     state: { ageMs: 0, failure: forbidden },
-    problem: "roles may not be watched: 403 Forbidden: no rights",
+    problem: "the operator has no permission to watch roles: 403 Forbidden: no rights",
   },
   {
     name: "a missing right to list is named before there was a list",
     state: { ageMs: undefined, failure: forbidden },
-    problem: "roles may not be watched: 403 Forbidden: no rights",
+    problem: "the operator has no permission to watch roles: 403 Forbidden: no rights",
   },
 ])("watch problem: $name", ({ state, problem }) => expect(watchProblem({ ...watching, ...state })).toBe(problem));

@@ -55,8 +55,10 @@ export function watchProblem({ resource, namespace, ageMs, failure }: WatchState
   const what = namespace === undefined ? resource : `${resource} in ${namespace}`;
   const because = failure === undefined ? "" : `: ${failure instanceof Error ? failure.message : String(failure)}`;
   // A missing permission is permanent until somebody grants it, and the operator misses every change until then.
-  if (isKubeError(failure, 401) || isKubeError(failure, 403)) return `${what} may not be watched${because}`;
-  if (ageMs === undefined) return `${what} have not been listed yet${because}`;
-  if (ageMs > WATCH_DEADLINE_MS) return `${what} have not been heard of for ${Math.round(ageMs / 1000)} s${because}`;
+  if (isKubeError(failure, 401) || isKubeError(failure, 403))
+    return `the operator has no permission to watch ${what}${because}`;
+  if (ageMs === undefined) return `${what} are not listed yet${because}`;
+  if (ageMs > WATCH_DEADLINE_MS)
+    return `the watch of ${what} has had no response for ${Math.round(ageMs / 1000)} s${because}`;
   return undefined;
 }

@@ -269,7 +269,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const notReady = (): string[] => {
     const problems = [...watchStates().map(watchProblem), election?.problem, webhook?.problem(), workspaces.problem()];
     const reasons = problems.filter((reason) => reason !== undefined);
-    return isListed || reasons.length > 0 ? reasons : ["the manifests have not been listed yet"];
+    return isListed || reasons.length > 0 ? reasons : ["the manifests are not listed yet"];
   };
   const admin = config.admin === undefined ? undefined : await startAdmin({ ...config.admin, registry, notReady });
   try {

@@ -33,7 +33,7 @@ export const TRAFFIC_METRICS = defineMetrics({
     labels: {
       method: ["GET", "POST", "PUT", "PATCH", "DELETE", "WATCH"],
       resource: "the plural of a kind with its subresource, such as `roles/status`; empty for `/version`",
-      code: "the HTTP status; `error` when there was no answer",
+      code: "the HTTP status; `error` without a response",
     },
     bad: "`403` (PosternOperatorForbidden). `5xx` or `error`: the Kubernetes API is down. `409` is normal.",
   },

@@ -64,7 +64,7 @@ async function runIn(env: Record<string, string>, ...args: string[]) {
 test("status reads the user's kubeconfig by default, as kubectl does", async () => {
   const HOME = mkdtempSync(join(tmpdir(), "postern-home-"));
   onTestFinished(() => rmSync(HOME, { recursive: true }));
-  expect((await runIn({ HOME }, "status", "-n", namespace)).notes.join()).toContain("give a kubeconfig file");
+  expect((await runIn({ HOME }, "status", "-n", namespace)).notes.join()).toContain("set a kubeconfig file");
   mkdirSync(join(HOME, ".kube"));
   copyFileSync(cluster.kubeconfigPath, join(HOME, ".kube/config"));
   const { code, out } = await runIn({ HOME }, "status", "-n", namespace);
@@ -96,11 +96,11 @@ test("status lists enforced policies and exits with 0", async () => {
 });
 
 test("status of a Ready policy without pods exits with 0", async () => {
-  const none = condition("Enforced", "False", "No sidecar has reported this policy recently.", "NoPods");
+  const none = condition("Enforced", "False", "No gate has reported this policy recently.", "NoPods");
   await write("idle", [condition("Ready", "True"), none]);
   const { code, out } = await status();
   expect(code).toBe(0);
-  expect(out.find((line) => line.includes("idle"))).toContain("No sidecar has reported");
+  expect(out.find((line) => line.includes("idle"))).toContain("No gate has reported");
   await write("idle", [condition("Ready", "False", "The spec has faults."), none]);
   expect((await status()).code).toBe(1);
   await write("idle", [condition("Ready", "True"), none]);

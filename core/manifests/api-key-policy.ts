@@ -40,7 +40,7 @@ const Api = withRules(
     exactlyOneOf("name", "id"),
     {
       rule: "has(self.id) == has(oldSelf.id) && (!has(self.id) || self.id == oldSelf.id)",
-      message: "a policy cannot move to another API; make another policy",
+      message: "a policy cannot move to another API; create another policy",
     },
   ],
 ).describe("API whose keys the app accepts.");
@@ -91,8 +91,8 @@ const celLocationOf = (credential: string): string => {
 const Credentials = withRules(z.array(Credential).min(1).max(8), [
   {
     rule: `self.all(a, self.exists_one(b, ${celLocationOf("a")} == ${celLocationOf("b")}))`,
-    message: "two of these are the same place",
-    faults: (credentials) => repeated(credentials, placeOf, "is the same place as one above it"),
+    message: "two locations are the same",
+    faults: (credentials) => repeated(credentials, placeOf, "is the same location as a previous one"),
   },
 ]);
 
@@ -129,7 +129,7 @@ const OnStale = withRules(
 
 const COUNTER_FAILURES = ["Local", "Deny", "Allow"] as const;
 const EXPECTED_COUNTER_FAILURE =
-  "expected Local, Deny or Allow, or an object such as { action: Local, budget: PerPod }, whose budget is for Local only";
+  "expected Local, Deny or Allow, or an object such as { action: Local, budget: PerPod }; only Local has a budget";
 
 /** A word, or an object that contains it. Kubernetes requires one type per field or none, so the allowed values are listed. */
 const OnCounterFailure = z
@@ -166,7 +166,7 @@ const ClientAddress = withRules(
   [
     {
       rule: "(self.from == 'ForwardedFor') == has(self.trustedProxies)",
-      message: "trustedProxies is needed with ForwardedFor, and only with it",
+      message: "trustedProxies is required with ForwardedFor, and is not allowed otherwise",
       holds: ({ from, trustedProxies }) => (from === "ForwardedFor") === (trustedProxies !== undefined),
     },
   ],
@@ -195,7 +195,7 @@ export const ApiKeyPolicySpec = withRules(
           })
           .describe("Container port of the app, by name or number."),
         protocol: z
-          .enum(["http1"], { error: "http1 is the only protocol that is supported for now" })
+          .enum(["http1"], { error: "http1 is the only supported protocol" })
           .default("http1")
           .describe("Protocol of the app."),
       })
@@ -251,7 +251,7 @@ export const ApiKeyPolicySpec = withRules(
     ...PATHS_THAT_MATCH,
     {
       rule: "!has(self.adopt) || has(self.api.id)",
-      message: "adopt is for an API that api.id names",
+      message: "adopt requires api.id",
       holds: ({ adopt, api }) => adopt === undefined || api.id !== undefined,
     },
   ],

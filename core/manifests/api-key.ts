@@ -65,7 +65,7 @@ const Refill = withRules(
   [
     {
       rule: "(self.interval == 'Monthly') == has(self.refillDay)",
-      message: "refillDay is needed with Monthly, and only with it",
+      message: "refillDay is required with Monthly, and is not allowed otherwise",
       holds: ({ interval, refillDay }) => (interval === "Monthly") === (refillDay !== undefined),
     },
   ],
@@ -142,8 +142,8 @@ export const ApiKeySpec = withRules(
     ratelimits: withRules(z.array(KeyRatelimit).max(50), [
       {
         rule: "self.all(a, self.exists_one(b, [a.name] == [b.name]))",
-        message: "two of these limits have one name",
-        faults: (limits) => repeated(limits, ({ name }) => name, "has the name of a limit above it"),
+        message: "two limits have the same name",
+        faults: (limits) => repeated(limits, ({ name }) => name, "has the same name as a previous limit"),
       },
     ])
       .default([])
@@ -181,11 +181,11 @@ export const ApiKeySpec = withRules(
   }),
   [
     exactlyOneOf("policyRef", "apiRef"),
-    fixed("policyRef", "a key cannot move to another API; make another ApiKey"),
-    fixed("apiRef", "a key cannot move to another API; make another ApiKey"),
+    fixed("policyRef", "a key cannot move to another API; create another ApiKey"),
+    fixed("apiRef", "a key cannot move to another API; create another ApiKey"),
     {
       rule: "self.secretRef == oldSelf.secretRef",
-      message: "a key cannot move to another Secret; make another ApiKey",
+      message: "a key cannot move to another Secret; create another ApiKey",
     },
   ],
 ).describe("API key for an app, stored in a Secret and rotated there.");

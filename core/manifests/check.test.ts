@@ -118,7 +118,7 @@ describe("an invalid manifest", () => {
       name: "a name that Kubernetes refuses",
       manifest: { ...aRole(), metadata: { name: "A_b" } },
       location: "metadata.name",
-      message: /expected an object's name/,
+      message: /expected the name of an object/,
     },
     {
       name: "an unknown field at the top",
@@ -209,7 +209,7 @@ describe("an invalid manifest", () => {
       name: "a credential twice",
       manifest: aPolicy({ credentials: [{ header: { name: "X-Key" } }, { header: { name: "x-key" } }] }),
       location: "spec.credentials[1]",
-      message: /same place/,
+      message: /same location/,
     },
     {
       name: "a header's name that is none",
@@ -234,7 +234,7 @@ describe("an invalid manifest", () => {
       name: "a permission query of white space",
       manifest: withRule({ permissions: "  " }),
       location: "spec.rules[0].permissions",
-      message: /does not parse/,
+      message: /permission query is invalid/,
     },
     {
       name: "prefix and exact",
@@ -270,13 +270,13 @@ describe("an invalid manifest", () => {
       name: "an Anonymous rule with permissions",
       manifest: withRule({ access: "Anonymous", permissions: "a" }),
       location: "spec.rules[0]",
-      message: /has no key/,
+      message: /cannot require permissions/,
     },
     {
       name: "an Anonymous rule with limits",
       manifest: withRule({ access: "Anonymous", ratelimits: [{ name: "a", limit: 1, duration: "1s" }] }),
       location: "spec.rules[0]",
-      message: /has no key/,
+      message: /cannot require permissions/,
     },
     {
       name: "a negative cost",
@@ -306,7 +306,7 @@ describe("an invalid manifest", () => {
       name: "a limit in a namespace without an identifier",
       manifest: withLimit({ name: undefined, namespace: "n" }),
       location: "spec.rules[0].ratelimits[0]",
-      message: /needs an identifier/,
+      message: /requires an identifier/,
     },
     {
       name: "two limits on one counter",
@@ -324,7 +324,7 @@ describe("an invalid manifest", () => {
       name: "forwarded addresses without proxies",
       manifest: aPolicy({ clientAddress: { from: "ForwardedFor" } }),
       location: "spec.clientAddress",
-      message: /trustedProxies is needed/,
+      message: /trustedProxies is required/,
     },
     {
       name: "a proxy that is no address",
@@ -344,7 +344,7 @@ describe("an invalid manifest", () => {
       name: "a namespace's name that is none",
       manifest: aPolicy({ allowedNamespaces: ["A"] }),
       location: "spec.allowedNamespaces[0]",
-      message: /namespace's name/,
+      message: /name of a namespace/,
     },
     {
       name: "a slug with a space",

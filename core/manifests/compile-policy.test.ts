@@ -92,7 +92,7 @@ test("policy compilation reports a missing rate limit namespace with its locatio
   const limit = { namespace: "gone", identifier: "Key", limit: 1, duration: "1s" };
   const spec = aSpec({ rules: [{}, { ratelimits: [limit] }] });
   expect(compile(spec)).toEqual([
-    { location: "spec.rules[1].ratelimits[0].namespace", message: 'there is no rate-limit namespace "gone"' },
+    { location: "spec.rules[1].ratelimits[0].namespace", message: 'the rate-limit namespace "gone" does not exist' },
   ]);
 });
 

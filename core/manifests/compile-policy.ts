@@ -97,7 +97,7 @@ function scopeOf(
   if (namespace === undefined) return { kind: "name", name: name ?? "" };
   const namespaceId = namespaceIds.get(namespace);
   if (namespaceId === undefined) {
-    report(`${location}.namespace`, `there is no rate-limit namespace ${JSON.stringify(namespace)}`);
+    report(`${location}.namespace`, `the rate-limit namespace ${JSON.stringify(namespace)} does not exist`);
   }
   return { kind: "namespace", namespaceId: namespaceId ?? "" };
 }
@@ -128,7 +128,7 @@ export function queryProblem(query: string): string | undefined {
     parseQuery(query);
     return undefined;
   } catch (error) {
-    if (error instanceof QuerySyntaxError) return `the permission query does not parse. ${error.message}`;
+    if (error instanceof QuerySyntaxError) return `the permission query is invalid. ${error.message}`;
     throw error;
   }
 }

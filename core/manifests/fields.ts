@@ -9,13 +9,19 @@ export const VERSION = "v1alpha1";
 
 const NAMESPACE_NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/;
 
-export const NamespaceName = z.string().min(1).max(63).regex(NAMESPACE_NAME, { error: "expected a namespace's name" });
+export const NamespaceName = z
+  .string()
+  .min(1)
+  .max(63)
+  .regex(NAMESPACE_NAME, { error: "expected the name of a namespace" });
 export const ObjectName = z
   .string()
   .min(1)
   // `abort`: the expression would overflow the stack on megabytes of text.
   .max(253, { abort: true })
-  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/, { error: "expected an object's name" });
+  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/, {
+    error: "expected the name of an object",
+  });
 
 export const DeletionPolicy = z.enum(["Delete", "Orphan"]);
 export type DeletionPolicy = z.infer<typeof DeletionPolicy>;
@@ -25,7 +31,7 @@ const NOT_BLANK = /[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202
 
 /** A display name or stored name: any text except white space alone. */
 export const nameOf = ({ min, max }: { min: number; max: number }) =>
-  z.string().min(min).max(max).regex(NOT_BLANK, { error: "expected more than white space" });
+  z.string().min(min).max(max).regex(NOT_BLANK, { error: "must not consist only of white space" });
 
 /** Returns the items that repeat the key of an earlier one, as errors of a rule. */
 export function repeated<Item>(items: readonly Item[], keyOf: (item: Item) => string, message: string) {
@@ -44,7 +50,7 @@ export const setOf = <Item extends z.ZodType<string>>(item: Item, max: number) =
     .array(item)
     .max(max)
     .superRefine((items, context) => {
-      for (const { path, message } of repeated(items, (item) => item, "is listed above it already")) {
+      for (const { path, message } of repeated(items, (item) => item, "occurs more than once")) {
         context.addIssue({ code: "custom", path, message });
       }
     })
@@ -63,13 +69,13 @@ const isLabelKey = (key: string): boolean =>
   key.lastIndexOf("/") <= LABEL_PREFIX_LENGTH_MAX;
 
 const LABEL_KEY_TEXT =
-  "a label's key is 1 to 63 letters, digits and - _ . that begin and end with a letter or digit, after an optional DNS name and /";
+  "the key of a label has 1 to 63 letters, digits and - _ . and begins and ends with a letter or digit, after an optional DNS name and /";
 
 const LabelKey = z.string().refine(isLabelKey, { error: LABEL_KEY_TEXT });
 const LabelValue = z
   .string()
   .max(63)
-  .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, { error: "expected a label's value" });
+  .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, { error: "expected the value of a label" });
 
 /** Labels that a pod must all have. At least one is required, because an empty selector would match every pod. */
 export const LabelsToMatch = z
@@ -95,7 +101,7 @@ export const ObjectLabels = z.record(LabelKey, LabelValue);
 /** The Kubernetes API server validates annotation keys, whose prefix may have capitals. */
 export const ObjectAnnotations = z.record(
   z.string().refine((key) => isLabelKey(key.replace(/^[^/]*[/]/, (prefix) => prefix.toLowerCase())), {
-    error: "expected the key of an annotation, which has the form of a label's key",
+    error: "expected the key of an annotation, in the format of label keys",
   }),
   z.string(),
 );
@@ -166,7 +172,7 @@ export function exactlyOneOf<A extends string, B extends string>(
 ): Rule<Readonly<Partial<Record<A | B, unknown>>>> {
   return {
     rule: `has(self.${a}) != has(self.${b})`,
-    message: `exactly one of ${a} and ${b} is needed`,
+    message: `exactly one of ${a} and ${b} is required`,
     holds: (value) => (value[a] === undefined) !== (value[b] === undefined),
   };
 }

@@ -50,7 +50,7 @@ const Ratelimit = withRules(
     exactlyOneOf("name", "namespace"),
     {
       rule: "!has(self.namespace) || has(self.identifier)",
-      message: "a limit in a namespace needs an identifier: Key or Identity",
+      message: "a limit in a namespace requires an identifier: Key or Identity",
       holds: ({ namespace, identifier }) => namespace === undefined || identifier !== undefined,
     },
   ],
@@ -75,8 +75,8 @@ const celCounterOf = (limit: string): string =>
 const Ratelimits = withRules(z.array(Ratelimit).max(16), [
   {
     rule: `self.all(a, self.exists_one(b, ${celCounterOf("a")} == ${celCounterOf("b")}))`,
-    message: "two of these limits count on the same counter",
-    faults: (limits) => repeated(limits, counterOf, "counts on the same counter as a limit above it"),
+    message: "two limits have the same counter",
+    faults: (limits) => repeated(limits, counterOf, "has the same counter as a previous limit"),
   },
 ]);
 
@@ -105,7 +105,7 @@ export const ManifestRule = withRules(
   [
     {
       rule: "self.access != 'Anonymous' || (!has(self.permissions) && !has(self.credits) && (!has(self.ratelimits) || size(self.ratelimits) == 0))",
-      message: "an Anonymous rule has no key to ask for permissions, credits or rate limits",
+      message: "an Anonymous rule cannot require permissions, credits or rate limits, because its requests have no key",
       holds: ({ access, permissions, credits, ratelimits }) =>
         access !== "Anonymous" || (permissions === undefined && credits === undefined && ratelimits.length === 0),
     },

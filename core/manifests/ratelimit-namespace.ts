@@ -18,7 +18,7 @@ export const RatelimitNamespaceSpec = withRules(
     allowedNamespaces: AllowedNamespaces,
     deletionPolicy: deletionPolicy("Delete", "the rate-limit namespace with its overrides"),
   }),
-  [unchangeable("name", "a rate-limit namespace cannot be renamed; make another one")],
+  [unchangeable("name", "a rate-limit namespace cannot be renamed; create another one")],
 ).describe("Rate-limit namespace: policies and calls that name it share its limits and overrides.");
 export type RatelimitNamespaceSpec = z.output<typeof RatelimitNamespaceSpec>;
 

@@ -39,8 +39,8 @@ export const RatelimitOverrideSpec = withRules(
     deletionPolicy: deletionPolicy("Delete", "the override"),
   }),
   [
-    unchangeable("namespaceRef", "an override cannot move to another namespace; make another one"),
-    unchangeable("identifier", "an override's identifier cannot be changed; make another one"),
+    unchangeable("namespaceRef", "an override cannot move to another namespace; create another one"),
+    unchangeable("identifier", "the identifier of an override cannot be changed; create another override"),
   ],
 ).describe("Different limit for some identifiers of a rate-limit namespace.");
 export type RatelimitOverrideSpec = z.output<typeof RatelimitOverrideSpec>;

@@ -44,7 +44,7 @@ function whyNever(path: string, allow: readonly PathAllowance[]): string | undef
 function noWildcards(path: string, character: string, at: number): string {
   const before = path.slice(0, path.lastIndexOf("/", at)) || "/";
   const encoded = `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
-  return `a path has no wildcards or parameters, so this would match the character "${character}" itself; write the prefix ${before}, which covers everything under it, or ${encoded} for the character`;
+  return `paths have no wildcards or parameters, so this path would match the literal character "${character}"; write the prefix ${before} to match everything below it, or ${encoded} for the character`;
 }
 
 interface WithPaths {
@@ -72,7 +72,7 @@ const FORMS: ReadonlyArray<{ readonly allowance: PathAllowance; readonly found: 
 /** Rules of the complete spec, because `allowPaths` may allow such a path. */
 export const PATHS_THAT_MATCH: ReadonlyArray<Rule<WithPaths>> = FORMS.map(({ allowance, found, what }, index) => ({
   rule: `'${allowance}' in self.allowPaths || self.rules.all(rule, !has(rule.match.path) || !(has(rule.match.path.prefix) ? rule.match.path.prefix : rule.match.path.exact).matches(r'${found}'))`,
-  message: `no request can match a rule whose path has ${what}; list ${allowance} in allowPaths to let such requests through`,
+  message: `no request can match a rule whose path has ${what}; list ${allowance} in allowPaths to admit such requests`,
   fieldPath: ".rules",
   // Set once for all forms: only the first error of a path is reported.
   ...(index === 0 ? { faults: pathProblems } : {}),

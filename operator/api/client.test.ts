@@ -122,13 +122,13 @@ test("operator API client rejects a 404 that does not come from the API", async 
 test("operator API client distinguishes an unknown procedure from a missing object", async () => {
   const { api, requests } = await serve([failure(404, "not_found")]);
   const call = api.call("managed.findObject", { kind: "role", manager: "test/Role/shop/editor" });
-  await expect(call).rejects.toThrow("the API does not know managed.findObject: it is older than this operator");
+  await expect(call).rejects.toThrow("the API does not have managed.findObject: it is older than this operator");
   expect(requests).toHaveLength(1);
 });
 
 test("operator API client times out when the server does not respond", async () => {
   const { api } = await serve([], { timeoutMs: 50 });
-  await expect(api.call("permissions.createRole", create)).rejects.toThrow("the API is not reachable");
+  await expect(api.call("permissions.createRole", create)).rejects.toThrow("the API is unreachable");
 });
 
 test("operator API client fails when the server is unreachable", async () => {

@@ -45,7 +45,7 @@ export class RootKeyRejected extends ApiUnavailable {
   constructor(status: number, detail: string) {
     const why = status === 401 ? "is not valid" : "lacks a permission";
     super(
-      `the API refuses the operator's root key, which ${why} (${status}${detail === "" ? "" : `: ${detail}`}). Put one with the operator's permissions, such as \`postern provision\` makes, into its Secret or file; the operator takes it over by itself`,
+      `the API rejects the operator's root key, which ${why} (${status}${detail === "" ? "" : `: ${detail}`}). Put a root key with the operator's permissions, for instance one from \`postern provision\`, into the Secret or file; the operator reloads it automatically`,
     );
   }
 }
@@ -152,7 +152,7 @@ async function outcomeOf(procedure: string, send: () => Promise<RawResponse>): P
   try {
     answer = await send();
   } catch (error) {
-    return { error: new ApiUnavailable("the API is not reachable", { cause: error }), status: NO_RESPONSE };
+    return { error: new ApiUnavailable("the API is unreachable", { cause: error }), status: NO_RESPONSE };
   }
   const { data, error, response } = answer;
   if (response.ok && data !== undefined) return { data: data.data, next: data.pagination?.cursor };
@@ -161,7 +161,7 @@ async function outcomeOf(procedure: string, send: () => Promise<RawResponse>): P
   const detail = error?.error?.detail ?? "";
   if (kind === UNKNOWN_PROCEDURE) {
     // The error must not mean "no such object", because a deletion would then leave stored objects behind.
-    const message = `the API does not know ${procedure}: it is older than this operator, or not our API`;
+    const message = `the API does not have ${procedure}: it is older than this operator, or is not the Postern API`;
     return { error: new ApiUnavailable(message), status };
   }
   if (status === 401 || status === 403) return { error: new RootKeyRejected(status, detail), status };
@@ -170,7 +170,7 @@ async function outcomeOf(procedure: string, send: () => Promise<RawResponse>): P
     return { refusal: { status, kind, detail, ...(faults === undefined ? {} : { faults }) } };
   }
   return {
-    error: new ApiUnavailable(`${procedure} answered ${status} ${kind}${status < 500 && detail ? `: ${detail}` : ""}`),
+    error: new ApiUnavailable(`${procedure} returned ${status} ${kind}${status < 500 && detail ? `: ${detail}` : ""}`),
     status,
     retryAfterMs: readRetryAfterMs(response.headers.get("retry-after")),
   };

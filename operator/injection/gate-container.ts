@@ -208,8 +208,8 @@ export function resourcesOf(
         ? `the annotation ${RESOURCE_ANNOTATIONS.memoryLimit}`
         : memoryLimit === limits.memory
           ? "spec.resources.limits.memory"
-          : "the memory limit that the operator gives to gates (--gate-resources)";
-    return { refused: `${source} is ${memoryLimit}, and a gate needs at least ${MEMORY_MIN}.` };
+          : "the operator's memory limit for gates (--gate-resources)";
+    return { refused: `${source} is ${memoryLimit}, but a gate requires at least ${MEMORY_MIN}.` };
   }
   const memoryRequest = given.memoryRequest ?? (shares("memory") ? "0" : smaller(resources.memoryRequest, memoryLimit));
   const cpuLimit = resources.cpuLimit === undefined ? undefined : bounded(resources.cpuLimit, "cpu");

@@ -34,7 +34,7 @@ describe("a pod of extreme size", () => {
   // Without a limit, the search for a free port would never end and block the operator.
   test("injection rejects a pod that lists every port and leaves none for the gate", () => {
     const everyPort = app({ ports: [{ name: "http", containerPort: 8_080 }, ...numbered(64_512)] });
-    expect(refusal(everyPort)).toContain("list 64513 ports, and those of a guarded pod list at most 2000");
+    expect(refusal(everyPort)).toContain("list 64513 ports; the maximum for a guarded pod is 2000");
   });
 
   test("injection rejects a pod with too many containers, including init containers", () => {
@@ -187,7 +187,9 @@ describe("the gate", () => {
     expect(env.POSTERN_SNAPSHOT_KEY).toBe("key-of-the-snapshot");
     for (const volume of ["postern-snapshot", "postern-token", "postern-tls"]) {
       const shared = aPod({ app: { volumeMounts: [{ name: volume, mountPath: "/gate" }] } });
-      expect(injectGate(shared, anInjection()).refused).toMatch(/container app mounts a volume that only the gate/);
+      expect(injectGate(shared, anInjection()).refused).toMatch(
+        /container app mounts a volume that is reserved for the gate/,
+      );
     }
   });
 
@@ -440,7 +442,7 @@ test.each(["True", "yes", ""])("injection accepts label value %j as true and war
 
 test("injection warns which policy is not enforced when two policies select a pod", () => {
   expect(inject(aPod(), policy({ overridden: ["younger"] })).warnings.join()).toContain(
-    "ApiKeyPolicy younger selects this pod too; orders is older",
+    "ApiKeyPolicy younger also selects this pod; the gate enforces orders",
   );
 });
 
@@ -483,7 +485,7 @@ test.each<{ name: string; pod?: Pod; injection?: Partial<Injection>; says: strin
   {
     name: "a memory limit below what a gate needs",
     pod: aPod({ metadata: { annotations: { "postern.dev/gate-memory-limit": "63Mi" } } }),
-    says: "the annotation postern.dev/gate-memory-limit is 63Mi, and a gate needs at least 64Mi",
+    says: "the annotation postern.dev/gate-memory-limit is 63Mi, but a gate requires at least 64Mi",
   },
   {
     name: "a memory limit of the whole pod below what a gate needs",
@@ -516,7 +518,7 @@ test.each<{ name: string; pod?: Pod; injection?: Partial<Injection>; says: strin
         containers: [...aPod().spec.containers, { name: "second", ports: [{ name: "http", containerPort: 8081 }] }],
       },
     }),
-    says: "the port name http means 8080 and, in the container second, 8081",
+    says: "the port name http is 8080 and, in the container second, 8081",
   },
   {
     name: "the same for a number whose name another container has",

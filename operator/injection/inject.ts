@@ -138,26 +138,26 @@ export function injectGate(given: Pod, injection: Injection): Injected {
 function exceeds({ spec: { containers, initContainers = [] } }: Pod): string | undefined {
   const all = [...initContainers, ...containers];
   if (all.length > CONTAINERS_MAX)
-    return `it has ${all.length} containers, and a guarded pod has at most ${CONTAINERS_MAX}.`;
+    return `the pod has ${all.length} containers; the maximum for a guarded pod is ${CONTAINERS_MAX}.`;
   const ports = all.reduce((sum, { ports: listed = [] }) => sum + listed.length, 0);
   return ports > CONTAINER_PORTS_MAX
-    ? `its containers list ${ports} ports, and those of a guarded pod list at most ${CONTAINER_PORTS_MAX}.`
+    ? `the containers of the pod list ${ports} ports; the maximum for a guarded pod is ${CONTAINER_PORTS_MAX}.`
     : undefined;
 }
 
 function cannotGuard({ spec }: Pod, { config, policy }: Injection): string | undefined {
   if (spec.hostNetwork === true) {
-    return "a pod with hostNetwork shares its ports with its node, and a gate would guard none of them: leave hostNetwork out.";
+    return "a pod with hostNetwork shares the ports of its node, which a gate cannot guard: remove hostNetwork.";
   }
-  if (spec.os?.name === "windows") return "gates run on Linux only.";
+  if (spec.os?.name === "windows") return "gates run only on Linux.";
   const sharing = [...(spec.initContainers ?? []), ...spec.containers].find(({ volumeMounts = [] }) =>
     volumeMounts.some(({ name }) => GATE_VOLUMES.includes(name)),
   );
   if (sharing !== undefined) {
-    return `the container ${sharing.name} mounts a volume that only the gate may have (${GATE_VOLUMES.join(", ")}): give yours another name.`;
+    return `the container ${sharing.name} mounts a volume that is reserved for the gate (${GATE_VOLUMES.join(", ")}): rename your volume.`;
   }
   if (policy.interception === "Redirect" && config.redirectImage === undefined) {
-    return `the ApiKeyPolicy ${policy.name} has interception Redirect, which needs an image with iptables: the operator was given none (--redirect-image).`;
+    return `the ApiKeyPolicy ${policy.name} has interception Redirect, which requires an image with iptables: set --redirect-image of the operator.`;
   }
   return undefined;
 }
@@ -185,13 +185,13 @@ function findTarget(
   const other = listed.find(({ name, containerPort }) => containerPort !== number && taken.some((one) => one === name));
   if (other !== undefined) {
     return {
-      refused: `the port name ${other.name} means ${number} and, in the container ${other.container}, ${other.containerPort}: a gate guards one port, so give the other one another name.`,
+      refused: `the port name ${other.name} is ${number} and, in the container ${other.container}, ${other.containerPort}: a gate guards only one port, so rename the other one.`,
     };
   }
   const onNode = own.find(({ hostPort = 0 }) => hostPort !== 0);
   if (interception === "Port" && onNode !== undefined) {
     return {
-      refused: `the container ${onNode.container} has hostPort ${onNode.hostPort} for the guarded port ${number}, by which clients of the node reach the app past the gate. Remove hostPort and use a Service of type NodePort, or set spec.interception of the ApiKeyPolicy ${policy} to Redirect.`,
+      refused: `the container ${onNode.container} has hostPort ${onNode.hostPort} for the guarded port ${number}, through which clients of the node bypass the gate. Remove hostPort and use a Service of type NodePort, or set spec.interception of the ApiKeyPolicy ${policy} to Redirect.`,
     };
   }
   return { number, names: typeof port === "number" ? names : [port, ...names.filter((name) => name !== port)] };
@@ -283,8 +283,7 @@ function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod:
   const guarded = pod.metadata.labels?.[GUARDED_LABEL];
   return [
     ...overridden.map(
-      (other) =>
-        `the ApiKeyPolicy ${other} selects this pod too; ${policyName} is older, and is the one that is enforced.`,
+      (other) => `the ApiKeyPolicy ${other} also selects this pod; the gate enforces ${policyName}, which is older.`,
     ),
     ...(guarded === undefined || guarded === "true" || guarded === "false"
       ? []
@@ -293,12 +292,12 @@ function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod:
     // limit, in an error that names only this container.
     ...(cpuLimit === undefined && pod.spec.containers.every(({ resources }) => resources?.limits?.cpu !== undefined)
       ? [
-          `the gate has no CPU limit, as the other containers have: where a ResourceQuota counts limits.cpu, annotate the pod with ${RESOURCE_ANNOTATIONS.cpuLimit}.`,
+          `the gate has no CPU limit, unlike the other containers: if a ResourceQuota counts limits.cpu, annotate the pod with ${RESOURCE_ANNOTATIONS.cpuLimit}.`,
         ]
       : []),
     ...(interception === "Port" && names.length === 0
       ? [
-          `the port ${number} has no name that the gate could take over: give the container port one and let Services name it, or use interception Redirect. Until then only the port "${OWN_PORT_NAME}" of the pod leads to the gate.`,
+          `the port ${number} has no name that the gate can take over: name the container port and refer to the name in Services, or use interception Redirect. Until then, only the port "${OWN_PORT_NAME}" of the pod leads to the gate.`,
         ]
       : []),
   ];

@@ -35,7 +35,7 @@ test("injection rejects a pod without a matching policy or with one without a po
   });
   const portless = aPolicy("portless", { app: "orders" }, "2026-01-01T00:00:00Z", { target: {} });
   expect(policyOfPod(aPod(), "shop", [portless])).toMatchObject({
-    refused: "the ApiKeyPolicy portless does not say which port it guards: correct it.",
+    refused: "the ApiKeyPolicy portless has no valid spec.target.port: correct it.",
   });
 });
 

@@ -31,7 +31,7 @@ export function policyOfPod(pod: Pod, namespace: string, policies: readonly Mani
   const choice = choosePolicy({ namespace, labels, policy: named }, policies);
   if (choice === undefined) {
     return {
-      refused: `no ApiKeyPolicy selects this pod. Make one whose spec.selector matches its labels, or name one that is to come by the annotation ${POLICY_ANNOTATION}.`,
+      refused: `no ApiKeyPolicy selects this pod. Create one whose spec.selector matches the labels of the pod, or name a future one in the annotation ${POLICY_ANNOTATION}.`,
     };
   }
   const { policy, name, overridden } = choice;
@@ -45,7 +45,7 @@ export function policyOfPod(pod: Pod, namespace: string, policies: readonly Mani
 
 function read({ metadata: { name }, spec }: ManifestObject, overridden: readonly string[]): FoundPolicy {
   const parsed = Injected.safeParse(spec);
-  if (!parsed.success) return { refused: `the ApiKeyPolicy ${name} does not say which port it guards: correct it.` };
+  if (!parsed.success) return { refused: `the ApiKeyPolicy ${name} has no valid spec.target.port: correct it.` };
   const { target, interception } = parsed.data;
   return { name, port: target.port, interception, overridden };
 }
@@ -59,7 +59,7 @@ function expected(name: string, { metadata: { annotations = {} }, spec }: Pod): 
   const [only, another] = spec.containers.flatMap(({ ports = [] }) => ports);
   if (only === undefined || another !== undefined) {
     return {
-      refused: `the ApiKeyPolicy ${name} does not exist yet, and the pod has not exactly one container port: say by the annotation ${PORT_ANNOTATION} which one is guarded.`,
+      refused: `the ApiKeyPolicy ${name} does not exist yet, and the pod does not have exactly one container port: set the annotation ${PORT_ANNOTATION} to the port to guard.`,
     };
   }
   return { name, port: only.name ?? only.containerPort, interception: "Port", overridden: [] };

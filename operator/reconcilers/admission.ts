@@ -56,7 +56,7 @@ function formerWorkspaceOf(object: ManifestObject, workspace: Workspace): string
 const moved = (former: string, { name = "the default" }: Workspace): Verdict =>
   stalled(
     "WorkspaceChanged",
-    `The namespace belongs to the workspace ${name} now, but what this object made is in the workspace ${former}, and stays in force there. Let the namespace belong to ${former} again, or delete this object while it does.`,
+    `The namespace now belongs to the workspace ${name}, but the objects that this manifest created are in the workspace ${former} and remain active there. Assign the namespace to ${former} again, at least until this object is deleted.`,
   );
 
 const NAME_OF: Readonly<Record<NamedKind, (object: ManifestObject) => string | undefined>> = {

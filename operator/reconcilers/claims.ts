@@ -175,4 +175,4 @@ export const reservedFor = ({ lastManager }: Pick<Managed, "lastManager">, manag
 
 /** Returns the message about a resource that an object of another namespace or cluster orphaned. */
 const orphanedByOther = (lastManager: string, manager: string): string =>
-  `It was left in the store by ${managerFor(lastManager, manager)}, and stays reserved for it. An administrator gives leave with \`postern ownership release\` or \`postern ownership transfer\`.`;
+  `It was released by ${managerFor(lastManager, manager)} and remains reserved for this manager. An administrator can allow the adoption with \`postern ownership release\` or \`postern ownership transfer\`.`;

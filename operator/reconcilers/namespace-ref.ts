@@ -40,11 +40,16 @@ export async function resolveNamespaceByName(
     const reserved = reservedFor(stored, `${ctx.cluster}//${from}/`);
     return reserved === undefined
       ? { namespaceId }
-      : { verdict: stalled("NotAllowed", `The rate-limit namespace ${name} is not this namespace's. ${reserved}`) };
+      : {
+          verdict: stalled(
+            "NotAllowed",
+            `The rate-limit namespace ${name} does not belong to this namespace. ${reserved}`,
+          ),
+        };
   }
   const target = managedBy(ctx, "RatelimitNamespace", manager);
   if (target === undefined) {
-    const message = `The rate-limit namespace ${name} is managed by ${managerFor(manager, `${ctx.cluster}//${from}/`)}, whose allowedNamespaces cannot be seen from here.`;
+    const message = `The rate-limit namespace ${name} is managed by ${managerFor(manager, `${ctx.cluster}//${from}/`)}, whose allowedNamespaces this operator cannot read.`;
     return { verdict: stalled("NotAllowed", message) };
   }
   const refused = refusalOf(target, from);
@@ -69,7 +74,7 @@ function notThere(name: string, from: string, { source }: Pick<Context, "source"
   const claimant = claimantsOf("RatelimitNamespace", [name], source).find((object) => mayReferTo(object, from));
   const message =
     claimant === undefined
-      ? `There is no rate-limit namespace ${name}. Create a RatelimitNamespace with that spec.name, or correct the rule.`
+      ? `The rate-limit namespace ${name} does not exist. Create a RatelimitNamespace with this spec.name, or correct the rule.`
       : `${labelFor(claimant, from)} is not ready yet.`;
   return progressing("DependencyNotReady", message);
 }

@@ -157,7 +157,7 @@ function verdictOn({ kind, detail, faults = [] }: Refusal, object: ManifestObjec
 }
 
 const wayOut = ({ kind, metadata: { namespace, name } }: ManifestObject): string =>
-  `To delete the object and leave what it made in the store: kubectl -n ${namespace} annotate ${kind.toLowerCase()}.postern.dev ${name} ${ABANDON_ANNOTATION}=true`;
+  `To delete the object without cleaning up its stored objects: kubectl -n ${namespace} annotate ${kind.toLowerCase()}.postern.dev ${name} ${ABANDON_ANNOTATION}=true`;
 
 const FAULTS_SHOWN_MAX = 5;
 
@@ -173,7 +173,7 @@ const isOfLaterRelease = ({ location, message }: FieldProblem): boolean =>
   message === "is not a known field" || location.endsWith(".formatVersion");
 
 const OLDER_API =
-  "The api-server is of an older release than this operator: upgrade the api-servers first (docs/upgrades.md).";
+  "The api-server has an older release than this operator: upgrade the api-servers first (docs/upgrades.md).";
 
 async function conclude<Action>(
   object: ManifestObject,
@@ -195,7 +195,7 @@ async function conclude<Action>(
   if (status !== undefined) await ctx.source.updateStatus(object, status);
   for (const event of events) await ctx.source.recordEvent(object, event);
   if (drift !== undefined) {
-    const note = `The store differed from the manifest and was set right: ${drift}.`;
+    const note = `The stored state differed from the manifest and was corrected: ${drift}.`;
     await ctx.source.recordEvent(object, { type: "Warning", reason: "DriftCorrected", action: "Correct", note });
   }
   const isCompetitor = plan.verdict.reason === "Conflict";
@@ -228,7 +228,7 @@ function foreignFinalizersOf(object: ManifestObject): string[] {
 }
 
 async function abandon(object: ManifestObject, ctx: OperatorContext): Promise<WorkResult> {
-  const note = `Let go without cleaning up in the store, as ${ABANDON_ANNOTATION} asks.`;
+  const note = `Deleted without cleaning up stored objects, because of the annotation ${ABANDON_ANNOTATION}.`;
   await ctx.source.recordEvent(object, { type: "Warning", reason: "Abandoned", action: "Abandon", note });
   return await letGo(object, ctx);
 }
@@ -240,10 +240,10 @@ async function reportUnavailable<Observed, Action>(
   ctx: OperatorContext,
 ): Promise<void> {
   const hint = object.metadata.deletionTimestamp
-    ? ` If the store is gone for good, annotate the object with ${ABANDON_ANNOTATION}=true.`
+    ? ` If the database no longer exists, annotate the object with ${ABANDON_ANNOTATION}=true.`
     : "";
   const { verdict, keepReady } = whileUnavailable(object, {
-    message: `${error.message}; it is tried again.${hint}`,
+    message: `${error.message}; the operator retries.${hint}`,
     isKeyRefused: error instanceof RootKeyRejected,
   });
   if (!keepReady) {

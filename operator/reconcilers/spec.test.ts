@@ -24,7 +24,7 @@ test("parseSpec lists no fields for a fully known object", () => {
 
 test("parseSpec reports invalid values beside unknown fields, including cross-field rules", () => {
   expect(parse({ strictness: "x", api: { name: "orders", id: "api_12345678" } }).problems).toMatchObject([
-    { location: "spec.api", message: "exactly one of name and id is needed" },
+    { location: "spec.api", message: "exactly one of name and id is required" },
   ]);
   expect(parse({ strictness: "x", target: { port: "" } }).problems?.map(({ location }) => location)).toContain(
     "spec.target.port",

@@ -73,7 +73,7 @@ test("Ready condition applies only to its observed generation", () => {
 test("unavailable API adds Reconciling once and leaves Ready unchanged", () => {
   const { status } = statusOf(input(ready("done")));
   const object = anObject("Role", {}, { status });
-  const away = progressing("ApiUnavailable", "not reachable");
+  const away = progressing("ApiUnavailable", "unreachable");
   const added = withReconciling(object, away, NOW_MS);
   expect(typesOf(added)).toEqual(["Ready", "Reconciling"]);
   expect(added).toMatchObject({ conditions: [{ status: "True", reason: "Succeeded" }, { reason: "ApiUnavailable" }] });

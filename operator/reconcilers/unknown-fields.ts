@@ -16,10 +16,10 @@ export function unknownFields(object: ManifestObject, previous: readonly Conditi
   if (unknown.length > 0) {
     const shown = unknown.slice(0, SHOWN_MAX).join(", ");
     const more = unknown.length > SHOWN_MAX ? ` (and ${unknown.length - SHOWN_MAX} more)` : "";
-    const message = `This operator does not know ${shown}${more}, and ignores what it does not know. Upgrade the operator to the release of the CRDs, or remove the fields.`;
+    const message = `This operator does not support ${shown}${more} and ignores these fields. Upgrade the operator to the release of the CRDs, or remove the fields.`;
     return { type: "UnknownFields", status: "True", reason: "NewerSchema", message, alerts: true };
   }
   if (!previous.some(({ type }) => type === "UnknownFields")) return undefined;
-  const message = "This operator knows every field of the spec.";
+  const message = "This operator supports every field of the spec.";
   return { type: "UnknownFields", status: "False", reason: "Succeeded", message, alerts: true };
 }

@@ -34,7 +34,7 @@ export async function followFolder(
         watcher = undefined;
       });
     } catch (error) {
-      log.warn({ dir, err: error }, "the folder is not watched for now; it is read every 5 s");
+      log.warn({ dir, err: error }, "the folder cannot be watched; it is read every 5 s");
     }
   };
 

@@ -56,7 +56,7 @@ export async function readKubeconfig(path: string, env: Environment): Promise<Cl
   const config = parsed.data;
   const pick = <T extends { readonly name: string }>(what: string, list: readonly T[], name: string | undefined): T => {
     const found = list.find((one) => one.name === name);
-    if (found === undefined) throw new Error(`the kubeconfig ${path} has no ${what} named ${name ?? "(none given)"}`);
+    if (found === undefined) throw new Error(`the kubeconfig ${path} has no ${what} named ${name ?? "(no name)"}`);
     return found;
   };
   const { context } = pick("context", config.contexts, config["current-context"]);

@@ -37,5 +37,5 @@ test("pod access rereads a rejected ServiceAccount token", async () => {
 });
 
 test("pod access outside a pod fails with instructions", async () => {
-  await expect(podAccess({}, mount)).rejects.toThrow(/give a kubeconfig file/);
+  await expect(podAccess({}, mount)).rejects.toThrow(/set a kubeconfig file/);
 });

@@ -12,7 +12,7 @@ const KEPT_MS = 60_000;
 export async function podAccess(env: Environment, mount = MOUNT): Promise<Cluster> {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = "443" } = env;
   if (host === undefined || host === "") {
-    throw new Error("this is not a pod of a Kubernetes cluster: give a kubeconfig file");
+    throw new Error("this process does not run in a pod of a Kubernetes cluster: set a kubeconfig file");
   }
   let known: { readonly signIn: SignIn; readonly readAt: number } | undefined;
   const read = async (): Promise<SignIn> => {

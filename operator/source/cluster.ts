@@ -48,9 +48,12 @@ export async function findClusterName({
       return (await client.send<KubeObject>({ method: "GET", path: PATH })).metadata.uid;
     } catch (error) {
       if (error instanceof KubeError && error.status < 500 && error.status !== 429) {
-        throw new Error("the cluster has no name: give --cluster, or the right to get the Namespace kube-system", {
-          cause: error,
-        });
+        throw new Error(
+          "the name of the cluster is unknown: set --cluster, or grant permission to get the Namespace kube-system",
+          {
+            cause: error,
+          },
+        );
       }
       log.warn({ err: error, failures }, "cluster name cannot be read; retrying");
       await sleep(backoffMs(failures, RETRY));

@@ -140,12 +140,12 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     try {
       watcher = watch(dir, hint);
       watcher.on("error", (error) => {
-        log.warn({ dir, err: error }, "the folder is not watched for now");
+        log.warn({ dir, err: error }, "the folder cannot be watched");
         watcher?.close();
         watcher = undefined;
       });
     } catch (error) {
-      log.warn({ dir, err: error }, "the folder is not watched for now");
+      log.warn({ dir, err: error }, "the folder cannot be watched");
     }
   };
 

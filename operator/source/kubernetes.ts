@@ -153,7 +153,7 @@ const pathOf = (plural: string, namespace: string) => `/apis/${GROUP}/${VERSION}
 
 function pluralOf(kind: Kind): string {
   const definition = KINDS.find((one) => one.kind === kind);
-  if (definition === undefined) throw new Error(`${kind} is not one of our kinds`);
+  if (definition === undefined) throw new Error(`${kind} is not a kind of Postern`);
   return definition.plural;
 }
 

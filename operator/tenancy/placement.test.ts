@@ -60,7 +60,7 @@ test.each<{ name: string; namespace: string; known?: Partial<Known>; reason: str
     namespace: "unseen",
     known: { byDefault: "shared" },
     reason: "unknown",
-    says: /has not been listed yet/,
+    says: /is not listed yet/,
   },
   {
     name: "when the default has no root key",

@@ -21,7 +21,7 @@ export interface Known {
   readonly hasRootKey: (workspace: string) => boolean;
 }
 
-export const UNSEEN = Symbol("a Namespace that was not listed yet");
+export const UNSEEN = Symbol("a Namespace that is not listed yet");
 
 /**
  * Returns the workspace of a namespace. Settings override the label, and the label overrides the default. An unlisted Namespace has no
@@ -33,16 +33,16 @@ export function placementOf(namespace: string, { settings, byDefault, labelOf, h
   if (label === UNSEEN) {
     return {
       reason: "unknown",
-      message: `The Namespace ${namespace} has not been listed yet, so its workspace is unknown.`,
+      message: `The Namespace ${namespace} is not listed yet, so its workspace is unknown.`,
     };
   }
   const workspace = rule?.workspace ?? label ?? byDefault;
   if (workspace === undefined) {
-    const message = `The namespace ${namespace} acts in no workspace. A cluster administrator sets the label ${WORKSPACE_LABEL} of the Namespace, or the operator's administrator a default.`;
+    const message = `The namespace ${namespace} has no workspace. A cluster administrator can set the label ${WORKSPACE_LABEL} of the Namespace, or the operator's administrator a default workspace.`;
     return { reason: "none", message };
   }
   if (!hasRootKey(workspace)) {
-    const message = `The namespace ${namespace} belongs to the workspace ${JSON.stringify(workspace)}, of which the operator has no root key. Its administrator adds a file of that name to --root-keys-dir.`;
+    const message = `The namespace ${namespace} belongs to the workspace ${JSON.stringify(workspace)}, for which the operator has no root key. The operator's administrator can add a file with this name to --root-keys-dir.`;
     return { reason: "none", message };
   }
   return { workspace };

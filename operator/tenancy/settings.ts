@@ -17,7 +17,7 @@ export const WorkspaceName = z.string().regex(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}
 const NamespacePattern = z
   .string()
   .max(63)
-  .regex(/^(\*|[a-z0-9][a-z0-9-]*\*?)$/, { error: "expected a namespace, or the beginning of one and *" });
+  .regex(/^(\*|[a-z0-9][a-z0-9-]*\*?)$/, { error: "expected a namespace, or a prefix followed by *" });
 
 const NAMED_KINDS = ["Role", "RatelimitNamespace"] as const;
 export type NamedKind = (typeof NAMED_KINDS)[number];

@@ -92,7 +92,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
   if ("rootKey" in keys) {
     if (settings.current().workspaces.length > 0) {
       await settings.close();
-      throw new Error("the settings of --tenancy-file name workspaces, which need --root-keys-dir");
+      throw new Error("the settings of --tenancy-file name workspaces, which requires --root-keys-dir");
     }
     let isAccepted = false;
     let refused: string | undefined;

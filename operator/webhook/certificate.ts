@@ -123,7 +123,7 @@ const extension = (id: string, content: Buffer, { critical = false } = {}): Buff
 
 function toGeneralName(host: string): Buffer {
   if (isIP(host) === 0) return der.tagged(2, Buffer.from(host), { constructed: false });
-  if (isIP(host) === 6) throw new Error(`${host}: a certificate for an address of IPv6 is not made here`);
+  if (isIP(host) === 6) throw new Error(`${host}: certificates for IPv6 addresses are not supported`);
   return der.tagged(7, Buffer.from(host.split(".").map(Number)), { constructed: false });
 }
 

@@ -184,10 +184,7 @@ async function trust(bundle: string, { client, configurationName, log }: Certifi
       }));
       // The resource version that was read prevents this write from undoing a concurrent change by the chart.
       await client.send({ method: "PUT", path, body: { ...configuration, webhooks } });
-      log.info(
-        { configuration: `${kind}webhookconfigurations/${configurationName}` },
-        "the webhook's authority was written",
-      );
+      log.info({ configuration: `${kind}webhookconfigurations/${configurationName}` }, "webhook CA written");
     } catch (error) {
       if (!isKubeError(error, 404)) throw error;
     }

@@ -51,10 +51,10 @@ export function followConfigurations(options: FollowConfigurationsOptions): { cl
       observe(kind, false);
       const means =
         kind === "mutating"
-          ? "pods that ask for a gate start without one"
-          : "faults of policies are told by their status alone";
-      const next = last === undefined ? "Make it again with helm upgrade." : "It is made again in 15 s.";
-      const note = `There is no ${CONFIGURATION_KINDS[kind]} ${name}: ${means}. ${next}`;
+          ? "pods with the label start without a gate"
+          : "only the status of a policy reports its problems";
+      const next = last === undefined ? "Restore it with helm upgrade." : "The operator restores it within 15 s.";
+      const note = `The ${CONFIGURATION_KINDS[kind]} ${name} does not exist: ${means}. ${next}`;
       log.error({ configuration: `${kind}webhookconfigurations/${name}`, note }, "a webhook configuration is missing");
       void recordEvent(kind, note, options);
       if (last !== undefined) restoring = restoring.then(() => restore(kind, last));

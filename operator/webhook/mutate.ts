@@ -32,7 +32,7 @@ export async function mutatePod(request: AdmissionRequest, deps: MutateParts): P
   const { config, cluster, controllerClass } = deps;
   if (!isOfClass(parsed.data.metadata.labels, controllerClass)) {
     return refuse(
-      `its label ${CONTROLLER_CLASS_LABEL} names another operator than the one ${controllerClass === undefined ? "without a class" : `of the class ${controllerClass}`} that is asked. Correct it, or tell that operator's webhook of the other class (docs/multi-tenancy.md).`,
+      `its label ${CONTROLLER_CLASS_LABEL} names another operator than the called one, ${controllerClass === undefined ? "which has no class" : `which has the class ${controllerClass}`}. Correct the label, or configure the webhook of the other operator (docs/multi-tenancy.md).`,
     );
   }
   const policy = policyOfPod(parsed.data, namespace, deps.policiesOf(namespace));

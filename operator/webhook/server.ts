@@ -119,7 +119,7 @@ async function respond(request: IncomingMessage, options: WebhookServerOptions):
   if (text === undefined) return { status: 413, body: `more than ${BODY_BYTES_MAX} bytes\n` };
   const review = readReview(parseJson(text));
   if (review === undefined) return { status: 400, body: "expected an AdmissionReview of admission.k8s.io/v1\n" };
-  if (!options.isReady()) return { status: 503, body: "the manifests have not been listed yet\n" };
+  if (!options.isReady()) return { status: 503, body: "the manifests are not listed yet\n" };
   const started = performance.now();
   const admission = await decide(handle, review, options.log);
   options.observe({ path, allowed: admission.allowed, seconds: (performance.now() - started) / 1000 });

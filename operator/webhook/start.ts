@@ -131,11 +131,11 @@ function followFiles(dir: string, use: (pair: { cert: string; key: string }) => 
   const following = followFolder({ dir, log }, () =>
     read().catch((error: unknown) => {
       if (served !== undefined) throw error;
-      log.warn({ dir, err: error }, "webhook waits for its certificate");
+      log.warn({ dir, err: error }, "webhook is waiting for its certificate");
     }),
   );
   return {
-    problem: () => (served === undefined ? `the webhook waits for tls.crt and tls.key in ${dir}` : undefined),
+    problem: () => (served === undefined ? `the webhook is waiting for tls.crt and tls.key in ${dir}` : undefined),
     close: async () => (await following).close(),
   };
 }

@@ -19,7 +19,7 @@ function open(places: Record<string, Place>) {
   const warnings: unknown[] = [];
   const ids = createWorkspaceIds(
     {
-      resolve: (namespace) => places[namespace] ?? { reason: "none", message: `${namespace} acts in no workspace.` },
+      resolve: (namespace) => places[namespace] ?? { reason: "none", message: `${namespace} has no workspace.` },
       confirm: async (namespace) => void confirmed.push(namespace),
     },
     { warn: (about: unknown) => void warnings.push(about) } as never,
@@ -57,6 +57,6 @@ test("workspace id is requested again after its root key changes", async () => {
 
 test("namespace without a workspace is rejected with a reason", async () => {
   const { ids } = open({});
-  expect(await ids.of("b")).toEqual({ refused: "b acts in no workspace." });
+  expect(await ids.of("b")).toEqual({ refused: "b has no workspace." });
   expect(() => ids.prepare("b")).not.toThrow();
 });

@@ -46,7 +46,7 @@ export function createWorkspaceIds(
       try {
         return { workspaceId: await idOf(place.workspace) };
       } catch {
-        return { refused: "the id of its workspace is not known, because no api-server has told it. Try again." };
+        return { refused: "the id of its workspace is unknown, because no api-server has responded. Try again." };
       }
     },
     prepare: (namespace) => {
@@ -59,6 +59,6 @@ export function createWorkspaceIds(
 
 async function askFor({ api }: Workspace): Promise<string> {
   const { data, refusal } = await api.call("workspaces.getWorkspace", {});
-  if (data === undefined) throw new Error(`workspaces.getWorkspace answered ${refusal.kind}: ${refusal.detail}`);
+  if (data === undefined) throw new Error(`workspaces.getWorkspace returned ${refusal.kind}: ${refusal.detail}`);
   return data.id;
 }

@@ -16,7 +16,7 @@ describe("APIs", () => {
     expect(await dialog.getByRole("button", { name: "Create" }).getAttribute("aria-disabled")).toBe("true");
     await dialog.getByLabel("Name").fill("payments of today");
     await page.keyboard.press("Enter");
-    await page.getByText("The API payments of today is created.").waitFor();
+    await page.getByText("API payments of today created.").waitFor();
     await page.getByRole("link", { name: "payments of today" }).waitFor();
 
     await page.getByRole("button", { name: "More of payments of today" }).click();
@@ -57,7 +57,7 @@ describe("APIs", () => {
     await page.getByRole("button", { name: "Create an API" }).click();
     await page.getByRole("dialog").getByLabel("Name").fill("made too early");
     await page.keyboard.press("Enter");
-    await page.getByText("The API made too early is created.").waitFor();
+    await page.getByText("API made too early created.").waitFor();
     letPass();
     await page.getByRole("link", { name: "made too early" }).waitFor();
   });

@@ -42,7 +42,7 @@ describe("explain", () => {
     await dashboard.call("keys.verifyKey", { key });
     const page = await open(`/explain?keyId=${keyId}`);
     await page.getByText("1 of 5 in 1 h").waitFor();
-    await page.getByText("6 left, it costs 1").waitFor();
+    await page.getByText("6 remaining, cost 1").waitFor();
     expect(await page.getByRole("list", { name: "Steps" }).getByRole("listitem").count()).toBe(9);
     await page.getByLabel("Required permissions").fill("orders.write");
     await page.getByRole("button", { name: "Explain", exact: true }).click();

@@ -28,7 +28,7 @@ test("form dialog submits on Enter once, only when complete", async ({ context, 
   await name.press("Enter");
   await dialog.locator("form").evaluate((form: HTMLFormElement) => form.requestSubmit());
   response();
-  await page.getByText("The API sent once is created.").waitFor();
+  await page.getByText("API sent once created.").waitFor();
   await dialog.waitFor({ state: "hidden" });
   expect(names).toEqual(["sent once"]);
 });

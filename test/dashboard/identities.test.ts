@@ -33,7 +33,7 @@ describe("the list of identities", () => {
     const page = await open("/identities?search=customer-00");
     await page.getByText("customer-009").waitFor();
     await page.getByLabel("External id or id contains").fill("nobody");
-    await page.getByText("None contains “nobody”.").waitFor();
+    await page.getByText("No identity contains “nobody”.").waitFor();
     expect(new URL(page.url()).searchParams.get("search")).toBe("nobody");
   });
 
@@ -118,7 +118,7 @@ describe("an identity", () => {
     await page.getByLabel(/^Type/).fill("acme");
     await page.getByRole("button", { name: "Delete the identity" }).click();
     await details.waitFor({ state: "hidden" });
-    await page.getByText("None contains “acme”.").waitFor();
+    await page.getByText("No identity contains “acme”.").waitFor();
   });
 
   test("identity page opens by URL and is read-only for a viewer", async ({ dashboard, open }) => {

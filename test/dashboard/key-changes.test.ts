@@ -172,7 +172,7 @@ describe("a key", () => {
     const { page, keyId, key } = await aKey(dashboard, open);
     await page.getByRole("button", { name: "Disable", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Disable the key" }).click();
-    await page.getByText("A request now would be refused: disabled").waitFor();
+    await page.getByText("A request now would be rejected: disabled").waitFor();
     expect((await dashboard.call("keys.verifyKey", { key })).code).toBe("DISABLED");
     await page.getByRole("button", { name: "Enable", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable the key" }).click();

@@ -105,7 +105,7 @@ describe("a key", () => {
       credits: { remaining: 0 },
     });
     const page = await open(`/keys/${keyId}`);
-    await page.getByText("A request now would be refused: disabled").waitFor();
+    await page.getByText("A request now would be rejected: disabled").waitFor();
     const reasons = page
       .getByRole("list", { name: "Reasons for the rejection; the first one decides" })
       .getByRole("listitem");
@@ -116,7 +116,7 @@ describe("a key", () => {
     ]);
     await dashboard.call("keys.deleteKey", { keyId });
     await page.reload();
-    await page.getByText("A request now would be refused: not found").waitFor();
+    await page.getByText("A request now would be rejected: not found").waitFor();
     const change = page.getByRole("button", { name: "Change", exact: true });
     expect(await change.getAttribute("title")).toBe("The key is deleted.");
   });

@@ -208,7 +208,7 @@ const DOINGS: readonly Doing[] = [
       await gone(page);
       await toField("Which limit does an identifier get?");
       await type("by_keys");
-      await page.getByText("by_keys would get 42 per 1 h, because of the pattern by_*.").waitFor();
+      await page.getByText("by_keys would have 42 per 1 h, because of the pattern by_*.").waitFor();
     },
   },
   {

@@ -27,7 +27,7 @@ describe("all keys of an owner", () => {
     await dialog.getByText("main/ApiKey/shop/leak").waitFor();
     for (const { key } of keys) expect((await call("keys.verifyKey", { key })).code).toBe("VALID");
     await dialog.getByRole("button", { name: "Disable 2 keys" }).click();
-    await page.getByText("2 keys of leaked.owner are disabled.").waitFor();
+    await page.getByText("2 keys of leaked.owner disabled.").waitFor();
     for (const { key } of keys) expect((await call("keys.verifyKey", { key })).code).toBe("DISABLED");
     for (const { key } of [managed, other]) expect((await call("keys.verifyKey", { key })).code).toBe("VALID");
   });
@@ -62,7 +62,7 @@ describe("CSV", () => {
     await dialog
       .getByLabel("CSV file")
       .setInputFiles({ name: "keys.csv", mimeType: "text/csv", buffer: Buffer.from(lines.join("\r\n")) });
-    await dialog.getByText("Line 435: credits is no whole number").waitFor();
+    await dialog.getByText("Line 435: credits is not an integer").waitFor();
     await dialog.getByRole("cell", { name: "to be hashed, 20 characters" }).first().waitFor();
     // The second portion is lost on its way.
     let calls = 0;
@@ -110,7 +110,7 @@ describe("CSV", () => {
     const file = await download;
     expect(file.suggestedFilename()).toBe(`keys-${apiId}.csv`);
     const text = await readFile(await file.path(), "utf8");
-    await page.getByText("255 keys are in the file.").waitFor();
+    await page.getByText("The file has 255 keys.").waitFor();
     expect(text.trimEnd().split("\r\n")).toHaveLength(256);
     expect(text).not.toMatch(/(^|,)"?[=+\-@]/m);
     expect(text).toContain(`"'=cmd|'/c calc'!A1"`);

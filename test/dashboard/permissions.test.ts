@@ -210,7 +210,7 @@ describe("roles and permissions", () => {
     await role.getByRole("button", { name: "Save" }).click();
     await page.getByRole("columnheader", { name: renamed }).click();
     await page.getByRole("button", { name: "Delete" }).click();
-    await page.getByText("1 key lose what it grants").waitFor();
+    await page.getByText("1 key lose its permissions").waitFor();
     await page.getByLabel(/^Type/).fill(renamed);
     const asked: string[] = [];
     page.on("request", (request) => void asked.push(new URL(request.url()).pathname));

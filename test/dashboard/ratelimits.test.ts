@@ -137,7 +137,7 @@ describe("the tester", () => {
     const field = page.getByLabel("Which limit does an identifier get?");
     const response = page.getByRole("region", { name: "Tester" });
     await field.fill("premium_8_eu");
-    await response.getByText("premium_8_eu would get 100 per 1 h, because of the pattern premium_*.").waitFor();
+    await response.getByText("premium_8_eu would have 100 per 1 h, because of the pattern premium_*.").waitFor();
     await response.getByText("3 used, 97 left").waitFor();
     await response.getByText("*_eu, 50 per 1 h: 3 of its characters are no *, of the other 8.").waitFor();
     await response.getByText("*, 1 per 1 h: 0 of its characters are no *, of the other 8.").waitFor();
@@ -158,7 +158,9 @@ describe("the tester", () => {
     const { path } = await aNamespace(dashboard, { "premium_*": 100 });
     const page = await open(path);
     await page.getByLabel("Which limit does an identifier get?").fill("free");
-    await page.getByText("free gets the limit that the call or policy asks for: no override matches.").waitFor();
+    await page
+      .getByText("free has the limit that the call or policy specifies, because no override matches.")
+      .waitFor();
   });
 });
 

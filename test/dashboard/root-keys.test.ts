@@ -72,11 +72,11 @@ describe("a root key", () => {
     const page = await open(`/root-keys?rootKey=${rootKeyId}`);
     await page.getByRole("button", { name: "Disable", exact: true }).click();
     await page.getByRole("button", { name: "Disable the root key" }).click();
-    await page.getByText("The root key is disabled.").waitFor();
+    await page.getByText("Root key disabled.").waitFor();
     expect(await statusOf(dashboard, rootKey)).toBe(401);
     await page.getByRole("button", { name: "Enable", exact: true }).click();
     await page.getByRole("button", { name: "Enable the root key" }).click();
-    await page.getByText("The root key is enabled.").waitFor();
+    await page.getByText("Root key enabled.").waitFor();
     expect(await statusOf(dashboard, rootKey)).toBe(200);
     await page.getByRole("button", { name: "Revoke", exact: true }).click();
     await page.getByLabel(/to confirm/).fill("to be revoke");

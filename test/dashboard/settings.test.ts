@@ -82,7 +82,7 @@ describe("the settings", () => {
     const seconds = dialog.getByLabel("Run time of a query (s)");
     await perHour.fill("250");
     await seconds.fill("31");
-    await dialog.getByText("A whole number from 1 to 30, or nothing for the default.").waitFor();
+    await dialog.getByText("An integer from 1 to 30; empty for the default.").waitFor();
     expect([await perHour.getAttribute("aria-invalid"), await seconds.getAttribute("aria-invalid")]).toEqual([
       null,
       "true",
@@ -319,7 +319,7 @@ describe("workspaces", () => {
     await name.fill("team-shop");
     expect(await name.getAttribute("aria-invalid")).toBeNull();
     await page.keyboard.press("Enter");
-    await page.getByText("The workspace team-shop is created.").waitFor();
+    await page.getByText("Workspace team-shop created.").waitFor();
     const id = await idOf(dashboard, "team-shop");
     expect(await stored(dashboard, id)).toMatchObject({ enabled: true, quota: null });
     expect(await lastAudit(dashboard, id)).toMatchObject({
@@ -340,11 +340,11 @@ describe("workspaces", () => {
     const page = await open(`/workspaces?search=${id}`);
     await choose(page, "before-it", "Rename");
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("people whose role is given by this name").waitFor();
+    await dialog.getByText("users whose role depends on the name").waitFor();
     expect(await dialog.getByRole("button", { name: "Rename" }).getAttribute("title")).toBe("No changes yet.");
     await dialog.getByLabel("Name").fill("after-it");
     await dialog.getByRole("button", { name: "Rename" }).click();
-    await page.getByText("The workspace is renamed to after-it.").waitFor();
+    await page.getByText("Workspace renamed to after-it.").waitFor();
     await page.getByRole("link", { name: "after-it" }).waitFor();
     await expect.poll(() => page.getByRole("combobox", { name: "Workspace" }).textContent()).toContain("after-it");
     expect(await stored(dashboard, id)).toMatchObject({ name: "after-it", enabled: true });
@@ -386,7 +386,7 @@ describe("workspaces", () => {
     const page = await open(`/workspaces?search=${id}`);
     await choose(page, "to-stop", "Disable");
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("its keys verify as FORBIDDEN").waitFor();
+    await dialog.getByText("Keys verify as FORBIDDEN").waitFor();
     await dialog.getByText("The operator may use this root key").waitFor();
     expect(await dialog.getByRole("alert").textContent()).toContain("of the operator");
     expect(await dialog.textContent()).toMatch(
@@ -402,7 +402,7 @@ describe("workspaces", () => {
     expect(await stored(dashboard, id)).toMatchObject({ enabled: true });
     await dialog.getByLabel(/to confirm/).fill("to-stop");
     await dialog.getByRole("button", { name: "Disable the workspace" }).click();
-    await page.getByText("The workspace to-stop is disabled.").waitFor();
+    await page.getByText("Workspace to-stop disabled.").waitFor();
     await rowOf(page, "to-stop").getByText("disabled").waitFor();
     expect(await stored(dashboard, id)).toMatchObject({ enabled: false });
     expect((await call("keys.verifyKey", { key })).status).toBe(403);
@@ -521,7 +521,7 @@ describe("a user who would be locked out", () => {
     expect(await dialog.getByRole("alert").first().textContent()).toContain("default");
     await dialog.getByLabel(/to confirm/).fill("looked-at");
     await dialog.getByRole("button", { name: "Disable the workspace" }).click();
-    await page.getByText("The workspace looked-at is disabled.").waitFor();
+    await page.getByText("Workspace looked-at disabled.").waitFor();
     await rowOf(page, "looked-at").getByText("disabled").waitFor();
     expect(new URL(page.url()).searchParams.get("workspace")).toBe(await idOf(dashboard, "default"));
     expect(await stored(dashboard, id)).toMatchObject({ enabled: false });

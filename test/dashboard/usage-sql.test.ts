@@ -250,7 +250,7 @@ describe("a result", () => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open(at(MANY));
     await run(page);
-    await page.getByText("Cut at 10,000 rows").waitFor();
+    await page.getByText("Truncated at 10,000 rows").waitFor();
     expect(await page.getByRole("table", { name: "Result" }).getAttribute("aria-rowcount")).toBe("10001");
     const scroll = () =>
       page.evaluate(async () => {
@@ -337,6 +337,6 @@ describe("the page", () => {
   test("query page describes the query limits", async ({ open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open("/usage/sql");
-    await page.getByText("at most 10,000 rows and 4 MB, and takes at most 10 s").waitFor();
+    await page.getByText("at most 10,000 rows and 4 MB. A query runs for at most 10 s").waitFor();
   });
 });

@@ -47,7 +47,7 @@ describe("stored texts stay text", () => {
     faults.expect(/409/);
     const page = await open("/permissions");
     const name = hostile("role", 128);
-    for (const says of [`The role ${name} is created.`, "failed."]) {
+    for (const says of [`Role ${name} created.`, "failed."]) {
       await page.getByRole("button", { name: "Create a role" }).click();
       await page.getByLabel("Name").fill(name);
       await page.getByRole("button", { name: "Create", exact: true }).click();

@@ -193,7 +193,7 @@ test("pod or workspace cannot attach a gate to another workspace alone", async (
 
 test("pods of a namespace without a workspace are rejected, and relabeling moves new pods", async () => {
   const nowhere = await world.namespace();
-  await expect(createPod(nowhere)).rejects.toThrow(/acts in no workspace/);
+  await expect(createPod(nowhere)).rejects.toThrow(/has no workspace/);
   const unknown = await world.namespace({ "postern.dev/workspace": "no-such-team" });
   await expect(createPod(unknown)).rejects.toThrow(/no root key/);
 

@@ -89,7 +89,7 @@ describe("the API server rejects", () => {
     {
       name: "an Anonymous rule that asks for a permission",
       one: () => policy("refused", { rules: [{ access: "Anonymous", permissions: "a" }] }),
-      says: /an Anonymous rule has no key/,
+      says: /an Anonymous rule cannot require/,
     },
     {
       name: "a policy of a thousand rules",
@@ -158,7 +158,7 @@ test("kubectl columns show enforcement, message and durations", async () => {
   expect(stdout).toMatch(
     /NAME +READY +REASON +ENFORCED +STALE +OVER-ADMITTED-PERCENT +MODE +PODS +UPDATED +API +POLICY +AGE +MESSAGE/,
   );
-  expect(stdout).toMatch(/shown +True +Succeeded +False +False +Enforce .* The store holds the policy as pol_/);
+  expect(stdout).toMatch(/shown +True +Succeeded +False +False +Enforce .* The policy is stored as pol_/);
   const narrow = await kubectl("get", "akp", "shown");
   expect(narrow.stdout).toMatch(/NAME +READY +REASON +ENFORCED +MODE +PODS +UPDATED +AGE\n/);
   for (const name of ["keyrole", "keyroles"]) expect(await kubectl("get", name)).toMatchObject({ exitCode: 0 });

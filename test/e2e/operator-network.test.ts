@@ -125,8 +125,8 @@ test("managed NetworkPolicy is created, repaired and deleted with networkPolicy 
   };
   const notes = items.filter((one) => one.regarding.name === "orders" && one.reason === "DriftCorrected");
   expect(notes.map(({ note }) => note).sort()).toEqual([
-    "The NetworkPolicy postern-orders was deleted, and was written again.",
-    "The NetworkPolicy postern-orders was edited, and was written again.",
+    "The NetworkPolicy postern-orders was deleted and has been restored.",
+    "The NetworkPolicy postern-orders was edited and has been restored.",
   ]);
 
   // Starts a pod in which the port name has another number.

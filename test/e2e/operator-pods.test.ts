@@ -131,7 +131,7 @@ test("gate without a report or of another policy does not count as enforced", as
   expect(conditionOf(following, "Enforced")?.message).toContain("1 of the 2 running pods with a gate have reported");
   await reportFrom(billing, ["billing-2"]);
   const enforced = await until(billing, "Enforced", "Succeeded");
-  expect(conditionOf(enforced, "Enforced")?.message).toBe("All 2 sidecars enforce this generation.");
+  expect(conditionOf(enforced, "Enforced")?.message).toBe("All 2 gates enforce this generation.");
   const annotations = { "postern.dev/policy": "former" };
   await startPod("billing-3", { app: "billing", gate: true, labels, annotations });
   await until(billing, "Enforced", "UnguardedPods");
@@ -206,13 +206,13 @@ test.each([
       { deadlineMs: 60_000 },
     );
     const { message = "" } = conditionOf(status, "Enforced") ?? {};
-    expect(message).toContain(`The gates of 1 of the 2 running pods no longer report: ${app}-2 (last heard from at `);
-    const atMs = Date.parse(/last heard from at ([^)]+)/.exec(message)?.[1] ?? "");
+    expect(message).toContain(`The gates of 1 of the 2 running pods no longer report: ${app}-2 (last report at `);
+    const atMs = Date.parse(/last report at ([^)]+)/.exec(message)?.[1] ?? "");
     expect(atMs).toBeGreaterThanOrEqual(startedMs);
     expect(atMs).toBeLessThan(Date.now());
     expect(status).toMatchObject({ dataPlane: { pods: 1, silent: 1 } });
     await stop();
-    expect(conditionOf(await until(one, "Enforced", "Succeeded"), "Enforced")?.message).toContain("The one sidecar");
+    expect(conditionOf(await until(one, "Enforced", "Succeeded"), "Enforced")?.message).toContain("The only gate");
   },
   120_000,
 );

@@ -352,7 +352,7 @@ test("cluster name defaults to the kube-system UID and is empty without permissi
     rights.filter(({ resource }) => resource !== "namespaces"),
   );
   const other = { ...config, source: { kind: "kubernetes", kubeconfig: await kubeconfigOf("nameless") } as const };
-  await expect(startOperator(other)).rejects.toThrow("give --cluster");
+  await expect(startOperator(other)).rejects.toThrow("set --cluster");
 });
 
 test("Lease has the configured name and namespace", async () => {

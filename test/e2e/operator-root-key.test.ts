@@ -111,28 +111,26 @@ test("rejected root key makes operator and objects unready with advice and few l
   await writeFile(keyFile, team.operatorKey);
   const before = await start();
   await waitFor("ready", async () => (await readyz()).startsWith("200"), { deadlineMs: 60_000 });
-  await waitFor("the objects to be Ready", async () => /in the store as/.test(await readyOf()), { deadlineMs: 60_000 });
+  await waitFor("the objects to be Ready", async () => /stored as/.test(await readyOf()), { deadlineMs: 60_000 });
   await before.stop();
 
   await writeFile(keyFile, "root_of_no_workspace_0123456789");
   const operator = await start();
   try {
     await waitFor("it to be unready", async () => (await readyz()).startsWith("503"), { deadlineMs: 60_000 });
-    expect(await readyz()).toMatch(/refuses the operator's root key, which is not valid \(401.*postern provision/);
+    expect(await readyz()).toMatch(/rejects the operator's root key, which is not valid \(401.*postern provision/);
     await waitFor(
       "all objects to say so",
       async () => {
         const text = await readyOf();
-        return (
-          !/in the store as/.test(text) && (text.match(/refuses the operator's root key/g) ?? []).length >= names.length
-        );
+        return !/stored as/.test(text) && (text.match(/rejects the operator's root key/g) ?? []).length >= names.length;
       },
       { deadlineMs: 60_000 },
     );
     await sleep(8_000);
     // 20 objects fail repeatedly.
     expect(operator.stderr().length).toBeLessThan(8_000);
-    expect(operator.stderr()).toContain("refuses the operator's root key");
+    expect(operator.stderr()).toContain("rejects the operator's root key");
     expect(operator.stderr()).not.toContain("root_of_no_workspace");
     await writeFile(`${keyFile}.next`, team.operatorKey);
     await rename(`${keyFile}.next`, keyFile);
@@ -161,7 +159,7 @@ test("rejected root key is reported even without objects until it is replaced", 
   );
   const readyz = async () => await (await fetch(`http://127.0.0.1:${port}/readyz`)).text();
   try {
-    await waitFor("it to be unready", async () => (await readyz()).includes("refuses the operator's root key"));
+    await waitFor("it to be unready", async () => (await readyz()).includes("rejects the operator's root key"));
     await writeFile(`${keyFile}.next`, team.operatorKey);
     await rename(`${keyFile}.next`, keyFile);
     await waitFor("it to be ready", async () => (await readyz()) === "ok\n", { deadlineMs: 60_000 });

@@ -157,7 +157,7 @@ describe.each([
     });
     await world.apply(override);
     const status = await untilReason(world, override, "DependencyNotReady");
-    expect(conditionOf(status, "Ready")?.message).toContain(`There is no RatelimitNamespace ${world.namespace}/late`);
+    expect(conditionOf(status, "Ready")?.message).toContain(`The RatelimitNamespace ${world.namespace}/late`);
     await world.apply(manifest("RatelimitNamespace", "late", { name: "late" }));
     await untilReason(world, override, "Succeeded");
   });

@@ -57,7 +57,7 @@ test("invalid spec reports the previous generation with its version", async () =
   const status = await world.reconcile(policy("faulty"));
   expectNotActive("faulty", status, { accepted: "False", enforced: "False", reason: "PermissionQueryInvalid" });
   expect(conditionOf(status, "Enforced")?.message).toBe(
-    `Generation ${generation} (version ${policyVersion}) stays in force until this generation is accepted.`,
+    `Generation ${generation} (version ${policyVersion}) remains active until this generation is accepted.`,
   );
   expect(status.policyVersion).toBe(policyVersion);
 });
@@ -88,7 +88,7 @@ test("namespace without a workspace makes no claim about stored state", async ()
   const place = { reason: "none", message: "The namespace shop acts in no workspace." } as const;
   const status = await polledAt("nowhere", { workspaces: { ...world.ctx.workspaces, resolve: () => place } });
   expectNotActive("nowhere", status, { accepted: "False", enforced: "False", reason: "WorkspaceNotFound" });
-  expect(conditionOf(status, "Enforced")?.message).toContain("status.policyVersion says which");
+  expect(conditionOf(status, "Enforced")?.message).toContain("status.policyVersion is its");
   expect(status.policyVersion).toBe(policyVersion);
 });
 

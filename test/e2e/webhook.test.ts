@@ -132,7 +132,7 @@ describe("a guarded pod", () => {
       ["-n", two, "create", "--dry-run=server", "-f", "-"],
       JSON.stringify(guardedPod()),
     );
-    expect(stderr).toContain("ApiKeyPolicy a-second selects this pod too; z-first is older");
+    expect(stderr).toContain("ApiKeyPolicy a-second also selects this pod; the gate enforces z-first");
   });
 
   test.each([
@@ -285,7 +285,7 @@ test("gate injected by a Namespace label is covered by status and NetworkPolicy"
   };
   await report();
   const enforced = await until("the policy to be enforced", "Enforced", ({ status }) => status === "True");
-  expect(enforced.message).toBe("The one sidecar enforces this generation.");
+  expect(enforced.message).toBe("The only gate enforces this generation.");
 
   const labels = { "postern.dev/guarded": null };
   const body = { metadata: { labels } };
@@ -419,7 +419,7 @@ describe("a webhook configuration", () => {
     expect(items.find(({ reason }) => reason === "WebhookConfigurationMissing")).toMatchObject({
       type: "Warning",
       regarding: { kind: "MutatingWebhookConfiguration", name: "postern" },
-      note: expect.stringContaining("pods that ask for a gate start without one"),
+      note: expect.stringContaining("pods with the label start without a gate"),
     });
     await untilInjected(shop);
     const after: AnyPod = await world.client.send<KubeObject>({ method: "GET", path });

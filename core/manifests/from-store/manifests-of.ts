@@ -61,11 +61,11 @@ function metadataOf({ kind, manager }: StoredObject, storedName: string) {
 
 function madeNotes({ kind, manager }: StoredObject, storedName: string): string[] {
   if (manager !== undefined)
-    return ["This manifest manages the object already: change the original, this is what the store has of it."];
+    return ["A manifest already manages this object: change the original. This is the stored state."];
   return objectNameOf(storedName, kind) === storedName
     ? []
     : [
-        `metadata.name is made of ${JSON.stringify(storedName)}, because Kubernetes allows small letters, digits and - alone. Choose any other.`,
+        `metadata.name is derived from ${JSON.stringify(storedName)}, because Kubernetes allows only lowercase letters, digits and -. You can choose another one.`,
       ];
 }
 
@@ -105,7 +105,7 @@ function override(object: StoredOverride): WrittenManifest {
     ...(target.namespace === undefined || target.namespace === object.manager?.namespace
       ? []
       : [
-          `From another Kubernetes namespace than ${target.namespace}, add that one to the spec.allowedNamespaces of the RatelimitNamespace ${target.name}.`,
+          `To apply this manifest in another Kubernetes namespace than ${target.namespace}, add the other one to spec.allowedNamespaces of the RatelimitNamespace ${target.name}.`,
         ]),
   ];
   return { kind: "RatelimitOverride", metadata: metadataOf(object, storedName), spec, notes };
@@ -121,8 +121,8 @@ function policy(object: StoredApi): WrittenManifest {
   };
   const notes = [
     ...madeNotes(object, apiName),
-    `spec.target.port and spec.selector are not in the store: set the container port of your app, and the labels of its pods. Without spec.selector no pod gets a gate.`,
-    ...(object.policy === undefined ? ["No rules: every request needs a valid key of the API."] : []),
+    `spec.target.port and spec.selector are not stored: set the container port of your app and the labels of its pods. Without spec.selector, no pods get a gate.`,
+    ...(object.policy === undefined ? ["Without rules, every request requires a valid key of the API."] : []),
   ];
   return { kind: "ApiKeyPolicy", metadata: metadataOf(object, apiName), spec, notes };
 }
@@ -155,10 +155,10 @@ function key(object: StoredKey): WrittenManifest {
     ...(manager === undefined
       ? [
           ...madeNotes(object, storedName),
-          "Applied, it issues a new key with these rights into a Secret of this name. The key that is shown here stays as it is, and its secret cannot be read again. Delete it when apps have the new one.",
+          "This manifest issues a new key with the same permissions into a Secret of this name. The existing key is unchanged, and its secret cannot be read again. Delete it when apps use the new key.",
         ]
       : [
-          "This manifest manages the key already: change the original, this is what the store has of it. spec.secretRef and spec.rotation are in the original alone.",
+          "A manifest already manages this key: change the original. This is the stored state; only the original has spec.secretRef and spec.rotation.",
         ]),
   ];
   return { kind: "ApiKey", metadata, spec, notes };

@@ -46,7 +46,7 @@ test("exported manifest of a managed object keeps its name and namespace without
   const [manifest] = manifestsIn({ ...ROLE, manager: MANAGER });
   expect(manifest).toMatchObject({ metadata: { name: "the-editor", namespace: "shop" } });
   expect(manifest?.spec).not.toHaveProperty("adopt");
-  expect(yamlOf({ ...ROLE, manager: MANAGER })).toMatch(/^# This manifest manages the object already/);
+  expect(yamlOf({ ...ROLE, manager: MANAGER })).toMatch(/^# A manifest already manages this object/);
 });
 
 describe("an override", () => {
@@ -180,14 +180,14 @@ test("exported key manifest states that it issues a different key", () => {
     expires: "2027-01-31T00:00:00.000Z",
     credits: { remaining: 5, refill: { interval: "Monthly", amount: 9, refillDay: 1 } },
   });
-  expect(yamlOf(KEY)).toContain("# Applied, it issues a new key");
+  expect(yamlOf(KEY)).toContain("# This manifest issues a new key");
 });
 
 test("exported manifest warns in a comment about values that the CRD rejects", () => {
   const text = yamlOf({ ...KEY, permissions: ["a"], name: "  " });
-  expect(text).toContain("# Kubernetes would refuse this: spec.name ");
-  expect(text).toContain("# Kubernetes would refuse this: spec.permissions[0] ");
-  expect(yamlOf(KEY)).not.toContain("Kubernetes would refuse");
+  expect(text).toContain("# Kubernetes would reject this manifest: spec.name ");
+  expect(text).toContain("# Kubernetes would reject this manifest: spec.permissions[0] ");
+  expect(yamlOf(KEY)).not.toContain("Kubernetes would reject");
 });
 
 test("exported manifest text round-trips any strings and escapes comments", () => {
@@ -211,7 +211,7 @@ test("exported manifest text round-trips any strings and escapes comments", () =
       const text = yamlOf(object);
       const documents = documentsOf(object);
       // The text contains a warning exactly if the manifest is invalid.
-      expect(text.includes("# Kubernetes would refuse")).toBe(documents.some((one) => checkManifest(one).length > 0));
+      expect(text.includes("# Kubernetes would reject")).toBe(documents.some((one) => checkManifest(one).length > 0));
       expect(documents.map((one) => Object.keys(one as object))).toEqual(
         documents.map(() => ["apiVersion", "kind", "metadata", "spec"]),
       );

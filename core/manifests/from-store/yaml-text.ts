@@ -20,7 +20,7 @@ export function yamlOf(object: StoredObject): string {
 function documentOf({ kind, metadata, spec, notes }: WrittenManifest): string {
   const manifest = { apiVersion: API_VERSION, kind, metadata, spec };
   const problems = checkManifest(manifest).map(
-    ({ location, message }) => `Kubernetes would refuse this: ${location} ${message}.`,
+    ({ location, message }) => `Kubernetes would reject this manifest: ${location} ${message}.`,
   );
   return `${[...problems, ...notes].map(commentOf).join("")}${textOf(manifest)}`;
 }

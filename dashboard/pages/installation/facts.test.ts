@@ -4,7 +4,7 @@ import { bytesText, factText, labelOf } from "./facts.ts";
 test.each([
   ["memoryMaxBytes", 268_435_456, "memory max", "256 MiB"],
   ["heartbeatAgeMs", 850, "heartbeat age", "850 ms"],
-  ["auditDays", 0, "audit", "for ever"],
+  ["auditDays", 0, "audit", "indefinitely"],
   ["deletedDays", 30, "deleted", "30 days"],
   ["endsAt", Date.UTC(2026, 2, 1), "ends", "2026-03-01 00:00:00 UTC"],
   ["outboxMarks", 100_000, "outbox marks", "100,000"],

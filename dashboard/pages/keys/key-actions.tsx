@@ -19,7 +19,8 @@ export function KeyActions({ details }: { details: KeyDetails }): ReactNode {
   const needs = useRequired();
   const [opened, setOpened] = useState<"change" | "rights" | "credits" | "reroll" | "enable" | "delete">();
   const close = (): void => setOpened(undefined);
-  const gone = details.deletedAt !== undefined || details.apiDeletedAt !== undefined ? "The key is deleted." : undefined;
+  const gone =
+    details.deletedAt !== undefined || details.apiDeletedAt !== undefined ? "The key is deleted." : undefined;
   const locked = gone ?? lockedBy(details.manager);
   const update = needs("api.*.update_key");
   const { enabled } = details.key;

@@ -78,7 +78,7 @@ describe("an import", () => {
   test("key import keeps one of two equal keys and names the first line", () =>
     expect(readImport("key\na\nb\na")).toMatchObject({
       rows: [{ line: 2 }, { line: 3 }],
-      problems: [{ line: 4, problem: "is the same key as in line 2" }],
+      problems: [{ line: 4, problem: "has the same key as line 2" }],
     }));
 
   test("key import accepts 10,000 rows and rejects more", () => {

@@ -30,7 +30,7 @@ export function LastRequests({ keyId }: { keyId: string }): ReactNode {
     <>
       <div className="field-row">
         <Button onClick={again} isBusy={read.isFetching}>
-          Read again
+          Reload
         </Button>
         <span className="muted">
           The newest 50 of the last 7 days, as of <Ago atMs={requestedAtMs} />.

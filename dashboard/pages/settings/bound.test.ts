@@ -30,7 +30,7 @@ describe("the query limits form", () => {
     (text) => {
       const { changes, faults } = readBounds([aBound()], { queriesPerHour: text });
       expect(changes).toEqual([]);
-      expect(faults.get("queriesPerHour")).toBe("A whole number from 0 to 100,000, or nothing for the default.");
+      expect(faults.get("queriesPerHour")).toBe("An integer from 0 to 100,000; empty for the default.");
     },
   );
 

@@ -60,7 +60,7 @@ async function applyToNetwork(
     const isDrift = isDeepStrictEqual(network.lastWritten(object), action.spec);
     await network.apply(object, action, action.found);
     if (isDrift) {
-      const note = `The NetworkPolicy ${action.name} was ${action.found === undefined ? "deleted" : "edited"}, and was written again.`;
+      const note = `The NetworkPolicy ${action.name} was ${action.found === undefined ? "deleted" : "edited"} and has been restored.`;
       await source.recordEvent(object, { type: "Warning", reason: "DriftCorrected", action: "Correct", note });
     }
     return {};
@@ -77,7 +77,7 @@ export function describePolicy(action: PolicyAction): string {
     case "createApi":
       return `create the API ${action.name}`;
     case "adoptApi":
-      return `take over the API ${action.apiId}`;
+      return `adopt the API ${action.apiId}`;
     case "renameApi":
       return `rename the API ${action.apiId} to ${action.name}`;
     case "setPolicy":

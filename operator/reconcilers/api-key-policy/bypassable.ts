@@ -32,14 +32,14 @@ export function bypassable(observed: Observed): FurtherCondition {
     return is(
       "True",
       "NotSupported",
-      "Only in a cluster is the app's port closed: traffic that does not pass the sidecar is not checked.",
+      "Outside of a cluster, the app's port is open: traffic that bypasses the gate is not checked.",
     );
   }
   if (selected === undefined) {
     return is(
       "True",
       "SelectorMissing",
-      "Without spec.selector the pods are not known, and no way around their sidecars is closed.",
+      "Without spec.selector, the pods are unknown, so traffic can bypass their gates.",
     );
   }
   if (selected === "unknown") return is("Unknown", "PodsUnavailable", "The pods of spec.selector cannot be listed.");
@@ -54,12 +54,12 @@ export function bypassable(observed: Observed): FurtherCondition {
     return is(
       "True",
       "InterceptionDisabled",
-      "spec.interception is None: requests to the app's port do not pass the gate, which only a gateway asks. No NetworkPolicy is written, because it would keep out the gateway.",
+      "spec.interception is None: requests to the app's port do not pass the gate, which only a gateway calls. The operator writes no NetworkPolicy, because it would block the gateway.",
     );
   }
   const past = servicesPastGate(observed);
   if (past.length > 0) {
-    const message = `${listOf("Service", past)} past the gate, to the app's port: set its targetPort to the name of the port, which is the gate's. These requests are not checked, or fail where the cluster's network plugin enforces NetworkPolicies.`;
+    const message = `${listOf("Service", past)} to the app's port, past the gate: set targetPort to the name of the port, which leads to the gate. These requests are not checked, or fail if the network plugin of the cluster enforces NetworkPolicies.`;
     return { ...is("True", "ServicePastGate", message), note: message };
   }
   const own = ownNetworkPolicy(observed);
@@ -77,7 +77,7 @@ export function bypassable(observed: Observed): FurtherCondition {
     return is(
       "Unknown",
       "ConflictingNetworkPolicy",
-      `The ${names([...isolators])} selects pods of this policy and may open the app's port; Postern does not evaluate it. Let it admit only the gate's port.`,
+      `The ${names([...isolators])} selects pods of this policy and may open the app's port; Postern does not evaluate it. It should admit only the gate's port.`,
     );
   }
   const pods = open.length === 1 ? "one pod" : `${open.length} pods`;
@@ -85,14 +85,14 @@ export function bypassable(observed: Observed): FurtherCondition {
     return is(
       "True",
       "PodsOutdated",
-      `The app's port of ${pods} is open: they were made before spec.target.port or spec.interception was changed. Restart them, so that the webhook makes them again.`,
+      `The app's port of ${pods} is open: they were created before a change of spec.target.port or spec.interception. Restart them, so that the webhook injects the gate again.`,
     );
   }
   if (networkPolicy === "None") {
     return is(
       "True",
       "NetworkPolicyDisabled",
-      `spec.networkPolicy is None, and the app's port of ${pods} is open: traffic that does not pass the gate is not checked.`,
+      `spec.networkPolicy is None, and the app's port of ${pods} is open: traffic that bypasses the gate is not checked.`,
     );
   }
   const isolated = othersIsolating(observed);
@@ -100,14 +100,14 @@ export function bypassable(observed: Observed): FurtherCondition {
     return is(
       "True",
       "ConflictingNetworkPolicy",
-      `The app's port of ${pods} is open. Postern writes no NetworkPolicy while the ${names(isolated)} isolates other pods of this policy, because it would open what that one closes: let that one select all of them.`,
+      `The app's port of ${pods} is open. The operator writes no NetworkPolicy while the ${names(isolated)} isolates other pods of this policy, because its own one would open the ports that the other one closes: change the other one to select all pods of the policy.`,
     );
   }
   if (foreignNetworkPolicy(observed) !== undefined) {
     return is(
       "True",
       "Conflict",
-      `The app's port of ${pods} is open: the NetworkPolicy ${networkPolicyName(object)} is not this policy's, and is not overwritten.`,
+      `The app's port of ${pods} is open: the NetworkPolicy ${networkPolicyName(object)} does not belong to this policy and is not overwritten.`,
     );
   }
   if (networkActions(observed).length > 0 && open.every(isCoverable)) {
@@ -116,7 +116,7 @@ export function bypassable(observed: Observed): FurtherCondition {
   return is(
     "True",
     "PodsNotCovered",
-    `The app's port of ${pods} is open: they have the network of their node, or a gate from before this release or by hand, without the label ${GATED_BY_LABEL} or a known port, or it is the port of another pod's gate. Restart them, so that the webhook makes them again.`,
+    `The app's port of ${pods} is open: the pods use the network of their node, or have a gate that an older release or a person added without the label ${GATED_BY_LABEL} or a known port, or the port belongs to the gate of another pod. Restart them, so that the webhook injects the gate again.`,
   );
 }
 
@@ -128,15 +128,15 @@ function closed(observed: Observed, is: Make): FurtherCondition {
   const found = ownNetworkPolicy(observed);
   if (typeof selected !== "object" || selected.own.length === 0) {
     if (found === undefined || desiredNetworkPolicy(observed) === undefined) {
-      return is("Unknown", "NoPods", "No pod that spec.selector selects is running.");
+      return is("Unknown", "NoPods", "No pods of spec.selector are running.");
     }
   } else if (selected.own.every(({ gate }) => gate?.redirects === true)) {
-    return is("False", "Redirected", "In every pod, packets to the app's port are redirected to the gate.");
+    return is("False", "Redirected", "All pods redirect packets for the app's port to the gate.");
   }
   return is(
     "False",
     "Succeeded",
-    `The NetworkPolicy ${found?.name} lets no sender reach the app's port, if the cluster's network plugin enforces NetworkPolicies. The pods' own nodes always reach it.${headlessNote(observed)}`,
+    `The NetworkPolicy ${found?.name} blocks the app's port, if the network plugin of the cluster enforces NetworkPolicies. The nodes of the pods can always reach it.${headlessNote(observed)}`,
   );
 }
 
@@ -179,7 +179,7 @@ function headlessNote({ selected, services }: Observed): string {
   const headless = services.filter((one) => one.isHeadless && pods.some(selectionOf(one)));
   if (headless.length === 0) return "";
   const shown = headless.map(({ name }) => name).sort();
-  return ` Clients of the headless Service ${shownOf(shown)} choose the port themselves: let them use the gate's.`;
+  return ` Clients of the headless Service ${shownOf(shown)} choose the port themselves: they must use the gate's port.`;
 }
 
 const listOf = (kind: string, names: readonly string[]): string =>

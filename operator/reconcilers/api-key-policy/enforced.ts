@@ -27,7 +27,7 @@ export function enforced(
   } = typeof selected === "object" ? selected : {};
   if (unguarded.length > 0) {
     const all = guarded + unguarded.length;
-    const message = `${unguarded.length} of the ${all} running pods of spec.selector have no gate of this policy: requests to them are not checked. Restart them, so that they get one; their names are in an Event.`;
+    const message = `${unguarded.length} of the ${all} running pods of spec.selector have no gate of this policy: their requests are not checked. Restart them, so that they get a gate; an Event lists their names.`;
     const names = unguarded.slice(0, NAMES_MAX).join(", ");
     const more = unguarded.length > NAMES_MAX ? ` and ${unguarded.length - NAMES_MAX} more` : "";
     return {
@@ -36,19 +36,18 @@ export function enforced(
     };
   }
   if (outdated.length > 0) {
-    const message = `The gates of ${outdated.length} of the ${guarded} running pods forward to another port than spec.target.port, which was changed: ${namesOf(outdated)}. Restart these pods.`;
+    const message = `The gates of ${outdated.length} of the ${guarded} running pods forward to another port than the changed spec.target.port: ${namesOf(outdated)}. Restart these pods.`;
     return is("False", "PodsOutdated", message);
   }
-  if (dataPlane === undefined)
-    return is("Unknown", "ReportsUnavailable", "The reports of the sidecars cannot be read now.");
+  if (dataPlane === undefined) return is("Unknown", "ReportsUnavailable", "The reports of the gates cannot be read.");
   const { pods, updated } = dataPlane;
   const silent = silentOf(dataPlane, observed);
   if (silent.lost !== undefined) return is("False", "PodsSilent", silent.lost);
-  if (pods === 0) return is("False", "NoPods", "No sidecar has reported this policy recently.");
+  if (pods === 0) return is("False", "NoPods", "No gate has reported this policy recently.");
   if (dataPlane.unsupported !== undefined)
     return is("False", "UnsupportedFormat", unsupportedMessage(dataPlane.unsupported, pods));
   if (updated < pods) {
-    return is("False", "Progressing", `${updated} of ${pods} sidecars enforce this generation; the others follow.`);
+    return is("False", "Progressing", `${updated} of ${pods} gates enforce this generation; the others will follow.`);
   }
   if (silent.count > 0) {
     const message = `${silent.of - silent.count} of the ${silent.of} running pods with a gate have reported; ${silent.names}.`;
@@ -56,15 +55,15 @@ export function enforced(
   }
   const elsewhere = forwardingElsewhere(dataPlane, observed);
   if (elsewhere > 0) {
-    const message = `${elsewhere} of ${pods} sidecars forward to another port than spec.target.port: they were started before it was changed, or with another upstream. Restart them.`;
+    const message = `${elsewhere} of ${pods} gates forward to another port than spec.target.port: they started before the port was changed, or with another upstream. Restart their pods.`;
     return is("False", "PodsOutdated", message);
   }
   if (selected === "unknown") {
-    const message = "The pods of spec.selector cannot be listed: the operator needs the right to list and watch pods.";
+    const message =
+      "The pods of spec.selector cannot be listed: the operator requires permission to list and watch pods.";
     return is("Unknown", "PodsUnavailable", message);
   }
-  const all =
-    pods === 1 ? "The one sidecar enforces this generation." : `All ${pods} sidecars enforce this generation.`;
+  const all = pods === 1 ? "The only gate enforces this generation." : `All ${pods} gates enforce this generation.`;
   return is(
     "True",
     "Succeeded",
@@ -95,7 +94,7 @@ interface Silent {
  */
 function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], heard = new Map() }: AtPods): Silent {
   const { guarded, expected } = typeof selected === "object" ? selected : { guarded: named.length, expected: named };
-  const others = "the others follow";
+  const others = "the others will follow";
   // More pods report than the API lists by name.
   if (podIds.length === 0 && pods > 0) {
     return { count: Math.max(0, guarded - pods), of: guarded, names: others, lost: undefined };
@@ -108,7 +107,7 @@ function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], hear
   const shown = silent.slice(0, SHOWN_MAX).map(shortOf);
   const lost = silent.flatMap((name) => {
     const atMs = heard.get(name);
-    return atMs === undefined ? [] : [`${shortOf(name)} (last heard from at ${new Date(atMs).toISOString()})`];
+    return atMs === undefined ? [] : [`${shortOf(name)} (last report at ${new Date(atMs).toISOString()})`];
   });
   return {
     count,
@@ -117,7 +116,7 @@ function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], hear
     lost:
       lost.length === 0
         ? undefined
-        : `The gates of ${lost.length} of the ${guarded} running pods no longer report: ${namesOf(lost)}. Whether they enforce the policy is not known: see their logs, and delete pods that hang.`,
+        : `The gates of ${lost.length} of the ${guarded} running pods no longer report: ${namesOf(lost)}. It is unknown whether they enforce the policy: check their logs, and delete pods that hang.`,
   };
 }
 
@@ -132,12 +131,12 @@ function forwardingElsewhere({ upstreamPorts = [] }: DataPlane, { selected, obje
 function unlabelledMessage(count: number, mayHave: boolean): string {
   const which = `${count} of the pods ${count === 1 ? "does" : "do"} not have the label ${GUARDED_LABEL}: "true"`;
   return mayHave
-    ? `${which}. Unless their Namespace has it, pods like them start without a gate.`
-    : `${which}, and neither does their Namespace: pods like them start without a gate.`;
+    ? `${which}. Unless their Namespace has the label, such pods start without a gate.`
+    : `${which}, and neither does their Namespace: such pods start without a gate.`;
 }
 
 const unsupportedMessage = ({ pods: older, reason }: NonNullable<DataPlane["unsupported"]>, pods: number): string =>
-  `${older} of ${pods} sidecars cannot enforce this generation and keep the last that they could: ${reason}. Upgrade the sidecars, or take back what their release does not know.`;
+  `${older} of ${pods} gates cannot enforce this generation and keep the previous one: ${reason}. Upgrade the gates, or remove the fields that their release does not support.`;
 
 /**
  * Returns the condition Unsupported: whether sidecars of an older version cannot enforce the stored policy. Returns `undefined` if this is
@@ -153,7 +152,7 @@ export function unsupported(
     return { type: "Unsupported", status: "True", reason: "UnsupportedFormat", message, alerts: true };
   }
   if (!previous.some(({ type }) => type === "Unsupported")) return undefined;
-  const message = "No sidecar refuses this generation.";
+  const message = "All gates support this generation.";
   return { type: "Unsupported", status: "False", reason: "Succeeded", message, alerts: true };
 }
 

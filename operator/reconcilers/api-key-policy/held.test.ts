@@ -39,7 +39,7 @@ test("Enforced condition of a rejected spec names the generation that stays acti
   expect(enforcedOf(observe(aStored()))).toMatchObject({
     status: "False",
     reason: "NotAllowed",
-    message: "Generation 3 (version 12) stays in force until this generation is accepted.",
+    message: "Generation 3 (version 12) remains active until this generation is accepted.",
   });
   const bare = observe(aStored());
   const selected = selectedBy(bare.object, [aPodSummary("a"), aPodSummary("b", { gate: undefined })], [bare.object]);
@@ -48,7 +48,7 @@ test("Enforced condition of a rejected spec names the generation that stays acti
 
 test("Enforced condition of a rejected spec distinguishes generations of a recreated object", () => {
   expect(enforcedOf(observe(aStored({ uid: "uid-of-the-former", generation: 4 })))?.message).toBe(
-    "What a former object of this name set (version 12) stays in force until this generation is accepted.",
+    "The policy of a previous object with this name (version 12) remains active until this generation is accepted.",
   );
 });
 
@@ -71,7 +71,7 @@ test("Enforced condition of a rejected spec mentions pods that an older policy g
 
 test("Enforced condition of a rejected spec reports a missing policy", () => {
   for (const stored of [undefined, aStored({ manager: "other/ApiKeyPolicy/shop/it" })]) {
-    expect(enforcedOf(observe(stored))?.message).toBe("Nothing was ever set for this policy.");
+    expect(enforcedOf(observe(stored))?.message).toBe("No generation of this policy has been active yet.");
   }
 });
 

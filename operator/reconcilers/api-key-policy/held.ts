@@ -21,13 +21,13 @@ export function heldConditions(verdict: Verdict, observed?: ObservedPolicy): rea
 }
 
 const UNSEEN =
-  "This generation is not in force. What was set before it, if anything, stays in force: status.policyVersion says which version.";
+  "This generation is not active. A previous generation, if there is one, remains active: status.policyVersion is its version.";
 
 function former({ reason }: Verdict, observed: ObservedPolicy): FurtherCondition {
   const { object, selected } = observed;
   const own = ownOf(observed);
   const is = (message: string): FurtherCondition => ({ type: "Enforced", status: "False", reason, message });
-  if (own === undefined) return is("Nothing was ever set for this policy.");
+  if (own === undefined) return is("No generation of this policy has been active yet.");
   const { uid, generation, version, dataPlane } = own;
   const isSameObject = uid === object.metadata.uid;
   const isContested = typeof selected === "object" && selected.contested > 0;
@@ -35,7 +35,7 @@ function former({ reason }: Verdict, observed: ObservedPolicy): FurtherCondition
   if (isSameObject && generation === object.metadata.generation && !isContested) {
     return { ...atPods, message: `${atPods.message} The policy stays active as it was stored (version ${version}).` };
   }
-  const which = isSameObject ? `Generation ${generation}` : "What a former object of this name set";
+  const which = isSameObject ? `Generation ${generation}` : "The policy of a previous object with this name";
   const where = atPods.status === "True" ? "" : `, though not at all pods (${atPods.reason})`;
-  return is(`${which} (version ${version}) stays in force until this generation is accepted${where}.`);
+  return is(`${which} (version ${version}) remains active until this generation is accepted${where}.`);
 }

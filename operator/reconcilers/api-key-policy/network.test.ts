@@ -373,14 +373,14 @@ describe("Bypassable", () => {
       reason: "Succeeded",
     },
     {
-      name: "a spec that does not parse",
+      name: "an invalid spec",
       of: { target: {} },
       network: [managed],
       status: "False",
       reason: "Succeeded",
     },
     {
-      name: "a spec that does not parse, and ours, which someone has opened",
+      name: "an invalid spec, and ours, which someone has opened",
       of: { target: {} },
       network: [{ ...managed, spec: { ...managed.spec, ingress: [{}] } }],
       status: "True",
@@ -446,7 +446,7 @@ describe("Bypassable", () => {
       const condition = of([service("fine"), service("direct", { targets })]);
       expect(condition).toMatchObject(is ? { status: "True", reason: "ServicePastGate" } : { status: "False" });
       if (!is) return;
-      expect(condition.message).toMatch(/^The Service direct sends requests past the gate/);
+      expect(condition.message).toMatch(/^The Service direct sends requests to the app's port, past the gate/);
       expect(condition.note).toBe(condition.message);
     });
 
@@ -466,7 +466,9 @@ describe("Bypassable", () => {
         message: expect.stringContaining("Clients of the headless Service peers choose the port themselves"),
       });
       const many = Array.from({ length: 8 }, (_, i) => service(`s${i}`, { targets: [8080] }));
-      expect(of(many).message).toContain("The Services s0, s1, s2, s3, s4 and 3 more send requests past the gate");
+      expect(of(many).message).toContain(
+        "The Services s0, s1, s2, s3, s4 and 3 more send requests to the app's port, past the gate",
+      );
     });
   });
 

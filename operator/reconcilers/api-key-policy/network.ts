@@ -143,6 +143,6 @@ export function networkConflict(observed: Networked): Verdict | undefined {
   const foreign = foreignNetworkPolicy(observed);
   if (foreign === undefined || desiredNetworkPolicy(observed) === undefined) return undefined;
   return takenInCluster(
-    `There is a NetworkPolicy ${foreign.name} that does not belong to this policy, and it is not overwritten. Rename or delete it, or set spec.networkPolicy to None.`,
+    `The existing NetworkPolicy ${foreign.name} does not belong to this policy and is not overwritten. Rename or delete it, or set spec.networkPolicy to None.`,
   );
 }

@@ -121,7 +121,7 @@ test("ApiKeyPolicy plan reports that the last valid generation stays active", ()
   const broken = anObject("ApiKeyPolicy", { ...spec, rules: "none" }, { generation: 2 });
   const plan = planPolicy(observed({ object: broken, api, stored: aPolicy() }));
   expect(plan).toMatchObject({ actions: [], verdict: { reason: "InvalidSpec" }, status: { policyId: "pol_1" } });
-  expect(condition(plan, "Enforced")?.message).toContain("Generation 1 (version 3) stays in force");
+  expect(condition(plan, "Enforced")?.message).toContain("Generation 1 (version 3) remains active");
 });
 
 describe("rate limit namespaces", () => {
@@ -272,8 +272,8 @@ describe("gates of an older version", () => {
   test("gates that do not support a policy set its Unsupported condition and an Event", () => {
     const found = condition(planned(older), "Unsupported");
     expect(found).toMatchObject({ status: "True", reason: "UnsupportedFormat", alerts: true });
-    expect(found?.message).toContain("1 of 3 sidecars cannot enforce this generation");
-    expect(found?.message).toContain("format 2 is not known here. Upgrade the sidecars");
+    expect(found?.message).toContain("1 of 3 gates cannot enforce this generation");
+    expect(found?.message).toContain("format 2 is not known here. Upgrade the gates");
     expect(enforced(older)).toMatchObject({ status: "False", reason: "UnsupportedFormat" });
     expect(planned(older).status).toMatchObject({ dataPlane: { pods: 3, updated: 2, unsupported: 1 } });
   });
@@ -322,16 +322,14 @@ describe("gates with stale data", () => {
     expect(condition(withLag(30_000), "Stale")).toMatchObject({ status: "False", reason: "Succeeded", alerts: true });
     const late = condition(withLag(30_001), "Stale");
     expect(late).toMatchObject({ status: "True", reason: "DataStale", alerts: true });
-    expect(late?.message).toContain("longer than the 30 s");
+    expect(late?.message).toContain("older than the 30 s");
     expect(condition(withLag(30_001, { after: "45s" }), "Stale")).toMatchObject({ status: "False" });
   });
 
   test("Stale condition message states how gates act on stale data", () => {
-    expect(condition(withLag(40_000), "Stale")?.message).toContain(
-      "goes on serving the keys that it knows, up to 900 s",
-    );
+    expect(condition(withLag(40_000), "Stale")?.message).toContain("continues to accept cached keys, up to 900 s");
     const denied = condition(withLag(40_000, { action: "Deny" }), "Stale");
-    expect(denied?.message).toContain("refuses every request");
+    expect(denied?.message).toContain("rejects all requests");
   });
 
   test("Stale condition allows starting gates time for their first data", () => {

@@ -67,7 +67,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   }
   const actions = actionsFor(observed);
   if (actions.length > 0) {
-    return { actions, verdict: progressing("Progressing", "The policy is being set."), status };
+    return { actions, verdict: progressing("Progressing", "The policy is being written."), status };
   }
   const active = enforced(stored?.dataPlane, observed);
   const sidecars = ofSidecars(observed);
@@ -78,7 +78,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
     // Pods that start and end cause network actions, which are no drift of the database.
     actions: networkActions(observed),
     isDue: true,
-    verdict: conflict ?? ready(`The store holds the policy as ${stored?.policyId ?? ""}.`),
+    verdict: conflict ?? ready(`The policy is stored as ${stored?.policyId ?? ""}.`),
     status,
     conditions: [ACCEPTED, active, bypassable(observed), ...sidecars],
     seenAtMs: observed.seenAtMs,
@@ -122,7 +122,7 @@ const CHECKS = [
     if (!isMoved) return undefined;
     return stalled(
       "InvalidSpec",
-      `spec.api: a policy cannot move to another API; it is ${api?.apiId}. Make another policy.`,
+      `spec.api: a policy cannot move to another API; it is ${api?.apiId}. Create another policy.`,
     );
   },
 
@@ -131,7 +131,7 @@ const CHECKS = [
       ? undefined
       : progressing(
           "DependencyNotReady",
-          `There is no API ${spec.api.id}. Correct spec.api.id, or use spec.api.name to have one made.`,
+          `The API ${spec.api.id} does not exist. Correct spec.api.id, or set spec.api.name to create an API.`,
         ),
 
   ({ parsed: { spec }, api, apiOwner, object, manager }: ObservedPolicy): Verdict | undefined => {
@@ -145,7 +145,7 @@ const CHECKS = [
     const reserved = spec?.api.id === undefined || api === undefined ? undefined : reservedFor(api, manager);
     return reserved === undefined
       ? undefined
-      : stalled("NotAllowed", `The API ${api?.apiId} is not this namespace's. ${reserved}`);
+      : stalled("NotAllowed", `The API ${api?.apiId} does not belong to this namespace. ${reserved}`);
   },
 
   // Checks the API. An API of another manager is no conflict here, because the previous check has decided whether the policy may use it.
@@ -154,7 +154,7 @@ const CHECKS = [
       { ...claimed, stored: api },
       {
         competitor: (competitor) =>
-          `${competitor} is older and makes an API of the same spec.api.name. Choose another name, or refer to that API by its id (status.apiId).`,
+          `${competitor} is older and has the same spec.api.name. Choose another name, or refer to that API by its id (status.apiId).`,
       },
     ),
 
@@ -177,7 +177,7 @@ const isLeft = ({ manager: current, lastManager }: StoredApi, manager: string): 
 
 function actionsFor({ object, parsed, api, policyName, stored, namespaces, manager }: ObservedPolicy): PolicyAction[] {
   const { spec } = parsed;
-  if (spec === undefined) throw new Error("a spec that does not parse passed the checks");
+  if (spec === undefined) throw new Error("an invalid spec passed the checks");
   const { name } = spec.api;
   // The policy needs the id of the API, which the next pass reads.
   if (api === undefined) return [{ type: "createApi", name: name ?? "" }];
@@ -204,7 +204,7 @@ function compile(spec: ApiKeyPolicySpec, apiId: string, namespaces: ObservedPoli
   for (const [name, resolved] of namespaces)
     if ("namespaceId" in resolved) namespaceIds.set(name, resolved.namespaceId);
   const compiled = compilePolicy(spec, { apiId, namespaceIds });
-  if (Array.isArray(compiled)) throw new Error("a policy that does not compile passed the checks");
+  if (Array.isArray(compiled)) throw new Error("a policy that cannot be compiled passed the checks");
   // The conversion removes `undefined` members, which API responses do not contain either.
   return JSON.parse(JSON.stringify(compiled)) as CompiledPolicy;
 }
@@ -228,11 +228,11 @@ function planDeletion(observed: ObservedPolicy): Plan<PolicyAction> {
   if (ownPolicy === undefined && ownApi === undefined && found === undefined) return released;
   const status = { apiId: api?.apiId, policyId: ownPolicy?.policyId };
   if (ownApi !== undefined && hasKeys) {
-    const message = `The API ${ownApi.apiId} still has keys, and deleting it would revoke them. Delete the keys first, or set spec.deletionPolicy to Orphan to leave the API in the store.`;
+    const message = `The API ${ownApi.apiId} still has keys, and deleting it would revoke them. Delete the keys first, or set spec.deletionPolicy to Orphan to keep the API.`;
     return { actions: [], verdict: stalled("HasKeys", message), status, requeueAfterMs: CONFLICT_REQUEUE_MS };
   }
   if (found !== undefined && gatedPods(observed) === "unknown") {
-    const message = `The NetworkPolicy ${found.name} stays while the pods cannot be listed, because it closes the ports of those that run.`;
+    const message = `The NetworkPolicy ${found.name} is kept while the pods cannot be listed, because it protects running pods.`;
     return { actions: [], verdict: progressing("Progressing", message), status, requeueAfterMs: CONFLICT_REQUEUE_MS };
   }
   const type = deletionPolicyOf(object, "Orphan") === "Delete" ? "deleteApi" : "releaseApi";

@@ -168,7 +168,7 @@ describe("Enforced", () => {
       const condition = enforced({ ...one, updated: 0 }, { selected, heard });
       expect(condition).toMatchObject({ status: "False", reason: "PodsSilent" });
       expect(condition.message).toContain(
-        "1 of the 2 running pods no longer report: a (last heard from at 2026-03-01T10:00:00.000Z).",
+        "1 of the 2 running pods no longer report: a (last report at 2026-03-01T10:00:00.000Z).",
       );
       expect(toDataPlaneStatus(one, { selected, heard })).toMatchObject({ silent: 1 });
     });
@@ -201,7 +201,7 @@ describe("Enforced", () => {
     const old = enforced(reports, { selected: { ...selected, outdated: ["a", "b"] } });
     expect(old).toMatchObject({ status: "False", reason: "PodsOutdated" });
     expect(old.message).toContain(
-      "The gates of 2 of the 2 running pods forward to another port than spec.target.port, which was changed: a, b.",
+      "The gates of 2 of the 2 running pods forward to another port than the changed spec.target.port: a, b.",
     );
     const object = anObject("ApiKeyPolicy", { target: { port: 9090 } });
     const upstreamPorts = [
@@ -234,8 +234,8 @@ describe("Enforced", () => {
   });
 
   test.each([
-    { isNamespaceGuarded: undefined, says: "Unless their Namespace has it, pods like them start without a gate." },
-    { isNamespaceGuarded: false, says: "and neither does their Namespace: pods like them start without a gate." },
+    { isNamespaceGuarded: undefined, says: "Unless their Namespace has the label, such pods start without a gate." },
+    { isNamespaceGuarded: false, says: "and neither does their Namespace: such pods start without a gate." },
   ])(
     "Enforced condition mentions pods without the label in a guarded Namespace: $isNamespaceGuarded",
     ({ says, ...namespace }) => {

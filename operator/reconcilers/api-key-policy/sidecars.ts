@@ -31,25 +31,25 @@ function stale(
   const { pods, maxStalenessMs } = dataPlane;
   const afterS = onStale.afterMs / 1000;
   if (pods === 0) {
-    const message = "No sidecar has reported this policy recently.";
+    const message = "No gate has reported this policy recently.";
     return { type: "Stale", status: "False", reason: "NoPods", message, alerts: true };
   }
   if (maxStalenessMs <= onStale.afterMs) {
-    const message = `No sidecar is behind by more than the ${afterS} s of spec.onStale.after.`;
+    const message = `The data of all gates is younger than the ${afterS} s of spec.onStale.after.`;
     return { type: "Stale", status: "False", reason: "Succeeded", message, alerts: true };
   }
   const known = previous.find(({ type }) => type === "Stale");
   const waitedMs = known?.status === "Unknown" ? nowMs - Date.parse(known.lastTransitionTime) : 0;
   // Every sidecar starts without a heartbeat and receives the first one within 1 to 2 s.
   if (maxStalenessMs >= NEVER_HEARD_MS && known?.status !== "True" && waitedMs <= onStale.afterMs) {
-    const message = "A sidecar has not heard yet how current what it knows is.";
+    const message = "The age of a gate's data is unknown until its first heartbeat.";
     return { type: "Stale", status: "Unknown", reason: "Progressing", message, alerts: true };
   }
   const does =
     onStale.action === "Deny"
-      ? "refuses every request"
-      : `goes on serving the keys that it knows, up to ${onStale.denyAfterMs / 1000} s`;
-  const message = `A sidecar has heard of no changes for longer than the ${afterS} s of spec.onStale.after, and ${does}. See status.dataPlane.maxStalenessMs, and whether the relay and Redis work.`;
+      ? "rejects all requests"
+      : `continues to accept cached keys, up to ${onStale.denyAfterMs / 1000} s`;
+  const message = `The data of a gate is older than the ${afterS} s of spec.onStale.after, so it ${does}. Check status.dataPlane.maxStalenessMs, the relay and Redis.`;
   return { type: "Stale", status: "True", reason: "DataStale", message, alerts: true };
 }
 
@@ -71,10 +71,10 @@ export function limitsExceeded(
   if (dataPlane === undefined) return undefined;
   if (dataPlane.overAdmitted !== undefined && isOverAdmitted(dataPlane)) {
     const { units, percent } = dataPlane.overAdmitted;
-    const message = `Sidecars admitted ${units} ${units === 1 ? "unit" : "units"} beyond limits while the shared counters were away, up to ${percent} % of a limit. See whether Redis works; spec.onCounterFailure bounds it.`;
+    const message = `Gates admitted ${units} ${units === 1 ? "unit" : "units"} beyond limits while Redis was unavailable, up to ${percent} % of a limit. Check Redis; spec.onCounterFailure controls this excess.`;
     return { type: "LimitsExceeded", status: "True", reason: "CountersUnavailable", message, alerts: true };
   }
   if (!previous.some(({ type }) => type === "LimitsExceeded")) return undefined;
-  const message = "No limit was found to be exceeded in the last hour.";
+  const message = "No limit was exceeded in the last hour.";
   return { type: "LimitsExceeded", status: "False", reason: "Succeeded", message, alerts: true };
 }

@@ -38,7 +38,7 @@ async function issue(
   if (made.refusal !== undefined) {
     // Another operator, or a call whose response was lost, has created the key. The next reconcile finds the key and revokes it.
     if (made.refusal.kind === "managed_exists")
-      throw new Error(`a key is being issued already: ${made.refusal.detail}`);
+      throw new Error(`a key is already being issued: ${made.refusal.detail}`);
     return made;
   }
   const { keyId, key: text } = made.data;
@@ -51,7 +51,7 @@ async function issue(
     note:
       successorOf === undefined
         ? `The key ${keyId} is in the Secret ${name}.`
-        : `The key ${keyId} is in the Secret ${name}, in place of ${successorOf}.`,
+        : `The key ${keyId} is in the Secret ${name}and replaces ${successorOf}.`,
   });
   return {};
 }

@@ -60,11 +60,11 @@ export function planApiKey(observed: ObservedApiKey): Plan<ApiKeyAction> {
   const actions = actionsFor(observed, { spec, apiId: api.apiId, current });
   if (actions.length > 0) {
     const isDrift = actions.some(({ type }) => type === "update") && current !== undefined && !isBeingIssued(current);
-    const planned = { actions, verdict: progressing("Progressing", "The key is being set."), status };
+    const planned = { actions, verdict: progressing("Progressing", "The key is being written."), status };
     return isDrift ? planned : { ...planned, isDue: true };
   }
   const synced = hasEnded(spec, nowMs)
-    ? stalled("Expired", `The key ended at ${spec.expires}. Set a later spec.expires to use it again.`)
+    ? stalled("Expired", `The key expired at ${spec.expires}. Set a later spec.expires to use it again.`)
     : ready(`The key ${current?.keyId ?? ""} is in the Secret ${spec.secretRef.name}.`);
   return { actions, verdict: synced, status, requeueAfterMs: nextMs(observed, spec, current) };
 }
@@ -98,7 +98,7 @@ const CHECKS = [
 export const missingRights = (namespace: string, why: string): Verdict =>
   progressing(
     "Forbidden",
-    `The operator may not use Secrets of the namespace ${namespace}: ${why}. A Role there must allow it to get, create and patch secrets (docs/api-keys.md); it is tried again.`,
+    `The operator may not use Secrets of the namespace ${namespace}: ${why}. A Role there must allow it to get, create and patch secrets (docs/api-keys.md); the operator retries.`,
   );
 
 const requeueOf = ({ reason }: Verdict): number | undefined => {
@@ -124,7 +124,7 @@ function actionsFor(
   const name = spec.name ?? object.metadata.name.slice(0, 200);
   const others = keys.filter((key) => key !== current);
   const revocations = others.flatMap((key): ApiKeyAction[] => {
-    if (isBeingIssued(key)) return [revocation(key, "its secret was lost")];
+    if (isBeingIssued(key)) return [revocation(key, "its secret is lost")];
     return isReplaced(key) && (key.expires ?? 0) <= nowMs ? [revocation(key, "it was replaced")] : [];
   });
   const isDue = current === undefined || (isOver(rotationMs(current, spec), nowMs) && !isBeingIssued(current));

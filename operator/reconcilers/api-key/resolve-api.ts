@@ -17,12 +17,14 @@ export async function resolveApi(object: ManifestObject, ctx: Context): Promise<
   const ref = policyRefOf(object);
   const named = apiRefIdIn(object);
   if (ref === undefined) {
-    return named === undefined ? waiting("No API is named.") : await resolveById(named, object, ctx);
+    return named === undefined
+      ? waiting("The object does not refer to an API.")
+      : await resolveById(named, object, ctx);
   }
   const policy = ctx.source.get("ApiKeyPolicy", ref);
   if (policy === undefined) {
     return waiting(
-      `There is no ApiKeyPolicy ${ref.namespace}/${ref.name}. Create it, or make an ApiKey for another one.`,
+      `The ApiKeyPolicy ${ref.namespace}/${ref.name} does not exist. Create it, or create an ApiKey for another one.`,
     );
   }
   const refused = refusalOf(policy, object);
@@ -44,16 +46,16 @@ async function apiOf(policy: ManifestObject, ctx: Context): Promise<string | und
 
 async function resolveById(apiId: string, object: ManifestObject, ctx: Context): Promise<ResolvedApi> {
   const managed = await findManaged(ctx.api, "api", apiId);
-  if (managed === undefined) return waiting(`There is no API ${apiId}.`);
+  if (managed === undefined) return waiting(`The API ${apiId} does not exist.`);
   if (managed.manager === undefined) {
     const reserved = reservedFor(managed, managerOf(ctx, object));
     return reserved === undefined
       ? { apiId }
-      : { verdict: stalled("NotAllowed", `The API ${apiId} is not this namespace's. ${reserved}`) };
+      : { verdict: stalled("NotAllowed", `The API ${apiId} does not belong to this namespace. ${reserved}`) };
   }
   const maker = managedBy(ctx, "ApiKeyPolicy", managed.manager);
   if (maker === undefined) {
-    const message = `The API ${apiId} belongs to an object that cannot be seen from here, and neither can its allowedNamespaces.`;
+    const message = `The API ${apiId} belongs to an object of another cluster or namespace whose allowedNamespaces this operator cannot read.`;
     return { verdict: stalled("NotAllowed", message) };
   }
   const refused = refusalOf(maker, object);

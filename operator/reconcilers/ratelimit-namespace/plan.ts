@@ -24,7 +24,7 @@ export function planNamespace(observed: ObservedNamespace): Plan<NamespaceAction
   const verdict = firstOf(observed, CHECKS);
   if (verdict !== undefined) return blocked(verdict, status);
   if (own !== undefined) {
-    return { actions: [], verdict: ready(`The rate-limit namespace is in the store as ${own.namespaceId}.`), status };
+    return { actions: [], verdict: ready(`The rate-limit namespace is stored as ${own.namespaceId}.`), status };
   }
   const name = parsed.spec?.name ?? "";
   const type = stored === undefined ? "create" : "adopt";
@@ -43,20 +43,20 @@ const CHECKS = [
   (observed: ObservedNamespace): Verdict | undefined => {
     const own = ownOf(observed);
     if (own === undefined || own.name === observed.parsed.spec?.name) return undefined;
-    const message = `spec.name: a rate-limit namespace cannot be renamed; it is ${own.name} in the store. Set it back, or make another object.`;
+    const message = `spec.name: a rate-limit namespace cannot be renamed; the stored name is ${own.name}. Restore the name, or create another object.`;
     return stalled("InvalidSpec", message);
   },
 
   ({ parsed: { spec }, ...claimed }: ObservedNamespace): Verdict | undefined =>
     conflictOf(claimed, {
       competitor: (competitor) =>
-        `${competitor} is older and has the same spec.name. Remove one of the two; others may share it through its allowedNamespaces.`,
+        `${competitor} is older and has the same spec.name. Remove one of the two objects; to share the namespace, use its allowedNamespaces.`,
       managed: ({ name }, manager) =>
-        `The rate-limit namespace ${name} is managed by ${manager}. Use that one, or choose another spec.name.`,
+        `The rate-limit namespace ${name} is managed by ${manager}. Use that namespace, or choose another spec.name.`,
       // A namespace has no settings that could differ from the spec, so both values of `spec.adopt` have the same result.
       unmanaged: ({ name }) => ({
         adopt: spec?.adopt,
-        unasked: `The rate-limit namespace ${name} was made elsewhere. Set spec.adopt to Match to take it over, or choose another spec.name.`,
+        unasked: `The rate-limit namespace ${name} already exists and is unmanaged. Set spec.adopt to Match to adopt it, or choose another spec.name.`,
       }),
     }),
 ];

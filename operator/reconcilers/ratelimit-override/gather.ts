@@ -66,7 +66,7 @@ async function resolve(
   if (target !== undefined) return await resolveNamespace(target, object.metadata.namespace, ctx);
   const ref = namespaceRefOf(object);
   const which = ref === undefined ? "that is referred to" : `${ref.namespace}/${ref.name}`;
-  const message = `There is no RatelimitNamespace ${which}. Create it, or correct spec.namespaceRef.`;
+  const message = `The RatelimitNamespace ${which} does not exist. Create it, or correct spec.namespaceRef.`;
   return { verdict: progressing("DependencyNotReady", message) };
 }
 

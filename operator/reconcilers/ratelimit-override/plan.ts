@@ -41,8 +41,9 @@ export function planOverride(observed: ObservedOverride): Plan<OverrideAction> {
     ...(former === undefined ? [] : [removal("delete", former)]),
     ...(own !== undefined && isSame(own, desired) ? [] : [setting(desired, stored)]),
   ];
-  if (actions.length > 0) return { actions, verdict: progressing("Progressing", "The override is being set."), status };
-  return { actions, verdict: ready(`The override is in the store as ${stored?.overrideId ?? ""}.`), status };
+  if (actions.length > 0)
+    return { actions, verdict: progressing("Progressing", "The override is being written."), status };
+  return { actions, verdict: ready(`The override is stored as ${stored?.overrideId ?? ""}.`), status };
 }
 
 type Setting = Extract<OverrideAction, { readonly type: "set" }>;
@@ -62,16 +63,16 @@ const CHECKS = [
 
   ({ parsed: { spec }, ...claimed }: ObservedOverride): Verdict | undefined =>
     conflictOf(claimed, {
-      competitor: (competitor) => `${competitor} is older and is for the same identifier. Remove one of the two.`,
+      competitor: (competitor) => `${competitor} is older and has the same identifier. Remove one of the two objects.`,
       managed: (stored, manager) =>
-        `${theOverride(stored)} is managed by ${manager}. Delete it there, and this one takes its place.`,
+        `${theOverride(stored)} is managed by ${manager}. Delete that object, so that this one replaces it.`,
       unmanaged: (stored) => ({
         adopt: spec?.adopt,
-        unasked: `${theOverride(stored)} was made elsewhere. Set spec.adopt to Match or Override to take it over, or delete it there.`,
+        unasked: `${theOverride(stored)} already exists and is unmanaged. Set spec.adopt to Match or Override to adopt it, or delete it.`,
         differs:
           spec === undefined || isSame(stored, settingsOf(spec))
             ? undefined
-            : `${theOverride(stored)} was made elsewhere and differs from this spec. Make them equal, or set spec.adopt to Override.`,
+            : `${theOverride(stored)} already exists, is unmanaged, and differs from this spec. Make the spec equal, or set spec.adopt to Override.`,
       }),
     }),
 ];

@@ -42,10 +42,10 @@ export function planRole(observed: ObservedRole): Plan<RoleAction> {
   const verdict = firstOf(observed, CHECKS);
   if (verdict !== undefined) return blocked(verdict, status);
   const { spec } = parsed;
-  if (spec === undefined) throw new Error("a spec that does not parse passed the checks");
+  if (spec === undefined) throw new Error("an invalid spec passed the checks");
   const actions = stored === undefined ? [creation(spec)] : changes(spec, stored, own === undefined);
-  if (actions.length > 0) return { actions, verdict: progressing("Progressing", "The role is being set."), status };
-  return { actions, verdict: ready(`The role is in the store as ${stored?.roleId ?? ""}.`), status };
+  if (actions.length > 0) return { actions, verdict: progressing("Progressing", "The role is being written."), status };
+  return { actions, verdict: ready(`The role is stored as ${stored?.roleId ?? ""}.`), status };
 }
 
 /** Returns whether the manifest explicitly allows deleting the role, from which customers' keys would lose their permissions. */
@@ -60,16 +60,16 @@ const CHECKS = [
   ({ parsed: { spec }, ...claimed }: ObservedRole): Verdict | undefined =>
     conflictOf(claimed, {
       competitor: (competitor) =>
-        `${competitor} is older and has the same spec.name. Remove one of the two, or rename this one's role.`,
+        `${competitor} is older and has the same spec.name. Remove one of the two objects, or change spec.name of this one.`,
       managed: ({ name }, manager) =>
         `The role ${name} is managed by ${manager}. Edit that manifest, or choose another spec.name.`,
       unmanaged: (stored) => ({
         adopt: spec?.adopt,
-        unasked: `The role ${stored.name} was made elsewhere. Set spec.adopt to Match or Override to take it over, or choose another spec.name.`,
+        unasked: `The role ${stored.name} already exists and is unmanaged. Set spec.adopt to Match or Override to adopt it, or choose another spec.name.`,
         differs:
           spec === undefined || changes(spec, stored, false).length === 0
             ? undefined
-            : `The role ${stored.name} was made elsewhere and differs from this spec. Make them equal, or set spec.adopt to Override.`,
+            : `The role ${stored.name} already exists, is unmanaged, and differs from this spec. Make the spec equal, or set spec.adopt to Override.`,
       }),
     }),
 ];

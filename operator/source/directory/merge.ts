@@ -116,6 +116,6 @@ const created = (
 });
 
 function duplicate(id: string, { file, index }: { file: string; index: number }, other: string): DocumentProblem {
-  const message = `${id} is already in ${other}, which is in force. Remove or rename one of the two.`;
+  const message = `${id} is already in ${other}, which is active. Remove or rename one of the two.`;
   return { file, document: index + 1, line: 1, object: id, location: "metadata.name", message };
 }
