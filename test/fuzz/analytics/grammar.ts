@@ -94,6 +94,7 @@ function select(random: Random, { depth, columns: wanted }: { depth: number; col
     keys.length > 0 ? `GROUP BY ${keys.join(", ")}` : "",
     grouped && random.chance(0.3) ? `HAVING ${aggregate(random, scope)} ${comparison(random)} ${number(random)}` : "",
     random.chance(0.4) ? `ORDER BY ${order(random, shown.length)}` : "",
+    random.chance(0.1) ? `LIMIT ${random.whole(0, 3)} BY ${random.whole(1, shown.length)}` : "",
     random.chance(0.3)
       ? `LIMIT ${random.whole(0, 20)}${random.chance(0.3) ? ` OFFSET ${random.whole(0, 5)}` : ""}`
       : "",
@@ -208,6 +209,8 @@ const COMPOUNDS: Readonly<Record<Type, (random: Random, of: Of, scope: Scope) =>
     ])(),
   Time: (random, of) =>
     random.pick([
+      () => `toStartOf${random.pick(["Minute", "Hour", "Day"])}(${of("Time")}${zone(random)})`,
+      () => `toDateTime(${of("Time")}${zone(random)})`,
       () => `toStartOf${random.pick(STARTS)}(${of("Time")})`,
       () =>
         `date_trunc('${random.pick(["minute", "hour", "day", "week", "month", "quarter", "year"])}', ${of("Time")})`,
