@@ -1,4 +1,4 @@
-import type { DatabaseUrl } from "../postgres/database-url.ts";
+import type { DatabaseUrl } from "../postgres/pool.ts";
 import { ClickhouseAnalytics } from "./clickhouse/store.ts";
 import type { AnalyticsStore } from "./contract.ts";
 import { openPostgresAnalytics } from "./postgres/open.ts";

@@ -3,7 +3,7 @@ import { Registry } from "prom-client";
 import { type AnalyticsAddress, openAnalytics } from "../analytics/open.ts";
 import type { Closeable } from "../edge/closeable.ts";
 import type { Edge } from "../edge/open.ts";
-import type { DatabaseUrl } from "../postgres/database-url.ts";
+import type { DatabaseUrl } from "../postgres/pool.ts";
 import { createPool } from "../postgres/pool.ts";
 import { createLoopFailures, startLoop } from "./background/loop.ts";
 import { migrate } from "./db/migrate.ts";

@@ -18,7 +18,7 @@ import { LogThrottle } from "../edge/log-throttle.ts";
 import type { Edge, EdgeCounters } from "../edge/open.ts";
 import type { Projection } from "../edge/projection/contract.ts";
 import { openProjection } from "../edge/projection/projection.ts";
-import type { DatabaseUrl } from "../postgres/database-url.ts";
+import type { DatabaseUrl } from "../postgres/pool.ts";
 import { createPool } from "../postgres/pool.ts";
 import { startAdminApp } from "./admin-app.ts";
 import { buildApp } from "./app.ts";

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { RedisEdgeOptions } from "../edge/open.ts";
-import type { DatabaseUrl } from "../postgres/database-url.ts";
+import type { DatabaseUrl } from "../postgres/pool.ts";
 import { FOLLOWED_FILE } from "./accepts.ts";
 import { UsageError } from "./command.ts";
 import { followed, followFile, sameServer, withFile } from "./followed.ts";

@@ -1,3 +1,5 @@
+import type { Queryable } from "./queryable.ts";
+
 /** Returns the SQLSTATE, or the system error code of a failed connection; `undefined` if the error has neither. */
 export function failureCode(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
@@ -73,4 +75,26 @@ export function databaseProblem(error: unknown): "away" | "refuses" | undefined 
   // A database that is being set up rejects connections until its users are created.
   if (failureCode(error)?.startsWith(REFUSED_CLASS) === true) return "refuses";
   return databaseProblem(error.cause);
+}
+
+/** Whether a statement failed because it violated the unique index or constraint with this name. */
+export const isUniqueViolation = (error: unknown, constraint: string): boolean =>
+  failureCode(error) === UNIQUE_VIOLATION && constraintOf(error) === constraint;
+
+export interface WaitingBounds {
+  readonly lockMsMax: number;
+  readonly statementMsMax: number;
+  /** Maximum idle time between two statements: ends the transaction of a process that hangs. Default: unlimited. */
+  readonly idleMsMax?: number;
+}
+
+/** Limits waiting for the rest of the transaction: a statement fails with `isWaitOver` if it waits longer for a lock, or runs longer. */
+export async function limitWaiting(
+  tx: Queryable,
+  { lockMsMax, statementMsMax, idleMsMax = 0 }: WaitingBounds,
+): Promise<void> {
+  const text = `select set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
+                       set_config('idle_in_transaction_session_timeout', $3, true)`;
+  const values = [lockMsMax, statementMsMax, idleMsMax].map((ms) => `${ms}ms`);
+  await tx.query({ name: "limit-waiting", text, values });
 }

@@ -1,9 +1,8 @@
 import type { Pool, PoolClient } from "pg";
 import type { TakenEvents } from "../../edge/events/contract.ts";
 import { copyRows } from "../../postgres/copy-rows.ts";
-import { failureCode, isDatabaseUnavailable, isRetryable, isWaitOver } from "../../postgres/failures.ts";
+import { failureCode, isDatabaseUnavailable, isRetryable, isWaitOver, limitWaiting } from "../../postgres/failures.ts";
 import { withoutOutbox } from "../../postgres/unmarked-transaction.ts";
-import { limitWaiting } from "../../postgres/waiting.ts";
 import { acceptedTimes, cleanLine } from "../accepted-events.ts";
 import type { Ingested } from "../contract.ts";
 import { raiseLastUsed } from "../last-used.ts";

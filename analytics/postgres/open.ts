@@ -1,4 +1,4 @@
-import type { DatabaseUrl } from "../../postgres/database-url.ts";
+import type { DatabaseUrl } from "../../postgres/pool.ts";
 import type { AnalyticsStore } from "../contract.ts";
 import { openPostgresReader } from "./run.ts";
 import { PostgresAnalytics, type PostgresAnalyticsOptions } from "./store.ts";

@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
 import { takeLock, unlock, waitForLock } from "../../postgres/advisory-locks.ts";
+import { limitWaiting } from "../../postgres/failures.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 import { withoutOutbox } from "../../postgres/unmarked-transaction.ts";
-import { limitWaiting } from "../../postgres/waiting.ts";
 import type { Partition } from "./partition-plan.ts";
 import { STORED_TABLES } from "./tables.ts";
 

@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
 import { utcDate } from "../../core/utc-date.ts";
 import { tryLockInTransaction } from "../../postgres/advisory-locks.ts";
+import { limitWaiting } from "../../postgres/failures.ts";
 import { withoutOutbox } from "../../postgres/unmarked-transaction.ts";
-import { limitWaiting } from "../../postgres/waiting.ts";
 import { type AnalyticsRetention, daysKept, keptFromMs } from "../retention.ts";
 import { type AnalyticsOf, BUCKETS } from "../tables.ts";
 import { ROLL_UP } from "./roll-up-text.ts";

@@ -1,7 +1,7 @@
 import pg, { type Pool, type PoolClient } from "pg";
 import type { Closeable } from "../../edge/closeable.ts";
 import { WorkspaceLimiter } from "../../edge/workspace-limiter.ts";
-import type { DatabaseUrl } from "../../postgres/database-url.ts";
+import type { DatabaseUrl } from "../../postgres/pool.ts";
 import { createPool } from "../../postgres/pool.ts";
 import {
   QUERY_WAITING,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { type DatabaseUrl, urlOf } from "../../postgres/database-url.ts";
 import { failureCode } from "../../postgres/failures.ts";
+import { type DatabaseUrl, urlOf } from "../../postgres/pool.ts";
 import { type IndexStep, listMigrations, type Migration } from "./migration-files.ts";
 
 /*

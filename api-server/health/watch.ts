@@ -7,7 +7,7 @@ import type { Closeable } from "../../edge/closeable.ts";
 import type { Edge } from "../../edge/open.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import { within } from "../../edge/redis/script.ts";
-import type { DatabaseUrl } from "../../postgres/database-url.ts";
+import type { DatabaseUrl } from "../../postgres/pool.ts";
 import { createPool } from "../../postgres/pool.ts";
 import { checkHealth, DEGRADATIONS, type DegradationReason, type Health, type Observation, REASONS } from "./health.ts";
 

@@ -3,7 +3,7 @@ import type { Gauge } from "prom-client";
 import type { Closeable } from "../../edge/closeable.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import { ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
-import type { DatabaseUrl } from "../../postgres/database-url.ts";
+import type { DatabaseUrl } from "../../postgres/pool.ts";
 import { connectWorker } from "./leadership.ts";
 import { type RebuildOptions, rebuild, rebuildWorkspace } from "./rebuild.ts";
 

@@ -1,9 +1,8 @@
 import type { Client } from "pg";
 import type { Closeable } from "../../edge/closeable.ts";
 import { tryLock } from "../../postgres/advisory-locks.ts";
-import { type DatabaseUrl, urlOf } from "../../postgres/database-url.ts";
 import { createNamedClient } from "../../postgres/named-client.ts";
-import { customTypes } from "../../postgres/pool.ts";
+import { customTypes, type DatabaseUrl, urlOf } from "../../postgres/pool.ts";
 import { OUTBOX_CHANNEL } from "../db/outbox.ts";
 
 /*

@@ -5,7 +5,7 @@ import { backoffMs } from "../../core/backoff.ts";
 import type { Closeable } from "../../edge/closeable.ts";
 import type { CreditStore } from "../../edge/credits/contract.ts";
 import { ProjectionChanged, type RecordWriter } from "../../edge/projection/contract.ts";
-import type { DatabaseUrl } from "../../postgres/database-url.ts";
+import type { DatabaseUrl } from "../../postgres/pool.ts";
 import {
   countOutbox,
   deleteOldRecentChanges,

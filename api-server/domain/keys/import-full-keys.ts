@@ -3,7 +3,7 @@ import type { CreditsState } from "../../../core/credits/credits.ts";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
 import { utcDate } from "../../../core/utc-date.ts";
-import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
+import { isUniqueViolation } from "../../../postgres/failures.ts";
 import type { ApiRow } from "../../db/apis.ts";
 import { type AuditEvent, type AuditedCall, insertAudit } from "../../db/audit.ts";
 import { insertKey } from "../../db/key-changes.ts";

@@ -4,8 +4,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import { backoffMs } from "../../../core/backoff.ts";
 import { type ErrorKind, PublicError } from "../../../core/errors.ts";
 import { defineMetrics, exported } from "../../../core/metric.ts";
-import { isUnavailableForAll } from "../../../postgres/failures.ts";
-import { limitWaiting } from "../../../postgres/waiting.ts";
+import { isUnavailableForAll, limitWaiting } from "../../../postgres/failures.ts";
 import type { RunFairly } from "../../background/workspace-turns.ts";
 import {
   listWorkspacesWithDueKeys,

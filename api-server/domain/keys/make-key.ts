@@ -2,7 +2,7 @@ import type { PoolClient } from "pg";
 import { type CreditsState, checkRefill } from "../../../core/credits/credits.ts";
 import { PublicError } from "../../../core/errors.ts";
 import { utcDate } from "../../../core/utc-date.ts";
-import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
+import { isUniqueViolation } from "../../../postgres/failures.ts";
 import { type ApiRow, findApi } from "../../db/apis.ts";
 import { type AuditEvent, insertAudit } from "../../db/audit.ts";
 import { insertKey } from "../../db/key-changes.ts";

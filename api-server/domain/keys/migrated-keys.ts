@@ -1,5 +1,5 @@
 import { readPrefixedKey } from "../../../core/keys/migration.ts";
-import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
+import { isUniqueViolation } from "../../../postgres/failures.ts";
 import { findMigratedKey, rewriteMigratedKey } from "../../db/migrated-keys.ts";
 import { inTransaction, type Transacting } from "../../db/transaction.ts";
 

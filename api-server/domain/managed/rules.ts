@@ -1,5 +1,5 @@
 import { PublicError } from "../../../core/errors.ts";
-import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
+import { isUniqueViolation } from "../../../postgres/failures.ts";
 import type { ManagedResource, ManagedRow } from "./resources.ts";
 
 /*

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { DEFAULT_WORKSPACE } from "../../../core/workspaces/workspace.ts";
+import { isUniqueViolation } from "../../../postgres/failures.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";
-import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
 import { findWorkspace, isOtherWorkspaceOpen, type WorkspaceRow } from "../../db/workspaces.ts";
 import { administratorOf } from "../../domain/administration/administrator.ts";
 import { changeWorkspace, type WorkspaceChange } from "../../domain/administration/workspaces.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
-import { isUniqueViolation } from "../../../postgres/unique-violation.ts";
+import { isUniqueViolation } from "../../../postgres/failures.ts";
 import { insertAudit } from "../../db/audit.ts";
 import { changeOf } from "../../db/audit-change.ts";
 import { type RoleRow, updateRole as updateRoleRow } from "../../db/roles.ts";

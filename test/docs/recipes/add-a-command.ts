@@ -54,7 +54,7 @@ export const addACommand: Recipe = {
       step: 2,
       file: USE_CASES,
       after: 'import type { Queryable } from "../../../postgres/queryable.ts";\n',
-      text: 'import { isUniqueViolation } from "../../../postgres/unique-violation.ts";\n',
+      text: 'import { isUniqueViolation } from "../../../postgres/failures.ts";\n',
     },
     { step: 2, file: USE_CASES, after: "  lockWorkspace,\n", text: "  renameWorkspace as renameWorkspaceRow,\n" },
     {
