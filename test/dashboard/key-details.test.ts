@@ -112,7 +112,7 @@ describe("a key", () => {
     expect(await reasons.allTextContents()).toEqual([
       expect.stringContaining("disabled"),
       expect.stringContaining("expired"),
-      expect.stringContaining("credits are spent"),
+      expect.stringContaining("credits are used up"),
     ]);
     await dashboard.call("keys.deleteKey", { keyId });
     await page.reload();
