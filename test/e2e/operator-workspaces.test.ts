@@ -15,13 +15,12 @@ import {
   applyCrds,
   conditionOf,
   type HttpResponse,
+  openManifests,
   openStore,
   operatorOf,
-  resourceOf,
   type Status,
   type Store,
   type TestManifest,
-  toJson,
   untilDisconnected,
   untilReason,
 } from "./operator-world.ts";
@@ -33,6 +32,7 @@ import { openTeam, type Team } from "./teams.ts";
  */
 
 let kubernetes: TestKubernetes;
+let world: Awaited<ReturnType<typeof openManifests>>;
 let store: Store;
 let operator: Operator;
 let dir: string;
@@ -45,6 +45,7 @@ let ns: { readonly a: string; readonly a2: string; readonly b: string; readonly 
 beforeAll(async () => {
   kubernetes = await startKubernetes();
   await applyCrds(kubernetes);
+  world = await openManifests(kubernetes);
   const [a, a2, b, none] = await Promise.all(
     [1, 2, 3, 4].map(async () => (await createTestNamespace(kubernetes)).name),
   );
@@ -67,6 +68,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await operator?.close();
   await store?.close();
+  await world?.close();
   for (const name of Object.values(ns ?? {})) {
     await kubernetes.kubectl(["delete", "namespace", name, "--wait=false", "--ignore-not-found"]);
   }
@@ -78,39 +80,8 @@ const label = async (namespace: string, workspace: string | undefined): Promise<
   const { exitCode, stderr } = await kubernetes.kubectl(["label", "--overwrite", "namespace", namespace, change]);
   if (exitCode !== 0) throw new Error(stderr);
 };
-const apply = async (one: TestManifest): Promise<void> => {
-  const { exitCode, stderr } = await kubernetes.kubectl(["apply", "-f", "-"], toJson(one));
-  if (exitCode !== 0) throw new Error(stderr);
-};
-const remove = async ({ kind, metadata: { namespace, name } }: TestManifest): Promise<void> => {
-  const { exitCode, stderr } = await kubernetes.kubectl([
-    "-n",
-    namespace,
-    "delete",
-    resourceOf(kind),
-    name,
-    "--wait=false",
-  ]);
-  if (exitCode !== 0) throw new Error(stderr);
-};
-const world = {
-  status: async ({
-    kind,
-    metadata: { namespace, name },
-  }: Pick<TestManifest, "kind" | "metadata">): Promise<Status | undefined> => {
-    const { stdout } = await kubernetes.kubectl([
-      "-n",
-      namespace,
-      "get",
-      resourceOf(kind),
-      name,
-      "-o",
-      "json",
-      "--ignore-not-found",
-    ]);
-    return stdout === "" ? undefined : ((JSON.parse(stdout) as { status?: Status }).status ?? {});
-  },
-};
+const apply = async (one: TestManifest): Promise<void> => void (await world.apply(one));
+const remove = (one: TestManifest): Promise<void> => world.remove(one);
 const until = (one: TestManifest, reason: string) => untilReason(world, one, reason);
 const manifest = (kind: Kind, namespace: string, name: string, spec: Record<string, unknown>): TestManifest => ({
   kind,
