@@ -38,7 +38,7 @@ describe("APIs", () => {
     expect(await dashboard.call("admin.listApis", { search: "支付" })).toHaveLength(1);
     await confirm.getByRole("textbox").fill(api?.name ?? "");
     await button.click();
-    await page.getByText("None has “支付” in its name or id.").waitFor();
+    await page.getByText("No API has “支付” in its name or id.").waitFor();
     expect(await dashboard.call("admin.listApis", { search: "支付" })).toEqual([]);
   });
 

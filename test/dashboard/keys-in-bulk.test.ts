@@ -70,7 +70,7 @@ describe("CSV", () => {
     await dialog.getByRole("button", { name: "Import 433 keys" }).click();
     await dialog.getByText("200 of 433 rows").waitFor();
     await dialog.getByText("The server did not respond.").waitFor();
-    await dialog.getByRole("button", { name: "Go on from row 201" }).click();
+    await dialog.getByRole("button", { name: "Continue from row 201" }).click();
     await dialog.getByText("433 of 433 rows, 431 keys imported, 2 not. Done.").waitFor();
     await dialog.getByText("Line 433: exists already; nothing was changed").waitFor();
     await dialog.getByText(/Line 434: permissions\[0\]/).waitFor();
