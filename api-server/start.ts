@@ -371,8 +371,8 @@ async function startParts(
 }
 
 /**
- * Stops requests, then background work, then writes pending data, then closes shared resources. Takes up to 5 s, even if a database does
- * not respond: data that could not be written is written after the next start, or is only statistics.
+ * Stops accepting requests, stops background work, writes pending data and closes shared resources, in this order. Takes up to 5 s, even
+ * if a database does not respond. Data that could not be written is written after the next start, except statistics, which are lost.
  */
 async function stop(running: Running): Promise<void> {
   running.isStopping = true;

@@ -7,7 +7,7 @@ import { retryAfter } from "./api/retry.ts";
 export interface ErrorKindRow {
   readonly status: number;
   readonly title: string;
-  /** Meaning of the kind and the next action, for the reader of the page at `error.type`. */
+  /** Meaning of the error kind and the next action, shown on the page that `error.type` links to. */
   readonly explanation: string;
 }
 

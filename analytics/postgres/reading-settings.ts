@@ -24,8 +24,8 @@ const SETTINGS: Readonly<Record<string, (limits: QueryLimits) => string>> = {
     kilobytes(Math.min(WORK_MEM_BYTES_MAX, Math.max(WORK_MEM_BYTES_MIN, memoryBytesMax / PARTS_OF_MEMORY))),
   temp_file_limit: ({ memoryBytesMax }) => kilobytes(memoryBytesMax),
   max_parallel_workers_per_gather: () => "1",
-  // Ten times the default. The planner assumes that a third of the rows satisfy the view's retention bound, but nearly all do. With the
-  // default it chose a bitmap scan of a complete partition, which took two to three times as long as a sequential scan.
+  // Ten times the default of Postgres. The planner assumes that a third of the rows satisfy the view's retention bound, but nearly all do.
+  // With the default setting, it chose a bitmap scan of a complete partition, which took two to three times as long as a sequential scan.
   cpu_index_tuple_cost: () => "0.05",
   // JIT compilation takes longer than most queries, and memory that no limit covers.
   jit: () => "off",

@@ -149,7 +149,7 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
     return isMore;
   }
 
-  /** Returns workspaces that are waiting for their next attempt. */
+  /** Returns workspaces whose roll-up failed and is waiting for a retry. */
   #exceptions(): string[] {
     const nowMs = performance.now();
     return [...this.#putOff].filter(([, { untilMs }]) => untilMs > nowMs).map(([id]) => id);

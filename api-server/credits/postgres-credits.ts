@@ -101,7 +101,7 @@ export function createCreditService(deps: {
       try {
         await load(keys);
       } catch (error) {
-        // The caller must get the result of its transaction, which is committed or rolled back already, so this error is only logged.
+        // The transaction has already been committed or rolled back, and the caller must get its result, so this error is only logged.
         const [first] = keys;
         log.warn(
           { err: error, ...first, keys: keys.length },

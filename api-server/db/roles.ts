@@ -93,7 +93,7 @@ export async function searchRoles(
 /** Result for one requested name: its role, or only `id: null` if no role of the workspace has the name. */
 export type RequestedRoleRow = { readonly asked: string } & (RoleRow | { readonly id: null });
 
-/** Returns roles by name. Only the database compares names, so that they ignore case by the rules of the unique index. */
+/** Returns roles by name. Only the database compares names, so that comparisons ignore case exactly as the unique index does. */
 export async function listRolesByName(
   db: Queryable,
   { workspaceId, names }: { workspaceId: string; names: readonly string[] },

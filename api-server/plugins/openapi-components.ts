@@ -26,7 +26,7 @@ export const ErrorResponse = z
           .meta({ examples: ["Not Found"] }),
         detail: z
           .string()
-          .describe("What happened, for a person.")
+          .describe("Human-readable description of the error.")
           .meta({ examples: ["There is no key key_4fGh7Jk2LmN8pQrS."] }),
         status: z
           .int()

@@ -75,7 +75,7 @@ export interface Provider {
   /** Starts a sign-in. Throws ProviderUnavailable. */
   begin(): Promise<Begun>;
   /**
-   * Exchanges the callback parameters for the person. Throws ProviderUnavailable, ProviderDenied, or another error for an invalid provider
+   * Exchanges the callback parameters for the identity of the user. Throws ProviderUnavailable, ProviderDenied, or another error for an invalid provider
    * response.
    * @param query query string of the callback URL.
    */

@@ -489,5 +489,5 @@ export const SAMPLE_CALLS: SampleCalls = {
   },
 };
 
-/** Returns the cluster of a manager name. */
+/** Returns the cluster name that a manager name contains. */
 const firstPartOf = (manager: string): string => manager.split("/")[0] ?? "";

@@ -232,7 +232,7 @@ export const KeyOut = z.strictObject({
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
   permissions: SlugsOut.optional(),
   roles: RoleNamesOut.optional(),
-  credits: CreditsOut.optional().describe("Credits of the key; only for limited keys."),
+  credits: CreditsOut.optional().describe("Credits of the key; only for keys with limited credits."),
   identity: IdentityOut.optional().describe("Identity that owns the key."),
   plaintext: z
     .string()

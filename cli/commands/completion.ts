@@ -16,7 +16,7 @@ export const completion = (
 ): Command =>
   defineCommand({
     name: `completion ${shell}`,
-    description: `${SHELLS[shell].how} Calls no server.`,
+    description: `${SHELLS[shell].how} Does not contact a server.`,
     options: {},
     run: async (_, io) => {
       io.out(SHELLS[shell].write(await Promise.all(commands.map(({ load }) => load()))));

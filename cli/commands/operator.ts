@@ -118,7 +118,7 @@ export const operator = defineCommand({
     "resync-interval": {
       type: "string",
       placeholder: "DURATION",
-      help: "interval of a full reconcile of each object",
+      help: "interval between full reconciles of each object",
       default: "5m",
       env: "POSTERN_RESYNC_INTERVAL",
       accepts: RESYNC,

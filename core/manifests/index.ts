@@ -141,7 +141,7 @@ export const KINDS = [
     kind: "Role",
     plural: "roles",
     singular: "role",
-    // `role` and `roles` alone refer to RBAC.
+    // Without an API group, `role` and `roles` refer to the RBAC kind of Kubernetes.
     shortNames: ["keyrole", "keyroles"],
     description: "Named set of permissions for keys.",
     specSchema: RoleSpec,

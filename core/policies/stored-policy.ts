@@ -7,7 +7,7 @@ export const StoredPolicy = tolerant(PolicyInput);
 
 export type ReadPolicy =
   | { readonly policy: CompiledPolicy; readonly problem?: never }
-  /** Why this version cannot enforce it. Names locations and formats, never values. */
+  /** Reason why this version of the gate cannot enforce the policy. The text names locations and formats, never values. */
   | { readonly policy?: never; readonly problem: string };
 
 /** Parses a stored policy. An unknown format is a problem, even if all its members are known. */

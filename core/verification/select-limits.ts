@@ -10,7 +10,7 @@ export interface RequestedLimit {
 }
 
 export interface SelectedLimit {
-  /** Empty for an ad-hoc limit. */
+  /** Id of the stored limit; empty for an ad-hoc limit. */
   readonly id: string;
   readonly name: string;
   readonly limit: number;

@@ -91,7 +91,7 @@ export interface Usage {
 
 const NONE: UsageFilter = {};
 
-/** Reads outcomes over time of a key, an owner, an API, or the workspace. */
+/** Reads verification outcomes over time for a key, an owner, an API, or the workspace. */
 export function useUsage({ apiId, ...given }: UsageOf = NONE, range: Range = "30d"): Usage {
   const state = useUsageState();
   const api = useRead("admin.resolveNames", { kind: "api", ids: [apiId ?? ""] }, { enabled: apiId !== undefined });

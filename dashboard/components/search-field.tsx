@@ -20,7 +20,7 @@ export function SearchField({
   const [text, setText] = useState(value);
   const latest = useRef(onChange);
   latest.current = onChange;
-  // The address changed from outside, by the Back button or a link.
+  // The URL changed outside of the field, through the Back button or a link.
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text === value) return;

@@ -1,4 +1,4 @@
-/* Texts for times. The functions are pure: the caller passes the current time. */
+/* Formats times for display. The functions are pure: the caller passes the current time. */
 
 const UNITS = [
   { ms: 86_400_000, name: "d" },

@@ -46,7 +46,7 @@ return 1
 `,
 );
 
-/** Like KEEP_TIME, unless the user has an expiry already. */
+/** Same script as KEEP_TIME, except that it keeps an expiry that the user already has. */
 export const KEEP_FIRST_TIME = defineScript(
   { keys: 1, args: 2, argBytes: NAME_BYTES_MAX },
   `

@@ -29,7 +29,7 @@ export interface OperatorContext {
   readonly pods: Pick<Pods, "in"> | undefined;
   /** Returns whether the label of a Namespace requires a gate for all its pods; `undefined` if unknown. */
   readonly isNamespaceGuarded?: ((namespace: string) => boolean | undefined) | undefined;
-  /** NetworkPolicies of the cluster; `undefined` for a directory. */
+  /** NetworkPolicies of the cluster. `undefined` if the manifests come from a directory instead of a cluster. */
   readonly network: OwnNetworkPolicies | undefined;
   /** Services of the cluster; `undefined` for a directory. */
   readonly services?: Pick<Services, "in"> | undefined;

@@ -1,7 +1,7 @@
 import type { ManifestObject } from "../source/contract.ts";
 
 /**
- * Time at which each object last matched the database. The time is a metric and no part of the status, because a status that changes with
+ * Time at which each object last matched the database. The time is a metric, not part of the status, because a status that changes with
  * every comparison would cause continuous writes to Kubernetes.
  */
 export interface SyncTimes {

@@ -99,7 +99,7 @@ export interface OpenKubeClient extends KubeClient {
   close(): Promise<void>;
 }
 
-/** Outcome of a request or of the opening of a watch. */
+/** Outcome of a request, or of opening a watch. */
 export interface KubeExchange {
   readonly method: KubeRequest["method"] | "WATCH";
   readonly resource: string;

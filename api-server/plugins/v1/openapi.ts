@@ -29,7 +29,7 @@ const ErrorResponse = z
           .meta({ examples: ["https://postern.example/api-reference/errors/code/NOT_FOUND"] }),
         message: z
           .string()
-          .describe("What happened, for a person.")
+          .describe("Human-readable description of the error.")
           .meta({ examples: ["There is no key key_4fGh7Jk2LmN8pQrS in the workspace."] }),
         requestId: z
           .string()

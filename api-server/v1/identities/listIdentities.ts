@@ -16,7 +16,7 @@ const Query = z.object({
 type Query = z.output<typeof Query>;
 
 const ResponseBody = z.object({
-  identities: z.array(IdentityResponse.omit({ meta: true })).describe("Identities of the page."),
+  identities: z.array(IdentityResponse.omit({ meta: true })).describe("Identities on this page."),
   cursor: Cursor.optional(),
   total: Total,
 });

@@ -24,6 +24,6 @@ export function ownerOf({ externalId, ownerId }: Owned): string | null | undefin
   return owner === "" ? null : owner;
 }
 
-/** Returns the owner of a new key; an empty one counts as omitted. */
+/** Returns the owner of a new key. An empty owner counts as omitted. */
 export const ownerOfNew = ({ externalId, ownerId }: Owned): string | undefined =>
   [externalId, ownerId].find((owner) => owner !== undefined && owner !== null && owner !== "") ?? undefined;

@@ -25,7 +25,7 @@ const Body = z.strictObject({
     .describe("Only changes by this root key or person.")
     .meta({ examples: ["rk_2yDf4Gh6Jk8Lm0Np"] }),
   targetId: AnyId.optional()
-    .describe("Only changes of this object.")
+    .describe("Only changes to this object.")
     .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
   requestId: AnyId.optional()
     .describe("Only changes by this request.")

@@ -22,7 +22,7 @@ const Body = z.strictObject({
     .max(ROLES_MAX)
     .default([])
     .describe("Ids of roles; the response contains which permissions they grant."),
-  search: ListSearch.describe("Text that the id, name, slug or description contains; case-insensitive."),
+  search: ListSearch.describe("Text to search for in id, name, slug and description; case-insensitive."),
   limit: LongLimit,
   cursor: NameCursor.optional(),
 });

@@ -10,7 +10,7 @@ import { Environment, RootKeyOut, RootKeyStateField } from "./root-key-schemas.t
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: Cursor.max(1024).optional(),
-  search: Search.describe("Text that the id, name or start contains; case-insensitive.")
+  search: Search.describe("Text to search for in id, name and start; case-insensitive.")
     .meta({ examples: ["billing"] })
     .optional(),
   environment: Environment.describe("Only root keys with this environment label.").optional(),

@@ -194,7 +194,7 @@ export const ExplainedOut = z.strictObject({
         .describe("Refill of the credits; omitted without a refill."),
     })
     .optional()
-    .describe("Credits of the key; only for limited keys."),
+    .describe("Credits of the key; only for keys with limited credits."),
   now: unixMs("When this was decided, Unix ms."),
 });
 export type ExplainedOut = z.input<typeof ExplainedOut> & { readonly stores: z.input<typeof StoresOut> };

@@ -51,7 +51,7 @@ export const ImportedKey = z.strictObject({
   permissions: z.array(Slug).max(1000).optional().describe("Slugs of permissions; missing permissions are created."),
   expires: Expires.optional(),
   credits: Credits.optional().describe("Credits of the key. Default: unlimited."),
-  ratelimits: RatelimitsIn.optional().describe("Of entries with the same name the last one counts."),
+  ratelimits: RatelimitsIn.optional().describe("If several entries have the same name, the last one applies."),
   enabled: z.boolean().default(true).describe("Whether the key is enabled; a disabled key verifies as DISABLED."),
 });
 

@@ -127,7 +127,7 @@ export const Data = z.strictObject({
   credits: z
     .int()
     .optional()
-    .describe("Remaining credits after the verification; only for limited keys.")
+    .describe("Remaining credits after the verification; only for keys with limited credits.")
     .meta({ examples: [999] }),
   ratelimits: z.array(CheckedRatelimit).optional().describe("Limits that were checked, sorted by name."),
 });

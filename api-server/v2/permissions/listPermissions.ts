@@ -9,7 +9,7 @@ import { PermissionOut, ShortCursor, toPermissionOut } from "./schemas.ts";
 const Body = z.strictObject({
   limit: PageLimit,
   cursor: ShortCursor.optional(),
-  search: Search.describe("Text that the id, name, slug or description contains; case-insensitive.").optional(),
+  search: Search.describe("Text to search for in id, name, slug and description; case-insensitive.").optional(),
 });
 type Body = z.output<typeof Body>;
 

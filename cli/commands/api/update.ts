@@ -45,7 +45,7 @@ export const apiUpdate = defineCommand({
     "default-byte-length": {
       type: "string",
       placeholder: "N|none",
-      help: "default random bytes of new keys, 16 to 255; `none` means 16",
+      help: "default number of random bytes of new keys, 16 to 255; `none` means 16",
     },
     "key-encryption": {
       type: "string",

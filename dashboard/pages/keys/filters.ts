@@ -67,7 +67,7 @@ export function searchBody(filters: KeyFilters): Omit<Input<"admin.searchKeys">,
   };
 }
 
-/** Describes how a text is matched, for the person who types it. */
+/** Describes to the user how the entered text is matched. */
 export function matchInWords(by: Match, isOneApi: boolean): string {
   switch (by) {
     case "name":

@@ -3,7 +3,7 @@ import { EmptyState } from "../../components/empty-state.tsx";
 
 export interface TopTableRow {
   readonly id: string;
-  /** Content of the first column: a link or a text. */
+  /** Content of the first column: a link or plain text. */
   readonly name: ReactNode;
   /** Values in the order of the headers. */
   readonly numbers: readonly number[];
