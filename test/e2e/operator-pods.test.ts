@@ -244,7 +244,7 @@ test("policy without pods in the cluster uses ports reported by gates", async ()
   await until(one, "Enforced", "Succeeded");
   const stop = await reportFrom(one, ["by-hand"], { upstreamPort: 3000 });
   const status = await until(one, "Enforced", "PodsOutdated");
-  expect(conditionOf(status, "Enforced")?.message).toContain("1 of 2 sidecars forward to another port");
+  expect(conditionOf(status, "Enforced")?.message).toContain("1 of 2 gates forward to another port");
   stop();
   await reportFrom(one, ["by-hand"], { upstreamPort: 8080 });
   await until(one, "Enforced", "Succeeded");

@@ -69,7 +69,7 @@ test("policy status reports a gate without support until it is upgraded", async 
   await world.work(one);
   const refused = world.statusIn(one);
   expect(conditionOf(refused, "Unsupported")).toMatchObject({ status: "True", reason: "UnsupportedFormat" });
-  expect(conditionOf(refused, "Unsupported")?.message).toContain(`1 of 2 sidecars cannot enforce this generation`);
+  expect(conditionOf(refused, "Unsupported")?.message).toContain(`1 of 2 gates cannot enforce this generation`);
   expect(conditionOf(refused, "Unsupported")?.message).toContain(reason);
   expect(conditionOf(refused, "Enforced")).toMatchObject({ status: "False", reason: "UnsupportedFormat" });
   expect(refused.dataPlane).toMatchObject({ pods: 2, updated: 1, unsupported: 1 });

@@ -159,7 +159,7 @@ describe("a guarded pod", () => {
           { name: "second", image: "x", ports: [{ name: "http", containerPort: 8081 }] },
         ],
       },
-      says: /port name http means 8080 and, in the container second, 8081/,
+      says: /port name http is 8080 and, in the container second, 8081/,
     },
   ])("guarded pod $name is rejected", async ({ spec, says }) => {
     const pod = guardedPod({ spec: { ...guardedPod().spec, ...spec } });
@@ -349,7 +349,7 @@ test("any pod that Kubernetes admits is also admitted with a gate", async () => 
       const { pod, message } = await world.create(shop, { metadata: { ...metadata, labels }, spec });
       // A policy may name a port that the pod lacks or that has two numbers; that is reported and is no error of the patch.
       if (pod === undefined) {
-        expect(message).toMatch(/no container of the pod has a TCP port of this name|means \d+ and, in the container/);
+        expect(message).toMatch(/no container of the pod has a TCP port of this name|is \d+ and, in the container/);
       }
       counts[pod === undefined ? "refused" : "admitted"] += 1;
       if (pod === undefined) return;
