@@ -138,12 +138,12 @@ describe("the tester", () => {
     const response = page.getByRole("region", { name: "Tester" });
     await field.fill("premium_8_eu");
     await response.getByText("premium_8_eu would have 100 per 1 h, because of the pattern premium_*.").waitFor();
-    await response.getByText("3 used, 97 left").waitFor();
-    await response.getByText("*_eu, 50 per 1 h: 3 of its characters are no *, of the other 8.").waitFor();
-    await response.getByText("*, 1 per 1 h: 0 of its characters are no *, of the other 8.").waitFor();
+    await response.getByText("3 used, 97 remaining").waitFor();
+    await response.getByText("*_eu, 50 per 1 h: it has 3 characters other than *, the applied one has 8.").waitFor();
+    await response.getByText("*, 1 per 1 h: it has 0 characters other than *, the applied one has 8.").waitFor();
     await field.fill("premium_7");
     await response.getByText("because of the override for exactly this identifier.").waitFor();
-    await response.getByText("premium_*, 100 per 1 h: an override for exactly this identifier comes first.").waitFor();
+    await response.getByText("premium_*, 100 per 1 h: an override for exactly this identifier takes precedence.").waitFor();
     // Looking uses nothing.
     const { remaining } = await dashboard.call("ratelimit.limit", {
       namespace: name,

@@ -291,7 +291,7 @@ test("Service that bypasses the gate is reported until it names the port", async
   );
   await kubectl(["create", "-f", "-"], service("served-direct", 8080));
   const { message } = await untilBypassable(served, "True", "ServicePastGate");
-  expect(message).toContain("The Service served-direct sends requests past the gate");
+  expect(message).toContain("The Service served-direct sends requests to the app's port, past the gate");
   const noted = async () => {
     const { items } = JSON.parse(await kubectl(["get", "events.events.k8s.io", "-o", "json"])) as {
       items: Array<{ reason: string; type: string; note: string; regarding: { name: string } }>;
