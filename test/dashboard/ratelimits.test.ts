@@ -143,7 +143,9 @@ describe("the tester", () => {
     await response.getByText("*, 1 per 1 h: it has 0 characters other than *, the applied one has 8.").waitFor();
     await field.fill("premium_7");
     await response.getByText("because of the override for exactly this identifier.").waitFor();
-    await response.getByText("premium_*, 100 per 1 h: an override for exactly this identifier takes precedence.").waitFor();
+    await response
+      .getByText("premium_*, 100 per 1 h: an override for exactly this identifier takes precedence.")
+      .waitFor();
     // Looking uses nothing.
     const { remaining } = await dashboard.call("ratelimit.limit", {
       namespace: name,
