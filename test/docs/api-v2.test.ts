@@ -38,7 +38,7 @@ const BOUNDS = [
   { name: "CONNECTIONS_MAX", value: 1_000, section: "22", says: "connections to one api-server: 1,000" },
   { name: "HEAD_MS_MAX", value: 10_000, section: "22", says: "TLS handshake: 10 s" },
   { name: "READ_MS_MAX", value: 120_000, section: "22", says: "reads a response: 120 s" },
-  { name: "SEARCH_MS_MAX", value: 5_000, section: "8", says: "gets 408 after 5 s" },
+  { name: "SEARCH_MS_MAX", value: 5_000, section: "8", says: "for more than 5 s gets 408" },
   { name: "META_MEMBERS_MAX", value: 100, section: "6.1", says: "up to 100 members" },
   { name: "META_BYTES_MAX", value: 1_048_576, section: "6.1", says: "1 MiB of JSON" },
   { name: "META_VALUES_MAX", value: 10_000, section: "6.1", says: "10,000 values" },
