@@ -14,6 +14,7 @@ import { formatDateTime } from "../postgres/format-date-time.ts";
 import { timestampSql } from "../postgres/writer.ts";
 import { invalidQuery } from "../problem.ts";
 import { interval } from "../resolve/arithmetic.ts";
+import { inZone } from "../resolve/conversion.ts";
 import { isStringLiteral, readAs, valueLiteral } from "../resolve/literals.ts";
 import { call, type ResolvedExpression } from "../resolve/resolved.ts";
 import {
@@ -32,7 +33,7 @@ import {
   withZone,
   zoneOf,
 } from "../resolve/types.ts";
-import { inZone, readZone } from "../resolve/zones.ts";
+import { readZone } from "../resolve/zones.ts";
 import type { IntervalUnit, Span } from "../tree.ts";
 import {
   ANY,
@@ -150,7 +151,7 @@ function startOf(unit: "minute" | "hour" | "day" | "month" | "quarter" | "year")
   };
 }
 
-/** A Date has a day in each zone. */
+/** Like `firstInZone`, but also accepts a Date, whose day begins at the midnight of the zone. */
 function dayInZone(written: Called): Called {
   const { called, zone } = takeZone(written, 1);
   const [operand, ...more] = called.args;

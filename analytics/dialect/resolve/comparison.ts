@@ -1,6 +1,7 @@
 import { invalidQuery } from "../problem.ts";
 import type { Span } from "../tree.ts";
 import { commonType } from "./common-type.ts";
+import { inZone } from "./conversion.ts";
 import { isDateText, isStringLiteral, readAs, secondsText, valueLiteral } from "./literals.ts";
 import { call, type ResolvedExpression } from "./resolved.ts";
 import {
@@ -16,7 +17,6 @@ import {
   UINT32,
   zoneOf,
 } from "./types.ts";
-import { inZone } from "./zones.ts";
 
 export type ComparisonName = "equals" | "notEquals" | "less" | "lessOrEquals" | "greater" | "greaterOrEquals";
 

@@ -1,6 +1,6 @@
 import { invalidQuery } from "../problem.ts";
 import type { Span } from "../tree.ts";
-import { isStringLiteral, readAs } from "./literals.ts";
+import { isStringLiteral, readAs, stringLiteral } from "./literals.ts";
 import { call, type ResolvedExpression } from "./resolved.ts";
 import {
   arrayOf,
@@ -11,6 +11,7 @@ import {
   FLOAT64,
   INT32,
   INT64,
+  isDate,
   STRING,
   sameType,
   type Type,
@@ -77,4 +78,12 @@ export function concatenation(operands: readonly ResolvedExpression[], span: Spa
 export function asText(operand: ResolvedExpression): ResolvedExpression {
   if (operand.type.name === "String" || operand.type.name === "Nothing") return operand;
   return call("toString", [operand], STRING, operand.span);
+}
+
+/** Returns the same time in another zone, or the midnight of a Date in the zone. */
+export function inZone(time: ResolvedExpression, zone: string | undefined): ResolvedExpression {
+  if (!isDate(time.type) || zoneOf(time.type) === zone) return time;
+  const name = stringLiteral(zone ?? "UTC", time.span);
+  if (time.type.name === "Date") return call("toDateTime", [time, name], withZone(DATE_TIME, zone), time.span);
+  return call("toTimeZone", [time, name], withZone(time.type, zone), time.span);
 }

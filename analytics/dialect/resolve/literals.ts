@@ -1,6 +1,5 @@
 import { invalidQuery } from "../problem.ts";
 import type { Span } from "../tree.ts";
-import { instantOf } from "./instants.ts";
 import type { Literal, ResolvedExpression } from "./resolved.ts";
 import {
   FLOAT64,
@@ -16,6 +15,7 @@ import {
   UINT64,
   zoneOf,
 } from "./types.ts";
+import { instantOf } from "./zones.ts";
 
 const literal = (value: Literal["value"], type: Type, span: Span): Literal => ({ kind: "literal", value, type, span });
 

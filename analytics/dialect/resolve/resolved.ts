@@ -59,7 +59,10 @@ export interface ResolvedArrayJoin {
   readonly by: "function" | "inner" | "left";
 }
 
-/** Keeps rows of each group in ORDER BY order, after DISTINCT and before WITH FILL. `by` has no constants and may be empty. */
+/**
+ * Keeps up to `limit` rows of each group after the first `offset` rows, in ORDER BY order. The clause applies after DISTINCT and before WITH
+ * FILL. `by` contains no constants and may be empty, which makes all rows one group.
+ */
 export interface ResolvedLimitBy {
   readonly limit: bigint;
   readonly offset: bigint;
