@@ -123,7 +123,7 @@ export interface RootKeyPage {
   /** State at `nowMs`, as `rootKeyState` returns it; `null` matches all. */
   readonly state: RootKeyState | null;
   readonly nowMs: number;
-  /** UTC date since which the root keys have called v1; `null` matches all. */
+  /** Earliest UTC date of the last v1 call of a root key; `null` also matches root keys that never called v1. */
   readonly v1UsedSince: string | null;
   readonly rowsMax: number;
   /** Maximum total bytes of the permissions of all rows except the last. */
@@ -146,7 +146,7 @@ export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<Pa
                    and ($4::text is null or r.environment = $4)
                    and ($5::text is null
                         or $5 = case when not r.enabled then 'disabled' when r.expires_at < $6 then 'expired' else 'active' end)
-                   and ($7::text is null or u.last_used_on::text >= $7)
+                   and ($7::text is null or u.last_used_on >= to_date($7, 'YYYY-MM-DD'))
                  order by r.id
                  limit $8),
                 placed as (
