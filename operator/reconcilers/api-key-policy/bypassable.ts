@@ -100,7 +100,7 @@ export function bypassable(observed: Observed): FurtherCondition {
     return is(
       "True",
       "ConflictingNetworkPolicy",
-      `The app's port of ${pods} is open. The operator writes no NetworkPolicy while the ${names(isolated)} isolates other pods of this policy, because its own one would open the ports that the other one closes: change the other one to select all pods of the policy.`,
+      `The app's port of ${pods} is open. The operator writes no NetworkPolicy while the ${names(isolated)} isolates other pods of this policy, because another NetworkPolicy would open the ports that this one closes: change it to select all pods of the policy.`,
     );
   }
   if (foreignNetworkPolicy(observed) !== undefined) {
