@@ -234,7 +234,7 @@ const ROWS = [
   },
   {
     name: "api list",
-    group: "database",
+    group: "api",
     load: async () => (await import("./commands/api/list.ts")).apiList,
   },
   {
@@ -334,7 +334,7 @@ const ROWS = [
   },
   {
     name: "audit",
-    group: "database",
+    group: "api",
     load: async () => (await import("./commands/audit.ts")).audit,
   },
   {

@@ -124,21 +124,6 @@ export interface ApiSettingsRow {
   readonly created_at: number;
 }
 
-/** Returns the settings of APIs, sorted by id. */
-export async function listApiSettings(
-  db: Queryable,
-  { workspaceId, rowsMax }: { workspaceId: string; rowsMax: number },
-): Promise<ApiSettingsRow[]> {
-  const text = `select id, name, ip_allow_list, delete_protection, default_prefix, default_byte_length, key_encryption,
-                       manager, created_at
-                  from apis
-                 where workspace_id = $1 and deleted_at is null
-                 order by id
-                 limit $2`;
-  const { rows } = await db.query<ApiSettingsRow>({ name: "list-api-settings", text, values: [workspaceId, rowsMax] });
-  return rows;
-}
-
 /** Like `lockApi`, but selects other columns. */
 export async function lockApiSettings(
   tx: Queryable,

@@ -35,6 +35,8 @@ export interface Api {
  */
 const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
   "admin.explainRequest",
+  "admin.listApis",
+  "admin.listAudit",
   "admin.listNamespaces",
   "admin.listRootKeys",
   "admin.updateRootKey",

@@ -1,10 +1,13 @@
-import { type AuditRow, listAudit } from "../../api-server/db/audit.ts";
-import { withWorkspace } from "../administration.ts";
+import type { Data } from "../../core/api/procedures.ts";
+import { withApi } from "../api/connection.ts";
+import { pagesOf, readPaging } from "../api/pages.ts";
 import { defineCommand } from "../command.ts";
-import { type Fields, instantText, listShape } from "../fields.ts";
-import { database, json, limit, workspace } from "../options.ts";
-import { printList } from "../output.ts";
-import { parseInstant, parseLimit } from "../values.ts";
+import { type Fields, instantText, pagedShape } from "../fields.ts";
+import { connection, json, paging } from "../options.ts";
+import { printPages } from "../output.ts";
+import { parseInstant } from "../values.ts";
+
+type AuditRow = Data<"admin.listAudit">[number];
 
 const auditFields: Fields<AuditRow> = [
   { name: "id", value: (row) => row.id },
@@ -13,18 +16,18 @@ const auditFields: Fields<AuditRow> = [
   { name: "actor", title: "actor", value: (row) => row.actor, text: actorText, shrinks: true },
   { name: "targets", title: "targets", value: (row) => row.targets, text: targetsText, shrinks: true },
   { name: "description", title: "description", value: (row) => row.description, shrinks: true },
-  { name: "remoteIp", value: (row) => row.remote_ip },
-  { name: "userAgent", value: (row) => row.user_agent },
-  { name: "correlationId", value: (row) => row.correlation_id },
-  { name: "requestId", value: (row) => row.request_id },
-  { name: "before", value: (row) => row.before },
-  { name: "after", value: (row) => row.after },
+  { name: "remoteIp", value: (row) => row.remoteIp ?? null },
+  { name: "userAgent", value: (row) => row.userAgent ?? null },
+  { name: "correlationId", value: (row) => row.correlationId ?? null },
+  { name: "requestId", value: (row) => row.requestId ?? null },
+  { name: "before", value: (row) => row.before ?? null },
+  { name: "after", value: (row) => row.after ?? null },
 ];
 
 /** Returns the actor of a change, with the manifest that caused the change, if any. */
-function actorText({ actor: { type, id, name, meta } }: AuditRow): string {
+function actorText({ actor: { type, id, name, manager } }: AuditRow): string {
   const who = type === "rootkey" ? `${name} (${id})` : type === "cli" ? `cli: ${name}` : name;
-  return meta?.manager === undefined ? who : `${who} for ${meta.manager}`;
+  return manager === undefined ? who : `${who} for ${manager}`;
 }
 
 function targetsText({ targets }: AuditRow): string {
@@ -33,8 +36,8 @@ function targetsText({ targets }: AuditRow): string {
 
 export const audit = defineCommand({
   name: "audit",
+  description: "Requires workspace.*.read_audit.",
   options: {
-    workspace,
     event: { type: "string", placeholder: "EVENT", help: "event filter, such as key.update" },
     target: { type: "string", placeholder: "ID", help: "id filter: changes of this object" },
     since: {
@@ -42,19 +45,23 @@ export const audit = defineCommand({
       placeholder: "TIME",
       help: "start time: 2026-12-31, 2026-12-31T18:00:00Z, 24h",
     },
-    limit,
-    ...database,
+    ...paging,
+    ...connection,
     json,
   },
-  response: listShape("events", auditFields),
+  response: pagedShape("events", auditFields),
   run: async (options, io) => {
-    const { since, event, target } = options;
-    const max = parseLimit(options.limit);
-    const sinceMs = since === undefined ? 0 : parseInstant("since", since, { nowMs: Date.now(), spans: "back" });
-    const rows = await withWorkspace(options, ({ db }, { id: workspaceId }) =>
-      listAudit(db, { workspaceId, sinceMs, event, targetId: target, rowsMax: max + 1 }),
-    );
-    printList(io, options, { resources: "events", fields: auditFields, rows, max });
+    const { since, event, target: targetId } = options;
+    const body = {
+      ...(event === undefined ? {} : { event }),
+      ...(targetId === undefined ? {} : { targetId }),
+      ...(since === undefined ? {} : { since: parseInstant("since", since, { nowMs: Date.now(), spans: "back" }) }),
+    };
+    const paged = readPaging(options);
+    await withApi(options, io, (api) => {
+      const pages = pagesOf(api, "admin.listAudit", body, paged);
+      return printPages(io, options, { resources: "events", fields: auditFields, pages });
+    });
     return 0;
   },
 });

@@ -1,8 +1,6 @@
 import { analytics } from "../commands/analytics.ts";
-import { apiList } from "../commands/api/list.ts";
 import { apiUpdate } from "../commands/api/update.ts";
 import { apiServer } from "../commands/api-server.ts";
-import { audit } from "../commands/audit.ts";
 import { dashboardLink } from "../commands/dashboard/link.ts";
 import { dashboardSignOut } from "../commands/dashboard/sign-out.ts";
 import { ingest } from "../commands/ingest.ts";
@@ -37,7 +35,6 @@ export const API_SERVER_COMMANDS = [
   workspaceEnable,
   workspaceUpdate,
   rootkeyCreate,
-  apiList,
   apiUpdate,
   ownershipList,
   ownershipRelease,
@@ -50,5 +47,4 @@ export const API_SERVER_COMMANDS = [
   analytics,
   dashboardLink,
   dashboardSignOut,
-  audit,
 ] as const;

@@ -1,5 +1,7 @@
 import type { Pool } from "pg";
 import { expect } from "vitest";
+import { type AuditFilter, type AuditRow, listAudit } from "../../api-server/db/audit.ts";
+import { findWorkspace } from "../../api-server/db/workspaces.ts";
 import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase } from "../../test/harness/postgres.ts";
 import type { Command } from "../command.ts";
@@ -25,6 +27,8 @@ export interface Cli {
   json(args: string): Promise<any>;
   /** Returns the error line of a command. Throws unless the command fails with this exit code. */
   failure(args: string, code: 1 | 2): Promise<string>;
+  /** Returns the audit log of a workspace, newest first. */
+  audit(filter?: { workspace?: string } & Pick<AuditFilter, "event" | "targetId">): Promise<AuditRow[]>;
   close(): Promise<void>;
 }
 
@@ -62,6 +66,11 @@ export async function openCli(): Promise<Cli> {
       expect(ran.notes).toHaveLength(1);
       expect(ran.notes[0]).not.toContain("\n");
       return ran.notes[0] ?? "";
+    },
+    async audit({ workspace = "default", ...filter } = {}) {
+      const workspaceId = (await findWorkspace(db, { workspace }))?.id;
+      if (workspaceId === undefined) throw new Error(`there is no workspace ${workspace}`);
+      return listAudit(db, { workspaceId, ...filter, sinceMs: 0, rowsMax: 100 });
     },
     async close() {
       await db.end();

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openApiCli } from "../../test/api-cli.ts";
+import { type ApiCli, openApiCli } from "../../test/api-cli.ts";
 import { type Cli, openCli } from "../../test/cli.ts";
 
 let cli: Cli;
@@ -23,9 +23,14 @@ async function anApi(workspace = "default", manager: string | null = null): Prom
 
 const stored = async (id: string) => (await cli.db.query("select * from apis where id = $1", [id])).rows[0];
 
-test("api create creates an API with a permitted root key", async () => {
-  const api = await openApiCli();
-  try {
+describe("commands that call the API", () => {
+  let api: ApiCli;
+  beforeAll(async () => {
+    api = await openApiCli();
+  });
+  afterAll(() => api.close());
+
+  test("api create creates an API with a permitted root key", async () => {
     const { apiId, name } = await api.json(["api", "create", "--name", "orders"]);
     expect(name).toBe("orders");
     expect((await api.run(["key", "create", "--api", apiId])).code).toBe(0);
@@ -33,32 +38,41 @@ test("api create creates an API with a permitted root key", async () => {
     expect(poor).toMatchObject({ code: 1, text: "" });
     expect(poor.notes.join()).toContain("postern rootkey create --permissions 'api.*.create_api'");
     expect((await api.run(["api", "create", "--name", "or"])).notes.join()).toContain("body.name");
-  } finally {
-    await api.close();
-  }
-});
+  });
 
-describe("api list", () => {
-  test("api list shows the settings of each API of the workspace", async () => {
-    const id = await anApi("acme");
-    expect(await cli.json("api list --workspace acme")).toEqual({
-      apis: [
-        {
-          apiId: id,
-          name: "the api",
-          ipAllowList: [],
-          deleteProtection: false,
-          defaultPrefix: null,
-          defaultByteLength: null,
-          keyEncryption: false,
-          manager: null,
-          createdAt: 1,
-        },
-      ],
-      hasMore: false,
-    });
-    const { out } = await cli.run("api list --workspace acme");
-    expect(out[1]).toMatch(new RegExp(`^${id} +the api +none +off +none +none +off +- +1970`));
+  test("api list shows the settings of each API of the workspace, as api update does", async () => {
+    const { id: workspaceId, rootKey } = await api.t.makeWorkspace();
+    expect((await api.run(["api", "list"], api.as(rootKey))).notes).toEqual(["no apis"]);
+    const { apiId } = await api.t.data("apis.createApi", { name: "the api" }, { rootKey });
+    const listed = async () => JSON.parse((await api.run(["api", "list", "--json"], api.as(rootKey))).text);
+    const row = {
+      apiId,
+      name: "the api",
+      ipAllowList: [],
+      deleteProtection: false,
+      defaultPrefix: null,
+      defaultByteLength: null,
+      keyEncryption: false,
+      manager: null,
+      createdAt: expect.any(Number),
+    };
+    expect(await listed()).toEqual({ apis: [row], hasMore: false, cursor: null });
+    const { out } = await api.run(["api", "list"], api.as(rootKey));
+    expect(out[1]).toMatch(new RegExp(`^${apiId} +the api +none +off +none +none +off +- +20`));
+    const update = `api update --workspace ${workspaceId} --id ${apiId} --ip-allow-list ::1 --default-prefix a --json`;
+    const updated = JSON.parse((await api.run(update.split(" "))).text);
+    expect(updated).toEqual({ ...row, ipAllowList: ["::1"], defaultPrefix: "a" });
+    expect((await listed()).apis).toEqual([updated]);
+  });
+
+  test("api list lists only APIs that the root key may read", async () => {
+    const ids = [await api.resources.api(), await api.resources.api()];
+    const one = api.as(await api.t.rootKey([`api.${ids[0]}.read_api`]));
+    const { text } = await api.run(["api", "list", "--json"], one);
+    expect(JSON.parse(text).apis.map(({ apiId }: { apiId: string }) => apiId)).toEqual([ids[0]]);
+    const none = await api.run(["api", "list"], api.as(await api.t.rootKey(["api.*.create_api"])));
+    expect(none).toMatchObject({ code: 1, text: "" });
+    expect(none.notes.join()).toContain("read_api");
   });
 });
 
@@ -81,8 +95,8 @@ describe("api update", () => {
     const undo = "--ip-allow-list none --default-prefix none --default-byte-length none";
     await cli.json(`api update --id ${id} ${undo} --delete-protection off --key-encryption off`);
     expect(await stored(id)).toEqual({ ...before, updated_at: expect.any(Number) });
-    const { events } = await cli.json(`audit --target ${id} --event api.update`);
-    expect(events.map((row: { description: string }) => row.description).toReversed()).toEqual([
+    const events = await cli.audit({ targetId: id, event: "api.update" });
+    expect(events.map(({ description }) => description).toReversed()).toEqual([
       `Updated API ${id}: ipAllowList, defaultPrefix, defaultByteLength`,
       `Updated API ${id}: deleteProtection, keyEncryption`,
       `Updated API ${id}: ipAllowList, deleteProtection, defaultPrefix, defaultByteLength, keyEncryption`,
@@ -93,7 +107,7 @@ describe("api update", () => {
     const id = await anApi();
     await cli.json(`api update --id ${id} --delete-protection off --ip-allow-list none`);
     expect((await stored(id)).updated_at).toBeNull();
-    expect((await cli.run(`audit --target ${id}`)).notes).toEqual(["no events"]);
+    expect(await cli.audit({ targetId: id })).toEqual([]);
   });
 
   test("api update adds an outbox entry, so that every cache drops the API", async () => {

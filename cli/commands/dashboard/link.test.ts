@@ -26,7 +26,7 @@ test("dashboard link grants one workspace; database and audit log contain only i
   const token = tokenIn(made.dashboardUrl);
   expect(row).toMatchObject({ token_hash: hashKey(token), workspace_id: acmeId, role: "operator", used_at: null });
   expect(JSON.stringify(row)).not.toContain(token);
-  const { events } = await cli.json(`audit --workspace acme --target ${made.linkId}`);
+  const events = await cli.audit({ workspace: "acme", targetId: made.linkId });
   expect(events).toMatchObject([
     { event: "signInLink.create", actor: { type: "cli" }, targets: [{ type: "signInLink", name: "Ada" }] },
   ]);

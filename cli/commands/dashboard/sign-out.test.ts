@@ -32,7 +32,7 @@ test("dashboard sign-out ends sessions of one user by name, e-mail address or id
   expect(await cli.json("dashboard sign-out --person u3")).toEqual({ sessions: 1, links: 0 });
   expect(await open()).toEqual(["ses_5"]);
   expect((await cli.db.query("select ended_at from sessions where id = 'ses_2'")).rows[0].ended_at).toBe(5);
-  const { events } = await cli.json("audit --target ses_1");
+  const events = await cli.audit({ targetId: "ses_1" });
   expect(events).toMatchObject([
     { event: "session.delete", actor: { type: "cli" }, targets: [{ type: "session", id: "ses_1", name: "Ada" }] },
   ]);

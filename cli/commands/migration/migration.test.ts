@@ -18,7 +18,7 @@ test("migration create adds a migration to the list of its workspace", async () 
   });
   expect(await cli.json("migration list --workspace acme")).toEqual({ migrations: [made], hasMore: false });
   expect((await cli.run("migration list")).notes).toEqual(["no migrations"]);
-  expect((await cli.json(`audit --workspace acme --target ${made.migrationId}`)).events).toMatchObject([
+  expect(await cli.audit({ workspace: "acme", targetId: made.migrationId })).toMatchObject([
     { event: "migration.create", actor: { type: "cli" }, targets: [{ type: "migration", name: "old-gateway" }] },
   ]);
 });

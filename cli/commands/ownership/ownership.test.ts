@@ -70,7 +70,7 @@ test("ownership transfer moves objects of this workspace to another cluster, wit
     "role_a_default east/Role/shop/editor -",
   ]);
   expect(await listed(" --workspace other --manager main")).toHaveLength(3);
-  const { events } = await cli.json("audit --target api_a_default");
+  const events = await cli.audit({ targetId: "api_a_default" });
   expect(events).toMatchObject([
     {
       event: "api.update",

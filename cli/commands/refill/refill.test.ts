@@ -46,9 +46,7 @@ test("refill run applies due refills once and prints the number of keys", async 
   const again = await refill("--at 2041-03-02 --json");
   expect(again.out).toEqual(['{"date":"2041-03-02","refilled":0,"failed":0}']);
   expect(await left()).toBe(13);
-  expect((await cli.json("audit --target key_1")).events).toMatchObject([
-    { event: "key.update", actor: { type: "system" } },
-  ]);
+  expect(await cli.audit({ targetId: "key_1" })).toMatchObject([{ event: "key.update", actor: { type: "system" } }]);
 });
 
 test("refill run prints the number of failed refills and exits with 1", async () => {

@@ -30,7 +30,7 @@ describe("rootkey create", () => {
     const row = await stored(cli, made.rootKeyId);
     expect(row).toMatchObject({ hash: hashKey(made.rootKey), name: "billing", expires_at: Date.UTC(2030, 0, 1) });
     expect(JSON.stringify(row)).not.toContain(made.rootKey);
-    const { events } = await cli.json(`audit --target ${made.rootKeyId}`);
+    const events = await cli.audit({ targetId: made.rootKeyId });
     expect(events).toMatchObject([
       { event: "rootKey.create", actor: { type: "cli" }, targets: [{ type: "rootKey", name: "billing" }] },
     ]);

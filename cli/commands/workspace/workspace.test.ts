@@ -8,7 +8,7 @@ beforeAll(async () => {
 afterAll(() => cli.close());
 
 const eventsOf = async (workspace: string): Promise<string[]> =>
-  (await cli.json(`audit --workspace ${workspace}`)).events.map((row: { description: string }) => row.description);
+  (await cli.audit({ workspace })).map(({ description }) => description);
 
 describe("workspace create", () => {
   test("workspace create adds a workspace to the list and records its creator", async () => {
@@ -22,7 +22,7 @@ describe("workspace create", () => {
     });
     const { workspaces, hasMore } = await cli.json("workspace list");
     expect({ workspaces, hasMore }).toEqual({ workspaces: [made], hasMore: false });
-    const { events } = await cli.json("audit --workspace acme");
+    const events = await cli.audit({ workspace: "acme" });
     expect(events).toMatchObject([
       {
         event: "workspace.create",
@@ -198,4 +198,19 @@ describe("workspace update", () => {
     expect(await cli.failure("workspace update --workspace nobody", 1)).toContain("there is no workspace nobody");
     expect(await cli.failure("workspace update --workspace acme --analytics maybe", 2)).toContain("must be on or off");
   });
+});
+
+test("workspace list reports an unreachable database in one line, without its password", async () => {
+  const DATABASE_URL = "postgres://postgres:hunter22@127.0.0.1:1/postern";
+  const { code, notes } = await cli.run("workspace list", { env: { DATABASE_URL } });
+  expect(code).toBe(1);
+  expect(notes).toEqual([
+    "postern workspace list: the database is unavailable; check DATABASE_URL and --data-dir: no connection to 127.0.0.1:1: no program listens on this port; start the server, or correct its address (ECONNREFUSED)",
+  ]);
+});
+
+test("workspace list without a database and without a running dev is a usage error", async () => {
+  const { code, notes } = await cli.run("workspace list --data-dir /nowhere", { env: { DATABASE_URL: "" } });
+  expect(code).toBe(2);
+  expect(notes.join()).toContain("no `postern dev` runs on /nowhere; start one, or set DATABASE_URL");
 });
