@@ -34,8 +34,17 @@ async function helm(args: readonly string[], values: object): Promise<string> {
   }
 }
 
-/** Renders the chart with these values. Throws Helm's error message if it rejects them. */
-export async function render(values: object, namespace = "postern"): Promise<Rendered[]> {
+const rendered = new Map<string, Promise<Rendered[]>>();
+
+/** Renders the chart, once per test file for equal values. Throws Helm's error message if it rejects them. */
+export function render(values: object, namespace = "postern"): Promise<Rendered[]> {
+  const id = JSON.stringify([namespace, values]);
+  const found = rendered.get(id) ?? renderOnce(values, namespace);
+  rendered.set(id, found);
+  return found;
+}
+
+async function renderOnce(values: object, namespace: string): Promise<Rendered[]> {
   const text = await helm(["template", "postern", CHART, "--namespace", namespace], values);
   return parseAllDocuments(text)
     .map((document) => document.toJS() as Rendered | null)
