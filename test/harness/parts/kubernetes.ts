@@ -110,7 +110,9 @@ export async function runKubernetes(programs: Programs): Promise<Cluster & { res
     const token = randomBytes(16).toString("hex");
     const port = await freePort();
     const startApiServer = async () => {
-      const server = await startProcess(programs.apiServer, apiServerArguments({ etcdUrl, dir, port }));
+      const server = await startProcess(programs.apiServer, apiServerArguments({ etcdUrl, dir, port }), {
+        env: LAZY_GC,
+      });
       started.push(server);
       await apiServerIsReady({ server, dir, port, token });
       return server;
@@ -136,6 +138,9 @@ export async function runKubernetes(programs: Programs): Promise<Cluster & { res
   }
 }
 
+/** Collects garbage less often: a start takes a fifth less CPU time and 130 MB more memory. */
+const LAZY_GC = { GOGC: "400" };
+
 async function startEtcd(etcd: string, dir: string, started: RunningProcess[]): Promise<string> {
   const client = `http://127.0.0.1:${await freePort()}`;
   const peer = `http://127.0.0.1:${await freePort()}`;
@@ -148,7 +153,7 @@ async function startEtcd(etcd: string, dir: string, started: RunningProcess[]): 
     "initial-cluster": `default=${peer}`,
   };
   const all = [...asFlags(flags), "--unsafe-no-fsync"];
-  started.push(await startProcess(etcd, all, { readyLine: /ready to serve client requests/ }));
+  started.push(await startProcess(etcd, all, { env: LAZY_GC, readyLine: /ready to serve client requests/ }));
   return client;
 }
 
@@ -166,14 +171,16 @@ function apiServerArguments({ etcdUrl, dir, port }: { etcdUrl: string; dir: stri
     "service-cluster-ip-range": "10.96.0.0/16",
     // Without a controller that creates default service accounts, this plugin would reject every pod.
     "disable-admission-plugins": "ServiceAccount",
+    // Creating the objects of this feature takes a quarter of the CPU time of a start.
+    "enable-priority-and-fairness": "false",
   });
 }
 
 const asFlags = (flags: Record<string, string>) => Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
 
 function serviceAccountKey(): string {
-  const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  return privateKey.export({ type: "pkcs1", format: "pem" }) as string;
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  return privateKey.export({ type: "sec1", format: "pem" }) as string;
 }
 
 /** The API server signs its own certificate and writes the CA certificate into the same file. */
