@@ -66,6 +66,7 @@ test.each<{ name: string; path: string; imported: string; project: Project }>([
   { name: "api-server", path: "api-server/a.test.ts", imported: "../test/harness/postgres.ts", project: "api-server" },
   { name: "components", path: "edge/a.test.ts", imported: "../test/harness/redis.ts", project: "components" },
   { name: "kubernetes", path: "cli/a.test.ts", imported: "../test/harness/kubernetes.ts", project: "kubernetes" },
+  { name: "dashboard", path: "test/dashboard/a.test.ts", imported: "../harness/chromium.ts", project: "dashboard" },
   { name: "system, for a browser", path: "cli/a.test.ts", imported: "../test/harness/chromium.ts", project: "system" },
   { name: "system, by its folder", path: "test/e2e/a.test.ts", imported: "../harness/redis.ts", project: "system" },
 ])("a test file belongs to project $name", ({ path, imported, project }) => {

@@ -62,12 +62,12 @@ export const TIMED = [
 ];
 
 /** Folders of tests that start whole processes. */
-const SYSTEM = ["dashboard", "docs", "e2e", "examples", "faults", "package"].map((name) => `test/${name}/`);
+const SYSTEM = ["docs", "e2e", "examples", "faults", "package"].map((name) => `test/${name}/`);
 
 /** End-to-end tests of `make test`: one for each kind of resource. */
 export const SMOKE = ["test/e2e/dev.test.ts", "test/e2e/operator-directory.test.ts", "test/e2e/api-key.test.ts"];
 
-export type Project = "pure" | "api-server" | "components" | "kubernetes" | "system" | "timed";
+export type Project = "pure" | "api-server" | "components" | "kubernetes" | "dashboard" | "system" | "timed";
 
 /** Returns the project of each test file of the checkout. */
 export function selectTests(): Record<Project, string[]> {
@@ -84,6 +84,7 @@ export function selectFrom(files: ReadonlyMap<string, readonly Import[]>): Recor
     "api-server": [],
     components: [],
     kubernetes: [],
+    dashboard: [],
     system: [],
     timed: [],
   };
@@ -100,6 +101,7 @@ export function selectFrom(files: ReadonlyMap<string, readonly Import[]>): Recor
   function projectOf(path: string): Project {
     if (TIMED.includes(path)) return "timed";
     if (!impure.has(path)) return "pure";
+    if (path.startsWith("test/dashboard/")) return "dashboard";
     if (installing.has(path)) return "system";
     if (SYSTEM.some((folder) => path.startsWith(folder)) && !SMOKE.includes(path)) return "system";
     if (kubernetes.has(path)) return "kubernetes";

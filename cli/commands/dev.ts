@@ -117,23 +117,38 @@ export const dev = defineCommand({
     }
     const given = io.env.POSTERN_ROOT_KEY;
     const rootKey = given === undefined || given === "" ? undefined : checkOwnRootKey(given, "POSTERN_ROOT_KEY");
-    return runService({ name: "dev", env: io.env }, async ({ log, closers }) => {
-      const server = await startServer({ options, data, rootKey, io, log, closers });
-      const gate = await startGate({ options, data, server, log, closers });
-      const ready = {
-        apiUrl: server.api.url,
-        sidecarUrl: gate?.url ?? null,
-        adminUrl: gate?.adminUrl ?? null,
-        rootKey: server.rootKey,
-        dashboardUrl: await server.api.signInAddress(),
-        pid: process.pid,
-      };
-      announce(ready, options.json, io);
+    return runService({ name: "dev", env: io.env }, async (service) => {
+      announce(await startDev({ options, rootKey, io, ...service }), options.json, io);
     });
   },
 });
 
-interface Options extends SignInValues {
+/** Starts all services and resolves when they serve. The closers stop them. */
+export async function startDev(parts: {
+  options: DevOptions;
+  /** Root key from the environment. Default: a new root key. */
+  rootKey?: string | undefined;
+  io: Io;
+  log: Logger;
+  closers: Closers;
+}): Promise<ReadyLine> {
+  const { options, rootKey, io, log, closers } = parts;
+  const data = resolve(options["data-dir"]);
+  const server = await startServer({ options, data, rootKey, io, log, closers });
+  const gate = await startGate({ options, data, server, log, closers });
+  return {
+    apiUrl: server.api.url,
+    sidecarUrl: gate?.url ?? null,
+    adminUrl: gate?.adminUrl ?? null,
+    rootKey: server.rootKey,
+    dashboardUrl: await server.api.signInAddress(),
+    pid: process.pid,
+  };
+}
+
+export interface DevOptions extends SignInValues {
+  readonly "data-dir": string;
+  readonly json: boolean;
   readonly manifests: string | undefined;
   readonly upstream: string;
   readonly policy: string | undefined;
@@ -164,9 +179,8 @@ interface Server {
 }
 
 async function startServer(parts: {
-  options: Options;
+  options: DevOptions;
   data: string;
-  /** Root key from the environment. Default: a new root key. */
   rootKey: string | undefined;
   io: Io;
   log: Logger;
@@ -216,7 +230,7 @@ async function startServer(parts: {
 }
 
 async function startGate(parts: {
-  options: Options;
+  options: DevOptions;
   data: string;
   server: Server;
   log: Logger;

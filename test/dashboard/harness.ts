@@ -1,16 +1,20 @@
-import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { promisify } from "node:util";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { test as base, expect } from "vitest";
+import { findWorkspace } from "../../api-server/db/workspaces.ts";
+import { makeSignInLink, signInAddress } from "../../api-server/domain/administration/sign-in-links.ts";
+import { parseOptions } from "../../cli/command.ts";
+import { type DevOptions, dev, startDev } from "../../cli/commands/dev.ts";
+import { Closers, openLog } from "../../cli/process.ts";
 import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import type { PersonRole } from "../../core/permissions/person-roles.ts";
+import { createPool } from "../../postgres/pool.ts";
 import { ensureDashboard } from "../../scripts/build-dashboard.ts";
 import { startChromium } from "../harness/chromium.ts";
-import { createEmptyDatabase } from "../harness/postgres.ts";
-import { startProcess } from "../harness/process.ts";
+import { createTestDatabase } from "../harness/postgres.ts";
 import { type Faults, watchFaults } from "./faults.ts";
 
 /*
@@ -27,7 +31,6 @@ import { type Faults, watchFaults } from "./faults.ts";
 const TIMEOUT_MS = 15_000;
 const SHOWN_CHARS_MAX = 3000;
 const ROOT = resolve(import.meta.dirname, "../..");
-const run = promisify(execFile);
 
 export interface Dashboard {
   /** `http://127.0.0.1:PORT` */
@@ -65,21 +68,29 @@ export interface OpenSetting {
   readonly colorScheme?: "light" | "dark";
 }
 
-export async function startDashboard(setting: DashboardSetting = {}): Promise<Dashboard & { close(): Promise<void> }> {
+export async function startDashboard(
+  setting: DashboardSetting & { browser?: Browser } = {},
+): Promise<Dashboard & { close(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), "postern-dashboard-test-"));
   const manifests = join(folder, "manifests");
   const source = setting.manifests ?? join(ROOT, "examples/quickstart");
   cpSync(source, manifests, { recursive: true, filter: (path) => !path.endsWith(".ts") });
-  const [database, browser] = await Promise.all([createEmptyDatabase(), startChromium(), ensureDashboard()]);
+  const [database, browser] = await Promise.all([
+    createTestDatabase(),
+    setting.browser ?? startChromium(),
+    ensureDashboard(),
+  ]);
   const ports = ["--api-port", String(setting.apiPort ?? 0), "--sidecar-port", "0"];
-  const args = ["dev", "--json", "--data-dir", join(folder, "data"), "--manifests", manifests, ...ports];
-  const server = await startProcess(process.execPath, ["cli/main.ts", ...args, ...(setting.args ?? [])], {
-    cwd: ROOT,
-    readyLine: /^\{.*"apiUrl".*\}$/m,
-    readyMs: 60_000,
-    env: { DATABASE_URL: database.url, REDIS_URL: undefined, POSTERN_ROOT_KEY: undefined, ...setting.env },
+  const args = ["--database-url", database.url, "--data-dir", join(folder, "data"), "--manifests", manifests, ...ports];
+  const env = { POSTERN_LOG_LEVEL: "fatal", ...setting.env };
+  const closers = new Closers();
+  const log = openLog("dev", env);
+  const ready = await startDev({
+    options: parseOptions(dev, [...args, ...(setting.args ?? [])], env) as unknown as DevOptions,
+    io: { env, out: () => undefined, note: () => undefined },
+    log,
+    closers,
   });
-  const ready = JSON.parse(server.stdout()) as { apiUrl: string; sidecarUrl: string | null; rootKey: string };
   return {
     url: ready.apiUrl,
     sidecarUrl: ready.sidecarUrl,
@@ -99,8 +110,8 @@ export async function startDashboard(setting: DashboardSetting = {}): Promise<Da
       return answer.data;
     },
     async close() {
-      await browser.close();
-      await server.stop(8000);
+      if (setting.browser === undefined) await browser.close();
+      await closers.close(log);
       await database.drop();
       rmSync(folder, { recursive: true, force: true });
     },
@@ -110,16 +121,25 @@ export async function startDashboard(setting: DashboardSetting = {}): Promise<Da
 /** A test with a dashboard that its file shares. It fails when one of its pages has a fault that it did not expect. */
 export function dashboardTest(setting: DashboardSetting = {}) {
   return base.extend<{
+    browser: Browser;
     dashboard: Dashboard;
     faults: Faults;
     context: BrowserContext;
     /** Opens an address below /dashboard, signed in, and waits until the page shows its title. */
     open: (path: string, how?: OpenSetting) => Promise<Page>;
   }>({
-    dashboard: [
+    browser: [
       // biome-ignore lint/correctness/noEmptyPattern: the test runner reads from the pattern what a fixture needs.
       async ({}, use) => {
-        const dashboard = await startDashboard(setting);
+        const browser = await startChromium();
+        await use(browser);
+        await browser.close();
+      },
+      { scope: "worker" },
+    ],
+    dashboard: [
+      async ({ browser }, use) => {
+        const dashboard = await startDashboard({ ...setting, browser });
         try {
           await use(dashboard);
         } finally {
@@ -179,21 +199,39 @@ async function signIn(dashboard: Dashboard, context: BrowserContext, assigned: A
 
 type Cookies = Awaited<ReturnType<BrowserContext["cookies"]>>;
 
-/** By a link, as a person would: a file asks for one of each role. */
-async function newSession({ browser, url, databaseUrl }: Dashboard, { role, where }: Assigned): Promise<Cookies> {
-  const args = ["dashboard", "link", "--json", "--role", role, "--workspace", where, "--name", `Ada (${role})`];
-  const { stdout } = await run(process.execPath, ["cli/main.ts", ...args, "--dashboard-url", url], {
-    cwd: ROOT,
-    env: { ...process.env, DATABASE_URL: databaseUrl },
+/** Signs in with a link, as the sign-in page does. */
+async function newSession(dashboard: Dashboard, { role, where }: Assigned): Promise<Cookies> {
+  const { url } = dashboard;
+  const link = await linkOf(dashboard, { name: `Ada (${role})`, role, where });
+  const response = await fetch(`${url}/dashboard/auth/link`, {
+    method: "POST",
+    headers: { origin: url, "postern-dashboard": "1", "content-type": "application/json" },
+    body: JSON.stringify({ token: new URL(link).hash.slice("#token=".length) }),
   });
-  const context = await browser.newContext();
+  const [cookie = ""] = response.headers.getSetCookie();
+  const [, name, value] = /^([^=]+)=([^;]+);/.exec(cookie) ?? [];
+  if (name === undefined || value === undefined) throw new Error(`sign-in answered ${response.status}`);
+  return [
+    { name, value, domain: "127.0.0.1", path: "/", expires: -1, httpOnly: true, secure: true, sameSite: "Strict" },
+  ];
+}
+
+/** Returns the address that `postern dashboard link` prints. */
+export async function linkOf(
+  { databaseUrl, url }: Dashboard,
+  { name = "Ada", role = "admin", where = "*" }: Partial<Assigned> & { readonly name?: string } = {},
+): Promise<string> {
+  const db = createPool(databaseUrl, { connectionsMax: 1 });
   try {
-    const page = await context.newPage();
-    await page.goto((JSON.parse(stdout) as { dashboardUrl: string }).dashboardUrl);
-    await page.getByRole("button", { name: "Sign in with this link" }).click();
-    await page.locator("main h1").filter({ hasNotText: "Sign in" }).waitFor();
-    return await context.cookies();
+    const { id = "" } = (await findWorkspace(db, { workspace: where === "*" ? "default" : where })) ?? {};
+    const projection = { drop: () => undefined, forgetAll: () => undefined };
+    const actor = { type: "cli", id: "cli", name: "test" } as const;
+    const { token } = await makeSignInLink(
+      { db, projection, wakeRelay: () => undefined, actor, nowMs: Date.now, randomBytes },
+      { name, role, workspaceId: where === "*" ? undefined : id, logWorkspaceId: id },
+    );
+    return signInAddress(url, token);
   } finally {
-    await context.close();
+    await db.end();
   }
 }

@@ -1,15 +1,10 @@
-import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { BrowserContext, Page } from "playwright-core";
 import { describe, expect, onTestFinished } from "vitest";
-import { findWorkspace } from "../../api-server/db/workspaces.ts";
-import { makeSignInLink, signInAddress } from "../../api-server/domain/administration/sign-in-links.ts";
-import type { PersonRole } from "../../core/permissions/person-roles.ts";
-import { createPool } from "../../postgres/pool.ts";
 import { expectAccessible, expectNoSideways } from "./accessible.ts";
-import { type Dashboard, dashboardTest } from "./harness.ts";
+import { type Dashboard, dashboardTest, linkOf } from "./harness.ts";
 
 /* Signing in as people do it, in a browser: what inject cannot show, because it is the browser that keeps, sends and refuses cookies. */
 
@@ -20,29 +15,6 @@ async function anotherBrowser({ browser }: Dashboard): Promise<BrowserContext> {
   const context = await browser.newContext();
   onTestFinished(() => context.close());
   return context;
-}
-
-interface LinkOf {
-  readonly name?: string;
-  /** Of `default`; admin of all workspaces when left out. */
-  readonly role?: PersonRole;
-}
-
-/** An address as `postern dashboard link` prints it. */
-async function linkOf(dashboard: Dashboard, { name = "Ada", role }: LinkOf = {}): Promise<string> {
-  const db = createPool(dashboard.databaseUrl, { connectionsMax: 1 });
-  try {
-    const { id = "" } = (await findWorkspace(db, { workspace: "default" })) ?? {};
-    const projection = { drop: () => undefined, forgetAll: () => undefined };
-    const actor = { type: "cli", id: "cli", name: "test" } as const;
-    const { token } = await makeSignInLink(
-      { db, projection, wakeRelay: () => undefined, actor, nowMs: Date.now, randomBytes },
-      { name, role: role ?? "admin", workspaceId: role === undefined ? undefined : id, logWorkspaceId: id },
-    );
-    return signInAddress(dashboard.url, token);
-  } finally {
-    await db.end();
-  }
 }
 
 async function signInBy(link: string, context: BrowserContext): Promise<Page> {
@@ -140,7 +112,7 @@ describe("the sign-in page", () => {
 
 describe("the user menu", () => {
   test("user menu shows name, roles and sessions and signs out", async ({ dashboard, context }) => {
-    const page = await signInBy(await linkOf(dashboard, { name: "Person", role: "viewer" }), context);
+    const page = await signInBy(await linkOf(dashboard, { name: "Person", role: "viewer", where: "default" }), context);
     await page.getByRole("button", { name: "Person" }).click();
     const menu = page.locator(".account");
     await menu.getByText("Chrome on Linux, 127.0.0.1 (current)").waitFor();
