@@ -68,7 +68,7 @@ function page(): string {
       "",
       ...section([raw]),
       // The tables of all buckets have the same columns and differ only in the type of `time`.
-      ...section(rollups),
+      ...section(rollups, raw),
     ];
   }
 }
@@ -85,9 +85,13 @@ function merged(functions: typeof ANALYTICS_SCHEMA.functions): Array<{ call: str
   });
 }
 
-function section(tables: readonly Table[]): string[] {
+/** Returns a list of the columns of tables with the same columns. Columns as in `raw` are only named. */
+function section(tables: readonly Table[], raw?: Table): string[] {
   const [first] = tables;
   if (first === undefined) return [];
+  const isAsInRaw = ({ name, type, meaning }: Table["columns"][number]): boolean =>
+    raw?.columns.some((column) => column.name === name && column.type === type && column.meaning === meaning) === true;
+  const known = first.columns.filter(isAsInRaw).map(({ name }) => `\`${name}\``);
   const typesOf = (column: string): string => {
     const types = tables.map(({ columns }) => columns.find(({ name }) => name === column)?.type);
     return new Set(types).size === 1
@@ -99,10 +103,13 @@ function section(tables: readonly Table[]): string[] {
       ? `\`${first.name}\`: ${first.meaning}`
       : `${tables.map(({ name }) => `\`${name}\``).join(", ")}: one row for each time unit and combination of the other columns.`,
     "",
-    ...first.columns.map(({ name, meaning }) => {
-      const is = tables.length > 1 && name === "time" ? "Start of the minute, hour, day or month, UTC." : meaning;
-      return `- \`${name}\` (${typesOf(name)}): ${is}`;
-    }),
+    ...(known.length === 0 ? [] : [`- ${known.join(", ")}: as in \`${raw?.name}\`.`]),
+    ...first.columns
+      .filter((column) => !isAsInRaw(column))
+      .map(({ name, meaning }) => {
+        const is = tables.length > 1 && name === "time" ? "Start of the minute, hour, day or month, UTC." : meaning;
+        return `- \`${name}\` (${typesOf(name)}): ${is}`;
+      }),
     "",
   ];
 }

@@ -45,13 +45,12 @@ function page(commands: readonly Command[]): string {
     "",
     "An option overrides its environment variable, which overrides the default. Exit codes: 0 success, 1 failure, 2 invalid call. A failure prints one line on",
     "standard error. `--json` prints one line; times are Unix milliseconds, and null means no value. Later versions may add members, but do not rename or remove them.",
-    "[Configuration](../operations/configuration.md) lists the options of services and all environment variables.",
+    "[Configuration](../operations/configuration.md) lists the options of services and all environment variables. An option that several commands of a section",
+    "have is described at the first one.",
     "",
     "## Services",
     "",
-    "| command | description |",
-    "| --- | --- |",
-    ...commands.filter(isService).map((command) => `| \`postern ${command.name}\` | ${textOf(command)} |`),
+    ...commands.filter(isService).map((command) => `- \`postern ${command.name}\`: ${textOf(command)}`),
     "",
     "## Shared options",
     "",
@@ -77,14 +76,15 @@ function nounsOf(commands: readonly Command[]): Command[][] {
 function chapter(commands: readonly Command[]): string[] {
   const [first, ...others] = commands;
   if (first === undefined) return [];
-  if (others.length === 0) return section(first, [], "##");
+  const described = new Set<string>();
+  if (others.length === 0) return section(first, [], described, "##");
   const common = sharedBy(first).filter((group) => others.every((command) => sharedBy(command).includes(group)));
   const [noun = ""] = first.name.split(" ");
   return [
     `## postern ${noun}`,
     "",
     ...(common.length === 0 ? [] : [`All of these commands accept the ${common.map(link).join(", ")}.`, ""]),
-    ...commands.flatMap((command) => section(command, common, "###")),
+    ...commands.flatMap((command) => section(command, common, described, "###")),
   ];
 }
 
@@ -99,7 +99,8 @@ const textOf = ({ summary, description }: Command): string =>
     `${summary}.${description === undefined ? "" : ` ${description}`}`,
   );
 
-function section(command: Command, common: readonly Group[], heading: string): string[] {
+/** Returns the section of a command. `described` holds the option texts that the chapter already contains, so that each appears once. */
+function section(command: Command, common: readonly Group[], described: Set<string>, heading: string): string[] {
   const { name, response, options } = command;
   const shared = sharedBy(command);
   const own = Object.entries(options).filter(
@@ -108,14 +109,14 @@ function section(command: Command, common: readonly Group[], heading: string): s
   const output = response === undefined ? json.help : `\`${response}\``;
   const links = shared.filter((group) => !common.includes(group)).map(link);
   const list = [
-    ...optionList(own),
+    ...optionList(own, described),
     ...(options.json === json ? [`- \`--json\`: ${output}`] : []),
     ...(links.length === 0 ? [] : [`- ${links.join(", ")}`]),
   ];
   return [`${heading} postern ${name}`, "", textOf(command), "", ...(list.length === 0 ? [] : [...list, ""])];
 }
 
-const optionList = (options: readonly (readonly [string, OptionRow])[]): string[] =>
+const optionList = (options: readonly (readonly [string, OptionRow])[], described = new Set<string>()): string[] =>
   options.map(([option, row]) => {
     const flag = row.type === "boolean" ? `--${option}` : `--${option} ${row.placeholder ?? "VALUE"}`;
     const short = row.short === undefined ? "" : `\`-${row.short}\`, `;
@@ -124,5 +125,9 @@ const optionList = (options: readonly (readonly [string, OptionRow])[]): string[
       row.env === undefined ? undefined : `\`${row.env}\``,
       repetitionOf(row),
     ].filter((text) => text !== undefined);
-    return `- ${short}\`${flag}\`: ${row.help}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`;
+    const name = `- ${short}\`${flag}\``;
+    const full = `${name}: ${row.help}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`;
+    if (described.has(full)) return row.required === true ? `${name} (required)` : name;
+    described.add(full);
+    return full;
   });

@@ -9,12 +9,16 @@ import { identity, identityFields } from "./fields.ts";
 
 export const identityUpdate = defineCommand({
   name: "identity update",
-  description: "Omitted settings stay unchanged. Requires identity.*.update_identity.",
+  description:
+    "Each given option replaces its setting completely; other settings stay. Requires identity.*.update_identity.",
   options: {
     identity,
-    ratelimit: { ...ratelimit, help: `new list of limits: ${ratelimit.help}` },
+    ratelimit: {
+      ...ratelimit,
+      help: `new limit, instead of all previous ones; format as in \`postern identity create\``,
+    },
     "no-ratelimits": { type: "boolean", help: "remove all limits" },
-    meta: { type: "string", placeholder: "JSON", help: "new JSON object; {} removes the data" },
+    meta: { type: "string", placeholder: "JSON", help: "new JSON object; {} removes it" },
     ...connection,
     json,
   },

@@ -9,7 +9,7 @@ import { id, madeKeyFields } from "./fields.ts";
 export const keyReroll = defineCommand({
   name: "key reroll",
   description:
-    "The successor has a new id and all settings of the key. Standard output has only the new key, as for `postern key create`. Both are valid until the old key expires. Requires create_key on the API.",
+    "The successor has a new id and the settings of the old key. Standard output has only the new key, as for `postern key create`. Both keys are valid until the old key expires. Requires create_key on the API.",
   options: {
     id,
     until: {

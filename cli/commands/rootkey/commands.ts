@@ -138,7 +138,7 @@ const successorFields: Fields<Data<"admin.rotateRootKey">> = [
 export const rootkeyRotate = defineCommand({
   name: "rootkey rotate",
   description:
-    "The successor has the same name, environment, permissions and lifetime. It is shown once. Both are valid until the old root key expires. Requires workspace.*.create_root_key, workspace.*.update_root_key and the permissions of the root key.",
+    "The successor has the same name, environment, permissions and lifetime, and is shown once. Both root keys are valid until the old one expires. Requires workspace.*.create_root_key, workspace.*.update_root_key and the permissions of the root key.",
   options: {
     id,
     until: {
