@@ -31,9 +31,9 @@ try {
   execFileSync("npm", command, { cwd: work, stdio: "inherit" });
   // The protobuf library already includes these files.
   rmSync(join(work, "out/google/protobuf"), { recursive: true });
+  cpSync(join(OUT, "README.md"), join(work, "out/README.md"));
   rmSync(OUT, { recursive: true, force: true });
   cpSync(join(work, "out"), OUT, { recursive: true });
-  cpSync(join(HERE, "README.md"), join(OUT, "README.md"));
 } finally {
   rmSync(work, { recursive: true, force: true });
 }

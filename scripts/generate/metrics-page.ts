@@ -18,8 +18,6 @@ function page(): string {
     "(`_total`) start at 0 with the process: use `rate(…)` or `increase(…)`. A name with `_duration_seconds` is a histogram; p99 is its 99th percentile in seconds.",
     "All other metrics are gauges. Each label is described once per section. No label contains a key, an identity, a workspace or a path of a caller.",
     "",
-    ...METRIC_GROUPS.map(({ title }) => `- [${title}](#${anchor(title)})`),
-    "",
     ...METRIC_GROUPS.flatMap(section),
   ].join("\n");
 }
@@ -30,7 +28,7 @@ function section({ title, parts, only, metrics }: MetricGroup): string[] {
   return [
     `## ${title}`,
     "",
-    `${of} ${parts.length === 1 ? "exports" : "export"} these metrics${only === undefined ? "" : ` if started ${only}`}.`,
+    `Exported by ${of}${only === undefined ? "" : `, if started ${only}`}.`,
     "",
     ...metrics.flatMap((metric) => entry(metric, listed)),
     "",
@@ -54,9 +52,3 @@ function entry({ name, help, labels, bad }: Metric, listed: Set<string>): string
 const withLinks = (text: string): string =>
   text.replace(/\bPostern[A-Z]\w+/g, (alert) => `[${alert}](alerts.md#${alert.toLowerCase()})`);
 const capitalised = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
-/** Returns the anchor that GitHub creates for a heading. */
-const anchor = (title: string): string =>
-  title
-    .toLowerCase()
-    .replace(/[^\w\- ]/g, "")
-    .replaceAll(" ", "-");
