@@ -30,7 +30,7 @@ export function checkRefill({ remaining, refill }: CreditsState): string | undef
 }
 
 /**
- * Returns the state after a change, by the table of api-v2.md section 10.3, or the reason why the change is not allowed.
+ * Returns the state after a change, by api-v2.md section 10.3, or the reason why the change is not allowed.
  * `current.remaining` must be exact: from the counter while one is loaded, else from the row.
  */
 export function applyCreditsUpdate(current: CreditsState, update: CreditsUpdate): CreditsState | { error: string } {

@@ -190,7 +190,7 @@ const ratelimit = fc.record({
 const someOf = (names: readonly string[]) =>
   fc.array(fc.constantFrom(...names, ...names.map((name) => name.toUpperCase())), { maxLength: 3 });
 const metaValue = fc.oneof(fc.integer(), fc.boolean(), fc.constant(null), fc.constantFrom("", "ä", "€ 1"));
-/** The forms of the table in api-v2.md section 10.3, each as likely as the others. */
+/** The forms of `credits` (api-v2.md section 10.3), each as likely as the others. */
 const creditsUpdate: fc.Arbitrary<CreditsUpdate | null> = fc.oneof(
   fc.constant(null),
   fc.constant({}),

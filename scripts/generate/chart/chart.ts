@@ -25,7 +25,6 @@ export const chart: Target = {
       [`${CHART}/Chart.yaml`, chartYaml({ version, description })],
       [`${CHART}/values.yaml`, `# ${SOURCE}\n${valuesYaml(Values)}`],
       [`${CHART}/values.schema.json`, `${JSON.stringify(valuesSchema(), undefined, 2)}\n`],
-      [`${CHART}/README.md`, readme()],
       [`${CHART}/files/webhooks.yaml`, webhooksYaml()],
     ]);
   },
@@ -65,33 +64,4 @@ function webhooksYaml(): string {
 
 function valuesSchema(): object {
   return { title: "Values of the chart postern", ...z.toJSONSchema(Values, { target: "draft-7", io: "input" }) };
-}
-
-/** Generates the README, which lists the top-level values; values.yaml describes all of them. */
-function readme(): string {
-  const rows = Object.entries(Values.shape).map(
-    ([name, { description = "" }]) => `| \`${name}\` | ${description.replaceAll("|", "\\|")} |`,
-  );
-  return [
-    "# Helm chart of Postern",
-    "",
-    `<!-- ${SOURCE} -->`,
-    "",
-    "Installs the api-servers, the operator, the CRDs and their dependencies. See [Install Postern](../../docs/install.md) for installation and",
-    "upgrades.",
-    "",
-    "```sh",
-    "helm install postern charts/postern --namespace postern --create-namespace --set dev.enabled=true",
-    "```",
-    "",
-    "## Values",
-    "",
-    "[values.yaml](values.yaml) has all values with their descriptions and defaults; `helm show values charts/postern` prints this file. Helm",
-    "checks your values with [values.schema.json](values.schema.json).",
-    "",
-    "| value | purpose |",
-    "| --- | --- |",
-    ...rows,
-    "",
-  ].join("\n");
 }

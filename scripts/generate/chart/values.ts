@@ -2,8 +2,7 @@ import { z } from "zod";
 import { PERSON_ROLES } from "../../../core/permissions/person-roles.ts";
 
 /*
- * Values of charts/postern, with defaults and descriptions. `values.yaml`, `values.schema.json` and the table in the chart's README are
- * generated from them.
+ * Values of charts/postern, with defaults and descriptions. `values.yaml` and `values.schema.json` are generated from them.
  */
 
 const labels = (what: string) => z.record(z.string(), z.string()).default({}).describe(what);
