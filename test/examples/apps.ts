@@ -5,21 +5,19 @@ import { findGoProgram } from "../harness/parts/go-program.ts";
 import { pythonWith } from "../harness/parts/python-package.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 
-/* The example apps, and how each is started: by the table in docs/guides/api/verifying.md. */
+/* The example apps, and how each is started: by the list in docs/guides/api/verifying.md. */
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const FASTAPI = { name: "fastapi", version: "0.165.0", and: ["uvicorn==0.54.0"], title: "FastAPI" };
 
 export interface ExampleApp {
   readonly name: string;
-  /** The command in the table, such as `python3 examples/apps/python/app.py`. */
+  /** The command in the list, such as `python3 examples/apps/python/app.py`. */
   readonly start: string;
 }
 
 export const APPS: readonly ExampleApp[] = [
-  ...readFileSync(join(ROOT, "docs/guides/api/verifying.md"), "utf8").matchAll(
-    /^\| (.*) \| \[.*\]\(.*\) \| `(.*)` \|$/gm,
-  ),
+  ...readFileSync(join(ROOT, "docs/guides/api/verifying.md"), "utf8").matchAll(/^- \[(.*)\]\(.*\):\s+`(.*)`$/gm),
 ].map(([, name = "", start = ""]) => ({ name: name.replaceAll("`", ""), start }));
 
 /** The words of a command, with the program that the harness finds or makes in place of its name. */
