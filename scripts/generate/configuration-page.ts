@@ -29,7 +29,7 @@ async function page(): Promise<string> {
     "At startup, each service logs unknown variables with the prefix `POSTERN_`, except those that Kubernetes sets for Services.",
     "",
     "Files marked with † are reloaded within about a second of a change; other changes need a restart. An option `--x` with `or file` can also be set by",
-    "`--x-file PATH` † or the variable with the suffix `_FILE`. Parentheses contain the accepted values and the default. Most settings have a [chart value](../../charts/postern/values.yaml).",
+    "`--x-file PATH` † or the variable with the suffix `_FILE`. Parentheses contain the accepted values and the default; ports are 0 to 65535. Most settings have a [chart value](../../charts/postern/values.yaml).",
     "",
     ...[...bySection].flatMap(([title, rows]) => [
       `## ${title}`,
@@ -94,10 +94,18 @@ function settingOf(name: string, row: OptionRow, hasFile: boolean): Omit<Setting
 }
 
 const valuesOf = ({ type, accepts }: OptionRow): string | undefined =>
-  type === "boolean" ? "flag; variable: `1`, `true`, `0`, `false`" : accepts === undefined ? "text" : bounds(accepts);
+  type === "boolean"
+    ? "flag; variable: `1`, `true`, `0`, `false`"
+    : accepts === undefined
+      ? undefined
+      : bounds(accepts);
+
+/** Units that say nothing beyond the name of the option. */
+const OBVIOUS = /^(?:file path|directory path|name|text|id|image|secret|flag)$/;
 
 /** Returns the accepted values, without a unit that the values or the name of the option show. */
 function bounds({ unit, says }: { unit: string; says: string }): string | undefined {
-  if (says === "") return /^(?:file|directory) path$/.test(unit) ? undefined : unit;
+  if (unit === "port") return undefined;
+  if (says === "") return OBVIOUS.test(unit) ? undefined : unit;
   return unit === "word" || unit === "URL" || (/^\d/.test(says) && unit !== "percent") ? says : `${unit}, ${says}`;
 }
