@@ -4,7 +4,7 @@ import { GateProbes } from "../../core/gates/probes.ts";
 import { ID_PREFIXES } from "../../core/ids.ts";
 import { formatDuration } from "../../core/manifests/from-store/format-duration.ts";
 import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
-import { openRedisEdge, type RedisEdgeOptions } from "../../edge/open.ts";
+import { openRedisEdge } from "../../edge/open.ts";
 import {
   DEFAULT_LIMITS,
   DEFAULT_TIMEOUTS,
@@ -13,14 +13,12 @@ import {
   TLS_LIMITS,
   type UpstreamProtocol,
 } from "../../sidecar/config.ts";
-import { type Credentials, keepCredentials } from "../../sidecar/credentials.ts";
 import { RESTORED_WAIT_MS } from "../../sidecar/gate-state.ts";
 import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
 import { startSidecar } from "../../sidecar/start.ts";
 import { duration, FOLDER, FOLLOWED_FILE, HTTP_URL, LISTEN, oneOf, PORT, text, whole } from "../accepts.ts";
 import { followCertificateFiles, followExtAuthCertificate } from "../certificate-files.ts";
 import { type Accepts, defineCommand, UsageError } from "../command.ts";
-import { followFile } from "../followed.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
 import { adminPort, docsUrl, listenHost, redisPrefix, region, withoutSlash } from "../options.ts";
 import { runService } from "../process.ts";
@@ -36,6 +34,7 @@ import {
   parsePort,
 } from "../values.ts";
 import { cacheOptions, parseCache } from "./cache-options.ts";
+import { addressWith, credentialOptions, credentialsOf } from "./credential-options.ts";
 import { parseWaits, waitOptions } from "./wait-options.ts";
 
 const PROTOCOL = oneOf("http1", "h2c");
@@ -56,28 +55,7 @@ export const sidecar = defineCommand({
     "Starts even if Redis is unavailable or its policy does not exist; it is unready and responds with 503 until it has the policy. Drains at SIGTERM, and for a preStop hook at `GET /drain` on the admin port with the header Postern-Hook-Token, if POSTERN_HOOK_TOKEN is set.",
   options: {
     ...redisOptions,
-    "credentials-url": {
-      type: "string",
-      placeholder: "URL",
-      help: "api-server that issues this gate's Redis user; --redis-url then has no user, and --policy is CLUSTER/NAMESPACE/NAME",
-      env: "POSTERN_CREDENTIALS_URL",
-      accepts: HTTP_URL,
-    },
-    "credentials-ca-file": {
-      type: "string",
-      placeholder: "PATH",
-      help: "CA bundle (PEM) for --credentials-url (default: system CAs)",
-      env: "POSTERN_CREDENTIALS_CA_FILE",
-      accepts: FOLLOWED_FILE,
-    },
-    "token-file": {
-      type: "string",
-      placeholder: "PATH",
-      help: "ServiceAccount token of the pod with the audience `postern`, for --credentials-url",
-      default: "/var/run/secrets/postern/token",
-      env: "POSTERN_TOKEN_FILE",
-      accepts: FOLLOWED_FILE,
-    },
+    ...credentialOptions,
     "redis-prefix": redisPrefix,
     workspace: {
       type: "string",
@@ -379,54 +357,6 @@ function snapshotOf(
   }
   return openSnapshot({ directory, secret, workspaceId, policyId, prefix, logger });
 }
-
-type CredentialOptions = Readonly<
-  Record<"credentials-url" | "credentials-ca-file", string | undefined> &
-    Record<"workspace" | "policy" | "token-file", string>
->;
-
-function credentialsOf(options: CredentialOptions, logger: Logger): Credentials | undefined {
-  const { "credentials-url": url, "credentials-ca-file": caFile, "token-file": tokenFile, workspace, policy } = options;
-  if (url === undefined) return undefined;
-  const named = parseNamedPolicy(policy);
-  if (named === undefined)
-    throw new UsageError("--credentials-url requires a --policy in the form CLUSTER/NAMESPACE/NAME");
-  return keepCredentials({
-    apiUrl: parseHttpUrl("credentials-url", url),
-    ca: caFile === undefined ? undefined : followFile(caFile, { name: "credentials-ca-file", log: logger }),
-    tokenFile,
-    asked: { workspaceId: workspace, cluster: named.cluster, policy: named.name },
-    logger,
-  });
-}
-
-/** Returns the Redis options with the current user, so that each new connection authenticates as that user. */
-function addressWith(
-  credentials: Credentials | undefined,
-  { url, eventsUrl, tls }: ReturnType<typeof redisAddress>,
-  note: (error: Error) => void,
-): Pick<RedisEdgeOptions, "url" | "eventsUrl" | "tls" | "reportsAreOwn" | "onError"> {
-  if (credentials === undefined) return { url, eventsUrl, tls, onError: note };
-  const withUser = (address: RedisEdgeOptions["url"]) => (): string => {
-    const signedIn = new URL(typeof address === "string" ? address : address());
-    signedIn.username = credentials.current?.username ?? NOT_YET;
-    signedIn.password = credentials.current?.password ?? NOT_YET;
-    return signedIn.href;
-  };
-  const onError = (error: Error): void => {
-    // Without a Redis user, connections are rejected on purpose, so the error is not logged.
-    if (credentials.current !== undefined) note(error);
-    if (/WRONGPASS|NOAUTH/.test(error.message)) credentials.refused();
-  };
-  const events = eventsUrl === undefined ? undefined : withUser(eventsUrl);
-  return { url: withUser(url), eventsUrl: events, tls, reportsAreOwn: true, onError };
-}
-
-/**
- * User name that Redis rejects, so that the connection is retried. Without a user name Redis would use the default user, which may have all
- * permissions.
- */
-const NOT_YET = "postern-no-user-yet";
 
 /**
  * Returns the id of the policy for a name or an id. A policy without a manifest is referenced by its id. Throws for any other text, because
