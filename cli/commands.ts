@@ -95,72 +95,72 @@ const ROWS = [
   {
     name: "identity create",
     group: "api",
-    load: async () => (await import("./commands/identity/create.ts")).identityCreate,
+    load: async () => (await import("./commands/identity.ts")).identityCreate,
   },
   {
     name: "identity list",
     group: "api",
-    load: async () => (await import("./commands/identity/list.ts")).identityList,
+    load: async () => (await import("./commands/identity.ts")).identityList,
   },
   {
     name: "identity get",
     group: "api",
-    load: async () => (await import("./commands/identity/get.ts")).identityGet,
+    load: async () => (await import("./commands/identity.ts")).identityGet,
   },
   {
     name: "identity update",
     group: "api",
-    load: async () => (await import("./commands/identity/update.ts")).identityUpdate,
+    load: async () => (await import("./commands/identity.ts")).identityUpdate,
   },
   {
     name: "identity delete",
     group: "api",
-    load: async () => (await import("./commands/identity/delete.ts")).identityDelete,
+    load: async () => (await import("./commands/identity.ts")).identityDelete,
   },
   {
     name: "role create",
     group: "api",
-    load: async () => (await import("./commands/role/create.ts")).roleCreate,
+    load: async () => (await import("./commands/role.ts")).roleCreate,
   },
   {
     name: "role list",
     group: "api",
-    load: async () => (await import("./commands/role/list.ts")).roleList,
+    load: async () => (await import("./commands/role.ts")).roleList,
   },
   {
     name: "role get",
     group: "api",
-    load: async () => (await import("./commands/role/get.ts")).roleGet,
+    load: async () => (await import("./commands/role.ts")).roleGet,
   },
   {
     name: "role update",
     group: "api",
-    load: async () => (await import("./commands/role/update.ts")).roleUpdate,
+    load: async () => (await import("./commands/role.ts")).roleUpdate,
   },
   {
     name: "role delete",
     group: "api",
-    load: async () => (await import("./commands/role/delete.ts")).roleDelete,
+    load: async () => (await import("./commands/role.ts")).roleDelete,
   },
   {
     name: "override set",
     group: "api",
-    load: async () => (await import("./commands/override/set.ts")).overrideSet,
+    load: async () => (await import("./commands/override.ts")).overrideSet,
   },
   {
     name: "override list",
     group: "api",
-    load: async () => (await import("./commands/override/list.ts")).overrideList,
+    load: async () => (await import("./commands/override.ts")).overrideList,
   },
   {
     name: "override get",
     group: "api",
-    load: async () => (await import("./commands/override/get.ts")).overrideGet,
+    load: async () => (await import("./commands/override.ts")).overrideGet,
   },
   {
     name: "override delete",
     group: "api",
-    load: async () => (await import("./commands/override/delete.ts")).overrideDelete,
+    load: async () => (await import("./commands/override.ts")).overrideDelete,
   },
   {
     name: "explain",
@@ -175,27 +175,27 @@ const ROWS = [
   {
     name: "workspace create",
     group: "database",
-    load: async () => (await import("./commands/workspace/create.ts")).workspaceCreate,
+    load: async () => (await import("./commands/workspace.ts")).workspaceCreate,
   },
   {
     name: "workspace list",
     group: "database",
-    load: async () => (await import("./commands/workspace/list.ts")).workspaceList,
+    load: async () => (await import("./commands/workspace.ts")).workspaceList,
   },
   {
     name: "workspace disable",
     group: "database",
-    load: async () => (await import("./commands/workspace/enable.ts")).workspaceDisable,
+    load: async () => (await import("./commands/workspace.ts")).workspaceDisable,
   },
   {
     name: "workspace enable",
     group: "database",
-    load: async () => (await import("./commands/workspace/enable.ts")).workspaceEnable,
+    load: async () => (await import("./commands/workspace.ts")).workspaceEnable,
   },
   {
     name: "workspace update",
     group: "database",
-    load: async () => (await import("./commands/workspace/update.ts")).workspaceUpdate,
+    load: async () => (await import("./commands/workspace.ts")).workspaceUpdate,
   },
   {
     name: "rootkey create",
@@ -245,37 +245,37 @@ const ROWS = [
   {
     name: "ownership list",
     group: "database",
-    load: async () => (await import("./commands/ownership/list.ts")).ownershipList,
+    load: async () => (await import("./commands/ownership.ts")).ownershipList,
   },
   {
     name: "ownership release",
     group: "database",
-    load: async () => (await import("./commands/ownership/release.ts")).ownershipRelease,
+    load: async () => (await import("./commands/ownership.ts")).ownershipRelease,
   },
   {
     name: "ownership transfer",
     group: "database",
-    load: async () => (await import("./commands/ownership/transfer.ts")).ownershipTransfer,
+    load: async () => (await import("./commands/ownership.ts")).ownershipTransfer,
   },
   {
     name: "namespace list",
     group: "api",
-    load: async () => (await import("./commands/namespace/commands.ts")).namespaceList,
+    load: async () => (await import("./commands/namespace.ts")).namespaceList,
   },
   {
     name: "namespace delete",
     group: "api",
-    load: async () => (await import("./commands/namespace/commands.ts")).namespaceDelete,
+    load: async () => (await import("./commands/namespace.ts")).namespaceDelete,
   },
   {
     name: "migration create",
     group: "database",
-    load: async () => (await import("./commands/migration/create.ts")).migrationCreate,
+    load: async () => (await import("./commands/migration.ts")).migrationCreate,
   },
   {
     name: "migration list",
     group: "database",
-    load: async () => (await import("./commands/migration/list.ts")).migrationList,
+    load: async () => (await import("./commands/migration.ts")).migrationList,
   },
   {
     name: "import kong",
@@ -340,22 +340,22 @@ const ROWS = [
   {
     name: "profile add",
     group: "tools",
-    load: async () => (await import("./commands/profile/add.ts")).profileAdd,
+    load: async () => (await import("./commands/profile.ts")).profileAdd,
   },
   {
     name: "profile list",
     group: "tools",
-    load: async () => (await import("./commands/profile/list.ts")).profileList,
+    load: async () => (await import("./commands/profile.ts")).profileList,
   },
   {
     name: "profile use",
     group: "tools",
-    load: async () => (await import("./commands/profile/use.ts")).profileUse,
+    load: async () => (await import("./commands/profile.ts")).profileUse,
   },
   {
     name: "profile remove",
     group: "tools",
-    load: async () => (await import("./commands/profile/remove.ts")).profileRemove,
+    load: async () => (await import("./commands/profile.ts")).profileRemove,
   },
   {
     name: "completion bash",

@@ -1,15 +1,12 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Part, Recipe } from "./recipe.ts";
 
 /* `postern workspace rename`. */
 
-const RENAME = readFileSync(join(import.meta.dirname, "add-a-command", "rename.ts.txt"), "utf8");
-
 const CLI_REFERENCE = "docs/reference/cli.md";
 const IMAGE_COMMANDS = "cli/images/api-server-commands.ts";
 const ADMINISTRATION = "docs/administration.md";
-const NOUN_TEST = "cli/commands/workspace/workspace.test.ts";
+const NOUN = "cli/commands/workspace.ts";
+const NOUN_TEST = "cli/commands/workspace.test.ts";
 const STATEMENTS = "api-server/db/workspaces.ts";
 const USE_CASES = "api-server/domain/administration/workspaces.ts";
 
@@ -20,7 +17,7 @@ const inList: Part = {
   text: `  {
     name: "workspace rename",
     group: "database",
-    load: async () => (await import("./commands/workspace/rename.ts")).workspaceRename,
+    load: async () => (await import("./commands/workspace.ts")).workspaceRename,
   },
 `,
 };
@@ -34,10 +31,10 @@ const inImage: readonly Part[] = [
   {
     step: 3,
     file: IMAGE_COMMANDS,
-    after: 'import { workspaceUpdate } from "../commands/workspace/update.ts";\n',
-    text: 'import { workspaceRename } from "../commands/workspace/rename.ts";\n',
+    after: "  workspaceEnable,\n  workspaceList,\n",
+    text: "  workspaceRename,\n",
   },
-  { step: 3, file: IMAGE_COMMANDS, after: "  workspaceUpdate,\n", text: "  workspaceRename,\n" },
+  { step: 3, file: IMAGE_COMMANDS, after: "  workspaceEnable,\n  workspaceUpdate,\n", text: "  workspaceRename,\n" },
 ];
 const example: Part = {
   step: 4,
@@ -49,7 +46,40 @@ const example: Part = {
 export const addACommand: Recipe = {
   heading: "Add a command",
   parts: [
-    { step: 1, file: "cli/commands/workspace/rename.ts", text: RENAME },
+    {
+      step: 1,
+      file: NOUN,
+      instead: "import { changeWorkspace, createWorkspace } from",
+      text: "import { changeWorkspace, createWorkspace, renameWorkspace } from",
+    },
+    {
+      step: 1,
+      file: NOUN,
+      instead: "export const workspaceEnable =",
+      text: `export const workspaceRename = defineCommand({
+  name: "workspace rename",
+  options: {
+    workspace: namedWorkspace,
+    name: { type: "string", placeholder: "NAME", help: "its new name, which must be unique", required: true },
+    ...database,
+    json,
+  },
+  response: objectShape(workspaceFields),
+  run: async (options, io) => {
+    const { name } = options;
+    const problem = workspaceNameProblem(name);
+    if (problem !== undefined) throw new UsageError(\`--name: \${problem}\`);
+    const row = await withWorkspace(options, (administrator, { id }) =>
+      renameWorkspace(administrator, { workspaceId: id, name }),
+    );
+    if (row === undefined) throw new Error(\`a workspace \${name} exists already; give another --name\`);
+    printOne(io, options, { fields: workspaceFields, row, sentence: \`workspace \${row.id} is named \${name}\` });
+    return 0;
+  },
+});
+
+export const workspaceEnable =`,
+    },
     {
       step: 2,
       file: USE_CASES,

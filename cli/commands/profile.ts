@@ -1,14 +1,28 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import * as z from "zod";
-import { parseApiUrl, parseTimeout, withConnection } from "../../api/connection.ts";
-import { defineCommand, type Io, UsageError } from "../../command.ts";
-import { objectShape, printable } from "../../fields.ts";
-import { connection, json } from "../../options.ts";
-import { printOne } from "../../output.ts";
-import { parseProfileName, profilesFile, readProfiles, writeProfiles } from "../../profiles.ts";
-import { checkRootKey } from "../../root-key.ts";
-import { name, profileFields } from "./fields.ts";
+import { parseApiUrl, parseTimeout, withConnection } from "../api/connection.ts";
+import { defineCommand, type Io, UsageError } from "../command.ts";
+import { type Fields, listShape, objectShape, printable } from "../fields.ts";
+import { connection, json } from "../options.ts";
+import { printList, printOne } from "../output.ts";
+import { type Profile, parseProfileName, profileOf, profilesFile, readProfiles, writeProfiles } from "../profiles.ts";
+import { checkRootKey } from "../root-key.ts";
+
+export const name = { type: "string", placeholder: "NAME", help: "profile name", required: true } as const;
+
+interface NamedProfile extends Omit<Profile, "rootKey"> {
+  readonly name: string;
+  readonly isCurrent: boolean;
+}
+
+/** Fields of a profile; the root key is not among them. */
+const profileFields: Fields<NamedProfile> = [
+  { name: "name", title: "name", value: (row) => row.name },
+  { name: "apiUrl", title: "server", value: (row) => row.apiUrl, shrinks: true },
+  { name: "caFile", title: "authority", value: (row) => row.caFile ?? null, shrinks: true },
+  { name: "current", title: "used", value: (row) => row.isCurrent, text: (row) => (row.isCurrent ? "yes" : "no") },
+];
 
 const INPUT_BYTES_MAX = 64 * 1024;
 
@@ -82,3 +96,54 @@ function rootKeyIn(text: string): string {
     );
   }
 }
+
+export const profileList = defineCommand({
+  name: "profile list",
+  description: "Does not show the root keys.",
+  options: { json },
+  response: listShape("profiles", profileFields),
+  run: async (options, io) => {
+    const { current, profiles } = readProfiles(profilesFile(io.env));
+    const rows = Object.entries(profiles)
+      .map(([name, profile]) => ({ ...profile, name, isCurrent: name === current }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    printList(io, options, { resources: "profiles", fields: profileFields, rows, max: rows.length });
+    return 0;
+  },
+});
+
+export const profileUse = defineCommand({
+  name: "profile use",
+  options: { name, json },
+  response: objectShape(profileFields),
+  run: async (options, io) => {
+    const file = profilesFile(io.env);
+    const all = readProfiles(file);
+    const row = { ...profileOf(all, options.name), name: options.name, isCurrent: true };
+    writeProfiles(file, { ...all, current: options.name });
+    printOne(io, options, {
+      fields: profileFields,
+      row,
+      sentence: `profile ${options.name} is the default: ${row.apiUrl}`,
+    });
+    return 0;
+  },
+});
+
+export const profileRemove = defineCommand({
+  name: "profile remove",
+  description: "The root key stays valid; revoke it with `postern rootkey revoke`.",
+  options: { name, json },
+  response: objectShape(profileFields),
+  run: async (options, io) => {
+    const file = profilesFile(io.env);
+    const { current, profiles } = readProfiles(file);
+    const removed = profileOf({ profiles }, options.name);
+    const { [options.name]: _, ...rest } = profiles;
+    writeProfiles(file, { ...(current === options.name ? {} : { current }), profiles: rest });
+    const row = { ...removed, name: options.name, isCurrent: false };
+    const sentence = `profile ${options.name} is deleted; its root key stays valid until you revoke it`;
+    printOne(io, options, { fields: profileFields, row, sentence });
+    return 0;
+  },
+});

@@ -1,10 +1,10 @@
-import type { Data } from "../../../core/api/procedures.ts";
-import { withApi } from "../../api/connection.ts";
-import { pagesOf, readPaging } from "../../api/pages.ts";
-import { defineCommand } from "../../command.ts";
-import { type Fields, instantText, objectShape, pagedShape } from "../../fields.ts";
-import { connection, json, paging } from "../../options.ts";
-import { printOne, printPages } from "../../output.ts";
+import type { Data } from "../../core/api/procedures.ts";
+import { withApi } from "../api/connection.ts";
+import { pagesOf, readPaging } from "../api/pages.ts";
+import { defineCommand } from "../command.ts";
+import { type Fields, instantText, objectShape, pagedShape } from "../fields.ts";
+import { connection, json, paging } from "../options.ts";
+import { printOne, printPages } from "../output.ts";
 
 const namespaceFields: Fields<Data<"admin.listNamespaces">[number]> = [
   { name: "namespaceId", title: "id", value: (row) => row.id },

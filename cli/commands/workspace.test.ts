@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Cli, openCli } from "../../test/cli.ts";
+import { type Cli, openCli } from "../test/cli.ts";
 
 let cli: Cli;
 beforeAll(async () => {

@@ -3,10 +3,10 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { openCertificateFolder } from "../../../test/harness/certificate.ts";
-import { freePort } from "../../../test/harness/ports.ts";
-import { writeDevState } from "../../dev-state.ts";
-import { type ApiCli, openApiCli, type RunOptions, runPostern } from "../../test/api-cli.ts";
+import { openCertificateFolder } from "../../test/harness/certificate.ts";
+import { freePort } from "../../test/harness/ports.ts";
+import { writeDevState } from "../dev-state.ts";
+import { type ApiCli, openApiCli, type RunOptions, runPostern } from "../test/api-cli.ts";
 
 let cli: ApiCli;
 let file: string;

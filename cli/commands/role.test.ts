@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ApiCli, openApiCli } from "../../test/api-cli.ts";
+import { type ApiCli, openApiCli } from "../test/api-cli.ts";
 
 let cli: ApiCli;
 beforeAll(async () => {
