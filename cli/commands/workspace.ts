@@ -106,11 +106,12 @@ export const workspaceDisable = defineCommand({
   },
 });
 
-interface Shown extends Pick<WorkspaceRow, "id" | "name" | "quota_per_minute"> {
+/** Settings of a workspace that `workspace update` shows. */
+interface WorkspaceSettings extends Pick<WorkspaceRow, "id" | "name" | "quota_per_minute"> {
   readonly settings: AnalyticsSettings;
 }
 
-const fields: Fields<Shown> = [
+const settingsFields: Fields<WorkspaceSettings> = [
   { name: "workspaceId", title: "id", value: (row) => row.id },
   { name: "name", title: "name", value: (row) => row.name },
   { name: "quotaPerMinute", title: "quota", value: (row) => row.quota_per_minute, text: quotaText },
@@ -123,7 +124,7 @@ const fields: Fields<Shown> = [
   ...ANALYTICS_SETTINGS.map(({ option, name, unit, value }) => ({
     name,
     title: option,
-    value: ({ settings }: Shown) => value(settings) / unit,
+    value: ({ settings }: WorkspaceSettings) => value(settings) / unit,
   })),
 ];
 
@@ -151,7 +152,7 @@ export const workspaceUpdate = defineCommand({
     ...database,
     json,
   },
-  response: objectShape(fields),
+  response: objectShape(settingsFields),
   run: async (options, io) => {
     const given: Readonly<Record<string, string | boolean | undefined>> = options;
     const change: AnalyticsChange = Object.assign(
@@ -168,7 +169,7 @@ export const workspaceUpdate = defineCommand({
       ...(await changeWorkspace(administrator, { workspaceId: id, ...quotaChange })),
       settings: await changeAnalytics(administrator, { workspaceId: id, change }),
     }));
-    printOne(io, options, { fields, row });
+    printOne(io, options, { fields: settingsFields, row });
     return 0;
   },
 });
