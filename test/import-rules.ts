@@ -98,7 +98,7 @@ export const FOLDER_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   "dashboard/usage": [],
   "dashboard/components": ["dashboard/api/", "dashboard/usage/"],
   "dashboard/shell": ["dashboard/api/", "dashboard/components/"],
-  "dashboard/pages": ["dashboard/api/", "dashboard/components/", "dashboard/usage/", "dashboard/root-route.ts"],
+  "dashboard/pages": ["dashboard/api/", "dashboard/components/", "dashboard/usage/"],
   "dashboard/styles": [],
   "sidecar/http": [],
   "sidecar/upstream": ["sidecar/http/"],

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Pool } from "pg";
 import { expect } from "vitest";
@@ -44,14 +44,9 @@ const ROOT = resolve(import.meta.dirname, "../..");
 
 /** The addresses of the pages, as their routes say them. */
 function routesOfTheApp(): string[] {
-  const pages = join(ROOT, "dashboard/pages");
-  const files = readdirSync(pages, { recursive: true, encoding: "utf8" }).filter((name) => /\.tsx?$/.test(name));
-  const paths = files.flatMap((name) =>
-    [...readFileSync(join(pages, name), "utf8").matchAll(/getParentRoute[\s\S]*?path: "([^"]+)"/g)].map(
-      ([, path = ""]) => path,
-    ),
-  );
-  return [...new Set(paths)].sort();
+  const router = readFileSync(join(ROOT, "dashboard/router.tsx"), "utf8");
+  const paths = [...router.matchAll(/path: "([^"]+)"/g)].map(([, path = ""]) => path);
+  return paths.filter((path) => path !== "/").sort();
 }
 
 /** Ids of what is shown, for the parameters of addresses: a new one must be added here. */

@@ -1,0 +1,140 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  Navigate,
+  redirect,
+  retainSearchParams,
+} from "@tanstack/react-router";
+import { textsIn } from "./components/address-text.ts";
+import { readAuditSearch } from "./pages/audit/search.ts";
+import { readFilters } from "./pages/keys/filters.ts";
+import { readSearch } from "./pages/root-keys/search.ts";
+import { ErrorPage } from "./shell/error-page.tsx";
+import { NAVIGATION } from "./shell/navigation.ts";
+import { NoPage } from "./shell/no-page.tsx";
+import { PageLoading } from "./shell/page-loading.tsx";
+import { Shell } from "./shell/shell.tsx";
+import { readUsageSearch } from "./usage/search.ts";
+
+/* Addresses of the pages with their search parameters. A page is loaded when it is first opened. */
+
+/** Search parameters that every address may have. */
+interface RootSearch {
+  /** Id of the workspace that the page shows, so that a shared link opens the same workspace. */
+  readonly workspace?: string;
+}
+
+const rootRoute = createRootRoute({
+  component: Shell,
+  notFoundComponent: NoPage,
+  errorComponent: ErrorPage,
+  validateSearch: ({ workspace }: Record<string, unknown>): RootSearch =>
+    typeof workspace === "string" && workspace !== "" ? { workspace } : {},
+  search: { middlewares: [retainSearchParams(["workspace"])] },
+});
+
+const getParentRoute = () => rootRoute;
+
+type Search = Record<string, unknown>;
+
+/** Search parameter `search` of a list: a part of a name or an id. */
+const listSearch = (search: Search) => textsIn(search, "search");
+
+const ID = /^[A-Za-z0-9_.-]{3,128}$/;
+
+/** Ids that `/explain` shows. The address must not contain a key or its hash, because histories and logs keep addresses. */
+const explainSearch = (search: Search): { requestId?: string; keyId?: string; policyId?: string } =>
+  Object.fromEntries(
+    ["requestId", "keyId", "policyId"].flatMap((name) => {
+      const value = search[name];
+      return typeof value === "string" && ID.test(value) ? [[name, value]] : [];
+    }),
+  );
+
+const routes = [
+  createRoute({
+    getParentRoute,
+    path: "/",
+    beforeLoad: () => {
+      throw redirect({ to: NAVIGATION[0]?.entries[0]?.to ?? "/identities", replace: true });
+    },
+  }),
+  // Sign-in links. The shell shows the sign-in to a person who is not signed in, as on every route; this page is for a person who is.
+  createRoute({ getParentRoute, path: "/sign-in", component: () => <Navigate to="/" replace /> }),
+  createRoute({ getParentRoute, path: "/root-keys", validateSearch: readSearch }).lazy(() =>
+    import("./pages/root-keys/list.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/apis", validateSearch: listSearch }).lazy(() =>
+    import("./pages/apis/list.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/keys", validateSearch: (search: Search) => readFilters(search) }).lazy(() =>
+    import("./pages/keys/list.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/keys/$keyId" }).lazy(() =>
+    import("./pages/keys/key.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({
+    getParentRoute,
+    path: "/identities",
+    // `identity` is the id of the identity whose details are open.
+    validateSearch: (search: Search) => textsIn(search, "search", "identity"),
+  }).lazy(() => import("./pages/identities/list.tsx").then(({ Route }) => Route)),
+  createRoute({ getParentRoute, path: "/policies", validateSearch: listSearch }).lazy(() =>
+    import("./pages/policies/list.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/policies/$policyId" }).lazy(() =>
+    import("./pages/policies/details.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/explain", validateSearch: explainSearch }).lazy(() =>
+    import("./pages/explain/explain.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/audit", validateSearch: (search: Search) => readAuditSearch(search) }).lazy(
+    () => import("./pages/audit/list.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/installation" }).lazy(() =>
+    import("./pages/installation/installation.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/settings" }).lazy(() =>
+    import("./pages/settings/settings.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/workspaces", validateSearch: listSearch }).lazy(() =>
+    import("./pages/settings/workspaces.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({
+    getParentRoute,
+    path: "/permissions",
+    // `search` filters the permissions, `roles` the roles.
+    validateSearch: (search: Search) => textsIn(search, "search", "roles"),
+  }).lazy(() => import("./pages/permissions/page.tsx").then(({ Route }) => Route)),
+  createRoute({ getParentRoute, path: "/ratelimits", validateSearch: listSearch }).lazy(() =>
+    import("./pages/ratelimits/list.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/ratelimits/$namespaceId", validateSearch: listSearch }).lazy(() =>
+    import("./pages/ratelimits/namespace.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/usage", validateSearch: readUsageSearch }).lazy(() =>
+    import("./pages/usage/overview.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/usage/sql" }).lazy(() =>
+    import("./pages/usage/sql/sql-page.tsx").then(({ Route }) => Route),
+  ),
+] as const;
+
+const routeTree = rootRoute.addChildren(routes);
+
+export const createDashboardRouter = () =>
+  createRouter({
+    routeTree,
+    basepath: "/dashboard",
+    defaultPreload: "intent",
+    defaultErrorComponent: ErrorPage,
+    defaultPendingComponent: PageLoading,
+    scrollRestoration: true,
+  });
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof createDashboardRouter>;
+  }
+}
