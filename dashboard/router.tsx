@@ -10,10 +10,8 @@ import { textsIn } from "./components/address-text.ts";
 import { readAuditSearch } from "./pages/audit/search.ts";
 import { readFilters } from "./pages/keys/filters.ts";
 import { readSearch } from "./pages/root-keys/search.ts";
-import { ErrorPage } from "./shell/error-page.tsx";
+import { ErrorPage, NoPage, PageLoading } from "./shell/fallback-pages.tsx";
 import { NAVIGATION } from "./shell/navigation.ts";
-import { NoPage } from "./shell/no-page.tsx";
-import { PageLoading } from "./shell/page-loading.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { readUsageSearch } from "./usage/search.ts";
 

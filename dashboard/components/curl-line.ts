@@ -1,5 +1,4 @@
 import type { Input, Procedure } from "../../core/api/procedures.ts";
-import { shellQuoted } from "./shell-quoted.ts";
 
 /** Returns a curl command that calls a procedure of the API at `origin` with a root key. */
 export function curlLine<P extends Procedure>(call: {
@@ -15,3 +14,7 @@ export function curlLine<P extends Procedure>(call: {
     `-d ${shellQuoted(JSON.stringify(call.body))}`,
   ].join(" \\\n  ");
 }
+
+/** Quotes an argument for a shell so that it stays one argument, whatever it contains. */
+export const shellQuoted = (argument: string): string =>
+  /^[\w./:@=+-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`;

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { type ReactNode, useId, useState } from "react";
 import { AccountMenu } from "./account-menu.tsx";
 import { NAVIGATION } from "./navigation.ts";
-import { ThemeSwitch } from "./theme-switch.tsx";
+import { ThemeSwitch } from "./theme.tsx";
 import { WorkspaceSwitch } from "./workspace-switch.tsx";
 import "./frame.css";
 

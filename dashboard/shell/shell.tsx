@@ -8,13 +8,10 @@ import { PlaceContext, useSessionQuery } from "../api/session.ts";
 import { ErrorNote } from "../components/error-note.tsx";
 import { Toasts } from "../components/toast.tsx";
 import { SignOut } from "./account-menu.tsx";
-import { ConnectionBar } from "./connection-bar.tsx";
+import { PageLoading } from "./fallback-pages.tsx";
 import { Frame } from "./frame.tsx";
-import { linkToken } from "./link-token.ts";
-import { PageLoading } from "./page-loading.tsx";
-import { SessionEnded } from "./session-ended.tsx";
-import { SignIn } from "./sign-in.tsx";
-import { WorkspaceDisabled } from "./workspace-disabled.tsx";
+import { ConnectionBar, SessionEnded, WorkspaceDisabled } from "./notices.tsx";
+import { linkToken, SignIn } from "./sign-in.tsx";
 
 /** Frame around every page: the signed-in person, the workspace, and the connection state. */
 export function Shell(): ReactNode {

@@ -4,7 +4,6 @@ import { readSignInOptions, signInByLink, startUrl } from "../api/auth.ts";
 import { Button } from "../components/button.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
 import { Notice } from "../components/notice.tsx";
-import { linkToken } from "./link-token.ts";
 
 /**
  * Error codes in the server's redirect after a failed sign-in. The provider's own message is not shown, because anyone can write it into
@@ -94,3 +93,17 @@ function Ways(): ReactNode {
 /** Returns the address that the person requested, which the sign-in leads back to. */
 const requestedPath = (): string =>
   location.pathname.startsWith("/dashboard/sign-in") ? "/dashboard/" : location.pathname + location.search;
+
+const TOKEN = /^#token=([\w-]+)$/;
+
+/**
+ * Token of a sign-in link. It is removed from the address when the page loads, because it must not stay in the browser history or be sent
+ * twice by a repeated render.
+ */
+export const linkToken: string | undefined = takeToken();
+
+function takeToken(): string | undefined {
+  const [, token] = TOKEN.exec(location.hash) ?? [];
+  if (token !== undefined) history.replaceState(history.state, "", location.pathname + location.search);
+  return token;
+}

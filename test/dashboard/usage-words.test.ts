@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { QUERY_ERRORS } from "../../api-server/domain/analytics/refusals.ts";
-import { usageTodo } from "../../dashboard/usage/what-to-do.ts";
+import { usageTodo } from "../../dashboard/components/explain-error.ts";
 
 test("every query error has advice or an error position", () => {
   const silent = QUERY_ERRORS.filter((kind) => usageTodo(kind) === undefined);

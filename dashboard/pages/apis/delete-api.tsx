@@ -1,14 +1,13 @@
 import type { ReactNode } from "react";
-import { useChange } from "../../api/queries.ts";
+import { type Row, useChange } from "../../api/queries.ts";
 import { useWorkspace } from "../../api/session.ts";
 import { Button } from "../../components/button.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { useDone } from "../../components/toast.tsx";
-import type { Api } from "./api.ts";
 
-export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): ReactNode {
+export function DeleteApi({ api, onClose }: { api: Row<"admin.listApis">; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
   const remove = useChange("apis.deleteApi", { refreshes: ["admin.listApis", "admin.searchKeys"] });
   if (api.deleteProtection) return <Protected api={api} onClose={onClose} />;
@@ -39,7 +38,7 @@ export function DeleteApi({ api, onClose }: { api: Api; onClose: () => void }): 
 }
 
 /** Explains how to proceed if an API is delete-protected. */
-function Protected({ api, onClose }: { api: Api; onClose: () => void }): ReactNode {
+function Protected({ api, onClose }: { api: Row<"admin.listApis">; onClose: () => void }): ReactNode {
   const { workspace } = useWorkspace();
   return (
     <Dialog

@@ -1,6 +1,6 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
-import { usePages } from "../../api/queries.ts";
+import { type Row, usePages } from "../../api/queries.ts";
 import { withText } from "../../components/address-text.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
@@ -12,16 +12,14 @@ import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { useRequired } from "../../components/use-needs.ts";
-import type { Api } from "./api.ts";
-import { CreateApi } from "./create-api.tsx";
 import { DeleteApi } from "./delete-api.tsx";
-import { RenameApi } from "./rename-api.tsx";
+import { CreateApi, RenameApi } from "./name-dialogs.tsx";
 
 export const Route = createLazyRoute("/apis")({ component: ApisPage });
 const here = getRouteApi("/apis");
 
 /** The open dialog, and the API that it edits. */
-type Opened = { readonly kind: "create" } | { readonly kind: "rename" | "delete"; readonly api: Api };
+type Opened = { readonly kind: "create" } | { readonly kind: "rename" | "delete"; readonly api: Row<"admin.listApis"> };
 
 function ApisPage(): ReactNode {
   const { search } = here.useSearch();
@@ -77,7 +75,7 @@ const columnsOf = ({
   /** Reason why the person may not update the API; `undefined` if the person may. */
   mayUpdate: string | undefined;
   mayDelete: string | undefined;
-}): readonly Column<Api>[] => [
+}): readonly Column<Row<"admin.listApis">>[] => [
   {
     id: "name",
     header: "Name",

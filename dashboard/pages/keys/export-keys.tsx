@@ -2,9 +2,8 @@ import { type ReactNode, useState } from "react";
 import { useApi } from "../../api/api-context.ts";
 import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
-import { downloadCsv } from "../../components/download.ts";
+import { csvOf, downloadCsv } from "../../components/download.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { csvOf } from "../../usage/csv.ts";
 import { EXPORT_COLUMNS, exportRow } from "./key-csv.ts";
 import { useStop } from "./use-stop.ts";
 

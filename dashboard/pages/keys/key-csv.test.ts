@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { csvOf } from "../../usage/csv.ts";
+import { csvOf } from "../../components/download.ts";
 import { EXPORT_COLUMNS, exportRow, readImport } from "./key-csv.ts";
 import { readCsv } from "./read-csv.ts";
 

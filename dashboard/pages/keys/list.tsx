@@ -16,7 +16,6 @@ import { readFilters, searchBody } from "./filters.ts";
 import { ImportKeys } from "./import-keys.tsx";
 import { KeyFilterBar } from "./key-filter-bar.tsx";
 import { OwnerDialog } from "./owner-dialog.tsx";
-import { StateBadge } from "./state-badge.tsx";
 import "./keys.css";
 
 export const Route = createLazyRoute("/keys")({ component: KeysPage });
@@ -167,3 +166,18 @@ const COLUMNS: readonly Column<FoundKey>[] = [
   },
   { id: "created", header: "Created", width: "6rem", fromPx: 1040, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
 ];
+
+/** Shows whether a listed key is enabled. The key's details also cover its limits and its API. */
+function StateBadge({
+  enabled,
+  expires,
+  nowMs,
+}: {
+  enabled: boolean;
+  expires: number | undefined;
+  nowMs: number;
+}): ReactNode {
+  if (!enabled) return <Badge kind="bad">disabled</Badge>;
+  if (expires !== undefined && nowMs > expires) return <Badge kind="warn">expired</Badge>;
+  return <Badge kind="good">enabled</Badge>;
+}

@@ -17,8 +17,7 @@ import { type Column, Table } from "../../components/table.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { YamlButton } from "../../components/yaml-view.tsx";
-import { OverrideDialog } from "./override.tsx";
-import type { Override } from "./override-row.ts";
+import { type Override, OverrideDialog } from "./override.tsx";
 import { Tester } from "./tester.tsx";
 
 export const Route = createLazyRoute("/ratelimits/$namespaceId")({ component: NamespacePage });

@@ -2,7 +2,7 @@ import { type ReactNode, useState } from "react";
 import { formatDuration as manifestDuration } from "../../../core/manifests/from-store/format-duration.ts";
 import type { StoredNamespace } from "../../../core/manifests/from-store/stored-object.ts";
 import { parseManager } from "../../../core/manifests/manager.ts";
-import { useChange } from "../../api/queries.ts";
+import { type Row, useChange } from "../../api/queries.ts";
 import { Button } from "../../components/button.tsx";
 import { Checkbox } from "../../components/checkbox.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
@@ -12,7 +12,6 @@ import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { YamlButton } from "../../components/yaml-view.tsx";
-import type { Override } from "./override-row.ts";
 
 const HOUR_MS = 3_600_000;
 const DURATION_MS_MIN = 1000;
@@ -137,3 +136,6 @@ export function OverrideDialog({
     </FormDialog>
   );
 }
+
+/** One row of the list of overrides. */
+export type Override = Row<"admin.listOverrides">;

@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from "react";
+import { problemAt } from "../../api/api-error.ts";
 import { useChange } from "../../api/queries.ts";
 import { Difference } from "../../components/difference.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
@@ -6,7 +7,6 @@ import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { countText } from "../../components/uses.ts";
 import { type Bound, type BoundChange, boundText, fieldLabel, readBounds, textOf, wordsOf } from "./bound.ts";
-import { problemAt } from "./fault-at.ts";
 
 /** Form with all query limits. Only changed limits are sent, in one request. */
 export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[]; onClose: () => void }): ReactNode {

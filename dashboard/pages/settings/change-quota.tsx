@@ -1,11 +1,11 @@
 import { type ReactNode, useState } from "react";
 import { QUOTA_MAX } from "../../../core/workspaces/workspace.ts";
+import { problemAt } from "../../api/api-error.ts";
 import { useWorkspace } from "../../api/session.ts";
 import { parseCount } from "../../components/duration.ts";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { TextField } from "../../components/text-field.tsx";
-import { problemAt } from "./fault-at.ts";
 import { useUpdateWorkspace } from "./use-update-workspace.ts";
 import { quotaText, type Workspace } from "./workspace.ts";
 

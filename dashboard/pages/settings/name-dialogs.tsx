@@ -1,11 +1,10 @@
 import { type ReactNode, useState } from "react";
-import type { ApiError } from "../../api/api-error.ts";
+import { type ApiError, problemAt } from "../../api/api-error.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSessionAgain } from "../../api/session.ts";
 import { FormDialog } from "../../components/form-dialog.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
-import { problemAt } from "./fault-at.ts";
 import { useUpdateWorkspace } from "./use-update-workspace.ts";
 import { NAME_HINT, nameProblem, SHOWN_BY, type Workspace } from "./workspace.ts";
 

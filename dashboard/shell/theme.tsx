@@ -1,9 +1,25 @@
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
+import { Select } from "../components/select.tsx";
+
+const LABELS = { system: "System", light: "Light", dark: "Dark" } as const;
+
+export function ThemeSwitch(): ReactNode {
+  const [theme, setTheme] = useTheme();
+  return (
+    <Select
+      label="Theme"
+      isLabelUnseen
+      value={theme}
+      options={THEMES.map((value) => ({ value, label: LABELS[value] }))}
+      onChange={setTheme}
+    />
+  );
+}
 
 /* Color theme: light, dark, or the system's choice. The browser stores the selection; tokens.css has the colors. */
 
-export const THEMES = ["system", "light", "dark"] as const;
-export type Theme = (typeof THEMES)[number];
+const THEMES = ["system", "light", "dark"] as const;
+type Theme = (typeof THEMES)[number];
 
 const REMEMBERED_AS = "postern-theme";
 
@@ -16,7 +32,7 @@ function rememberedTheme(): Theme {
   }
 }
 
-export function useTheme(): [Theme, (theme: Theme) => void] {
+function useTheme(): [Theme, (theme: Theme) => void] {
   const [theme, setTheme] = useState(rememberedTheme);
   useEffect(() => {
     if (theme === "system") document.documentElement.removeAttribute("data-theme");

@@ -1,4 +1,4 @@
-import type { ErrorComponentProps } from "@tanstack/react-router";
+import { type ErrorComponentProps, Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { Button } from "../components/button.tsx";
 import { Page } from "../components/page.tsx";
@@ -21,5 +21,23 @@ export function ErrorPage({ error, reset }: ErrorComponentProps): ReactNode {
         </Button>
       </p>
     </Page>
+  );
+}
+
+export function NoPage(): ReactNode {
+  return (
+    <Page title="No such page" about="The dashboard has no page with this address.">
+      <p>
+        <Link to="/">Go to the first page</Link>
+      </p>
+    </Page>
+  );
+}
+
+export function PageLoading(): ReactNode {
+  return (
+    <p className="muted loading" role="status">
+      Loading …
+    </p>
   );
 }

@@ -1,8 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { curlLine } from "./curl-line.ts";
-import { shellQuoted } from "./shell-quoted.ts";
+import { curlLine, shellQuoted } from "./curl-line.ts";
 
 const printed = (argument: string): string =>
   execFileSync("/bin/sh", ["-c", `printf %s ${shellQuoted(argument)}`], { encoding: "utf8" });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { csvOf } from "./csv.ts";
+import { csvOf } from "./download.ts";
 
 test("CSV export quotes text, leaves null empty and ends lines in CRLF", () => {
   const rows = [{ "a,b": 'say "hi"', n: -1.5, ok: true, none: null, tags: ["x", 'y"'] }];

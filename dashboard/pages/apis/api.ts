@@ -1,3 +1,0 @@
-import type { Row } from "../../api/queries.ts";
-
-export type Api = Row<"admin.listApis">;
