@@ -20,12 +20,21 @@ export interface Waiter {
 
 export interface ConcurrencyLimiterOptions {
   readonly max: number;
-  /** Fraction of all slots that one address alone may hold, above 0 and up to 1. With 1, addresses are ignored. */
-  readonly share: number;
+  /**
+   * Fraction of all slots that one address alone may hold, above 0 and up to 1. With 1, addresses are ignored. `FixedShare`: numbers that
+   * do not depend on what the others hold.
+   */
+  readonly share: number | FixedShare;
   /** Maximum wait, in ms. */
   readonly waitMs: number;
   /** Maximum waiters and their total bytes; a single address may use `share` of both. Default: no waiting. */
   readonly waiting?: { readonly max: number; readonly bytesMax: number };
+}
+
+/** Slots and waiters of one address. The waiters of all addresses together are not limited. */
+export interface FixedShare {
+  readonly slots: number;
+  readonly waiters: number;
 }
 
 interface Line {
@@ -48,9 +57,13 @@ export function sharedBy(share: number): MayAcquire {
   return (held, free) => free > 0 && held < ratio * free;
 }
 
+const UNLIMITED = { max: Number.POSITIVE_INFINITY, bytesMax: Number.POSITIVE_INFINITY };
+
 export class ConcurrencyLimiter {
   readonly #max: number;
   readonly #mayAcquire: MayAcquire;
+  /** Decides both about waiters and about their bytes. */
+  readonly #mayQueue: MayAcquire;
   readonly #waitMs: number;
   #taken = 0;
   #isServing = false;
@@ -65,9 +78,11 @@ export class ConcurrencyLimiter {
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ max, share, waitMs, waiting = { max: 0, bytesMax: 0 } }: ConcurrencyLimiterOptions) {
-    this.#bounds = waiting;
+    const isFixed = typeof share !== "number";
+    this.#bounds = isFixed ? UNLIMITED : waiting;
     this.#max = max;
-    this.#mayAcquire = sharedBy(share);
+    this.#mayAcquire = isFixed ? (held, free) => free > 0 && held < share.slots : sharedBy(share);
+    this.#mayQueue = isFixed ? (held) => held < share.waiters : this.#mayAcquire;
     this.#waitMs = waitMs;
   }
 
@@ -125,6 +140,7 @@ export class ConcurrencyLimiter {
     if (wait === undefined) return false;
     this.#waiting.delete(waiter);
     this.#waitingBytes -= wait.bytes;
+    if (this.#waiting.size === 0) this.#stopTimer();
     const line = this.#lines.get(waiter.address);
     if (line === undefined) return true;
     line.seekers.delete(waiter);
@@ -135,19 +151,23 @@ export class ConcurrencyLimiter {
 
   /** Ends all waiting: calls `onTimeout` of every waiter. */
   close(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#stopTimer();
     for (const waiter of [...this.#waiting.keys()]) {
       this.cancel(waiter);
       waiter.onTimeout();
     }
   }
 
+  #stopTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
   #mayWait({ seekers, bytes: held }: Line, bytes: number): boolean {
     const { max, bytesMax } = this.#bounds;
     const freeBytes = bytesMax - this.#waitingBytes;
     if (bytes > freeBytes) return false;
-    return this.#mayAcquire(seekers.size, max - this.#waiting.size) && this.#mayAcquire(held, freeBytes);
+    return this.#mayQueue(seekers.size, max - this.#waiting.size) && this.#mayQueue(held, freeBytes);
   }
 
   #serve(): void {

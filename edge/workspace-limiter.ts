@@ -1,4 +1,5 @@
 import { PublicError } from "../core/errors.ts";
+import { ConcurrencyLimiter, type Waiter } from "./concurrency-limiter.ts";
 
 /** Limits on concurrent work in this process. A workspace gets a share of the slots, so that its slow work leaves some to the others. */
 export interface WorkspaceLimits {
@@ -14,20 +15,15 @@ export interface WorkspaceLimits {
 /** Releases the slot. A second call has no effect. */
 export type Release = () => void;
 
-interface Waiter {
-  readonly start: () => void;
-}
-
 /** Concurrency slots of this process for one kind of work. Workspaces with waiters are served in rotation, however many waiters one has. */
 export class WorkspaceLimiter {
-  readonly #limits: WorkspaceLimits;
-  readonly #running = new Map<string, number>();
-  #total = 0;
-  /** In the order in which workspaces get a slot: a workspace that gets one moves to the end. */
-  readonly #waiting = new Map<string, Set<Waiter>>();
+  readonly #busy: string;
+  readonly #limiter: ConcurrencyLimiter;
 
-  constructor(limits: WorkspaceLimits) {
-    this.#limits = limits;
+  constructor({ total, perWorkspace, waitersMax, waitMsMax, busy }: WorkspaceLimits) {
+    this.#busy = busy;
+    const share = { slots: perWorkspace, waiters: waitersMax };
+    this.#limiter = new ConcurrencyLimiter({ max: total, share, waitMs: waitMsMax });
   }
 
   /** Runs `work` in a slot. Throws as `acquire` does. */
@@ -47,69 +43,36 @@ export class WorkspaceLimiter {
    */
   async acquire(workspaceId: string, signal?: AbortSignal): Promise<Release> {
     signal?.throwIfAborted();
-    if (!this.#hasCapacity(workspaceId)) await this.#wait(workspaceId, signal);
-    else this.#count(workspaceId, 1);
+    await this.#acquired(workspaceId, signal);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      this.#count(workspaceId, -1);
-      this.#startNext();
+      this.#limiter.release(workspaceId);
     };
   }
 
-  #wait(workspaceId: string, signal: AbortSignal | undefined): Promise<void> {
-    const { waitersMax, waitMsMax, busy } = this.#limits;
-    const waiters = this.#waiting.get(workspaceId) ?? new Set();
-    const refusal = () => new PublicError("server_busy", `${busy}. Try again.`, { retryAfterS: RETRY_AFTER_S });
-    if (waiters.size >= waitersMax) return Promise.reject(refusal());
+  #acquired(address: string, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
-      const leave = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", aborted);
-        waiters.delete(waiter);
-        if (waiters.size === 0) this.#waiting.delete(workspaceId);
-      };
-      const fail = (error: unknown) => {
-        leave();
-        reject(error);
+      const settled = (settle: () => void) => () => {
+        signal?.removeEventListener("abort", onAbort);
+        settle();
       };
       const waiter: Waiter = {
-        start: () => {
-          leave();
-          this.#count(workspaceId, 1);
-          resolve();
-        },
+        address,
+        bytes: 0,
+        onAcquired: settled(resolve),
+        onTimeout: settled(() =>
+          reject(new PublicError("server_busy", `${this.#busy}. Try again.`, { retryAfterS: RETRY_AFTER_S })),
+        ),
       };
-      const aborted = () => fail(signal?.reason);
-      const timer = setTimeout(() => fail(refusal()), waitMsMax);
-      signal?.addEventListener("abort", aborted, { once: true });
-      this.#waiting.set(workspaceId, waiters.add(waiter));
+      const onAbort = () => {
+        this.#limiter.cancel(waiter);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#limiter.acquire(waiter);
     });
-  }
-
-  /** A workspace that uses its full share does not block the others. */
-  #startNext(): void {
-    for (const [workspaceId, waiters] of this.#waiting) {
-      if (!this.#hasCapacity(workspaceId)) continue;
-      this.#waiting.delete(workspaceId);
-      this.#waiting.set(workspaceId, waiters);
-      const [first] = waiters;
-      first?.start();
-      return;
-    }
-  }
-
-  #hasCapacity(workspaceId: string): boolean {
-    const { total, perWorkspace } = this.#limits;
-    return this.#total < total && (this.#running.get(workspaceId) ?? 0) < perWorkspace;
-  }
-
-  #count(workspaceId: string, change: 1 | -1): void {
-    const count = (this.#running.get(workspaceId) ?? 0) + change;
-    if (count === 0) this.#running.delete(workspaceId);
-    else this.#running.set(workspaceId, count);
-    this.#total += change;
   }
 }
 
