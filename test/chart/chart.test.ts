@@ -145,12 +145,11 @@ const accepted = new Set<string>();
 beforeAll(async () => {
   await findHelm();
   cluster = await startKubernetes();
-  namespace = await createTestNamespace(cluster);
+  namespace = await createTestNamespace(cluster, { "pod-security.kubernetes.io/warn": "restricted" });
   const crds = await findForeignCrds();
   for (const args of [
     ["apply", "--server-side", "--force-conflicts", "-f", crds],
     ["wait", "--for=condition=Established", "--timeout=60s", "-f", crds],
-    ["label", "namespace", namespace.name, "pod-security.kubernetes.io/warn=restricted"],
   ]) {
     const { exitCode, stderr } = await cluster.kubectl(args);
     if (exitCode !== 0) throw new Error(stderr);

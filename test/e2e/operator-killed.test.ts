@@ -4,20 +4,12 @@ import {
   KUBERNETES_START_MS,
   startKubernetes,
   startOwnKubernetes,
-  type TestKubernetes,
 } from "../harness/kubernetes.ts";
+import { type KubernetesObjects, openObjects } from "../harness/kubernetes-objects.ts";
 import { freePort } from "../harness/ports.ts";
 import { type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
-import {
-  applyCrds,
-  openStore,
-  operatorOf,
-  resourceOf,
-  type Store,
-  type TestManifest,
-  toJson,
-} from "./operator-world.ts";
+import { applyCrds, openStore, operatorOf, type Store, type TestManifest } from "./operator-world.ts";
 
 /* Crashes during work: of the leader process and of the Kubernetes API server. */
 
@@ -58,12 +50,8 @@ const others = (namespace: string, name: string, n: number): TestManifest[] => {
   ];
 };
 
-async function applyAll(
-  { kubectl }: Pick<TestKubernetes, "kubectl">,
-  manifests: readonly TestManifest[],
-): Promise<void> {
-  const { exitCode, stderr } = await kubectl(["apply", "-f", "-"], manifests.map(toJson).join("\n---\n"));
-  if (exitCode !== 0) throw new Error(stderr);
+async function applyAll({ apply }: KubernetesObjects, manifests: readonly TestManifest[]): Promise<void> {
+  await Promise.all(manifests.map(apply));
 }
 
 interface Found {
@@ -75,14 +63,8 @@ interface Found {
   };
 }
 
-async function find(
-  { kubectl }: Pick<TestKubernetes, "kubectl">,
-  namespace: string,
-  kind = "ApiKeyPolicy",
-): Promise<readonly Found[]> {
-  const { stdout } = await kubectl(["-n", namespace, "get", resourceOf(kind), "-o", "json"]);
-  return (JSON.parse(stdout) as { items: Found[] }).items;
-}
+const find = async ({ list }: KubernetesObjects, namespace: string, kind = "ApiKeyPolicy") =>
+  (await list({ kind }, namespace)) as unknown as readonly Found[];
 
 const isReady = ({ metadata, status }: Found): boolean =>
   status?.observedGeneration === metadata.generation &&
@@ -103,6 +85,7 @@ test(
     const kubernetes = await startKubernetes();
     await applyCrds(kubernetes);
     const { name: namespace, drop } = await createTestNamespace(kubernetes);
+    const objects = await openObjects(kubernetes);
     const started: RunningProcess[] = [];
     const start = async () => {
       const port = await freePort();
@@ -124,7 +107,7 @@ test(
       const leader = await start();
       await waitFor("the first to lead", leader.leads, LONG);
       const follower = await start();
-      await applyAll(kubernetes, policies(namespace));
+      await applyAll(objects, policies(namespace));
       // Polls the api-server, which is faster than the Kubernetes API.
       await waitFor("it to be amid its work", async () => (await apisOf(namespace)).length >= 5, {
         deadlineMs: 60_000,
@@ -132,14 +115,15 @@ test(
       });
       leader.kill("SIGKILL");
       await leader.exited;
-      expect((await find(kubernetes, namespace)).filter(isReady).length).toBeLessThan(POLICIES);
+      expect((await find(objects, namespace)).filter(isReady).length).toBeLessThan(POLICIES);
       await waitFor("the other to lead", follower.leads, LONG);
-      await waitFor("all to be Ready", async () => (await find(kubernetes, namespace)).every(isReady), LONG);
-      const found = await find(kubernetes, namespace);
+      await waitFor("all to be Ready", async () => (await find(objects, namespace)).every(isReady), LONG);
+      const found = await find(objects, namespace);
       expect(found).toHaveLength(POLICIES);
       expect(await apisOf(namespace)).toEqual(idsIn(found));
     } finally {
       await Promise.all(started.map((one) => one.stop()));
+      await objects.close();
       await drop();
     }
   },
@@ -151,6 +135,7 @@ test(
   async () => {
     const kubernetes = await startOwnKubernetes();
     const namespace = "default";
+    const objects = await openObjects(kubernetes);
     try {
       await applyCrds(kubernetes);
       const operator = await operatorOf(
@@ -159,24 +144,21 @@ test(
         { cluster: "restarted", resyncMs: 600_000, admin: { host: "127.0.0.1", port: 0 } },
       );
       try {
-        await applyAll(kubernetes, [...others(namespace, "kept", 1), ...others(namespace, "pruned", 1)]);
-        await applyAll(kubernetes, policies(namespace));
+        await applyAll(objects, [...others(namespace, "kept", 1), ...others(namespace, "pruned", 1)]);
+        await applyAll(objects, policies(namespace));
         await waitFor("it to be amid its work", async () => (await apisOf(namespace)).length >= 5, {
           deadlineMs: 60_000,
           everyMs: 5,
         });
         await kubernetes.restartApiServer();
-        await applyAll(kubernetes, [policy("p0", namespace, 81), policy("added", namespace)]);
-        await applyAll(kubernetes, [...others(namespace, "kept", 2), ...others(namespace, "added", 2)]);
-        for (const { kind, metadata } of others(namespace, "pruned", 1).reverse()) {
-          const pruned = ["-n", namespace, "delete", resourceOf(kind), metadata.name, "--timeout=100s"];
-          expect(await kubernetes.kubectl(pruned)).toMatchObject({ exitCode: 0 });
-        }
+        await applyAll(objects, [policy("p0", namespace, 81), policy("added", namespace)]);
+        await applyAll(objects, [...others(namespace, "kept", 2), ...others(namespace, "added", 2)]);
+        for (const one of others(namespace, "pruned", 1).reverse()) await objects.removeAndWait(one, LONG);
         for (const { kind } of others(namespace, "kept", 2)) {
           await waitFor(
             `each ${kind} to be Ready`,
             async () => {
-              const all = await find(kubernetes, namespace, kind);
+              const all = await find(objects, namespace, kind);
               return all.map(({ metadata }) => metadata.name).join() === "added,kept" && all.every(isReady);
             },
             LONG,
@@ -189,10 +171,9 @@ test(
                   (select count(*) from ratelimit_overrides where manager like '%/default/pruned' and deleted_at is null) as pruned`,
         );
         expect(rows).toEqual([{ role: "Has 2.", limit: 2, keys: 2, pruned: 0 }]);
-        const gone = ["-n", namespace, "delete", resourceOf("ApiKeyPolicy"), "p1", "--timeout=100s"];
-        expect(await kubernetes.kubectl(gone)).toMatchObject({ exitCode: 0 });
-        await waitFor("all to be Ready", async () => (await find(kubernetes, namespace)).every(isReady), LONG);
-        const found = await find(kubernetes, namespace);
+        await objects.removeAndWait(policy("p1", namespace), LONG);
+        await waitFor("all to be Ready", async () => (await find(objects, namespace)).every(isReady), LONG);
+        const found = await find(objects, namespace);
         expect(found.map(({ metadata }) => metadata.name)).toContain("added");
         expect(found).toHaveLength(POLICIES);
         // The API of the deleted policy stays by its deletionPolicy.
@@ -203,6 +184,7 @@ test(
         await operator.close();
       }
     } finally {
+      await objects.close();
       await kubernetes.stop();
     }
   },

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { waitFor } from "../harness/wait.ts";
 import {
   conditionOf,
+  eventsOf,
   openKubernetesWorld,
   type TestManifest,
   untilDisconnected,
@@ -49,25 +51,13 @@ async function startPod(name: string, app: string, options: Omit<PodOptions, "ap
   return stop;
 }
 
-async function kubectl(args: string[], stdin?: string): Promise<string> {
-  const { exitCode, stdout, stderr } = await world.kubernetes.kubectl(["-n", world.namespace, ...args], stdin);
-  if (exitCode !== 0) throw new Error(stderr);
-  return stdout;
-}
-
+const networkPolicyOf = (name: string) => ({
+  apiVersion: "networking.k8s.io/v1",
+  kind: "NetworkPolicy",
+  metadata: { name, namespace: world.namespace },
+});
 // biome-ignore lint/suspicious/noExplicitAny: tests reach into objects of any shape.
-async function networkPolicy(name: string): Promise<any> {
-  const text = await kubectl([
-    "get",
-    "networkpolicy",
-    name,
-    "-o",
-    "json",
-    "--show-managed-fields",
-    "--ignore-not-found",
-  ]);
-  return text === "" ? undefined : JSON.parse(text);
-}
+const networkPolicy = (name: string): Promise<any> => world.objects.get(networkPolicyOf(name));
 
 const DEADLINE = { deadlineMs: 30_000 };
 const untilBypassable = async (one: TestManifest, status: string, reason: string) => {
@@ -109,22 +99,18 @@ test("managed NetworkPolicy is created, repaired and deleted with networkPolicy 
   // A correct NetworkPolicy is not rewritten.
   await startPod("orders-2", "orders");
   const version = written.metadata.resourceVersion;
-  const open = JSON.stringify({ spec: { ingress: [{}] } });
   expect((await networkPolicy("postern-orders")).metadata.resourceVersion).toBe(version);
-  await kubectl(["patch", "networkpolicy", "postern-orders", "--type=merge", "-p", open]);
+  await world.objects.patch(networkPolicyOf("postern-orders"), { spec: { ingress: [{}] } });
   await until("the edit to be undone", async () => portsOf(await networkPolicy("postern-orders")) !== undefined);
   expect((await networkPolicy("postern-orders")).spec).toEqual(written.spec);
 
-  await kubectl(["delete", "networkpolicy", "postern-orders"]);
+  await world.objects.remove(networkPolicyOf("postern-orders"));
   await until("it to be back", async () => (await networkPolicy("postern-orders")) !== undefined);
   expect((await networkPolicy("postern-orders")).spec).toEqual(written.spec);
   await untilBypassable(orders, "False", "Succeeded");
 
-  const { items } = JSON.parse(await kubectl(["get", "events.events.k8s.io", "-o", "json"])) as {
-    items: Array<{ reason: string; note: string; regarding: { name: string } }>;
-  };
-  const notes = items.filter((one) => one.regarding.name === "orders" && one.reason === "DriftCorrected");
-  expect(notes.map(({ note }) => note).sort()).toEqual([
+  const events = (await eventsOf(world, "orders")).filter(({ reason }) => reason === "DriftCorrected");
+  expect(events.map(({ note }) => note).sort()).toEqual([
     "The NetworkPolicy postern-orders was deleted and has been restored.",
     "The NetworkPolicy postern-orders was edited and has been restored.",
   ]);
@@ -133,10 +119,7 @@ test("managed NetworkPolicy is created, repaired and deleted with networkPolicy 
   await startPod("orders-3", "orders", { gate: { guards: 3000 } });
   const both = { protocol: "TCP", port: 3001, endPort: 8079 };
   await until("both ports to be closed", async () =>
-    portsOf(await networkPolicy("postern-orders"))?.some(
-      (port) =>
-        JSON.stringify(port) === JSON.stringify({ endPort: both.endPort, port: both.port, protocol: both.protocol }),
-    ),
+    portsOf(await networkPolicy("postern-orders"))?.some((port) => isDeepStrictEqual(port, both)),
   );
 
   await world.apply(policy("orders", { networkPolicy: "None" }));
@@ -169,14 +152,11 @@ test("managed NetworkPolicy is created, repaired and deleted with networkPolicy 
 }, 120_000);
 
 test("NetworkPolicy of the same name with another owner is kept and reported", async () => {
-  const manifest = (podSelector: object) =>
-    JSON.stringify({
-      apiVersion: "networking.k8s.io/v1",
-      kind: "NetworkPolicy",
-      metadata: { name: "postern-taken" },
-      spec: { podSelector, policyTypes: ["Ingress"] },
-    });
-  await kubectl(["create", "-f", "-"], manifest({ matchLabels: { app: "something-else" } }));
+  const podSelector = { matchLabels: { app: "something-else" } };
+  await world.objects.create({
+    ...networkPolicyOf("postern-taken"),
+    spec: { podSelector, policyTypes: ["Ingress"] },
+  });
   const before = await networkPolicy("postern-taken");
   const taken = policy("taken", { target: { port: 8080 } });
   await world.apply(taken);
@@ -193,7 +173,7 @@ test("NetworkPolicy of the same name with another owner is kept and reported", a
   // The NetworkPolicy is written once the name is free.
   await world.apply(taken);
   await untilReason(world, taken, "Conflict");
-  await kubectl(["delete", "networkpolicy", "postern-taken"]);
+  await world.objects.remove(networkPolicyOf("postern-taken"));
   await untilReason(world, taken, "Succeeded");
   await untilBypassable(taken, "False", "Succeeded");
 }, 120_000);
@@ -217,19 +197,16 @@ test("NetworkPolicy is not needed for Redirect, and unguarded pods are reported"
   await untilBypassable(shared, "True", "UnguardedPods");
   await stop();
   await untilBypassable(shared, "False", "Succeeded");
-  const wide = {
-    apiVersion: "networking.k8s.io/v1",
-    kind: "NetworkPolicy",
-    metadata: { name: "wide" },
+  await world.objects.create({
+    ...networkPolicyOf("wide"),
     spec: { podSelector: { matchLabels: { app: "shared" } }, ingress: [{ ports: [{ port: 8080 }] }] },
-  };
-  await kubectl(["create", "-f", "-"], JSON.stringify(wide));
+  });
   const { message } = await untilBypassable(shared, "Unknown", "ConflictingNetworkPolicy");
   expect(message).toContain("The NetworkPolicy wide selects pods of this policy and may open the app's port");
   // The managed NetworkPolicy would open what the other closes, so it is deleted.
   await until("ours to be deleted", async () => (await networkPolicy("postern-shared")) === undefined);
-  const elsewhere = JSON.stringify({ spec: { podSelector: { matchLabels: { app: "elsewhere" } } } });
-  await kubectl(["patch", "networkpolicy", "wide", "--type=merge", "-p", elsewhere]);
+  const elsewhere = { spec: { podSelector: { matchLabels: { app: "elsewhere" } } } };
+  await world.objects.patch(networkPolicyOf("wide"), elsewhere);
   await untilBypassable(shared, "False", "Succeeded");
   await until("ours to be back", async () => (await networkPolicy("postern-shared")) !== undefined);
 }, 120_000);
@@ -278,28 +255,21 @@ test("Service that bypasses the gate is reported until it names the port", async
   await world.apply(served);
   await startPod("served-1", "served");
   await untilBypassable(served, "False", "Succeeded");
-  const service = (name: string, targetPort: number | string, more: object = {}) =>
-    JSON.stringify({
-      apiVersion: "v1",
-      kind: "Service",
-      metadata: { name },
-      spec: { selector: { app: "served" }, ports: [{ port: 80, targetPort }], ...more },
-    });
-  await kubectl(["create", "-f", "-"], service("served-peers", "http", { clusterIP: "None" }));
+  const service = (name: string, targetPort: number | string, more: object = {}) => ({
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name, namespace: world.namespace },
+    spec: { selector: { app: "served" }, ports: [{ port: 80, targetPort }], ...more },
+  });
+  await world.objects.create(service("served-peers", "http", { clusterIP: "None" }));
   await until("the headless one to be named", async () =>
     conditionOf(await world.status(served), "Bypassable")?.message.includes("headless Service served-peers"),
   );
-  await kubectl(["create", "-f", "-"], service("served-direct", 8080));
+  await world.objects.create(service("served-direct", 8080));
   const { message } = await untilBypassable(served, "True", "ServicePastGate");
   expect(message).toContain("The Service served-direct sends requests to the app's port, past the gate");
-  const noted = async () => {
-    const { items } = JSON.parse(await kubectl(["get", "events.events.k8s.io", "-o", "json"])) as {
-      items: Array<{ reason: string; type: string; note: string; regarding: { name: string } }>;
-    };
-    return items.find((one) => one.regarding.name === "served" && one.reason === "ServicePastGate");
-  };
+  const noted = async () => (await eventsOf(world, "served")).find(({ reason }) => reason === "ServicePastGate");
   expect(await waitFor("the Event", noted)).toMatchObject({ type: "Warning", note: message });
-  const named = JSON.stringify({ spec: { ports: [{ port: 80, targetPort: "http" }] } });
-  await kubectl(["patch", "service", "served-direct", "--type=merge", "-p", named]);
+  await world.objects.patch(service("served-direct", "http"), { spec: { ports: [{ port: 80, targetPort: "http" }] } });
   await untilBypassable(served, "False", "Succeeded");
 }, 120_000);

@@ -1,7 +1,15 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { waitFor } from "../harness/wait.ts";
-import { conditionOf, openKubernetesWorld, type Status, type TestManifest, untilReason } from "./operator-world.ts";
+import {
+  conditionOf,
+  eventsOf,
+  type KubernetesEvent,
+  openKubernetesWorld,
+  type Status,
+  type TestManifest,
+  untilReason,
+} from "./operator-world.ts";
 import { type PodOptions, runPod } from "./running-pods.ts";
 
 /*
@@ -74,21 +82,6 @@ const until = async (one: TestManifest, type: string, reason: string): Promise<S
   });
 };
 
-async function eventsOf(name: string, reason: string): Promise<string[]> {
-  const { stdout } = await world.kubernetes.kubectl([
-    "-n",
-    world.namespace,
-    "get",
-    "events.events.k8s.io",
-    "-o",
-    "json",
-  ]);
-  const { items } = JSON.parse(stdout) as {
-    items: Array<{ reason: string; note: string; regarding: { name: string } }>;
-  };
-  return items.filter((one) => one.regarding.name === name && one.reason === reason).map(({ note }) => note);
-}
-
 test("running pod without a gate makes its policy not enforced until it ends", async () => {
   const orders = policy("orders", "orders");
   await world.apply(orders);
@@ -112,9 +105,9 @@ test("running pod without a gate makes its policy not enforced until it ends", a
   expect(conditionOf(bare, "Enforced")).toMatchObject({ status: "False" });
   expect(conditionOf(bare, "Enforced")?.message).toMatch(/^1 of the 3 running pods/);
   expect(bare).toMatchObject({ dataPlane: { pods: 2, updated: 2, unguarded: 1 } });
-  expect(await waitFor("the Event", async () => (await eventsOf("orders", "UnguardedPods"))[0])).toContain(
-    "orders-bare",
-  );
+  const isUnguarded = ({ reason }: KubernetesEvent) => reason === "UnguardedPods";
+  const event = await waitFor("the Event", async () => (await eventsOf(world, "orders")).find(isUnguarded));
+  expect(event.note).toContain("orders-bare");
   await stop();
   expect(await until(orders, "Enforced", "Succeeded")).toMatchObject({ dataPlane: { unguarded: 0 } });
 }, 90_000);
@@ -161,12 +154,12 @@ test("report of a deleted pod does not replace a missing report, which is named"
   await world.apply(depot);
   await untilReason(world, depot, "Succeeded");
   const of = { app: "depot", gate: true, annotations: { "postern.dev/policy": "depot" } };
-  await startPod("depot-old", of);
+  const stopOld = await startPod("depot-old", of);
   await reportFrom(depot, ["depot-old"]);
   await until(depot, "Enforced", "Succeeded");
   // Its replacement does not report; the old report counts while it is retained.
   await startPod("depot-new", of);
-  await world.kubernetes.kubectl(["-n", world.namespace, "delete", "pod", "depot-old", "--grace-period=0", "--force"]);
+  await stopOld();
   const waiting = await until(depot, "Enforced", "Progressing");
   const { message } = await waitFor("the pod to be named alone", async () => {
     const found = conditionOf(await world.status(depot), "Enforced");

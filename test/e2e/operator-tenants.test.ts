@@ -7,16 +7,9 @@ import { API_VERSION, KINDS, type Kind } from "../../core/manifests/index.ts";
 import type { Operator } from "../../operator/start.ts";
 import { render } from "../chart/render.ts";
 import { KUBERNETES_START_MS, startOwnKubernetes } from "../harness/kubernetes.ts";
+import { collectionOf, type KubernetesObjects, type ObjectName, openObjects } from "../harness/kubernetes-objects.ts";
 import { waitFor } from "../harness/wait.ts";
-import {
-  applyCrds,
-  conditionOf,
-  openStore,
-  operatorOf,
-  resourceOf,
-  type Status,
-  type Store,
-} from "./operator-world.ts";
+import { applyCrds, conditionOf, openStore, operatorOf, type Status, type Store } from "./operator-world.ts";
 import { runPod } from "./running-pods.ts";
 import { openTeam, type Team } from "./teams.ts";
 
@@ -31,8 +24,12 @@ const ANN = { user: "ann", namespace: "ann-shop" };
 const BOB = { user: "bob", namespace: "bob-shop" };
 const CAROL = { user: "carol", namespace: "carol-shop" };
 type User = typeof ANN;
+const USERS = [ANN, BOB, CAROL];
 
 let kubernetes: Awaited<ReturnType<typeof startOwnKubernetes>>;
+let admin: KubernetesObjects;
+/** Connections of the users by their name. */
+let users: Readonly<Record<string, KubernetesObjects>>;
 let store: Store;
 let operator: Operator;
 let teams: { readonly a: Team; readonly b: Team };
@@ -43,15 +40,18 @@ beforeAll(async () => {
   await applyCrds(kubernetes);
   store = await openStore();
   teams = { a: await openTeam(store, "team-a"), b: await openTeam(store, "team-b") };
+  admin = await openObjects(kubernetes);
+  users = Object.fromEntries(
+    await Promise.all(USERS.map(async ({ user }) => [user, await openObjects(kubernetes, user)] as const)),
+  );
   for (const [{ namespace }, workspace] of [
     [ANN, "team-a"],
     [BOB, "team-a"],
     [CAROL, "team-b"],
   ] as const) {
-    await admin(["create", "namespace", namespace]);
-    await admin(["label", "namespace", namespace, `postern.dev/workspace=${workspace}`]);
+    await admin.create(namespaceOf(namespace, { labels: { "postern.dev/workspace": workspace } }));
   }
-  await grantPersonas([ANN, BOB, CAROL]);
+  await grantPersonas(USERS);
   dir = await mkdtemp(join(tmpdir(), "postern-tenants-"));
   await writeFile(join(dir, "team-a"), teams.a.operatorKey);
   await writeFile(join(dir, "team-b"), teams.b.operatorKey);
@@ -69,21 +69,21 @@ beforeAll(async () => {
 afterAll(async () => {
   await operator?.close();
   await store?.close();
+  for (const objects of [admin, ...Object.values(users ?? {})]) await objects?.close();
   await kubernetes?.stop();
   for (const path of dir === undefined ? [] : [dir, `${dir}.yaml`]) await rm(path, { recursive: true, force: true });
 });
 
-async function admin(args: string[], stdin?: string): Promise<string> {
-  const { exitCode, stdout, stderr } = await kubernetes.kubectl(args, stdin);
-  if (exitCode !== 0) throw new Error(stderr);
-  return stdout;
-}
-const as = ({ user }: User, args: string[], stdin?: string) => kubernetes.kubectl(["--as", user, ...args], stdin);
-async function allowed(user: User, args: string[], stdin?: string): Promise<string> {
-  const { exitCode, stdout, stderr } = await as(user, args, stdin);
-  if (exitCode !== 0) throw new Error(`${user.user} ${args.join(" ")}: ${stderr}`);
-  return stdout;
-}
+const as = ({ user }: User): KubernetesObjects => {
+  const objects = users[user];
+  if (objects === undefined) throw new Error(`there is no user ${user}`);
+  return objects;
+};
+const namespaceOf = (name: string, metadata = {}) => ({
+  apiVersion: "v1",
+  kind: "Namespace",
+  metadata: { name, ...metadata },
+});
 
 /**
  * Grants the permissions of `admin` in a namespace by separate bindings, because ClusterRoles are not aggregated here. Statuses are
@@ -96,28 +96,41 @@ async function grantPersonas(users: readonly User[]): Promise<void> {
       kind === "ClusterRole" && labels["rbac.authorization.k8s.io/aggregate-to-admin"] === "true",
   );
   expect(personas.length).toBeGreaterThan(1);
-  for (const persona of personas) await admin(["apply", "-f", "-"], JSON.stringify(persona));
+  for (const persona of personas) await admin.apply(persona);
   const roles = personas.map(({ metadata }) => metadata.name);
   for (const part of ["view", "edit", "admin"]) roles.push(`system:aggregate-to-${part}`);
-  for (const { user, namespace } of users) {
-    for (const role of roles) {
-      const name = `${user}-${role.replaceAll(":", "-")}`;
-      await admin(["-n", namespace, "create", "rolebinding", name, `--clusterrole=${role}`, `--user=${user}`]);
-    }
-    const patching = ["auth", "can-i", "patch", "apikeypolicies.postern.dev", "-n", namespace];
-    await waitFor(
-      `${user} to have rights`,
-      async () => (await as({ user, namespace }, patching)).stdout.trim() === "yes",
-    );
-    expect((await as({ user, namespace }, [...patching, "--subresource=status"])).stdout.trim()).toBe("no");
-    const statuses = ["apikeys", "apikeypolicies", "ratelimitnamespaces", "ratelimitoverrides", "roles"]
-      .map((plural) => `${plural}.postern.dev/status`)
-      .join();
-    await admin(["-n", namespace, "create", "role", "statuses", "--verb=get,patch", `--resource=${statuses}`]);
-    await admin(["-n", namespace, "create", "rolebinding", "statuses", "--role=statuses", `--user=${user}`]);
-    const asked = ["auth", "can-i", "patch", "apikeypolicies.postern.dev", "--subresource=status", "-n", namespace];
-    await waitFor(`${user} to have rights`, async () => (await as({ user, namespace }, asked)).stdout.trim() === "yes");
+  const apiGroup = "rbac.authorization.k8s.io";
+  const apiVersion = `${apiGroup}/v1`;
+  for (const one of users) {
+    const { user, namespace } = one;
+    const subjects = [{ apiGroup, kind: "User", name: user }];
+    const bind = (name: string, kind: string, role: string) =>
+      admin.create({
+        ...{ apiVersion, kind: "RoleBinding", metadata: { name, namespace } },
+        ...{ roleRef: { apiGroup, kind, name: role }, subjects },
+      });
+    for (const role of roles) await bind(`${user}-${role.replaceAll(":", "-")}`, "ClusterRole", role);
+    await waitFor(`${user} to have rights`, () => mayPatchPolicies(one));
+    expect(await mayPatchPolicies(one, "status")).toBe(false);
+    const statuses = KINDS.map(({ plural }) => `${plural}/status`);
+    await admin.create({
+      ...{ apiVersion, kind: "Role", metadata: { name: "statuses", namespace } },
+      rules: [{ apiGroups: ["postern.dev"], resources: statuses, verbs: ["get", "patch"] }],
+    });
+    await bind("statuses", "Role", "statuses");
+    await waitFor(`${user} to have rights`, () => mayPatchPolicies(one, "status"));
   }
+}
+
+async function mayPatchPolicies(user: User, subresource?: string): Promise<boolean> {
+  const { namespace } = user;
+  const resource = { group: "postern.dev", resource: "apikeypolicies" };
+  const { status } = await as(user).client.send<{ status: { allowed: boolean } }>({
+    method: "POST",
+    path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+    body: { spec: { resourceAttributes: { namespace, verb: "patch", ...resource, subresource } } },
+  });
+  return status.allowed;
 }
 
 interface Manifest {
@@ -136,17 +149,21 @@ const manifest = (
   metadata: { name, namespace, ...metadata },
   spec,
 });
-const apply = (user: User, one: Manifest) =>
-  allowed(user, ["create", "-f", "-"], JSON.stringify({ apiVersion: API_VERSION, ...one }));
-
+const apply = (user: User, one: Manifest) => as(user).create(one);
+const secretOf = (name: string, { namespace }: User) => ({
+  apiVersion: "v1",
+  kind: "Secret",
+  metadata: { name, namespace },
+});
+const podOf = (name: string, { namespace }: User) => ({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace } });
+const networkPolicyOf = (name: string, { namespace }: User) => ({
+  apiVersion: "networking.k8s.io/v1",
+  kind: "NetworkPolicy",
+  metadata: { name, namespace },
+});
 // biome-ignore lint/suspicious/noExplicitAny: tests reach into objects of any shape.
-async function get(resource: string, { namespace }: User, name: string): Promise<any> {
-  const text = await admin(["-n", namespace, "get", resource, name, "-o", "json", "--ignore-not-found"]);
-  return text === "" ? undefined : JSON.parse(text);
-}
-const ofUser = (one: Manifest): User => ({ user: "", namespace: one.metadata.namespace });
-const statusOf = async (one: Manifest): Promise<Status> =>
-  (await get(resourceOf(one.kind), ofUser(one), one.metadata.name))?.status ?? {};
+const get = (one: ObjectName): Promise<any> => admin.get(one);
+const statusOf = async (one: Manifest): Promise<Status> => (await get(one))?.status ?? {};
 
 async function until(one: Manifest, reason: string): Promise<Status> {
   let last: unknown;
@@ -183,8 +200,15 @@ const HERS = {
 
 /** Returns everything of ann in the cluster and the database, except times and versions of the API server. */
 async function everythingOfAnn(): Promise<unknown> {
-  const resources = [...KINDS.map(({ kind }) => resourceOf(kind)), "secrets", "networkpolicies", "pods"];
-  const { items } = JSON.parse(await admin(["-n", ANN.namespace, "get", resources.join(","), "-o", "json"]));
+  const kinds = [
+    ...KINDS.map(({ kind }) => ({ apiVersion: API_VERSION, kind })),
+    ...[secretOf("", ANN), networkPolicyOf("", ANN), podOf("", ANN)],
+  ];
+  const items = (
+    await Promise.all(
+      kinds.map(async (one) => (await admin.list(one, ANN.namespace)).map((item) => ({ ...item, kind: one.kind }))),
+    )
+  ).flat();
   // biome-ignore lint/suspicious/noExplicitAny: objects of any kind.
   const inCluster = items.map(({ metadata, kind, status, ...rest }: any) => {
     const { resourceVersion: _, managedFields: __, ...kept } = metadata;
@@ -232,17 +256,14 @@ test("tenant ann keeps every object that she created", async () => {
     labels: { "postern.dev/gated-by": "orders" },
     annotations: { "postern.dev/policy": "orders" },
   };
-  await runPod({ kubernetes, namespace: ANN.namespace }, "orders-1", options);
+  await runPod({ objects: admin, namespace: ANN.namespace }, "orders-1", options);
   const statuses = await Promise.all(Object.values(HERS).map((one) => until(one, "Succeeded")));
   ids = Object.assign({}, ...statuses);
   await waitFor("the NetworkPolicy", async () =>
     conditionOf(await statusOf(HERS.policy), "Bypassable")?.status === "False" ? true : undefined,
   );
   const found = await Promise.all(
-    Object.entries(HERS).map(async ([name, one]) => [
-      name,
-      (await get(resourceOf(one.kind), ANN, one.metadata.name)).metadata.uid,
-    ]),
+    Object.entries(HERS).map(async ([name, one]) => [name, (await get(one)).metadata.uid]),
   );
   uids = Object.fromEntries(found);
   before = await everythingOfAnn();
@@ -259,33 +280,25 @@ describe.each([
   const refused = isTogether ? "NotAllowed" : "DependencyNotReady";
 
   test("other tenant has no permission in ann's namespace or on Namespaces", async () => {
-    const inHers = ["-n", ANN.namespace];
-    const tries: string[][] = [
-      ...KINDS.flatMap(({ kind }) => [
-        [...inHers, "get", resourceOf(kind)],
-        [...inHers, "delete", resourceOf(kind), "--all"],
+    const mine = as(user);
+    const label = (namespace: string, workspace: string | null) =>
+      mine.patch(namespaceOf(namespace), { metadata: { labels: { "postern.dev/workspace": workspace } } });
+    const tries: Array<() => Promise<unknown>> = [
+      ...KINDS.flatMap((kind) => [
+        () => mine.list(kind, ANN.namespace),
+        () => mine.client.send({ method: "DELETE", path: collectionOf(kind, ANN.namespace) }),
       ]),
-      [
-        ...inHers,
-        "patch",
-        "apikeypolicy",
-        "orders",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        '{"status":{"apiId":"api_00000000"}}',
-      ],
-      [...inHers, "get", "secret", "billing-key"],
-      [...inHers, "delete", "networkpolicy", "postern-orders"],
-      [...inHers, "annotate", "pod", "orders-1", "postern.dev/policy=mine"],
-      ["label", "--overwrite", "namespace", user.namespace, "postern.dev/workspace=team-b"],
-      ["label", "--overwrite", "namespace", user.namespace, "postern.dev/workspace=team-a"],
-      ["label", "namespace", ANN.namespace, "postern.dev/workspace-"],
+      ...Object.values(HERS).flatMap((one) => [() => mine.get(one), () => mine.remove(one)]),
+      () => mine.patch(HERS.policy, { status: { apiId: "api_00000000" } }, "status"),
+      () => mine.get(secretOf("billing-key", ANN)),
+      () => mine.remove(networkPolicyOf("postern-orders", ANN)),
+      () => mine.patch(podOf("orders-1", ANN), { metadata: { annotations: { "postern.dev/policy": "mine" } } }),
+      () => label(user.namespace, "team-b"),
+      () => label(user.namespace, "team-a"),
+      () => label(ANN.namespace, null),
     ];
-    for (const args of tries) {
-      const { exitCode, stderr } = await as(user, args);
-      expect([args.join(" "), exitCode === 0]).toEqual([args.join(" "), false]);
-      expect(stderr).toMatch(/forbidden/i);
+    for (const attempt of tries) {
+      await expect(attempt(), String(attempt)).rejects.toMatchObject({ status: 403, reason: "Forbidden" });
     }
   });
 
@@ -374,7 +387,7 @@ describe.each([
       await apply(user, one);
       await until(one, reason);
       expect(await everythingOfAnn()).toEqual(before);
-      await allowed(user, ["-n", user.namespace, "delete", resourceOf(one.kind), one.metadata.name, "--timeout=30s"]);
+      await as(user).removeAndWait(one);
       expect(await everythingOfAnn()).toEqual(before);
     },
     90_000,
@@ -412,21 +425,10 @@ describe.each([
     });
     for (const copy of copies) {
       await apply(user, copy);
-      const path = [resourceOf(copy.kind), copy.metadata.name];
       const forged = Object.fromEntries(
         Object.entries(statuses[copy.kind] ?? {}).map(([field, id]) => [field, ids[id as keyof typeof ids]]),
       );
-      const patch = JSON.stringify({ status: forged });
-      await allowed(user, [
-        "-n",
-        user.namespace,
-        "patch",
-        ...path,
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        patch,
-      ]);
+      await as(user).patch(copy, { status: forged }, "status");
     }
     for (const copy of copies) {
       await waitFor(`${copy.metadata.name} to be looked at`, async () => {
@@ -435,22 +437,16 @@ describe.each([
       });
     }
     expect(await everythingOfAnn()).toEqual(before);
-    for (const copy of copies) {
-      const path = [resourceOf(copy.kind), copy.metadata.name];
-      await allowed(user, ["-n", user.namespace, "delete", ...path, "--wait=false"]);
-    }
+    for (const copy of copies) await as(user).remove(copy);
     // A finalizer of another workspace keeps its object until its owner removes it.
     await waitFor(
       "the copies to be gone",
       async () => {
-        const left = await Promise.all(
-          copies.map(async (copy) => [copy, await get(resourceOf(copy.kind), user, copy.metadata.name)] as const),
-        );
+        const left = await Promise.all(copies.map(async (copy) => [copy, await get(copy)] as const));
         const stuck = left.filter(([, found]) => found !== undefined);
         if (!isTogether) {
           for (const [copy] of stuck) {
-            const free = ["--type=merge", "-p", '{"metadata":{"finalizers":null}}'];
-            await allowed(user, ["-n", user.namespace, "patch", resourceOf(copy.kind), copy.metadata.name, ...free]);
+            await as(user).patch(copy, { metadata: { finalizers: null } });
           }
         }
         return stuck.length === 0 ? true : undefined;
@@ -488,7 +484,7 @@ describe.each([
         spec: { podSelector: { matchLabels: { "postern.dev/gated-by": "elsewhere" } }, ingress: [{}] },
       },
     ];
-    for (const one of objects) await allowed(user, ["create", "-f", "-"], JSON.stringify(one));
+    for (const one of objects) await as(user).create(one);
     const pod = {
       ...{ apiVersion: "v1", kind: "Pod" },
       metadata: {
@@ -498,9 +494,8 @@ describe.each([
       },
       spec: { automountServiceAccountToken: false, containers: [{ name: "app", image: "app" }] },
     };
-    await allowed(user, ["create", "-f", "-"], JSON.stringify(pod));
-    const running = ["--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Running"}}'];
-    await admin(["-n", namespace, "patch", "pod", "orders-1", ...running]);
+    await as(user).create(pod);
+    await admin.patch(pod, { status: { phase: "Running" } }, "status");
 
     const policy = own("ApiKeyPolicy", "orders", claims.policy);
     const key = own("ApiKey", "billing", { ...claims.key, rotation: { overlap: "0s" } });
@@ -510,13 +505,11 @@ describe.each([
     const status = await until(policy, "Conflict");
     expect(conditionOf(status, "Bypassable")).toMatchObject({ status: "True" });
     await until(key, "SecretNotOwned");
-    expect((await get("secret", user, "billing-key")).data).toEqual({ key: Buffer.from("forged").toString("base64") });
-    expect((await get("networkpolicy", user, "postern-orders")).spec.ingress).toEqual([{}]);
+    expect((await get(secretOf("billing-key", user))).data).toEqual({ key: Buffer.from("forged").toString("base64") });
+    expect((await get(networkPolicyOf("postern-orders", user))).spec.ingress).toEqual([{}]);
     expect(await everythingOfAnn()).toEqual(before);
-    for (const one of [policy, key]) {
-      await allowed(user, ["-n", namespace, "delete", resourceOf(one.kind), one.metadata.name, "--timeout=30s"]);
-    }
-    expect(await get("networkpolicy", user, "postern-orders")).toBeDefined();
+    for (const one of [policy, key]) await as(user).removeAndWait(one);
+    expect(await get(networkPolicyOf("postern-orders", user))).toBeDefined();
     expect(await everythingOfAnn()).toEqual(before);
   }, 90_000);
 });
@@ -529,9 +522,7 @@ test("orphans of ann's manifests stay reserved for her", async () => {
   for (const one of Object.values(left)) await apply(ANN, one);
   const { apiId } = await until(left.policy, "Succeeded");
   await until(left.limits, "Succeeded");
-  for (const { kind, metadata } of Object.values(left)) {
-    await allowed(ANN, ["-n", ANN.namespace, "delete", resourceOf(kind), metadata.name, "--timeout=30s"]);
-  }
+  for (const one of Object.values(left)) await as(ANN).removeAndWait(one);
   const own = (kind: Kind, name: string, spec: Record<string, unknown>) => manifest(BOB, kind, name, spec);
   const target = { port: 8080 };
   const tries = [

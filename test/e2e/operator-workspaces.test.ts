@@ -68,17 +68,16 @@ beforeAll(async () => {
 afterAll(async () => {
   await operator?.close();
   await store?.close();
-  await world?.close();
   for (const name of Object.values(ns ?? {})) {
-    await kubernetes.kubectl(["delete", "namespace", name, "--wait=false", "--ignore-not-found"]);
+    await world.remove({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
   }
+  await world?.close();
   for (const folder of [dir, keysDir]) await rm(folder, { recursive: true, force: true });
 });
 
 const label = async (namespace: string, workspace: string | undefined): Promise<void> => {
-  const change = workspace === undefined ? "postern.dev/workspace-" : `postern.dev/workspace=${workspace}`;
-  const { exitCode, stderr } = await kubernetes.kubectl(["label", "--overwrite", "namespace", namespace, change]);
-  if (exitCode !== 0) throw new Error(stderr);
+  const one = { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } };
+  await world.patch(one, { metadata: { labels: { "postern.dev/workspace": workspace ?? null } } });
 };
 const apply = async (one: TestManifest): Promise<void> => void (await world.apply(one));
 const remove = (one: TestManifest): Promise<void> => world.remove(one);

@@ -1,18 +1,17 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { pino } from "pino";
-import { stringify } from "yaml";
+import { parse, stringify } from "yaml";
 import { type ApiServer, start } from "../../api-server/start.ts";
 import type { Condition } from "../../core/manifests/conditions.ts";
-import { API_VERSION, KINDS } from "../../core/manifests/index.ts";
+import { API_VERSION } from "../../core/manifests/index.ts";
 import { resourceOf } from "../../core/manifests/manager.ts";
 import { createMemoryEdge } from "../../edge/open.ts";
-import { isKubeError, type KubeObject } from "../../operator/runtime/kube-client.ts";
-import { openCluster } from "../../operator/source/cluster.ts";
 import { type Operator, type OperatorConfig, startOperator } from "../../operator/start.ts";
 import { createTestNamespace, startKubernetes, type TestKubernetes } from "../harness/kubernetes.ts";
+import { type KubernetesObjects, type ObjectName, openObjects } from "../harness/kubernetes-objects.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
 import { waitFor } from "../harness/wait.ts";
 
@@ -158,53 +157,42 @@ export function statusIn(operator: Operator, kind: string, { namespace, name }: 
   return found === undefined ? undefined : ((found.status ?? {}) as Status);
 }
 
-/** Path of the manifest in the Kubernetes API. */
-const pathOf = ({ kind, metadata: { namespace, name } }: Pick<TestManifest, "kind" | "metadata">): string =>
-  `/apis/${API_VERSION}/namespaces/${namespace}/${KINDS.find((one) => one.kind === kind)?.plural}/${name}`;
-
-/** Applies, deletes and reads manifests through one client, because a kubectl process takes a tenth of a second of CPU time. */
-export async function openManifests({ kubeconfigPath }: Pick<TestKubernetes, "kubeconfigPath">) {
-  const { client } = await openCluster(kubeconfigPath, {});
-  const get = async (manifest: Pick<TestManifest, "kind" | "metadata">): Promise<KubeObject | undefined> => {
-    try {
-      return await client.send<KubeObject>({ method: "GET", path: pathOf(manifest) });
-    } catch (error) {
-      if (isKubeError(error, 404)) return undefined;
-      throw error;
-    }
-  };
+export async function openManifests(kubernetes: Pick<TestKubernetes, "kubeconfigPath">) {
+  const objects = await openObjects(kubernetes);
   return {
-    client,
-    get,
-    /** Like `kubectl apply --server-side`: rejects unknown fields. */
-    apply: (manifest: TestManifest): Promise<KubeObject> =>
-      client.send<KubeObject>({
-        method: "PATCH",
-        path: pathOf(manifest),
-        query: { fieldManager: "test", force: "true", fieldValidation: "Strict" },
-        contentType: "application/apply-patch+yaml",
-        body: { apiVersion: API_VERSION, ...manifest },
-      }),
-    remove: async (manifest: Pick<TestManifest, "kind" | "metadata">): Promise<void> => {
-      await client.send({ method: "DELETE", path: pathOf(manifest) });
-    },
-    /** Removes the finalizers, so that a delete does not wait for an operator. */
-    release: (manifest: Pick<TestManifest, "kind" | "metadata">): Promise<KubeObject> =>
-      client.send<KubeObject>({
-        method: "PATCH",
-        path: pathOf(manifest),
-        contentType: "application/merge-patch+json",
-        body: { metadata: { finalizers: null } },
-      }),
+    ...objects,
     status: async (manifest: Pick<TestManifest, "kind" | "metadata">): Promise<Status | undefined> => {
-      const found = await get(manifest);
+      const found = await objects.get(manifest);
       return found && ((found.status ?? {}) as Status);
     },
-    close: () => client.close(),
   };
 }
 
-export async function openKubernetesWorld(): Promise<World & { kubernetes: TestKubernetes }> {
+export interface KubernetesEvent {
+  readonly type: string;
+  readonly reason: string;
+  readonly note: string;
+  readonly eventTime: string;
+  readonly regarding: { readonly name: string };
+}
+
+/** Returns the Events about an object, oldest first. */
+export async function eventsOf(
+  { objects, namespace }: { readonly objects: KubernetesObjects; readonly namespace: string },
+  name: string,
+): Promise<readonly KubernetesEvent[]> {
+  const events = (await objects.list(
+    { apiVersion: "events.k8s.io/v1", kind: "Event" },
+    namespace,
+  )) as unknown as readonly KubernetesEvent[];
+  return events
+    .filter(({ regarding }) => regarding.name === name)
+    .sort((one, other) => (one.eventTime < other.eventTime ? -1 : 1));
+}
+
+export async function openKubernetesWorld(): Promise<
+  World & { kubernetes: TestKubernetes; objects: KubernetesObjects }
+> {
   const kubernetes = await startKubernetes();
   await applyCrds(kubernetes);
   const [namespace, other] = await Promise.all([createTestNamespace(kubernetes), createTestNamespace(kubernetes)]);
@@ -218,6 +206,7 @@ export async function openKubernetesWorld(): Promise<World & { kubernetes: TestK
   return {
     ...store,
     kubernetes,
+    objects: manifests,
     operator,
     namespace: namespace.name,
     other: other.name,
@@ -236,11 +225,30 @@ export async function openKubernetesWorld(): Promise<World & { kubernetes: TestK
 /** `role` alone is that of RBAC, so the group is always given. */
 export const toJson = (manifest: TestManifest): string => JSON.stringify({ apiVersion: API_VERSION, ...manifest });
 
-export async function applyCrds({ kubectl }: Pick<TestKubernetes, "kubectl">): Promise<void> {
-  const applied = await kubectl(["apply", "--server-side", "--force-conflicts", "-f", "crds/"]);
-  if (applied.exitCode !== 0) throw new Error(applied.stderr);
-  const established = await kubectl(["wait", "--for=condition=Established", "--timeout=30s", "-f", "crds/"]);
-  if (established.exitCode !== 0) throw new Error(established.stderr);
+/** Applies the CRDs, each changed by `change`, and waits until the API server serves them. */
+export async function applyCrds(
+  kubernetes: Pick<TestKubernetes, "kubeconfigPath">,
+  // biome-ignore lint/suspicious/noExplicitAny: tests reach into CRDs.
+  change: (crd: any) => void = () => undefined,
+): Promise<void> {
+  const objects = await openObjects(kubernetes);
+  try {
+    for (const name of await readdir("crds")) {
+      const crd = parse(await readFile(join("crds", name), "utf8")) as ObjectName;
+      change(crd);
+      await objects.apply(crd);
+      await waitFor(
+        `${crd.metadata.name} to be served`,
+        async () => {
+          const status = (await objects.get(crd))?.status as Status | undefined;
+          return conditionOf(status, "Established")?.status === "True";
+        },
+        { deadlineMs: 30_000 },
+      );
+    }
+  } finally {
+    await objects.close();
+  }
 }
 
 export const conditionOf = (status: Status | undefined, type: string): Condition | undefined =>

@@ -1,4 +1,4 @@
-import type { TestKubernetes } from "../harness/kubernetes.ts";
+import type { KubernetesObjects } from "../harness/kubernetes-objects.ts";
 
 /* Pods as objects of a real API server without nodes: the test sets their state. */
 
@@ -14,10 +14,10 @@ export interface PodOptions {
 
 /** Creates a running pod and returns a function that deletes it. */
 export async function runPod(
-  world: { readonly kubernetes: Pick<TestKubernetes, "kubectl">; readonly namespace: string },
+  world: { readonly objects: KubernetesObjects; readonly namespace: string },
   name: string,
   options: PodOptions,
-): Promise<() => Promise<unknown>> {
+): Promise<() => Promise<void>> {
   const { app, gate = false, phase = "Running", namespace = world.namespace, labels = {}, annotations = {} } = options;
   const pod = {
     apiVersion: "v1",
@@ -29,14 +29,12 @@ export async function runPod(
       initContainers: gate === false ? [] : gateContainers(gate === true ? {} : gate),
     },
   };
-  const kubectl = async (args: string[], stdin?: string) => {
-    const { exitCode, stderr } = await world.kubernetes.kubectl(["-n", namespace, ...args], stdin);
-    if (exitCode !== 0) throw new Error(stderr);
+  const { objects } = world;
+  await objects.create(pod);
+  await objects.patch(pod, { status: { phase } }, "status");
+  return async () => {
+    if ((await objects.get(pod)) !== undefined) await objects.remove(pod, { gracePeriodSeconds: "0" });
   };
-  await kubectl(["create", "-f", "-"], JSON.stringify(pod));
-  const status = JSON.stringify({ status: { phase } });
-  await kubectl(["patch", "pod", name, "--subresource=status", "--type=merge", "-p", status]);
-  return () => kubectl(["delete", "pod", name, "--ignore-not-found", "--grace-period=0", "--force"]);
 }
 
 const gateContainers = ({ guards = 8080, redirects = false }: { guards?: number; redirects?: boolean }) => [

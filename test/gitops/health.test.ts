@@ -6,7 +6,7 @@ import { type FurtherCondition, progressing, ready, stalled, type Verdict } from
 import { statusOf, withReconciling } from "../../operator/reconcilers/status.ts";
 import type { ManifestObject } from "../../operator/source/contract.ts";
 import { anObject } from "../../operator/test/builders.ts";
-import { conditionOf, openKubernetesWorld, resourceOf, type TestManifest, untilReason } from "../e2e/operator-world.ts";
+import { conditionOf, openKubernetesWorld, type TestManifest, untilReason } from "../e2e/operator-world.ts";
 
 import { waitFor } from "../harness/wait.ts";
 import { findChecker, judge } from "./judge.ts";
@@ -140,17 +140,10 @@ describe("objects of a real cluster", () => {
     metadata: { name, namespace: world.namespace },
     spec,
   });
-  const read = async ({ kind, metadata: { name } }: TestManifest) => {
-    const { stdout } = await world.kubernetes.kubectl([
-      "-n",
-      world.namespace,
-      "get",
-      resourceOf(kind),
-      name,
-      "-o",
-      "json",
-    ]);
-    return JSON.parse(stdout) as object;
+  const read = async (one: TestManifest): Promise<object> => {
+    const found = await world.objects.get(one);
+    if (found === undefined) throw new Error(`there is no ${one.kind} ${one.metadata.name}`);
+    return found;
   };
   const judged = async (one: TestManifest) => {
     const [verdict] = await judge([await read(one)]);

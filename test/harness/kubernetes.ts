@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { partAddress } from "./broker.ts";
+import { type KubernetesObjects, openObjects } from "./kubernetes-objects.ts";
 import { kubernetesPrograms, runKubernetes } from "./parts/kubernetes.ts";
 
 export type KubectlResult = { stdout: string; stderr: string; exitCode: number };
@@ -42,15 +43,29 @@ export type TestNamespace = {
 };
 
 /** Creates a namespace with a random name on the shared or the given API server. */
-export async function createTestNamespace(on?: Pick<TestKubernetes, "kubectl">): Promise<TestNamespace> {
-  const { kubectl } = on ?? (await startKubernetes());
+export async function createTestNamespace(
+  on?: Pick<TestKubernetes, "kubeconfigPath">,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<TestNamespace> {
+  const kubernetes = on ?? (await startKubernetes());
   const name = `t-${randomBytes(5).toString("hex")}`;
-  const created = await kubectl(["create", "namespace", name]);
-  if (created.exitCode !== 0) throw new Error(`creating the namespace ${name}: ${created.stderr.trim()}`);
+  const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } };
+  await withObjects(kubernetes, ({ create }) => create(namespace));
   return {
     name,
-    drop: async () => void (await kubectl(["delete", "namespace", name, "--wait=false", "--ignore-not-found"])),
+    drop: () =>
+      withObjects(kubernetes, async ({ get, remove }) => {
+        if ((await get(namespace)) !== undefined) await remove(namespace);
+      }),
   };
+}
+
+async function withObjects<T>(
+  kubernetes: Pick<TestKubernetes, "kubeconfigPath">,
+  go: (objects: KubernetesObjects) => Promise<T>,
+): Promise<T> {
+  const objects = await openObjects(kubernetes);
+  return await go(objects).finally(objects.close);
 }
 
 function kubectlFor(kubeconfigPath: string, kubectlPath: string): TestKubernetes["kubectl"] {
