@@ -67,7 +67,7 @@ const MIND_NO_MANAGER: Readonly<
   "admin.createWorkspace": "makes something new",
   "admin.updateWorkspace": "never managed",
   "admin.updateSettings": "never managed",
-  "admin.updateBounds": "never managed",
+  "admin.updateQueryLimits": "never managed",
   "admin.disableKeysOfOwner": "passes over them",
   "admin.startImport": "makes something new",
   "admin.updateRootKey": "never managed",

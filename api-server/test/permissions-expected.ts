@@ -140,7 +140,7 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   "admin.updateWorkspace": { needs: ["installation.*.update_workspace"] },
   "admin.getSettings": { needs: ["workspace.*.read_workspace"] },
   "admin.updateSettings": { needs: ["workspace.*.update_workspace"] },
-  "admin.updateBounds": { needs: ["installation.*.update_workspace"] },
+  "admin.updateQueryLimits": { needs: ["installation.*.update_workspace"] },
   "admin.createRootKey": { needs: ["workspace.*.create_root_key"] },
   "admin.getRootKey": { needs: ["workspace.*.read_root_key"] },
   "admin.updateRootKey": { needs: ["workspace.*.update_root_key"] },

@@ -141,7 +141,7 @@ const INSTALLATION = [
   "admin.listWorkspaces",
   "admin.createWorkspace",
   "admin.updateWorkspace",
-  "admin.updateBounds",
+  "admin.updateQueryLimits",
 ];
 
 const ofRole = (role: LeastRole, names: readonly string[]) => names.map((name) => [name, role] as const);

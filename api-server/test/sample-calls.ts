@@ -369,7 +369,7 @@ export const SAMPLE_CALLS: SampleCalls = {
       return { body: { analytics: true } };
     },
   },
-  "admin.updateBounds": { always: async () => ({ body: { queriesPerHour: 100_000 + randomInt(100_000) } }) },
+  "admin.updateQueryLimits": { always: async () => ({ body: { queriesPerHour: 100_000 + randomInt(100_000) } }) },
   "admin.createRootKey": {
     always: async (resources) => ({ body: { name: resources.name("root key"), permissions: [A_GRANT] } }),
   },

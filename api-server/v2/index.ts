@@ -28,7 +28,7 @@ import { resolveNames } from "./admin/resolveNames.ts";
 import { rotateRootKey } from "./admin/rotateRootKey.ts";
 import { searchKeys } from "./admin/searchKeys.ts";
 import { startImport } from "./admin/startImport.ts";
-import { updateBounds } from "./admin/updateBounds.ts";
+import { updateQueryLimits } from "./admin/updateQueryLimits.ts";
 import { updateRootKey } from "./admin/updateRootKey.ts";
 import { updateSettings } from "./admin/updateSettings.ts";
 import { updateWorkspace } from "./admin/updateWorkspace.ts";
@@ -169,7 +169,7 @@ export const procedures: readonly AnyProcedure[] = [
   updateWorkspace,
   getSettings,
   updateSettings,
-  updateBounds,
+  updateQueryLimits,
   createRootKey,
   getRootKey,
   listRootKeys,

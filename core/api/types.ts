@@ -1005,7 +1005,7 @@ export interface paths {
     };
   };
   /** Set the limits of a workspace's usage queries. */
-  "/v2/admin.updateBounds": {
+  "/v2/admin.updateQueryLimits": {
     post: {
       requestBody: { content: { "application/json": {
         queryRows?: number | null | undefined;

@@ -75,7 +75,7 @@ describe("the settings", () => {
     const page = await open("/settings");
     await page.getByRole("button", { name: "Change the limits" }).click();
     const dialog = page.getByRole("dialog");
-    const sent = sentTo(page, "admin.updateBounds");
+    const sent = sentTo(page, "admin.updateQueryLimits");
     const save = dialog.getByRole("button", { name: "Save" });
     expect(await save.getAttribute("title")).toBe("No changes yet.");
     const perHour = dialog.getByLabel("Queries per hour", { exact: true });
@@ -262,10 +262,10 @@ describe("a change that fails", () => {
     await page.getByRole("button", { name: "Change the limits" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Queries per hour", { exact: true }).fill("77");
-    await context.route("**/v2/admin.updateBounds", (route) => route.abort());
+    await context.route("**/v2/admin.updateQueryLimits", (route) => route.abort());
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.getByText("Check the connection to the server, then try again.").waitFor();
-    await context.unroute("**/v2/admin.updateBounds");
+    await context.unroute("**/v2/admin.updateQueryLimits");
     const cookies = await context.cookies();
     await context.clearCookies();
     await dialog.getByRole("button", { name: "Save" }).click();
@@ -276,7 +276,7 @@ describe("a change that fails", () => {
     await page.getByText("1 limit changed.").waitFor();
     const id = await idOf(dashboard, "default");
     expect(await stored(dashboard, id)).toMatchObject({ queries: 77 });
-    await dashboard.call("admin.updateBounds", { queriesPerHour: null });
+    await dashboard.call("admin.updateQueryLimits", { queriesPerHour: null });
   });
 
   test("settings form that fails because of a lost role says who can restore it", async ({

@@ -348,7 +348,7 @@ export const UNNOTICED: Readonly<Record<string, string>> = {
   "admin.createWorkspace": "nothing is in it yet",
   "admin.updateWorkspace":
     "told by the tests of the command, whose function it calls; it would stop the tests beside it",
-  "admin.updateBounds": "no cache has what bounds queries: each query reads it",
+  "admin.updateQueryLimits": "no cache has what bounds queries: each query reads it",
   "admin.updateSettings": "no cache has what bounds queries: each query reads it",
   "admin.startImport": "no key is imported yet",
   "admin.createRootKey": "an api-server reads a root key when it is sent for the first time, and a sidecar knows none",

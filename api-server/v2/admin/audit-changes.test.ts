@@ -148,7 +148,7 @@ test("audit entries of root keys and workspaces contain no hashes", async () => 
     before: { name: workspaceId },
     after: { name: "renamed" },
   });
-  await t.data("admin.updateBounds", { querySeconds: 7 });
+  await t.data("admin.updateQueryLimits", { querySeconds: 7 });
   expect(await lastChange(workspaceId, "workspace.update")).toEqual({
     before: { timeoutMs: null },
     after: { timeoutMs: 7_000 },

@@ -6,7 +6,7 @@ import { analyticsSettingsOf } from "../../domain/analytics/settings.ts";
 import { WorkspaceOut } from "./workspace-schemas.ts";
 
 /*
- * Response of `admin.getSettings`, `admin.updateSettings` and `admin.updateBounds`: the settings of `postern workspace update`, under the
+ * Response of `admin.getSettings`, `admin.updateSettings` and `admin.updateQueryLimits`: the settings of `postern workspace update`, under the
  * names of its JSON output.
  */
 
@@ -17,7 +17,7 @@ export const Settings = WorkspaceOut.omit({ createdAt: true }).extend({
       z.strictObject({
         name: z
           .string()
-          .describe("Name of the member of `admin.updateBounds`.")
+          .describe("Name of the member of `admin.updateQueryLimits`.")
           .meta({ examples: ["queriesPerHour"] }),
         about: z
           .string()

@@ -42,11 +42,11 @@ describe("settings", () => {
     const body = { query: "SELECT count(*) AS n FROM key_verifications_v1" };
     const query = async () => (await api.call("analytics.getVerifications", body)).status;
     expect(await query()).toBe(200);
-    const changed = await api.data("admin.updateBounds", { queriesPerHour: 0, querySeconds: 7 });
+    const changed = await api.data("admin.updateQueryLimits", { queriesPerHour: 0, querySeconds: 7 });
     expect(changed.bounds).toContainEqual(expect.objectContaining({ name: "querySeconds", value: 7 }));
     expect(await query()).toBe(429);
     expect((await bounds(other.rootKey)).get("querySeconds")?.value).not.toBe(7);
-    await api.data("admin.updateBounds", { queriesPerHour: null });
+    await api.data("admin.updateQueryLimits", { queriesPerHour: null });
     expect(await query()).toBe(200);
     expect((await bounds()).get("querySeconds")?.value).toBe(7);
     expect((await api.audit()).filter(({ event }) => event === "workspace.update")).toHaveLength(2);
@@ -54,7 +54,7 @@ describe("settings", () => {
 
   test("workspace settings update without changes writes nothing", async () => {
     const before = (await api.audit()).length;
-    await api.data("admin.updateBounds", {});
+    await api.data("admin.updateQueryLimits", {});
     await api.data("admin.updateSettings", { analytics: true });
     expect(await api.audit()).toHaveLength(before);
   });
@@ -66,7 +66,7 @@ describe("settings", () => {
     const query = { query: "SELECT count(*) AS n FROM key_verifications_v1" };
     expect((await api.call("analytics.getVerifications", query, { rootKey })).status).not.toBe(200);
     expect((await set(true)).analytics).toBe(true);
-    expect((await api.call("admin.updateBounds", { queryRows: 1 }, { rootKey })).status).toBe(403);
+    expect((await api.call("admin.updateQueryLimits", { queryRows: 1 }, { rootKey })).status).toBe(403);
   });
 
   test.each([
@@ -76,6 +76,6 @@ describe("settings", () => {
     { querySeconds: 1.5 },
     { quota: 1 },
   ])("workspace settings reject query limits %o", async (body) => {
-    expect((await api.call("admin.updateBounds", body)).status).toBe(400);
+    expect((await api.call("admin.updateQueryLimits", body)).status).toBe(400);
   });
 });

@@ -14,7 +14,7 @@ export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[
   // Concurrent changes by others neither affect the form nor are sent.
   const [opened] = useState(bounds);
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
-  const update = useChange("admin.updateBounds", { refreshes: ["admin.getSettings", "admin.getUsageState"] });
+  const update = useChange("admin.updateQueryLimits", { refreshes: ["admin.getSettings", "admin.getUsageState"] });
   const { changes, faults } = readBounds(opened, texts);
   return (
     <FormDialog

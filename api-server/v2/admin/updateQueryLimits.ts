@@ -6,7 +6,7 @@ import { onInstallation } from "../../domain/permissions/required-permissions.ts
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { activeSettings, Settings } from "./settings-schemas.ts";
 
-const bound = ({ help, min, max, byDefault }: AnalyticsSetting) =>
+const queryLimit = ({ help, min, max, byDefault }: AnalyticsSetting) =>
   z
     .int()
     .min(min)
@@ -16,14 +16,16 @@ const bound = ({ help, min, max, byDefault }: AnalyticsSetting) =>
     .describe(`${help[0]?.toUpperCase()}${help.slice(1)}; null for the default, ${byDefault}.`)
     .meta({ examples: [byDefault] });
 
-const Body = z.strictObject(Object.fromEntries(ANALYTICS_SETTINGS.map((setting) => [setting.name, bound(setting)])));
+const Body = z.strictObject(
+  Object.fromEntries(ANALYTICS_SETTINGS.map((setting) => [setting.name, queryLimit(setting)])),
+);
 type Body = z.output<typeof Body>;
 
 // The permission is on the installation, because its administrators set the limits of a workspace, not the workspace itself.
 const required = { updateWorkspace: onInstallation("update_workspace") };
 
-export const updateBounds = defineProcedure({
-  path: "admin.updateBounds",
+export const updateQueryLimits = defineProcedure({
+  path: "admin.updateQueryLimits",
   effect: "change",
   summary: "Set the limits of a workspace's usage queries",
   description:
