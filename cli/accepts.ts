@@ -8,7 +8,7 @@ import { parseChoice, parseDurationOption, parseInteger, parseListen, parsePort 
  */
 
 /** Accepts a decimal integer. */
-export const whole = ({ min, max, unit }: { min: number; max: number; unit: string }) => ({
+export const integer = ({ min, max, unit }: { min: number; max: number; unit: string }) => ({
   ...{ min, max, unit },
   says: `${min} to ${max}`,
   check: (option: string, text: string) => void parseInteger(option, text, { min, max }),

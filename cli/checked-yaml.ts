@@ -41,15 +41,15 @@ const FILE_LENGTH_MAX = 4 * 1024 * 1024;
 /** Reads and validates a YAML file. Throws `WrongFile`, and errors of the file system. */
 export function readCheckedYaml<S extends z.ZodType>(file: string, schema: S): CheckedYaml<z.output<S>> {
   const text = readFileSync(file, "utf8");
-  const whole = (message: string, line = 1) => new WrongFile([{ file, line, location: "", message }]);
-  if (text.length > FILE_LENGTH_MAX) throw whole(`the file is larger than ${FILE_LENGTH_MAX} characters`);
+  const fileError = (message: string, line = 1) => new WrongFile([{ file, line, location: "", message }]);
+  if (text.length > FILE_LENGTH_MAX) throw fileError(`the file is larger than ${FILE_LENGTH_MAX} characters`);
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, logLevel: "error" });
   const [syntax] = document.errors;
-  if (syntax !== undefined) throw whole(syntax.message.split("\n")[0] ?? "is not YAML", syntax.linePos?.[0].line);
+  if (syntax !== undefined) throw fileError(syntax.message.split("\n")[0] ?? "is not YAML", syntax.linePos?.[0].line);
 
   const lineOf = lineFinder(document, lines);
-  const parsed = schema.safeParse(contentOf(document, whole));
+  const parsed = schema.safeParse(contentOf(document, fileError));
   if (parsed.success) {
     const problemAt = (path: readonly (string | number)[], message: string): FileProblem => ({
       file,

@@ -40,7 +40,7 @@ export function killOnExit(
   const args = ["-c", WATCH, "sh", String(child.pid), signal, commandWord, removeFolder ?? ""];
   // The watcher has its own session, so that signals to this process group do not reach it.
   const watcher = spawn("sh", args, { stdio: ["pipe", "ignore", "ignore"], detached: true, cwd: "/", ...runAs });
-  const gone = new Promise<void>((resolve) => {
+  const exited = new Promise<void>((resolve) => {
     watcher.once("exit", () => resolve());
     watcher.once("error", () => resolve());
   });
@@ -52,5 +52,5 @@ export function killOnExit(
     watcher.ref();
     watcher.kill("SIGKILL");
   });
-  return gone;
+  return exited;
 }

@@ -1,4 +1,4 @@
-import { duration, FILE, FOLDER, HTTP_URL, PORT, SWITCH, text, url, whole } from "./accepts.ts";
+import { duration, FILE, FOLDER, HTTP_URL, integer, PORT, SWITCH, text, url } from "./accepts.ts";
 import { type Accepts, type Command, UsageError } from "./command.ts";
 import { MIB_BOUNDS, parseDashboardUrl, parseRetentionDays, RETENTION_BOUNDS } from "./values.ts";
 
@@ -8,7 +8,7 @@ const ORIGIN: Accepts = {
   ...text("URL", "https, or http for a loopback address, without a path"),
   check: (option, origin) => void parseDashboardUrl(option, origin),
 };
-const MIB = whole({ ...MIB_BOUNDS, unit: "MiB" });
+const MIB = integer({ ...MIB_BOUNDS, unit: "MiB" });
 const RETENTION: Accepts = {
   ...duration(RETENTION_BOUNDS),
   says: "0d to 36500d",

@@ -82,8 +82,8 @@ const columnsOf = <Row>(fields: Fields<Row>, isBrief: boolean): readonly Column<
   fields.flatMap((field) => {
     if (field.title === undefined) return [];
     const { title, brief, text, shrinks = false, drops = false } = field;
-    const told = isBrief ? (brief ?? text) : text;
-    const shown = told === undefined ? field : { ...field, text: told };
+    const shownText = isBrief ? (brief ?? text) : text;
+    const shown = shownText === undefined ? field : { ...field, text: shownText };
     return [{ title: title.toUpperCase(), shrinks, drops, cell: (row: Row) => toText(shown, row) }];
   });
 

@@ -122,10 +122,10 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const controllers = new Map<Kind, Controller>();
   const syncs = createSyncTimes();
   const synced = createSyncedObjects(resyncMs);
-  const looks = createPolicyCache((pace) => poll.hurry(pace));
+  const policyCache = createPolicyCache((pace) => poll.hurry(pace));
   /** Queues an object that has changed, and discards its cached state. */
   const addChanged = (kind: Kind, key: ObjectKey) => {
-    if (kind === "ApiKeyPolicy") looks.forget(key);
+    if (kind === "ApiKeyPolicy") policyCache.forget(key);
     else synced.forget(kind, key);
     controllers.get(kind)?.add(key);
   };
@@ -133,7 +133,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const touched = collectKeys(PODS_MS, (key) => controllers.get("ApiKeyPolicy")?.add(key));
   const objectsIn = (kind: Kind, namespace?: string) =>
     namespace === undefined ? source.list(kind) : source.having(kind, "namespace", namespace);
-  const lookAt = (namespace?: string) => {
+  const recheck = (namespace?: string) => {
     for (const kind of controllers.keys()) {
       for (const object of objectsIn(kind, namespace)) addChanged(kind, keyOf(object));
     }
@@ -142,7 +142,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     ...config,
     settingsFile: config.tenancyFile,
     followLabels,
-    onChange: lookAt,
+    onChange: recheck,
     signal: stop.signal,
     observe: traffic.observeApi,
     log,
@@ -177,7 +177,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     source,
     workspaces,
     cluster,
-    looks,
+    looks: policyCache,
     synced,
     syncs,
     pods,
@@ -241,7 +241,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     if (change.after === undefined) {
       syncs.forget(object);
       synced.forget(change.kind, keyOf(object));
-      if (change.kind === "ApiKeyPolicy") looks.drop(keyOf(object));
+      if (change.kind === "ApiKeyPolicy") policyCache.drop(keyOf(object));
     }
     if (!isListed) pending.add(`${change.kind} ${formatKey(keyOf(object))}`);
     if (concernsItself(change)) addChanged(change.kind, keyOf(object));

@@ -75,7 +75,7 @@ export function assembleExchange(given: Given, decision: DecisionDeps, upstreamU
     bodyLimits: {
       idleMs: timeouts.requestBodyIdleMs,
       bytesPerSecondMin: limits.bodyBytesPerSecondMin,
-      wholeBytesMax: limits.wholeBodyBytesMax,
+      bufferedBytesMax: limits.bufferedBodyBytesMax,
     },
   };
   // Clients may send any gRPC content type, so the limits for gRPC calls apply only if the app speaks HTTP/2.

@@ -125,7 +125,7 @@ export interface Limits {
    */
   readonly addressShare: number;
   /** Maximum Content-Length of a request body that is buffered completely before the request is sent to the app. */
-  readonly wholeBodyBytesMax: number;
+  readonly bufferedBodyBytesMax: number;
   /** Maximum number of gateway connections per ext-auth endpoint. */
   readonly extAuthConnectionsMax: number;
   /** Maximum number of connections from all untrusted addresses together, per ext-auth endpoint. */
@@ -180,7 +180,7 @@ export const DEFAULT_LIMITS: Limits = {
   // capacity.
   addressShare: 0.5,
   // Most API request bodies are smaller, and the memory of waiting requests stays below one or two packets per connection.
-  wholeBodyBytesMax: 16 * 1024,
+  bufferedBodyBytesMax: 16 * 1024,
   // Gateways use far fewer connections.
   extAuthConnectionsMax: 5_000,
   untrustedConnectionsMax: 100,

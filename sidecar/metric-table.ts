@@ -133,7 +133,7 @@ export const GATE_METRICS = defineMetrics({
     type: "counter",
     help: "Invalid values read from Redis",
     unit: "values",
-    labels: { kind: ["mark", "record", "entry", "heartbeat"] },
+    labels: { kind: ["state", "record", "entry", "heartbeat"] },
     bad: "Any increase: another client writes to Redis, or a clock jumped (`heartbeat`).",
   },
   policyVersion: {

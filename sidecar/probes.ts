@@ -50,7 +50,7 @@ async function runProbe({ probe, timeoutMs }: GateProbe): Promise<ProbeResult> {
 }
 
 /** Ignores errors that occur after the result, which would otherwise end the process. */
-const heard = (): void => undefined;
+const ignoreError = (): void => undefined;
 
 type Of<Kind extends GateProbe["probe"]["kind"]> = Extract<GateProbe["probe"], { kind: Kind }>;
 
@@ -60,7 +60,7 @@ async function probeHttp({ port, target, isTls, headers }: Of<"http">, signal: A
   const options = { host: HOST, port, path: target, headers: given, signal, agent: false };
   // Like kubelet, the probe does not verify the app's certificate.
   const call = isTls ? requestHttps({ ...options, rejectUnauthorized: false }) : requestHttp(options);
-  call.on("error", heard);
+  call.on("error", ignoreError);
   call.end();
   const [response] = await once(call, "response", { signal });
   const status: number = response.statusCode;
@@ -70,7 +70,7 @@ async function probeHttp({ port, target, isTls, headers }: Of<"http">, signal: A
 
 async function probeTcp({ port }: Of<"tcp">, signal: AbortSignal): Promise<ProbeResult> {
   const socket = connect({ host: HOST, port });
-  socket.on("error", heard);
+  socket.on("error", ignoreError);
   try {
     await once(socket, "connect", { signal });
     return { ok: true, detail: "connected" };
@@ -88,7 +88,7 @@ const RESPONSE_BYTES_MAX = 1_024;
 /** Sends a probe of grpc.health.v1. Both messages have one field, so they are encoded and decoded by hand. */
 async function probeGrpc({ port, service }: Of<"grpc">, signal: AbortSignal): Promise<ProbeResult> {
   const session = connectHttp2(`http://${HOST}:${port}`);
-  session.on("error", heard);
+  session.on("error", ignoreError);
   try {
     await once(session, "connect", { signal });
     const stream = session.request({
@@ -97,7 +97,7 @@ async function probeGrpc({ port, service }: Of<"grpc">, signal: AbortSignal): Pr
       "content-type": "application/grpc",
       te: "trailers",
     });
-    stream.on("error", heard);
+    stream.on("error", ignoreError);
     stream.end(grpcFrame(healthRequest(service)));
     const chunks: Buffer[] = [];
     let length = 0;

@@ -79,7 +79,7 @@ export class ClickhouseMetrics {
     this.#failures.inc({ operation, reason });
   }
 
-  looked(problem: StoreProblem | undefined): void {
+  recordCheck(problem: StoreProblem | undefined): void {
     this.#trouble = problem;
   }
 }

@@ -7,7 +7,7 @@ import { floatJson, type ValueEncoder } from "../row-json.ts";
  */
 
 const same: ValueEncoder = (text) => text;
-const whole: ValueEncoder = (text) => {
+const integer: ValueEncoder = (text) => {
   if (!/^-?\d+$/.test(text)) throw new Error("a value of the answer is not the whole number that its column promises");
   return text;
 };
@@ -16,16 +16,16 @@ const timestamp: ValueEncoder = (text) => `"${text}"`;
 
 const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   String: (text) => JSON.stringify(text),
-  Int64: whole,
-  Int32: whole,
-  UInt8: whole,
+  Int64: integer,
+  Int32: integer,
+  UInt8: integer,
   Float64: floatJson,
   Bool: same,
   Date: midnight,
   DateTime: timestamp,
   "DateTime64(3)": timestamp,
   "Array(String)": arrayOf((text) => JSON.stringify(text)),
-  "Array(Int64)": arrayOf(whole),
+  "Array(Int64)": arrayOf(integer),
   "Array(Float64)": arrayOf(floatJson),
   "Array(Bool)": arrayOf(same),
   "Array(Date)": arrayOf(midnight),

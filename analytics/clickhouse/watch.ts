@@ -78,7 +78,7 @@ export class ClickhouseWatch {
       insertingMs: Math.max(0, ...[...this.#inserting].map(({ sinceMs }) => nowMs - sinceMs)),
     });
     this.#wasWell = problem === undefined;
-    this.#metrics.looked(problem);
+    this.#metrics.recordCheck(problem);
     return problem;
   }
 

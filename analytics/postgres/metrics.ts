@@ -67,7 +67,7 @@ export class RollUpMetrics {
     this.#failures.inc();
   }
 
-  looked({ events, ageMs }: QueueDepth): void {
+  recordDepth({ events, ageMs }: QueueDepth): void {
     this.#lag.set(ageMs / 1000);
     this.#waiting.set(events);
   }

@@ -28,7 +28,7 @@ export function planPartitions(
   { nowMs, retention }: { nowMs: number; retention: AnalyticsRetention },
 ): PartitionPlan {
   const known = new Set(names);
-  const requested = STORED_TABLES.flatMap((table) => wantedPartitions(table, nowMs));
+  const requested = STORED_TABLES.flatMap((table) => requiredPartitions(table, nowMs));
   const create = requested.filter(({ name }) => !known.has(name));
   const drop = names.flatMap((name) => {
     const found = readPartition(name);
@@ -39,7 +39,7 @@ export function planPartitions(
   return { create, drop };
 }
 
-function wantedPartitions(table: StoredTable, nowMs: number): Partition[] {
+function requiredPartitions(table: StoredTable, nowMs: number): Partition[] {
   const requested = new Map<string, Partition>();
   for (let ms = nowMs - LATE_MS_MAX; ms <= nowMs + DAYS_AHEAD * DAY_MS; ms += DAY_MS) {
     const partition = partitionAt(table, ms);

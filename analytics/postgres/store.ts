@@ -68,7 +68,7 @@ export class PostgresAnalytics implements Omit<AnalyticsStore, "query"> {
     const { db } = this.#options;
     if (patient && !this.#isMore) {
       const depth = await findQueueDepth(db);
-      this.#metrics.looked(depth);
+      this.#metrics.recordDepth(depth);
       if (depth.events === 0 || depth.ageMs < waitAfter(this.#ranMs)) return false;
     }
     const startedMs = performance.now();

@@ -5,7 +5,7 @@ import { floatJson, type ValueEncoder } from "../row-json.ts";
  * Integers stay text, because a bigint does not fit into a JavaScript number. Throws if the text is not an integer and therefore invalid
  * JSON.
  */
-const whole: ValueEncoder = (text) => {
+const integer: ValueEncoder = (text) => {
   if (!/^-?\d+$/.test(text)) throw new Error("a value of the answer is not the whole number that its column promises");
   return text;
 };
@@ -16,17 +16,17 @@ const timestamp: ValueEncoder = (text) => `"${text.slice(0, 19).replace(" ", "T"
 
 const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   String: quoted,
-  Int64: whole,
-  Int32: whole,
+  Int64: integer,
+  Int32: integer,
   // A comparison, which is the number 1 or 0, may arrive as a boolean.
-  UInt8: (text) => (text === "t" ? "1" : text === "f" ? "0" : whole(text)),
+  UInt8: (text) => (text === "t" ? "1" : text === "f" ? "0" : integer(text)),
   Float64: floatJson,
   Bool: truth,
   Date: midnight,
   DateTime: timestamp,
   "DateTime64(3)": (text) => `"${withMilliseconds(text).replace(" ", "T")}Z"`,
   "Array(String)": arrayOf(quoted),
-  "Array(Int64)": arrayOf(whole),
+  "Array(Int64)": arrayOf(integer),
   "Array(Float64)": arrayOf(floatJson),
   "Array(Bool)": arrayOf(truth),
   "Array(Date)": arrayOf(midnight),

@@ -42,15 +42,15 @@ export function createCreditService(deps: {
       // This list is read under the lock: a key that was deleted while this transaction waited must not get its counter back.
       const live = await listLiveKeys(tx, keys);
       const counted: CountedKey[] = [];
-      const gone: CreditKey[] = [];
+      const deleted: CreditKey[] = [];
       for (const ref of keys) {
         const row = rows.get(ref.keyId);
         if (row !== undefined && live.has(ref.keyId)) counted.push({ ref, counter: row });
-        else gone.push(ref);
+        else deleted.push(ref);
       }
-      if (gone.length > 0) await store.remove(gone).catch(unavailable);
+      if (deleted.length > 0) await store.remove(deleted).catch(unavailable);
       if (counted.length > 0) await store.load(counted).catch(unavailable);
-      if (gone.length === 0) spent = await spend();
+      if (deleted.length === 0) spent = await spend();
     });
     return spent;
   }

@@ -217,12 +217,12 @@ const DELETED_IN_STEPS = { api: "apis", identity: "identities", workspace: "work
 async function noteRemoved(db: Queryable, kind: RecordKind, writes: RecordWrite[]): Promise<void> {
   if (!REFERRED_KINDS.has(kind)) return;
   const isDeleted = ({ ref, data }: RecordWrite) => ref.kind === kind && data === undefined;
-  const gone = writes.filter(isDeleted).map(({ ref }) => ref.id);
-  if (gone.length === 0) return;
+  const deletedIds = writes.filter(isDeleted).map(({ ref }) => ref.id);
+  if (deletedIds.length === 0) return;
   const left = new Set<string>();
   if (isDeletedInSteps(kind)) {
     const text = `select t.id from ${DELETED_IN_STEPS[kind]} t where t.id = any($1::text[])`;
-    const { rows } = await db.query<{ id: string }>({ name: `list-left-${kind}`, text, values: [gone] });
+    const { rows } = await db.query<{ id: string }>({ name: `list-left-${kind}`, text, values: [deletedIds] });
     for (const { id } of rows) left.add(id);
   }
   for (const [i, write] of writes.entries()) {

@@ -73,7 +73,7 @@ export interface UsageDeps extends CountingDeps, ReadDeps {
   >;
   readonly queryMetrics: QueryMetrics;
   /** Reports the number of events that are pending in the streams. */
-  readonly eventStreams: Pick<EventSource, "look">;
+  readonly eventStreams: Pick<EventSource, "measure">;
 }
 
 /** Dependencies for reports of pods. */

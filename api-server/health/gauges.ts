@@ -40,7 +40,7 @@ export const STATE_METRICS = defineMetrics({
     type: "counter",
     help: "Invalid values read from the change stream or the records",
     unit: "values",
-    labels: { kind: ["mark", "record", "entry", "heartbeat"] satisfies RefusedKind[] },
+    labels: { kind: ["state", "record", "entry", "heartbeat"] satisfies RefusedKind[] },
     bad: "Any increase: another client writes to Postern's keys in Redis, or a clock jumped (`heartbeat`). Check the Redis credentials.",
   },
   eventsDropped: {

@@ -51,7 +51,7 @@ export async function watchHealth(parts: {
   /** Number of consecutive checks that found each degradation. */
   const lasting = new Map<DegradationReason, number>();
   let health: Health;
-  let looks = 0;
+  let polls = 0;
   let postgresSeenAt = performance.now();
   let storeEvicts = false;
   let connectionRatio: number | undefined;
@@ -59,7 +59,7 @@ export async function watchHealth(parts: {
   let dropped = edge.sink.dropped();
   let droppedAt = Number.NEGATIVE_INFINITY;
 
-  async function look(): Promise<Observation> {
+  async function poll(): Promise<Observation> {
     const [postgresAnswers, storeAnswers, clickhouse] = await Promise.all([
       responds(async () => {
         const client = await db.connect();
@@ -75,7 +75,7 @@ export async function watchHealth(parts: {
       responds(() => edge.ping()),
       analytics.trouble?.(),
     ]);
-    if (storeAnswers && (!storeAnswered || looks % STORE_INFO_EVERY_LOOKS === 0)) {
+    if (storeAnswers && (!storeAnswered || polls % STORE_INFO_EVERY_LOOKS === 0)) {
       // If this fails, the next check reports Redis as unreachable.
       await responds(async () => {
         const info = await within(RESPONSE_MS_MAX, edge.info());
@@ -84,7 +84,7 @@ export async function watchHealth(parts: {
       });
     }
     storeAnswered = storeAnswers;
-    looks += 1;
+    polls += 1;
     const nowMs = performance.now();
     if (postgresAnswers) postgresSeenAt = nowMs;
     if (edge.sink.dropped() > dropped) droppedAt = nowMs;
@@ -115,12 +115,12 @@ export async function watchHealth(parts: {
     if (!before.ready && now.ready) log.info("ready again");
   }
 
-  health = checkHealth(await look());
+  health = checkHealth(await poll());
   let isClosed = false;
   let timer: NodeJS.Timeout;
   let turn: Promise<void> = Promise.resolve();
   const next = (): void => {
-    turn = look().then((seen) => {
+    turn = poll().then((seen) => {
       if (isClosed) return;
       const before = health;
       health = checkHealth(seen);

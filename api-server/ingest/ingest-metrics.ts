@@ -115,7 +115,7 @@ export class IngestMetrics {
   }
 
   /** Records the poll result of these workspaces. */
-  looked(workspaceIds: readonly string[], depths: readonly StreamDepth[]): void {
+  recordDepths(workspaceIds: readonly string[], depths: readonly StreamDepth[]): void {
     for (const id of workspaceIds) this.#seen.delete(id);
     const nowMs = performance.now();
     for (const { workspaceId, entries, bytes, ageMs } of depths) {

@@ -37,8 +37,8 @@ export class Ingester {
   async round(workspaceIds: readonly string[], { all = false }: { all?: boolean } = {}): Promise<boolean> {
     const due = all ? [...workspaceIds] : this.#turns.due(workspaceIds, performance.now());
     if (due.length === 0) return false;
-    const { depths, setAside, failed } = await this.#options.source.look(due);
-    this.#metrics.looked(due, depths);
+    const { depths, setAside, failed } = await this.#options.source.measure(due);
+    this.#metrics.recordDepths(due, depths);
     for (const { workspaceId, type } of setAside) this.#noteSetAside(workspaceId, type);
     for (const { workspaceId, error } of failed) this.#noteFailure(workspaceId, error);
     const asking = new Set(

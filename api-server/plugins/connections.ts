@@ -72,8 +72,8 @@ export function createConnections(deps: {
     socket.pause();
     const owed = [...(unanswered.get(socket) ?? [])];
     // The last request may be the invalid one: its body was cut off, so its response is not awaited.
-    const whole = owed.filter(({ request }) => request.complete);
-    await Promise.all(whole.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
+    const complete = owed.filter(({ request }) => request.complete);
+    await Promise.all(complete.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
     // A connection that is no longer writable gets no error: its client requested that it close after the last complete request.
     if (!socket.writable) return;
     const isBegun = owed.some(({ request, response }) => !request.complete && response.headersSent);

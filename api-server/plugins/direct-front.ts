@@ -98,7 +98,7 @@ export function createDirectFront(
     });
   }
 
-  function look(): void {
+  function poll(): void {
     const nowMs = performance.now();
     for (const connection of connections.values()) {
       const { socket, sinceMs, awaited } = connection;
@@ -113,7 +113,7 @@ export function createDirectFront(
     }
   }
 
-  const timer = setInterval(look, POLL_MS);
+  const timer = setInterval(poll, POLL_MS);
   timer.unref();
   server.once("close", () => clearInterval(timer));
   server.removeAllListeners(opened);

@@ -38,7 +38,7 @@ export function limitConnections(
   server: Server,
   { max, isProxy, awaitedSince, onLimit }: LimitOptions,
 ): ConnectionLimit {
-  const room = new ConnectionLimiter({
+  const limiter = new ConnectionLimiter({
     max,
     mayAcquire: sharedBy(ADDRESS_SHARE),
     onLimitReached: onLimit,
@@ -50,7 +50,7 @@ export function limitConnections(
   server.on("connection", (socket: Socket) => {
     const address = socket.remoteAddress ?? "";
     const sharer = isProxy(address) ? undefined : networkOf(address);
-    if (!room.admit(sharer)) {
+    if (!limiter.admit(sharer)) {
       socket.destroy();
       return;
     }
@@ -62,15 +62,15 @@ export function limitConnections(
       },
       evict: () => socket.destroy(),
     };
-    room.enter(connection, sharer);
+    limiter.enter(connection, sharer);
     socket.once("close", () => {
-      room.leave(connection);
+      limiter.leave(connection);
       secured.delete(peer);
     });
     for (const listener of serve) listener.call(server, socket);
   });
   server.prependListener("secureConnection", (socket: Socket) => secured.set(peerOf(socket), socket));
-  return { open: () => room.size };
+  return { open: () => limiter.size };
 }
 
 const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;

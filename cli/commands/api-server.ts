@@ -2,7 +2,7 @@ import type { GateCredentials } from "../../api-server/gates/credentials.ts";
 import { start } from "../../api-server/start.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { openCluster } from "../../operator/source/cluster.ts";
-import { FILE, FOLLOWED_FILE, PORT, SWITCH, text, whole } from "../accepts.ts";
+import { FILE, FOLLOWED_FILE, integer, PORT, SWITCH, text } from "../accepts.ts";
 import { analyticsAddress } from "../analytics-store.ts";
 import { followCertificateFiles } from "../certificate-files.ts";
 import { defineCommand, type Io, splitList } from "../command.ts";
@@ -29,7 +29,7 @@ import { databaseAddress, databaseOptions, redisAddress, redisOptions } from "..
 import { reviewToken } from "../token-review.ts";
 import { parseInteger, parseMib, parsePort, parseRetention, parseSwitch, parseV1 } from "../values.ts";
 
-const CONNECTIONS = whole({ min: 1, max: 1_000_000, unit: "connections" });
+const CONNECTIONS = integer({ min: 1, max: 1_000_000, unit: "connections" });
 const certificateFile = { type: "string", placeholder: "PATH" } as const;
 
 export const apiServer = defineCommand({

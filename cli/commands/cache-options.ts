@@ -1,13 +1,13 @@
 import { type CacheSize, cacheBytesMax } from "../../sidecar/cache-limits.ts";
-import { whole } from "../accepts.ts";
+import { integer } from "../accepts.ts";
 import { UsageError } from "../command.ts";
 import { parseInteger } from "../values.ts";
 
 /* Bounds of the size of a gate's key cache. */
 
-const KEYS = whole({ min: 1, max: 10_000_000, unit: "keys" });
+const KEYS = integer({ min: 1, max: 10_000_000, unit: "keys" });
 const BYTES = {
-  ...whole({ min: 1024 * 1024, max: Number.MAX_SAFE_INTEGER, unit: "bytes" }),
+  ...integer({ min: 1024 * 1024, max: Number.MAX_SAFE_INTEGER, unit: "bytes" }),
   says: "1048576 to half of the spare heap",
 };
 

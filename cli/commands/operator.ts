@@ -1,5 +1,5 @@
 import { type OperatorConfig, startOperator } from "../../operator/start.ts";
-import { duration, FILE, FOLDER, FOLLOWED_FILE, FOLLOWED_FOLDER, HTTP_URL, oneOf, text, whole } from "../accepts.ts";
+import { duration, FILE, FOLDER, FOLLOWED_FILE, FOLLOWED_FOLDER, HTTP_URL, integer, oneOf, text } from "../accepts.ts";
 import { defineCommand, splitList, UsageError } from "../command.ts";
 import { type Followed, followed } from "../followed.ts";
 import { adminPort } from "../options.ts";
@@ -10,7 +10,7 @@ import { parseWebhook, webhookOptions } from "./webhook-options.ts";
 
 const LOG_FORMAT = oneOf("json", "text");
 const RESYNC = duration({ minMs: 1_000, maxMs: 7 * 86_400_000 });
-const CONCURRENCY = whole({ min: 1, max: 100, unit: "objects" });
+const CONCURRENCY = integer({ min: 1, max: 100, unit: "objects" });
 
 export const operator = defineCommand({
   name: "operator",

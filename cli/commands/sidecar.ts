@@ -16,7 +16,7 @@ import {
 import { RESTORED_WAIT_MS } from "../../sidecar/gate-state.ts";
 import { openSnapshot, SECRET_CHARACTERS_MIN, type Snapshot } from "../../sidecar/snapshot/snapshot.ts";
 import { startSidecar } from "../../sidecar/start.ts";
-import { duration, FOLDER, FOLLOWED_FILE, HTTP_URL, LISTEN, oneOf, PORT, text, whole } from "../accepts.ts";
+import { duration, FOLDER, FOLLOWED_FILE, HTTP_URL, integer, LISTEN, oneOf, PORT, text } from "../accepts.ts";
 import { followCertificateFiles, followExtAuthCertificate } from "../certificate-files.ts";
 import { type Accepts, defineCommand, UsageError } from "../command.ts";
 import { surviveStrayErrors } from "../last-resort.ts";
@@ -38,11 +38,11 @@ import { addressWith, credentialOptions, credentialsOf } from "./credential-opti
 import { parseWaits, waitOptions } from "./wait-options.ts";
 
 const PROTOCOL = oneOf("http1", "h2c");
-const PLACES = whole({ min: 1, max: 1_000_000, unit: "requests" });
-const CONNECTIONS = whole({ min: 1, max: 1_000_000, unit: "connections" });
-const SHARE = whole({ min: 1, max: 100, unit: "percent" });
+const PLACES = integer({ min: 1, max: 1_000_000, unit: "requests" });
+const CONNECTIONS = integer({ min: 1, max: 1_000_000, unit: "connections" });
+const SHARE = integer({ min: 1, max: 100, unit: "percent" });
 const BODY_TIMEOUT = duration({ minMs: 1_000, maxMs: 86_400_000 });
-const BODY_RATE = whole({ min: 0, max: 1_000_000, unit: "bytes per second" });
+const BODY_RATE = integer({ min: 0, max: 1_000_000, unit: "bytes per second" });
 const DRAIN = duration({ minMs: 0, maxMs: 3_600_000 });
 const BLOCKS: Accepts = {
   ...text("addresses and blocks", "such as 10.0.0.0/8, separated by commas"),

@@ -31,7 +31,7 @@ export function fishCompletion(commands: readonly Command[]): string {
       return [
         ...Object.entries(command.options).map(([option, row]) => {
           const short = row.short === undefined ? "" : ` -s ${row.short}`;
-          return line(when, `-l ${option}${short}${wantedOf(valuesOf(command, option, row))}`, row.help);
+          return line(when, `-l ${option}${short}${argumentOf(valuesOf(command, option, row))}`, row.help);
         }),
         line(when, "-l help", "show all options"),
       ];
@@ -42,7 +42,7 @@ export function fishCompletion(commands: readonly Command[]): string {
 const line = (when: string, what: string, text: string): string =>
   PROGRAMS.map((program) => `complete -c ${program} -n ${quoted(when)} ${what} -d ${quoted(text)}`).join("\n");
 
-function wantedOf(values: Values): string {
+function argumentOf(values: Values): string {
   if (values.kind === "none") return "";
   if (values.kind === "file") return " -r -F";
   if (values.kind === "folder") return " -x -a '(__fish_complete_directories)'";

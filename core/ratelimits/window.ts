@@ -90,15 +90,15 @@ export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitReq
  */
 export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitRequest): number {
   if (limit <= 0 || cost > limit) return Number.POSITIVE_INFINITY;
-  const room = limit - cost;
-  if (counts === undefined || usedAt(counts, { durationMs, nowMs }) <= room) return nowMs;
+  const available = limit - cost;
+  if (counts === undefined || usedAt(counts, { durationMs, nowMs }) <= available) return nowMs;
   let refusedAt = nowMs;
   let passesAt = (Math.max(counts.window, Math.floor(nowMs / durationMs)) + 2) * durationMs;
   while (passesAt - refusedAt > 1) {
     const between = refusedAt + Math.floor((passesAt - refusedAt) / 2);
     // Far in the future doubles are more than a millisecond apart, so no value is in between.
     if (between <= refusedAt || between >= passesAt) break;
-    if (usedAt(counts, { durationMs, nowMs: between }) <= room) passesAt = between;
+    if (usedAt(counts, { durationMs, nowMs: between }) <= available) passesAt = between;
     else refusedAt = between;
   }
   return passesAt;

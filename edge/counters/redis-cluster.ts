@@ -89,10 +89,10 @@ export class RedisClusterCounters implements StrictCounters {
     const reply = await this.#clock.inTime(this.#client, caller, async (deadlineMs) => {
       const sentAtMs = performance.now();
       const replies = await runScript(this.#client, CONSUME, 1, [counterKey, text, deadlineMs]);
-      const [told] = JSON.parse(replies as string) as Replies;
-      if (told == null) throw new Error(scriptFailed([counterKey]));
-      this.#clock.observe({ sentAtMs, receivedAtMs: performance.now(), storeMs: told[0] ?? 0 });
-      return told[1] === TOO_LATE ? undefined : told;
+      const [values] = JSON.parse(replies as string) as Replies;
+      if (values == null) throw new Error(scriptFailed([counterKey]));
+      this.#clock.observe({ sentAtMs, receivedAtMs: performance.now(), storeMs: values[0] ?? 0 });
+      return values[1] === TOO_LATE ? undefined : values;
     });
     return { ...group, nowMs: reply[0] ?? 0, counts: countsAt(reply, 2), passed: reply[1] === 1 };
   }

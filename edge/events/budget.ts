@@ -29,18 +29,18 @@ export function shareQuota(totalBytes: number, uses: readonly StreamUse[]): Map<
   const own = totalBytes / 2 / uses.length;
   const busy = uses.filter(({ bytes }) => bytes > own / 2).length;
   const targetOf = ({ bytes }: StreamUse) => (bytes > own / 2 ? own + totalBytes / 2 / busy : own);
-  const wantOf = (use: StreamUse) => worth(targetOf(use) - limitOf(use), targetOf(use));
+  const shortfallOf = (use: StreamUse) => worth(targetOf(use) - limitOf(use), targetOf(use));
   const excessOf = (use: StreamUse) => worth(limitOf(use) - targetOf(use), targetOf(use));
 
   const taken = sum(uses, (use) => Math.max(use.bytes, limitOf(use)));
-  const wanted = sum(uses, wantOf);
+  const requested = sum(uses, shortfallOf);
   const free = Math.max(0, totalBytes - taken);
-  const given = wanted === 0 ? 0 : Math.min(1, free / wanted);
+  const given = requested === 0 ? 0 : Math.min(1, free / requested);
   const excess = sum(uses, excessOf);
-  const short = Math.max(0, wanted + taken - totalBytes);
+  const short = Math.max(0, requested + taken - totalBytes);
   const takenAway = excess === 0 ? 0 : Math.min(1, short / excess);
   for (const use of uses) {
-    const change = Math.floor(wantOf(use) * given) - Math.ceil(excessOf(use) * takenAway);
+    const change = Math.floor(shortfallOf(use) * given) - Math.ceil(excessOf(use) * takenAway);
     if (change !== 0) changes.set(use.workspaceId, change);
   }
   return changes;

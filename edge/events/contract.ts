@@ -115,7 +115,7 @@ export interface KeptBudget {
  */
 export interface EventSource {
   /** Inspects all streams in one call. Throws `EventsUnavailable`. */
-  look(workspaceIds: readonly string[]): Promise<StreamsSeen>;
+  measure(workspaceIds: readonly string[]): Promise<StreamsSeen>;
   /**
    * Passes a batch of bounded size, which no other live reader holds, to `handle`, and acknowledges it when `handle` returns. If `handle`
    * throws, `take` throws the same error, and the next call returns exactly the same batch; this also holds if another reader takes over a

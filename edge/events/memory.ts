@@ -28,10 +28,10 @@ export class MemoryEventStream implements EventSource {
     const stream = this.#streams.get(workspaceId) ?? { lines: [], failed: [] };
     this.#streams.set(workspaceId, stream);
     // Half of the total is reserved in equal shares, one per workspace; the other half goes to workspaces that need more.
-    const wanted = bytesOf(waitingIn(stream)) + lines.length;
+    const requested = bytesOf(waitingIn(stream)) + lines.length;
     const own = this.#bytesMax / 2 / this.#streams.size;
     const total = [...this.#streams.values()].reduce((sum, each) => sum + bytesOf(waitingIn(each)), lines.length);
-    if (wanted > own && total > this.#bytesMax / 2) return "refused";
+    if (requested > own && total > this.#bytesMax / 2) return "refused";
     const atMs = performance.now();
     for (const line of lines.toString().split("\n")) if (line !== "") stream.lines.push({ line, atMs });
     return "stored";
@@ -42,7 +42,7 @@ export class MemoryEventStream implements EventSource {
     return { totalBytes: this.#bytesMax, trimmed: 0 };
   }
 
-  async look(workspaceIds: readonly string[]): Promise<StreamsSeen> {
+  async measure(workspaceIds: readonly string[]): Promise<StreamsSeen> {
     const depths: StreamDepth[] = [];
     for (const workspaceId of workspaceIds) {
       const stream = this.#streams.get(workspaceId);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { bytesForEvents } from "./redis-budget.ts";
 
 const MIB = 1024 * 1024;
-const given = { wantedBytes: 256 * MIB, maxBytes: 1024 * MIB, usedByOthersBytes: 100 * MIB, isShared: true };
+const given = { requestedBytes: 256 * MIB, maxBytes: 1024 * MIB, usedByOthersBytes: 100 * MIB, isShared: true };
 
 test.each([
   { name: "the wanted amount, on a large server", changes: { maxBytes: 4096 * MIB }, mib: 256 },

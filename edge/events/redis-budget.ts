@@ -83,12 +83,12 @@ return redis.call('XTRIM', KEYS[1], 'MAXLEN', string.format('%.0f', kept))
 
 /** Returns the bytes of a server's memory that events may use. `maxBytes` 0: the server has no limit of its own. */
 export function bytesForEvents(given: {
-  readonly wantedBytes: number;
+  readonly requestedBytes: number;
   readonly maxBytes: number;
   readonly usedByOthersBytes: number;
   readonly isShared: boolean;
 }): number {
-  const { wantedBytes, maxBytes, usedByOthersBytes, isShared } = given;
+  const { requestedBytes: wantedBytes, maxBytes, usedByOthersBytes, isShared } = given;
   if (maxBytes === 0) return wantedBytes;
   const part = maxBytes * (isShared ? PART_OF_SHARED : PART_OF_OWN);
   const rest = isShared ? Math.max(0, maxBytes - usedByOthersBytes) * PART_OF_REST : part;
@@ -188,6 +188,6 @@ export class RedisEventBudget {
       infos.reduce((total, info) => total + Number(new RegExp(`^${field}:(\\d+)`, "m").exec(info)?.[1] ?? 0), 0);
     const usedByOthersBytes = read("used_memory") - uses.reduce((total, { bytes }) => total + bytes, 0);
     const { isShared } = this.#options;
-    return bytesForEvents({ wantedBytes, maxBytes: read("maxmemory"), usedByOthersBytes, isShared });
+    return bytesForEvents({ requestedBytes: wantedBytes, maxBytes: read("maxmemory"), usedByOthersBytes, isShared });
   }
 }

@@ -16,11 +16,11 @@ export const ENTRY_COST_BYTES = 512;
 export const COST_PER_BYTE = 1.25;
 
 /**
- * `take_room(key, first, cost)`: takes `cost` bytes of quota and returns whether enough was available. A missing or invalid quota becomes
+ * `take_quota(key, first, cost)`: takes `cost` bytes of quota and returns whether enough was available. A missing or invalid quota becomes
  * `first`. Uses only DECRBY, so that a gate's user may write only numbers.
  */
 const TAKE_FROM = `
-local function take_room(key, first, cost)
+local function take_quota(key, first, cost)
   if redis.call('EXISTS', key) == 0 then redis.call('DECRBY', key, '-' .. first) end
   local left = redis.pcall('DECRBY', key, cost)
   if type(left) ~= 'number' then
@@ -43,7 +43,7 @@ export const APPEND = defineScript(
   { keys: 2, args: 4, argBytes: BY_SCRIPT_BYTES },
   `${TAKE_FROM}
 local cost = math.ceil(#ARGV[4] * tonumber(ARGV[3])) + tonumber(ARGV[2])
-if not take_room(KEYS[2], ARGV[1], string.format('%.0f', cost)) then return 0 end
+if not take_quota(KEYS[2], ARGV[1], string.format('%.0f', cost)) then return 0 end
 redis.call('XADD', KEYS[1], '*', 'e', ARGV[4])
 return 1
 `,
@@ -56,7 +56,7 @@ return 1
 export const TAKE_QUOTA = defineScript(
   { keys: 1, args: 2 },
   `${TAKE_FROM}
-return take_room(KEYS[1], ARGV[1], ARGV[2]) and 1 or 0
+return take_quota(KEYS[1], ARGV[1], ARGV[2]) and 1 or 0
 `,
 );
 

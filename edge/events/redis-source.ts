@@ -221,15 +221,15 @@ export class RedisEventSource implements EventSource {
     this.#budget = new RedisEventBudget(client, { keys, holder: consumer, isShared });
   }
 
-  async look(workspaceIds: readonly string[]): Promise<StreamsSeen> {
+  async measure(workspaceIds: readonly string[]): Promise<StreamsSeen> {
     const size = isCluster(this.#client) ? 1 : LOOK_MAX;
     const groups: (readonly string[])[] = [];
     for (let at = 0; at < workspaceIds.length; at += size) groups.push(workspaceIds.slice(at, at + size));
-    const looks = await Promise.all(groups.map((group) => this.#lookAt(group)));
+    const measured = await Promise.all(groups.map((group) => this.#measure(group)));
     return {
-      depths: looks.flatMap(({ depths }) => depths),
-      setAside: looks.flatMap(({ setAside }) => setAside),
-      failed: looks.flatMap(({ failed }) => failed),
+      depths: measured.flatMap(({ depths }) => depths),
+      setAside: measured.flatMap(({ setAside }) => setAside),
+      failed: measured.flatMap(({ failed }) => failed),
     };
   }
 
@@ -268,7 +268,7 @@ export class RedisEventSource implements EventSource {
     await Promise.all(work);
   }
 
-  async #lookAt(workspaceIds: readonly string[]): Promise<StreamsSeen> {
+  async #measure(workspaceIds: readonly string[]): Promise<StreamsSeen> {
     const depths: StreamDepth[] = [];
     const setAside: { workspaceId: string; type: string }[] = [];
     const failed: { workspaceId: string; error: Error }[] = [];

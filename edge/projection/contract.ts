@@ -36,7 +36,7 @@ export type ReadBatch =
       /** In an incomplete projection: the records that exist and are correct; `missing` proves nothing here. */
       readonly partial?: readonly ReadRecord[];
       /** Set if the projection state exists but is invalid. */
-      readonly refused?: "mark";
+      readonly refused?: "state";
     };
 
 /**
@@ -51,7 +51,7 @@ export interface RecordSource {
 export type StreamId = { readonly workspaceId: string } | "central";
 
 /** Kinds of data that may be rejected as invalid, because others can write to the store. */
-export type RefusedKind = "mark" | "record" | "entry" | "heartbeat";
+export type RefusedKind = "state" | "record" | "entry" | "heartbeat";
 
 export interface ChangeListener {
   /** Called when the record changed: the listener must drop its cached copy. */

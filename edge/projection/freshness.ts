@@ -95,7 +95,7 @@ export class Freshness {
   }
 
   #take({ asOfMs, lagging }: Heartbeat, now: Timestamp): void {
-    const told = (storeMs: number): Timestamp => ({
+    const timestampOf = (storeMs: number): Timestamp => ({
       storeMs,
       monotonicMs: now.monotonicMs - Math.max(0, now.storeMs - storeMs),
     });
@@ -103,10 +103,10 @@ export class Freshness {
       known !== undefined && ageMs(known, now) <= ageMs(other, now) ? known : other;
 
     const before = this.#common;
-    const common = newer(before, told(asOfMs));
+    const common = newer(before, timestampOf(asOfMs));
     for (const workspaceId of new Set([...this.#lagging.keys(), ...lagging.keys()])) {
       const known = this.#lagging.get(workspaceId) ?? before;
-      const timestamp = newer(known, told(lagging.get(workspaceId) ?? asOfMs));
+      const timestamp = newer(known, timestampOf(lagging.get(workspaceId) ?? asOfMs));
       if (ageMs(timestamp, now) > ageMs(common, now)) this.#lagging.set(workspaceId, timestamp);
       else this.#lagging.delete(workspaceId);
     }

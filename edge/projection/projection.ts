@@ -66,7 +66,7 @@ class CachedProjection implements Projection, ChangeListener {
   readonly #views: KeyViews;
   readonly #bypassAfterMs: number;
   readonly #listeners = new Set<(ref: RecordRef | undefined) => void>();
-  readonly #refused: Record<RefusedKind, number> = { mark: 0, record: 0, entry: 0, heartbeat: 0 };
+  readonly #refused: Record<RefusedKind, number> = { state: 0, record: 0, entry: 0, heartbeat: 0 };
   /** Records read to probe the source on the stream of one workspace; `undefined` on the global stream. */
   readonly #ownWorkspace: readonly RecordRef[] | undefined;
   #following: Following | undefined;

@@ -87,7 +87,7 @@ export class Follower {
     const { stream, keys } = options;
     this.#workspaceId = stream === "central" ? undefined : stream.workspaceId;
     this.#name = this.#workspaceId ?? GLOBAL;
-    this.#stateKey = keys.mark(this.#name);
+    this.#stateKey = keys.projectionState(this.#name);
     this.#changesKey = keys.changes(this.#name);
     this.#historyKey = keys.history(this.#name);
     const { from, rollbacks } = options;
@@ -138,7 +138,7 @@ export class Follower {
         // Connection errors are visible without a report: no heartbeat arrives, and the staleness that policies act on grows. A wrong type
         // of the projection state or stream does not go away by itself, so it is reported.
         const problem = error instanceof Error ? error.message : String(error);
-        if (problem.includes("WRONGTYPE")) this.#options.listener.onRefused?.("mark", problem);
+        if (problem.includes("WRONGTYPE")) this.#options.listener.onRefused?.("state", problem);
       } finally {
         this.#connection?.disconnect();
       }
@@ -162,8 +162,8 @@ export class Follower {
     const asked = runReadingScript(connection, POSITION, 2, [this.#stateKey, this.#changesKey]);
     const found = readPosition(await within(RESPONSE_MS, asked));
     if ("problem" in found) {
-      listener.onRefused?.("mark", found.problem);
-      throw new Error(`the mark cannot be read: ${found.problem}`);
+      listener.onRefused?.("state", found.problem);
+      throw new Error(`the projection state cannot be read: ${found.problem}`);
     }
     this.#options.clock.take(sentMs, found.time);
     const { projectionId, n } = found;
@@ -276,15 +276,15 @@ export class Follower {
   #tellAll(entries: readonly Entry[]): void {
     let [isReset, isForgotten] = [false, false];
     for (const each of entries) {
-      const told = this.#advance(each[0], this.#readEntry(each));
+      const effects = this.#advance(each[0], this.#readEntry(each));
       // No reads happen between two entries of one reply, so one reset is enough for all, plus the first one that sets `forget`.
-      if (told.reset !== undefined) {
-        const { reason, forget } = told.reset;
+      if (effects.reset !== undefined) {
+        const { reason, forget } = effects.reset;
         if (!isReset || (forget && !isForgotten)) this.#options.listener.onReset(reason, { forget });
         isReset = true;
         isForgotten ||= forget;
       }
-      this.#deliver(told.entry);
+      this.#deliver(effects.entry);
     }
   }
 

@@ -95,11 +95,11 @@ export class RedisRecordSource implements RecordSource {
 
   /** Reads the projection state, each record, and the projection state again. */
   async #ask(workspaceId: string, refs: readonly RecordRef[]): Promise<Reply[]> {
-    const mark: Command = ["hmget", this.#keys.mark(workspaceId), ...STATE_FIELDS];
+    const readState: Command = ["hmget", this.#keys.projectionState(workspaceId), ...STATE_FIELDS];
     const locations = refs.map((ref) => this.#keys.record(ref));
     const tooLong = await this.#findTooLong(locations);
     const fetches = locations.filter((place) => !tooLong.has(place)).map(fetch);
-    const replies = await this.#send([mark], fetches, [mark]);
+    const replies = await this.#send([readState], fetches, [readState]);
     const texts = replies.slice(1, -1).values();
     const records = locations.map((place) => (tooLong.has(place) ? TOO_LONG : texts.next().value));
     return [replies[0], ...records, replies.at(-1)].map((reply) => reply ?? { problem: "no reply" });
@@ -160,8 +160,8 @@ function describe(error: unknown): string {
 
 const unreadableState = (problem: string): ReadBatch => ({
   usable: false,
-  reason: `the mark cannot be read: ${problem}`,
-  refused: "mark",
+  reason: `the projection state cannot be read: ${problem}`,
+  refused: "state",
 });
 
 const UNCONFIRMED: ReadBatch = {
@@ -196,7 +196,7 @@ function readProjectionState(reply: Reply | undefined): ProjectionState | undefi
 }
 
 /** Parses `<projection id> <version> <JSON>`; without JSON it is a tombstone. */
-function readRecord({ value, problem }: Reply, mark: ProjectionState): ReadRecord {
+function readRecord({ value, problem }: Reply, state: ProjectionState): ReadRecord {
   if (problem !== undefined) return { state: "unreadable", problem };
   if (value === null || value === "") return { state: "missing" };
   if (typeof value !== "string") return { state: "unreadable", problem: "no text" };
@@ -207,8 +207,8 @@ function readRecord({ value, problem }: Reply, mark: ProjectionState): ReadRecor
   const [head = "", projectionId = "", digits] = /^(\S{1,64}) (\d+) /.exec(value) ?? [];
   const version = readInteger(digits);
   if (version === undefined) return { state: "unreadable", problem: "it does not begin like a record" };
-  const isPrevious = !mark.isComplete && projectionId === mark.previousId;
-  if (projectionId !== mark.projectionId && !isPrevious) return { state: "missing" };
+  const isPrevious = !state.isComplete && projectionId === state.previousId;
+  if (projectionId !== state.projectionId && !isPrevious) return { state: "missing" };
   if (value.length === head.length) return { state: "gone" };
   try {
     const text = value.slice(head.length);

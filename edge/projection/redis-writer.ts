@@ -65,12 +65,12 @@ export class RedisRecordWriter implements RecordWriter {
 
   async state(): Promise<StoreState> {
     const fields = ["projectionId", "complete", "head", "version", "asOfMs"] as const;
-    const [mark, runId] = await Promise.all([
-      this.#client.hmget(this.#keys.mark(GLOBAL), ...fields),
+    const [state, runId] = await Promise.all([
+      this.#client.hmget(this.#keys.projectionState(GLOBAL), ...fields),
       readRunId(this.#client),
     ]);
     this.#runId = runId;
-    const [projectionId, complete, head, version, asOfMs] = mark;
+    const [projectionId, complete, head, version, asOfMs] = state;
     // Baseline, so that a new writer detects later rollbacks too.
     if (projectionId && this.#headOf(GLOBAL, projectionId) === 0) {
       this.#rollbacks.set(GLOBAL, { projectionId, head: Number(head) });
@@ -123,17 +123,19 @@ export class RedisRecordWriter implements RecordWriter {
 
   async complete(projectionId: string, workspaceIds: readonly string[], version = 0): Promise<void> {
     await this.#readIds();
-    const ofWhole = workspaceIds.filter((id) => this.#ids.get(id) === projectionId);
+    const ofComplete = workspaceIds.filter((id) => this.#ids.get(id) === projectionId);
     refuseOther(
       projectionId,
       await runScripts(
         this.#client,
-        ofWhole.map((id) => this.#complete(id, projectionId, version)),
+        ofComplete.map((id) => this.#complete(id, projectionId, version)),
       ),
     );
     // A restarted workspace completes separately and does not delay the others.
-    const rest = [...this.#ids].filter(([id, own]) => own === projectionId && !ofWhole.includes(id)).map(([id]) => id);
-    const states = await Promise.all(rest.map((id) => this.#client.hget(this.#keys.mark(id), "complete")));
+    const rest = [...this.#ids]
+      .filter(([id, own]) => own === projectionId && !ofComplete.includes(id))
+      .map(([id]) => id);
+    const states = await Promise.all(rest.map((id) => this.#client.hget(this.#keys.projectionState(id), "complete")));
     if (states.some((state) => state !== "1")) return;
     refuseOther(projectionId, await runScripts(this.#client, [this.#complete(GLOBAL, projectionId, version)]));
   }
@@ -245,7 +247,11 @@ export class RedisRecordWriter implements RecordWriter {
     for (const id of workspaceIds) if (this.#ids.has(id) && !isKnown(id)) throw otherProjection(projectionId);
     const unknown = workspaceIds.filter((id) => !this.#ids.has(id));
     if (unknown.length === 0) return;
-    const [central, complete] = await this.#client.hmget(this.#keys.mark(GLOBAL), "projectionId", "complete");
+    const [central, complete] = await this.#client.hmget(
+      this.#keys.projectionState(GLOBAL),
+      "projectionId",
+      "complete",
+    );
     if (central !== projectionId) throw otherProjection(projectionId);
     await this.#beginWorkspaces(new Map(unknown.map((id) => [id, projectionId])), {});
     if (complete === "1") await this.complete(projectionId, unknown);
@@ -281,7 +287,7 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   #feedKeys(stream: string): string[] {
-    return [this.#keys.mark(stream), this.#keys.changes(stream), this.#keys.history(stream)];
+    return [this.#keys.projectionState(stream), this.#keys.changes(stream), this.#keys.history(stream)];
   }
 
   /** Writes records of one workspace. */
@@ -290,14 +296,14 @@ export class RedisRecordWriter implements RecordWriter {
     if (first === undefined) return [];
     const owner = first.ref.workspaceId;
     // On a cluster the projection state is in another slot, so only the checks before the writes and at the announcement apply.
-    const mark = isCluster(this.#client) ? [] : [this.#keys.mark(owner)];
+    const stateKeys = isCluster(this.#client) ? [] : [this.#keys.projectionState(owner)];
     const head = [this.#idOf(owner), version];
     const targets = writes.map((write) => ({ write, json: jsonOf(write), ...this.#keys.record(write.ref) }));
     if (targets[0]?.field !== undefined) {
       return targets.map(({ key, field = "", json = "" }) => ({
         owner,
         script: SET_FIELD,
-        keys: [key, this.#keys.overridesDeleted(key), ...mark],
+        keys: [key, this.#keys.overridesDeleted(key), ...stateKeys],
         args: [...head, json, TOMBSTONE_KEPT_MS, field],
       }));
     }
@@ -317,7 +323,7 @@ export class RedisRecordWriter implements RecordWriter {
       {
         owner,
         script: SET_RECORDS,
-        keys: [...targets.map(({ key }) => key), ...mark],
+        keys: [...targets.map(({ key }) => key), ...stateKeys],
         args: [...head, targets.length, ...args],
       },
     ];
@@ -355,7 +361,7 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   #complete(stream: string, projectionId: string, version: number): ScriptCall {
-    return { script: COMPLETE, keys: [this.#keys.mark(stream)], args: [projectionId, version] };
+    return { script: COMPLETE, keys: [this.#keys.projectionState(stream)], args: [projectionId, version] };
   }
 
   /** Run id as of the last state that the relay saw. After a restart of the server it confirms no workspace. */

@@ -8,7 +8,7 @@ test("Redis ACL limits the user of a pod to reading its workspace and known scri
   expect(keys.every((key) => /^(%[RW])?~ps:ws_1:/.test(key))).toBe(true);
   expect(
     keys
-      .filter((key) => /:(k|i|r|a|n|nn|p|o):|:w$|:mark:|:changes:|:history:/.test(key))
+      .filter((key) => /:(k|i|r|a|n|nn|p|o):|:w$|:state:|:changes:|:history:/.test(key))
       .every((key) => key.startsWith("%R~")),
   ).toBe(true);
   for (const name of ["eval", "eval_ro", "script", "keys", "config", "xreadgroup", "unlink"])
@@ -19,9 +19,9 @@ test("Redis ACL limits the user of a pod to reading its workspace and known scri
 test("Redis ACL for event streams limits the user of a pod to its workspace", () => {
   const rules = podAclRules({ workspaceId: "ws_1", store: "events", prefix: "p" });
   expect(rules.filter((rule) => rule.includes("~"))).toEqual([
-    "~p:ws_1:events-room:{*",
+    "~p:ws_1:events-quota:{*",
     "~p:ws_1:events",
-    "(+exists +decrby +unlink ~p:ws_1:events-room:{*)",
+    "(+exists +decrby +unlink ~p:ws_1:events-quota:{*)",
     "(+xadd %W~p:ws_1:events)",
   ]);
 });

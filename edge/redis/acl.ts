@@ -32,7 +32,7 @@ const COUNTING: readonly Grant[] = [
   { commands: ["sadd", "unlink"], keys: ["cr-dirty", "cr-load"] },
 ];
 const OF_EVENTS: readonly Grant[] = [
-  { commands: ["exists", "decrby", "unlink"], keys: ["events-room:{*"] },
+  { commands: ["exists", "decrby", "unlink"], keys: ["events-quota:{*"] },
   { commands: ["xadd"], keys: ["events"], access: "write" },
 ];
 
@@ -81,7 +81,7 @@ function ofPolicy(gate: PodAcl["gate"]): readonly Grant[] {
   return [
     // One command may name a field or key many times and so read it many times. So the commands that can do this are limited to short
     // values.
-    { commands: ["hmget"], keys: ["mark:{*", "history:{*"], access: "read" },
+    { commands: ["hmget"], keys: ["state:{*", "history:{*"], access: "read" },
     { commands: ["getrange", "hget", "hstrlen"], keys: [...RECORDS, policy], access: "read" },
     { commands: ["xread", "xrevrange"], keys: ["changes:{*"], access: "read" },
     { commands: ["hset", "hdel", "pexpire", "unlink"], keys: [reports] },

@@ -13,7 +13,7 @@ test("every Redis key begins with the prefix and its workspace", () => {
     place("override", overrideRecordId("rlns_1", "x")).key,
     keys.changes("ws_1"),
     keys.history("ws_1"),
-    keys.mark("ws_1"),
+    keys.projectionState("ws_1"),
     keys.counter("ws_1", countedHash("name", "n", "x"), 60_000),
     keys.credits("ws_1", "key_1"),
     keys.creditsDirty("ws_1"),
@@ -26,8 +26,8 @@ test("every Redis key begins with the prefix and its workspace", () => {
 });
 
 test("all Redis keys of one script are in one slot", () => {
-  expect(keySlot(keys.changes("ws_1"))).toBe(keySlot(keys.mark("ws_1")));
-  expect(keySlot(keys.history("ws_1"))).toBe(keySlot(keys.mark("ws_1")));
+  expect(keySlot(keys.changes("ws_1"))).toBe(keySlot(keys.projectionState("ws_1")));
+  expect(keySlot(keys.history("ws_1"))).toBe(keySlot(keys.projectionState("ws_1")));
   expect(keySlot(keys.changes("_central"))).toBe(keySlot(keys.knownWorkspaces()));
   const { key } = place("overridePatterns", "rlns_1");
   expect(keySlot(keys.overridesDeleted(key))).toBe(keySlot(key));

@@ -52,7 +52,7 @@ export class RedisKeys {
 
   /** Sorted set for each hash of overrides: its tombstone fields, by the time at which they may be removed. */
   overridesDeleted(overridesKey: string): string {
-    return overridesKey.replace(":o:{", ":o-gone:{");
+    return overridesKey.replace(":o:{", ":o-deleted:{");
   }
 
   /** Three keys in one slot, because one script appends an entry to the stream and the history and increments the head. */
@@ -65,8 +65,8 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:history:{${workspaceId}}`;
   }
 
-  mark(workspaceId: string): string {
-    return `${this.#prefix}:${workspaceId}:mark:{${workspaceId}}`;
+  projectionState(workspaceId: string): string {
+    return `${this.#prefix}:${workspaceId}:state:{${workspaceId}}`;
   }
 
   /** Hash of the projection's workspaces, each with its active projection id. */
@@ -102,7 +102,7 @@ export class RedisKeys {
 
   /** Bytes of events that may still be added. Shares the slot of the events, so that one script reads and writes both. */
   eventsQuota(workspaceId: string): string {
-    return `${this.#prefix}:${workspaceId}:events-room:{${this.events(workspaceId)}}`;
+    return `${this.#prefix}:${workspaceId}:events-quota:{${this.events(workspaceId)}}`;
   }
 
   /** Holds the process that distributes the event quotas. */

@@ -181,7 +181,7 @@ const WORST: readonly Worst[] = [
     script: projection.POSITION,
     what: "of a long feed",
     prepare: async () => {
-      const [mark, changes] = [keys.mark(WORKSPACE), keys.changes(WORKSPACE)];
+      const [mark, changes] = [keys.projectionState(WORKSPACE), keys.changes(WORKSPACE)];
       const pipeline = raw.pipeline();
       for (let i = 0; i < 5_000; i++) pipeline.xadd(changes, "*", "p", "prj_1", "k", "heartbeat");
       await pipeline.exec();

@@ -78,7 +78,7 @@ export async function reconcileObject<Observed, Action>(
       ? ctx.synced.recall(object, ctx.nowMs())
       : undefined;
     if (synced !== undefined) return await conclude(object, { ...synced.plan, seenAtMs: synced.seenAtMs }, ctx);
-    const look = ctx.synced.begin(object);
+    const number = ctx.synced.begin(object);
     const seenAtMs = ctx.nowMs();
     try {
       const observed = await steps.gather(object, inWorkspace);
@@ -96,7 +96,7 @@ export async function reconcileObject<Observed, Action>(
         if (plan.verdict.state === "Ready") {
           steps.remember?.(observed, plan, inWorkspace);
           const digest = steps.digestOf?.(observed);
-          if (digest !== undefined) ctx.synced.settle({ object, plan, digest, seenAtMs }, look);
+          if (digest !== undefined) ctx.synced.settle({ object, plan, digest, seenAtMs }, number);
         }
         return await conclude(object, plan, ctx, drift);
       }

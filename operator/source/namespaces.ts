@@ -56,12 +56,12 @@ const text = (object: KubeObject | undefined): string | undefined =>
 export function shareNamespaces(
   open: (onChange: (namespace: string) => void) => NamespaceLabels,
 ): (onChange: (namespace: string) => void) => NamespaceLabels {
-  const told: Array<(namespace: string) => void> = [];
+  const listeners: Array<(namespace: string) => void> = [];
   let opened: NamespaceLabels | undefined;
   return (onChange) => {
-    told.push(onChange);
+    listeners.push(onChange);
     opened ??= open((namespace) => {
-      for (const tell of told) tell(namespace);
+      for (const tell of listeners) tell(namespace);
     });
     return opened;
   };

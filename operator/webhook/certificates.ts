@@ -62,7 +62,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
   let lastFailure = "";
   let wake = new AbortController();
 
-  async function look(): Promise<void> {
+  async function refresh(): Promise<void> {
     const set = await share(options);
     await trust(set.bundle, options);
     if (set.cert !== inUse?.cert) {
@@ -78,7 +78,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
     while (!stop.signal.aborted) {
       wake = new AbortController();
       try {
-        await look();
+        await refresh();
         failures = 0;
       } catch (error) {
         if (stop.signal.aborted) return;

@@ -47,7 +47,7 @@ export function followConfigurations(options: FollowConfigurationsOptions): { cl
   const stop = new AbortController();
   const following = NAMES.map((kind) => {
     let restoring = Promise.resolve();
-    const gone = (last?: KubeObject) => {
+    const onGone = (last?: KubeObject) => {
       observe(kind, false);
       const means =
         kind === "mutating"
@@ -84,14 +84,14 @@ export function followConfigurations(options: FollowConfigurationsOptions): { cl
       path: configurationPath(kind),
       fieldSelector: `metadata.name=${name}`,
       onChange: ({ before, after }) => {
-        if (after === undefined) return gone(before);
+        if (after === undefined) return onGone(before);
         observe(kind, true);
         onChange();
       },
       log,
     });
     void watch.listed.then(() => {
-      if (watch.get("", name) === undefined) gone();
+      if (watch.get("", name) === undefined) onGone();
     });
     return { watch, done: () => restoring };
   });

@@ -74,17 +74,17 @@ function options(headers: readonly string[]): Option[] {
 }
 
 function admit({ requestId, shown, admitted, identity }: Passed, request: ReceivedRequest): CheckResponse {
-  const told = [...identity, "X-Postern-Request-Id", requestId];
-  const headersToRemove = removedHeaders(request.rawHeaders, admitted.head, told);
+  const added = [...identity, "X-Postern-Request-Id", requestId];
+  const headersToRemove = removedHeaders(request.rawHeaders, admitted.head, added);
   // Replaces the path by the checked target, which has no key in its query.
-  if (admitted.target !== request.url) told.push(":path", admitted.target);
+  if (admitted.target !== request.url) added.push(":path", admitted.target);
   const limits: string[] = [];
   if (shown !== undefined) pushLimitHeaders(limits, shown);
   return create(CheckResponseSchema, {
     status: { code: 0 },
     httpResponse: {
       case: "okResponse",
-      value: { headers: options(told), headersToRemove, responseHeadersToAdd: options(limits) },
+      value: { headers: options(added), headersToRemove, responseHeadersToAdd: options(limits) },
     },
   });
 }

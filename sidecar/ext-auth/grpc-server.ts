@@ -184,11 +184,11 @@ function addHealth(router: ConnectRouter, { isReady }: GrpcExtAuthDeps): void {
         yield { status: Serving.SERVICE_UNKNOWN };
         return;
       }
-      let told: Serving | undefined;
+      let announced: Serving | undefined;
       while (!signal.aborted) {
         const now = status();
-        if (now !== told) yield { status: now };
-        told = now;
+        if (now !== announced) yield { status: now };
+        announced = now;
         await new Promise((resolve) => setTimeout(resolve, POLL_MS).unref());
       }
     },

@@ -149,9 +149,9 @@ function admit(
   rawHeaders: readonly string[] | undefined,
 ): void {
   const { requestId, shown, admitted } = passed;
-  const told = headersForApp(passed);
-  const headers = ["Content-Length", "0", "Cache-Control", "no-store", "X-Request-Id", requestId, ...told];
-  const removed = rawHeaders === undefined ? [] : removedHeaders(rawHeaders, admitted.head, told);
+  const forApp = headersForApp(passed);
+  const headers = ["Content-Length", "0", "Cache-Control", "no-store", "X-Request-Id", requestId, ...forApp];
+  const removed = rawHeaders === undefined ? [] : removedHeaders(rawHeaders, admitted.head, forApp);
   if (removed.length > 0) headers.push("X-Envoy-Auth-Headers-To-Remove", removed.join(","));
   if (shown !== undefined) pushLimitHeaders(headers, shown);
   send(deps, res, 200, headers, "");

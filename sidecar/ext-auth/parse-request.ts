@@ -45,7 +45,7 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
   const isHeaderWay = url === EXT_AUTH_PATH || url.startsWith(`${EXT_AUTH_PATH}?`);
   if (!isHeaderWay && !url.startsWith(`${EXT_AUTH_PATH}/`)) return { kind: "elsewhere" };
 
-  const told = new Map<string, string>();
+  const found = new Map<string, string>();
   const others: string[] = [];
   let forwardedFor: string | undefined;
   let realIp: string | undefined;
@@ -54,8 +54,8 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
     const value = rawHeaders[i + 1] as string;
     const lower = name.toLowerCase();
     if (TELLING.has(lower)) {
-      if (told.has(lower)) return unclear(`${name} was sent twice`);
-      told.set(lower, value);
+      if (found.has(lower)) return unclear(`${name} was sent twice`);
+      found.set(lower, value);
     } else if (lower === FORWARDED_FOR) forwardedFor = forwardedFor === undefined ? value : `${forwardedFor},${value}`;
     else {
       if (lower === REAL_IP) realIp = realIp === undefined ? value : `${realIp},${value}`;
@@ -70,18 +70,18 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
   if (client.before !== undefined) others.push("X-Forwarded-For", client.before);
   const asked = { httpVersion: "1.1", rawHeaders: others, socket: { remoteAddress: client.address } };
   if (!isHeaderWay) {
-    if (told.size > 0) return unclear(`it is told by the path and by ${[...told.keys()].join(", ")}`);
+    if (found.size > 0) return unclear(`it is told by the path and by ${[...found.keys()].join(", ")}`);
     return { kind: "asked", request: { method, url: url.slice(EXT_AUTH_PATH.length), ...asked }, by: "itself" };
   }
-  const way = WAYS.find((one) => told.has(one.method) && told.has(one.target));
+  const way = WAYS.find((one) => found.has(one.method) && found.has(one.target));
   if (way === undefined)
     return unclear("the pair X-Original-Method, X-Original-URI or X-Forwarded-Method, X-Forwarded-Uri is missing");
-  if (told.size > 2) return unclear(`it is told by ${[...told.keys()].join(", ")}`);
-  const requestedMethod = told.get(way.method) as string;
+  if (found.size > 2) return unclear(`it is told by ${[...found.keys()].join(", ")}`);
+  const requestedMethod = found.get(way.method) as string;
   if (!METHOD.test(requestedMethod)) return unclear(`the value of ${way.method} is not a method`);
   return {
     kind: "asked",
-    request: { method: requestedMethod, url: told.get(way.target) as string, ...asked },
+    request: { method: requestedMethod, url: found.get(way.target) as string, ...asked },
     by: "headers",
   };
 }

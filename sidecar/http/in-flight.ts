@@ -48,7 +48,7 @@ export function watchInFlight(options: {
     one.cut();
   }
 
-  function look(one: InFlight, nowMs: number): void {
+  function check(one: InFlight, nowMs: number): void {
     one.abortIfStalled(nowMs);
     if (one.admission === undefined || nowMs - one.checkedMs < recheckMs) return;
     one.checkedMs = nowMs;
@@ -58,7 +58,7 @@ export function watchInFlight(options: {
   const timer = setInterval(
     () => {
       const nowMs = performance.now();
-      for (const one of inFlight) guardRun(() => look(one, nowMs), onInternalError);
+      for (const one of inFlight) guardRun(() => check(one, nowMs), onInternalError);
     },
     Math.min(POLL_MS, recheckMs),
   );

@@ -17,7 +17,7 @@ import type { ReadScheduler } from "./read-scheduler.ts";
 
 export interface BodyLimits extends PaceLimits {
   /** Maximum Content-Length of a body that is buffered completely before it is passed on. */
-  readonly wholeBytesMax: number;
+  readonly bufferedBytesMax: number;
 }
 
 export interface BodyDeps {
@@ -53,7 +53,7 @@ export class RequestBody implements BodyReceiver {
   constructor({ bodyLimits, readScheduler }: BodyDeps, exchange: ServerExchange, length: number | undefined) {
     this.#exchange = exchange;
     this.#turns = readScheduler;
-    this.#isSmall = length !== undefined && length <= bodyLimits.wholeBytesMax;
+    this.#isSmall = length !== undefined && length <= bodyLimits.bufferedBytesMax;
     this.#pace = new BodyPace(bodyLimits, performance.now());
   }
 

@@ -216,7 +216,7 @@ class Forwarding implements ResponseReceiver, InFlight {
   }
 
   abortIfStalled(nowMs: number): void {
-    if (this.#isClientGone(nowMs)) {
+    if (this.#hasClientDisconnected(nowMs)) {
       this.cut();
       return;
     }
@@ -233,7 +233,7 @@ class Forwarding implements ResponseReceiver, InFlight {
    * Returns whether a client that has half-closed its connection counts as disconnected, because no byte could be sent to it for
    * `halfClosedMs`. Such a client may also wait for the response, and only writing shows the difference.
    */
-  #isClientGone(nowMs: number): boolean {
+  #hasClientDisconnected(nowMs: number): boolean {
     const { socket } = this.#client;
     if (!socket.readableEnded) return false;
     if (socket.bytesWritten !== this.#halfClosed.bytes) {

@@ -26,7 +26,7 @@ test("idle credit polling uses one Redis command for all workspaces", async () =
       [workspaces],
     );
     await waitFor("all to be projected", async () => {
-      const beaten = await system.raw.keys(`${system.prefix}:ws_*:mark:*`);
+      const beaten = await system.raw.keys(`${system.prefix}:ws_*:state:*`);
       return beaten.length >= workspaces && (await api.isComplete());
     });
     // The loops detect new workspaces within a second.

@@ -10,7 +10,7 @@ const LOSSES: Readonly<Record<string, (system: System, workspaceId: string) => P
   "the whole store": (system) => system.raw.flushall(),
   "one workspace's mark and changes": (system, workspaceId) => {
     const keys = new RedisKeys(system.prefix);
-    return system.raw.del(keys.mark(workspaceId), keys.changes(workspaceId));
+    return system.raw.del(keys.projectionState(workspaceId), keys.changes(workspaceId));
   },
   "the whole store, after more changes than are announced again": async (system) => {
     await system.db.query(

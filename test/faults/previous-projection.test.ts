@@ -28,7 +28,7 @@ test.each([
     Array.from({ length: 4 }, () => api.data("keys.createKey", { apiId, ratelimits: [] })),
   )) as [TestKey, TestKey, TestKey, TestKey];
   await waitFor("all to be projected", async () => (await gate.status(moved.key)) === 200);
-  const globalState = new RedisKeys(system.prefix).mark("_central");
+  const globalState = new RedisKeys(system.prefix).projectionState("_central");
   await waitFor("the projection to be complete", async () => (await api.edge.writer.state()).complete);
   const carried = () =>
     waitFor("all changes to be carried", async () => {

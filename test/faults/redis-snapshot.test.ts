@@ -86,7 +86,7 @@ test.each([
     const restarted = system.redis.restart({ signal: "SIGKILL" });
     if (relay === "first") {
       await restarted;
-      const stateKey = `${system.prefix}:${await system.workspaceId()}:mark:{${await system.workspaceId()}}`;
+      const stateKey = `${system.prefix}:${await system.workspaceId()}:state:{${await system.workspaceId()}}`;
       const snapshotId = await system.raw.hget(stateKey, "projectionId");
       await waitFor("another projection", async () => (await system.raw.hget(stateKey, "projectionId")) !== snapshotId);
     }

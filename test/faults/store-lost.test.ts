@@ -86,13 +86,15 @@ test("deleted workspace does not prevent a new projection", async () => {
 
 /** Data that the Redis user of a workspace could write if its ACL allowed it. */
 const HOSTILE: Readonly<Record<string, (raw: Redis, keys: RedisKeys, at: Place) => Promise<unknown>>> = {
-  "the mark is gone": (raw, keys, { workspaceId }) => raw.del(keys.mark(workspaceId)),
-  "the mark is a string": (raw, keys, { workspaceId }) => raw.set(keys.mark(workspaceId), "x"),
-  "the mark's head is no number": (raw, keys, { workspaceId }) => raw.hset(keys.mark(workspaceId), "head", "\0abc"),
-  "the mark's head went back": (raw, keys, { workspaceId }) => raw.hset(keys.mark(workspaceId), "head", "1"),
-  "the mark's version is no number": (raw, keys, { workspaceId }) => raw.hset(keys.mark(workspaceId), "version", "v"),
+  "the mark is gone": (raw, keys, { workspaceId }) => raw.del(keys.projectionState(workspaceId)),
+  "the mark is a string": (raw, keys, { workspaceId }) => raw.set(keys.projectionState(workspaceId), "x"),
+  "the mark's head is no number": (raw, keys, { workspaceId }) =>
+    raw.hset(keys.projectionState(workspaceId), "head", "\0abc"),
+  "the mark's head went back": (raw, keys, { workspaceId }) => raw.hset(keys.projectionState(workspaceId), "head", "1"),
+  "the mark's version is no number": (raw, keys, { workspaceId }) =>
+    raw.hset(keys.projectionState(workspaceId), "version", "v"),
   "the mark is of another projection": (raw, keys, { workspaceId }) =>
-    raw.hset(keys.mark(workspaceId), "projectionId", "prj_other"),
+    raw.hset(keys.projectionState(workspaceId), "projectionId", "prj_other"),
   "the stream is a list": async (raw, keys, { workspaceId }) => {
     await raw.del(keys.changes(workspaceId));
     await raw.lpush(keys.changes(workspaceId), "x");

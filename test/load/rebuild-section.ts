@@ -88,7 +88,7 @@ const count = (statuses: Map<number, number>, status: number) => statuses.set(st
 const untilWhole = (redis: Redis): Promise<unknown> =>
   waitFor(
     "everything to be projected",
-    async () => (await redis.hget(new RedisKeys().mark(GLOBAL), "complete")) === "1",
+    async () => (await redis.hget(new RedisKeys().projectionState(GLOBAL), "complete")) === "1",
     { deadlineMs: DEADLINE_MS, everyMs: 200 },
   );
 

@@ -195,7 +195,7 @@ export async function openWorld(whenDone: (close: () => Promise<void>) => void):
       const { body } = await call(gate.adminPort, { path: "/readyz" });
       const { stalenessMs, source, snapshot } = JSON.parse(body);
       // While a projection is made again, what it announces makes gates read again.
-      const isComplete = (await system.raw.hget(keys.mark(workspaceId), "complete")) === "1";
+      const isComplete = (await system.raw.hget(keys.projectionState(workspaceId), "complete")) === "1";
       const isFresh = stalenessMs < 3_000 && source.usable && snapshot === null;
       return isComplete && isFresh && (await api.isReady()) && (await api.degradations()).every(isOver);
     },

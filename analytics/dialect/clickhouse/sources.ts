@@ -31,8 +31,8 @@ export function sourceSql({ of, bucket, columns }: PublicTable): string {
   });
   const table = bucket === undefined ? `${raw} as e` : `${counts}_${bucket} as e final`;
   // FINAL drops rows whose selected sums are all 0. Selecting a column that is never 0 keeps every row.
-  const whole = bucket === undefined ? "" : `and e.${of === "verifications" ? "count" : "total"} > 0`;
+  const nonZero = bucket === undefined ? "" : `and e.${of === "verifications" ? "count" : "total"} > 0`;
   return `(select ${selected.join(", ")} from ${table}
     where e.workspace_id = {scopeWorkspace:String} and e.time >= ${bucket === undefined ? FROM_RAW : FIRST_OF[bucket]}
-      and ({scopeAll:Bool} or e.${RESTRICTED[of]} in {scopeWithin:Array(String)}) ${whole})`;
+      and ({scopeAll:Bool} or e.${RESTRICTED[of]} in {scopeWithin:Array(String)}) ${nonZero})`;
 }

@@ -18,17 +18,17 @@ export function widened(expression: ResolvedExpression, type: Type, writer: Writ
 
 /** `toInt32` and `toInt64`: floats are truncated, values out of range wrap, dates become days and date-times seconds. */
 export function integerSql(expression: ResolvedExpression, type: Type, writer: Writer): string {
-  const whole = wholeSql(expression, writer);
+  const value = bigintSql(expression, writer);
   const { bits, signed } = widthOf(type);
   const from = widthOf(expression.type);
   const fits = isInteger(expression.type) && from.signed === signed && from.bits <= bits;
-  if (bits === 64 || fits) return whole;
-  if (bits === 32 && signed) return `analytics.to_int32(${whole})`;
-  if (bits === 8 && !signed) return `(${whole} & 255)`;
+  if (bits === 64 || fits) return value;
+  if (bits === 32 && signed) return `analytics.to_int32(${value})`;
+  if (bits === 8 && !signed) return `(${value} & 255)`;
   throw invalidQuery(`a conversion to ${typeText(type)} is not supported`, expression.span);
 }
 
-function wholeSql(expression: ResolvedExpression, writer: Writer): string {
+function bigintSql(expression: ResolvedExpression, writer: Writer): string {
   const value = writer.value(expression);
   const { type } = expression;
   if (type.name === "Float64") return `analytics.to_int64(${value})`;
@@ -42,7 +42,7 @@ function wholeSql(expression: ResolvedExpression, writer: Writer): string {
 export function floatSql(expression: ResolvedExpression, writer: Writer): string {
   if (expression.type.name === "DateTime64") return `extract(epoch from ${writer.value(expression)})::double precision`;
   if (expression.type.name === "String") return `analytics.float_of(${writer.value(expression)})`;
-  if (isDate(expression.type)) return `${wholeSql(expression, writer)}::double precision`;
+  if (isDate(expression.type)) return `${bigintSql(expression, writer)}::double precision`;
   return widened(expression, { name: "Float64", nullable: false }, writer);
 }
 

@@ -17,17 +17,17 @@ function amongSql(operand: ResolvedExpression, list: readonly ResolvedExpression
   const elements = list.filter(({ type }) => type.name !== "Nothing");
   if (elements.length === 0) return "false::boolean";
   const texts = elements.flatMap(literalOf("string"));
-  const wholes = elements.flatMap(literalOf("bigint"));
+  const integers = elements.flatMap(literalOf("bigint"));
   if (operand.type.name === "String" && texts.length === elements.length) {
     return `(${indexedText(writer.value(operand))} = any (${indexedText(writer.parameters.textArray(texts))}))`;
   }
   if (
     alignedType(operand.type, elements[0]?.type ?? operand.type)?.name === "Int64" &&
-    wholes.length === elements.length
+    integers.length === elements.length
   ) {
-    if (wholes.some((value) => value >= 2n ** 63n))
+    if (integers.some((value) => value >= 2n ** 63n))
       throw invalidQuery("whole numbers from 2^63 on are not supported", operand.span);
-    return `(${writer.value(operand)} = any (${writer.parameters.bigintArray(wholes)}))`;
+    return `(${writer.value(operand)} = any (${writer.parameters.bigintArray(integers)}))`;
   }
   // IN matches NaN, unlike a comparison.
   const comparisons = elements.map((element) => alignedSql([operand, element], writer).join(" = "));

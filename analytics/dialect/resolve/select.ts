@@ -185,10 +185,10 @@ function checkStep(
 /** Resolves a row count. */
 function rows(written: Expression | undefined, clause: string): bigint | undefined {
   if (written === undefined) return undefined;
-  if (written.kind !== "number" || !/^\d+$/.test(written.text)) throw wholeRows(clause, written.span);
+  if (written.kind !== "number" || !/^\d+$/.test(written.text)) throw invalidRowCount(clause, written.span);
   const count = BigInt(written.text);
-  if (count >= 2n ** 63n) throw wholeRows(clause, written.span);
+  if (count >= 2n ** 63n) throw invalidRowCount(clause, written.span);
   return count;
 }
 
-const wholeRows = (clause: string, span: Span) => invalidQuery(`${clause} takes a whole number of rows`, span);
+const invalidRowCount = (clause: string, span: Span) => invalidQuery(`${clause} takes a whole number of rows`, span);

@@ -33,7 +33,7 @@ export async function usageStateOf(deps: UsageDeps, workspaceId: string): Promis
 async function countedUntil(deps: UsageDeps, workspaceId: string): Promise<number | undefined> {
   const nowMs = deps.nowMs();
   try {
-    const { depths, failed } = await deps.eventStreams.look([workspaceId]);
+    const { depths, failed } = await deps.eventStreams.measure([workspaceId]);
     if (failed.length > 0) return undefined;
     // The count tables are read after the stream, so that an event that moves between the two reads is seen in both rather than missed.
     const waitingMs = await deps.analytics.uncountedForMs(workspaceId);

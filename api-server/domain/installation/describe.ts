@@ -32,20 +32,20 @@ const WORKSPACES_MAX = 1_000;
 /** Checks all components concurrently; a slow or failing one does not affect the others. */
 export function describeInstallation(deps: InstallationDeps, away: UnavailableSince): Promise<Part[]> {
   const { installation, nowMs } = deps;
-  const look = (part: string, help: string, ask: () => Promise<Seen>): Promise<Part> =>
+  const checkPart = (part: string, help: string, ask: () => Promise<Seen>): Promise<Part> =>
     check(part, ask, { away, nowMs, help });
   return Promise.all([
-    look("postgres", "docs/backup.md", () => seePostgres(deps)),
-    look("redis", "docs/operations/failure-modes.md", () => seeStore(installation)),
-    look("relay", "docs/operations/failure-modes.md", () => seeRelay(deps)),
-    look("projection", "docs/operations/failure-modes.md", () => seeProjection(deps)),
-    look("events", "docs/sizing.md", () => seeEvents(deps)),
-    look("usage", "docs/sizing.md", () => seeUsage(deps)),
-    look("api-servers", "docs/upgrades.md", () => seeServers(deps)),
-    look("sidecars", "docs/upgrades.md", () => seeSidecars(deps)),
-    look("encryption", "docs/administration.md", () => seeEncryption(deps)),
-    look("certificate", "docs/administration.md", async () => seeCertificate(deps)),
-    look("retention", "docs/operations/failure-modes.md", async () => seeRetention(deps)),
+    checkPart("postgres", "docs/backup.md", () => seePostgres(deps)),
+    checkPart("redis", "docs/operations/failure-modes.md", () => seeStore(installation)),
+    checkPart("relay", "docs/operations/failure-modes.md", () => seeRelay(deps)),
+    checkPart("projection", "docs/operations/failure-modes.md", () => seeProjection(deps)),
+    checkPart("events", "docs/sizing.md", () => seeEvents(deps)),
+    checkPart("usage", "docs/sizing.md", () => seeUsage(deps)),
+    checkPart("api-servers", "docs/upgrades.md", () => seeServers(deps)),
+    checkPart("sidecars", "docs/upgrades.md", () => seeSidecars(deps)),
+    checkPart("encryption", "docs/administration.md", () => seeEncryption(deps)),
+    checkPart("certificate", "docs/administration.md", async () => seeCertificate(deps)),
+    checkPart("retention", "docs/operations/failure-modes.md", async () => seeRetention(deps)),
   ]);
 }
 
@@ -134,7 +134,7 @@ async function seeProjection({ db, installation, projection }: InstallationDeps)
 
 async function seeEvents({ db, installation }: InstallationDeps): Promise<Seen> {
   const ids = (await listWorkspaceIds(db)).slice(0, WORKSPACES_MAX);
-  const { depths } = await installation.edge.events.look(ids);
+  const { depths } = await installation.edge.events.measure(ids);
   const lagMs = depths.reduce((oldest, { ageMs }) => Math.max(oldest, ageMs), 0);
   const details = {
     workspaces: ids.length,

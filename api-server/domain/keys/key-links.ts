@@ -73,8 +73,8 @@ export const replacing = <End>(ends: readonly End[], events: readonly AuditEvent
 
 /** Removes the links to these ids. */
 export function removing<End extends { readonly id: string }>(ids: Iterable<string>): Relinking<End> {
-  const unwanted = new Set(ids);
-  return { wanted: (held) => held.filter(({ id }) => !unwanted.has(id)) };
+  const removed = new Set(ids);
+  return { wanted: (held) => held.filter(({ id }) => !removed.has(id)) };
 }
 
 interface Written<End> {

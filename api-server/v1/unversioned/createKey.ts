@@ -2,7 +2,7 @@ import type * as z from "zod";
 import { makeKey } from "../../domain/keys/make-key.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import type { Call } from "../../procedure.ts";
-import { ResponseBody, Body as WholeBody } from "../keys/createKey.ts";
+import { Body as FullBody, ResponseBody } from "../keys/createKey.ts";
 import { LegacyRatelimit, toRatelimit } from "../keys/legacy-limit.ts";
 import { defineV1Procedure } from "../procedure.ts";
 
@@ -11,7 +11,7 @@ const INTERVAL_MS_MIN = 1000;
 
 const { refillRate, refillInterval } = LegacyRatelimit.shape;
 
-const Body = WholeBody.pick({
+const Body = FullBody.pick({
   apiId: true,
   name: true,
   byteLength: true,
@@ -20,7 +20,7 @@ const Body = WholeBody.pick({
   expires: true,
   remaining: true,
 }).extend({
-  prefix: WholeBody.shape.prefix
+  prefix: FullBody.shape.prefix
     .unwrap()
     .max(PREFIX_MAX)
     .optional()

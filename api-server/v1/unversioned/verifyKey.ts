@@ -1,15 +1,15 @@
 import type * as z from "zod";
 import type { OpenCall } from "../../procedure.ts";
 import { verifyBySecret } from "../keys/verify-by-secret.ts";
-import { ResponseBody as WholeAnswer, Body as WholeBody } from "../keys/verify-schemas.ts";
+import { Body as FullBody, ResponseBody as FullResponse } from "../keys/verify-schemas.ts";
 import { defineOpenV1Procedure, OtherResponse } from "../procedure.ts";
 
-const Body = WholeBody.pick({ key: true, apiId: true });
+const Body = FullBody.pick({ key: true, apiId: true });
 type Body = z.output<typeof Body>;
 
-const ResponseBody = WholeAnswer.pick({ valid: true, keyId: true, ownerId: true, meta: true, expires: true })
-  .extend(WholeAnswer.pick({ remaining: true, ratelimit: true }).shape)
-  .extend({ code: WholeAnswer.shape.code.optional().describe("Reason for a rejection; omitted for a valid key.") });
+const ResponseBody = FullResponse.pick({ valid: true, keyId: true, ownerId: true, meta: true, expires: true })
+  .extend(FullResponse.pick({ remaining: true, ratelimit: true }).shape)
+  .extend({ code: FullResponse.shape.code.optional().describe("Reason for a rejection; omitted for a valid key.") });
 type ResponseBody = z.input<typeof ResponseBody>;
 
 /** Outcomes that are sent with status 404; all others have 200. */
@@ -32,9 +32,9 @@ export const verifyKey = defineOpenV1Procedure({
 });
 
 async function handle({ body: { key, apiId }, ...call }: OpenCall<Body>): Promise<ResponseBody | OtherResponse> {
-  const whole = await verifyBySecret({ ...call, body: { key, apiId } });
-  const { valid, code, keyId, ownerId, meta, expires, remaining, ratelimit } = JSON.parse(whole.json) as z.input<
-    typeof WholeAnswer
+  const full = await verifyBySecret({ ...call, body: { key, apiId } });
+  const { valid, code, keyId, ownerId, meta, expires, remaining, ratelimit } = JSON.parse(full.json) as z.input<
+    typeof FullResponse
   >;
   if (valid) return { valid, keyId, ownerId, meta, expires, remaining, ratelimit };
   const refused: ResponseBody = { valid, code, remaining, ratelimit };

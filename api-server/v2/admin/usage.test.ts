@@ -13,8 +13,8 @@ beforeAll(async () => {
   t = await buildTestApp({
     deps: ({ analytics, eventStreams }) => ({
       eventStreams: {
-        look: async (ids) => {
-          if (streams === undefined) return eventStreams.look(ids);
+        measure: async (ids) => {
+          if (streams === undefined) return eventStreams.measure(ids);
           const depth = await streams();
           const depths = depth === undefined ? [] : [{ workspaceId: ids[0] ?? "", entries: 1, bytes: 1, ...depth }];
           return { depths, setAside: [], failed: [] };

@@ -15,7 +15,7 @@ import { gatedOf, namedBy, selectedBy } from "./selection.ts";
 
 /** Reads the complete state of a policy, unless it is cached and at most the reports of its sidecars have changed. */
 export async function gatherPolicy(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
-  const known = ctx.looks.get(object) ?? (await look(object, ctx));
+  const known = ctx.looks.get(object) ?? (await readPolicy(object, ctx));
   return { ...known, ...seenNow(object, ctx) };
 }
 
@@ -26,12 +26,12 @@ const seenNow = (object: ManifestObject, ctx: Context) => ({
   network: networkOf(object, ctx),
   services: ctx.services && (ctx.services.in(object.metadata.namespace) ?? ("unknown" as const)),
   ...withoutSelector(object, ctx),
-  heard: ctx.looks.heard(object.metadata),
+  heard: ctx.looks.reporters(object.metadata),
   previous: conditionsOf(object),
   nowMs: ctx.nowMs(),
 });
 
-async function look(
+async function readPolicy(
   object: ManifestObject,
   ctx: Context,
 ): Promise<Omit<ObservedPolicy, keyof ReturnType<typeof seenNow>>> {

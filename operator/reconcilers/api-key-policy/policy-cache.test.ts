@@ -185,7 +185,7 @@ test("PolicyCache remembers the last report time of a limited number of silent g
   // A poll without readable reports changes nothing.
   looks.show(KEY, undefined, 3_000);
   looks.forget(KEY);
-  expect([...looks.heard(KEY)]).toEqual([
+  expect([...looks.reporters(KEY)]).toEqual([
     ["shop/a", 1_000],
     ["shop/b", 2_000],
   ]);
@@ -194,9 +194,9 @@ test("PolicyCache remembers the last report time of a limited number of silent g
       Array.from({ length: 1_000 }, (_, n) => `forged/${i}-${n}`),
       4_000 + i,
     );
-  expect(looks.heard(KEY).size).toBe(2_000);
+  expect(looks.reporters(KEY).size).toBe(2_000);
   show(["shop/b"], 9_000);
-  expect(looks.heard(KEY).get("shop/b")).toBe(9_000);
+  expect(looks.reporters(KEY).get("shop/b")).toBe(9_000);
   looks.drop(KEY);
-  expect(looks.heard(KEY).size).toBe(0);
+  expect(looks.reporters(KEY).size).toBe(0);
 });

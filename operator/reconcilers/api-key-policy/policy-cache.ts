@@ -48,7 +48,7 @@ export interface PolicyCache {
    * Returns the time of the last report of each gate of a policy, Unix ms, by reporting name. The number of gates is limited to those
    * with the newest reports.
    */
-  heard(key: ObjectKey): ReadonlyMap<string, number>;
+  reporters(key: ObjectKey): ReadonlyMap<string, number>;
   /** Removes a policy that was deleted. */
   drop(key: ObjectKey): void;
   /** Returns the cached policies, sorted so that the least recently read one is first. */
@@ -61,7 +61,7 @@ const HEARD_MAX = 2_000;
 /** Creates the cache. It calls `onPace` with the pace of each policy that is expected to change. */
 export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined): PolicyCache {
   // Cached policies, ordered by their last full read; computing a status from the cache does not change the order.
-  const looks = new Map<string, Remembered>();
+  const readings = new Map<string, Remembered>();
   // Number of the running or cached full read, per policy.
   const begun = new Map<string, number>();
   const heard = new Map<string, Map<string, number>>();
@@ -82,7 +82,7 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
 
   const forget = (key: ObjectKey) => {
     begun.delete(formatKey(key));
-    looks.delete(formatKey(key));
+    readings.delete(formatKey(key));
   };
 
   return {
@@ -98,7 +98,7 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
       const name = formatKey(object.metadata);
       if (begun.get(name) !== pollId) return;
       observe(object.metadata, stored?.dataPlane, look.observed.seenAtMs);
-      looks.set(name, { ...look, dataPlane: stored?.dataPlane });
+      readings.set(name, { ...look, dataPlane: stored?.dataPlane });
       if (look.pace !== undefined) onPace(look.pace);
     },
 
@@ -106,7 +106,7 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
 
     get: (object) => {
       const { uid, generation, deletionTimestamp } = object.metadata;
-      const look = looks.get(formatKey(object.metadata));
+      const look = readings.get(formatKey(object.metadata));
       if (look === undefined || deletionTimestamp !== undefined) return undefined;
       const known = look.observed.object.metadata;
       if (known.uid !== uid || known.generation !== generation) return undefined;
@@ -117,25 +117,25 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
     show: (key, picture, atMs) => {
       const name = formatKey(key);
       observe(key, picture?.dataPlane, atMs);
-      const look = looks.get(name);
+      const look = readings.get(name);
       // The result of a poll that began before the full read is older than that of the read.
       if (look === undefined || atMs < look.observed.seenAtMs) return false;
       if (picture === undefined || !isAsSeen(picture, look.observed)) {
         forget(key);
         return true;
       }
-      looks.set(name, { ...look, dataPlane: picture.dataPlane });
+      readings.set(name, { ...look, dataPlane: picture.dataPlane });
       return !isSameToReaders(picture.dataPlane, look.dataPlane, look.observed);
     },
 
-    heard: (key) => heard.get(formatKey(key)) ?? new Map(),
+    reporters: (key) => heard.get(formatKey(key)) ?? new Map(),
 
     drop: (key) => {
       forget(key);
       heard.delete(formatKey(key));
     },
 
-    list: () => [...looks.values()],
+    list: () => [...readings.values()],
   };
 }
 

@@ -34,7 +34,7 @@ export function startSecretPolling(options: SecretPollingOptions): LeaderWork {
   /** Id of the key that each Secret contained at the last check, by the uid of the ApiKey. */
   const seen = new Map<string, string | undefined>();
 
-  async function look(key: ObjectKey): Promise<void> {
+  async function poll(key: ObjectKey): Promise<void> {
     const object = source.get("ApiKey", key);
     const name = object === undefined ? undefined : secretNameIn(object);
     // The queue already processes objects that are not in sync.
@@ -61,7 +61,7 @@ export function startSecretPolling(options: SecretPollingOptions): LeaderWork {
       const keys = synced.map(keyOf);
       for (const key of keys) {
         if (stop.signal.aborted || isPaused) break;
-        await look(key);
+        await poll(key);
         await pause(Math.max(gapMs, roundMs / keys.length));
       }
       if (keys.length === 0) await pause(roundMs);

@@ -92,7 +92,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     for (let i = 0; i < 10; i++) edge.sink.add(anEvent({ workspaceId: full }));
     await edge.sink.flush();
     const seen = await waitFor("it to grow old", async () => {
-      const look = await edge.events.look([empty, full]);
+      const look = await edge.events.measure([empty, full]);
       return (look.depths[0]?.ageMs ?? 0) >= 50 && look;
     });
     expect(seen).toMatchObject({ depths: [{ workspaceId: full }], setAside: [], failed: [] });
@@ -100,7 +100,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(seen.depths[0]?.bytes).toBeGreaterThan(1000);
     expect(seen.depths[0]?.ageMs).toBeLessThan(60_000);
     expect(await takeAll(edge.events, [full])).toHaveLength(10);
-    expect((await edge.events.look([empty, full])).depths).toEqual([]);
+    expect((await edge.events.measure([empty, full])).depths).toEqual([]);
   });
 
   test("failed event batch is redelivered immediately without delaying other workspaces", async () => {
@@ -169,7 +169,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     another.sink.add(event);
     await another.sink.flush();
     expect(await takeAll(edge.events, [quiet])).toEqual([event]);
-    const { depths } = await edge.events.look([flooding]);
+    const { depths } = await edge.events.measure([flooding]);
     expect(depths[0]?.bytes).toBeLessThan(1024 * 1024);
     expect(await takeAll(edge.events, [flooding])).toHaveLength(6_000 - dropped);
     // Reading events has freed space.

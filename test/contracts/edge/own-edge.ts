@@ -67,7 +67,7 @@ export class OwnEdge {
 
   /** Appends an entry with the next number to a change stream without the writer. */
   async append(stream: string, fields: Readonly<Record<string, string>>): Promise<void> {
-    const n = await this.raw.hincrby(this.keys.mark(stream), "head", 1);
+    const n = await this.raw.hincrby(this.keys.projectionState(stream), "head", 1);
     const entry = { p: this.projectionId, n: String(n), ...fields };
     await this.raw.xadd(this.keys.changes(stream), "*", ...Object.entries(entry).flat());
   }

@@ -221,9 +221,9 @@ describe("event streams in a hostile or unreachable Redis", () => {
       await own.raw.del(own.keys.eventsQuota(hostile));
       await forged();
       for (let i = 0; i < 300; i++) await own.raw.xadd(own.keys.events(hostile), "*", "e", "x".repeat(30_000));
-      await own.edge.events.look([honest, hostile]);
+      await own.edge.events.measure([honest, hostile]);
       expect((await keep())?.trimmed).toBeGreaterThan(100);
-      await own.edge.events.look([honest, hostile]);
+      await own.edge.events.measure([honest, hostile]);
       await keep();
       expect(Number(await own.raw.call("MEMORY", "USAGE", own.keys.events(hostile), "SAMPLES", "0"))).toBeLessThan(
         TOTAL,

@@ -49,7 +49,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       const api = { ref: ws.refs.api, data: { id: ws.apiId, name: "anew" } };
       await edge.writer.write({ projectionId, version: 2, writes: [api] });
     });
-    const allow = (id: string) => raw.hset(keys.mark(ws.workspaceId), "previousId", id);
+    const allow = (id: string) => raw.hset(keys.projectionState(ws.workspaceId), "previousId", id);
 
     test("new projection ignores records of the previous one until permitted", async () => {
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
@@ -125,7 +125,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
 
     test("heartbeat from before a Redis rollback does not freshen the previous projection", async () => {
       for (let i = 0; i < 3; i++) await edge.writer.heartbeat(projectionId, 1000 + i, [ws.workspaceId]);
-      await raw.hset(keys.mark(GLOBAL), { head: 1, asOfMs: 500 });
+      await raw.hset(keys.projectionState(GLOBAL), { head: 1, asOfMs: 500 });
       await expect(edge.writer.heartbeat(projectionId, 2000, [ws.workspaceId])).rejects.toThrow("gone back in time");
       expect((await edge.writer.state()).asOfMs).toBe(500);
     });

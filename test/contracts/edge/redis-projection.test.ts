@@ -39,7 +39,7 @@ describe("a projection whose Redis fails", () => {
 
   test("heartbeats are kept for 15 minutes, the longest useful time for a reader", async () => {
     const { workspaceId } = own.ws;
-    const [mark, history] = [own.keys.mark(workspaceId), own.keys.history(workspaceId)];
+    const [mark, history] = [own.keys.projectionState(workspaceId), own.keys.history(workspaceId)];
     await own.raw.del(history);
     const old = Date.now() - 16 * 60_000;
     const young = old + 2 * 60_000;
@@ -111,7 +111,7 @@ describe("a projection whose Redis fails", () => {
 
   test("reader without permission for the stream history discards its cache and continues", async () => {
     const { workspaceId, writes } = own.ws;
-    await own.raw.call("ACL", "SETUSER", "former", "on", ">x", "+@all", "~*:mark:*", "~*:changes:*");
+    await own.raw.call("ACL", "SETUSER", "former", "on", ">x", "+@all", "~*:state:*", "~*:changes:*");
     const url = own.redis.url.replace("//", "//former:x@");
     const edge = await openRedisEdge({ url, clientName: "former" });
     const listener = new Recording();
@@ -127,7 +127,7 @@ describe("a projection whose Redis fails", () => {
   test("gap in the change stream discards the cache", async () => {
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
-    await own.raw.hincrby(own.keys.mark(own.ws.workspaceId), "head", 3);
+    await own.raw.hincrby(own.keys.projectionState(own.ws.workspaceId), "head", 3);
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(0, 2) });
     await waitFor("both changes", () => listener.told.filter((text) => /^(workspace|api)/.test(text)).length === 2);
     expect(listener.resets()).toEqual([expect.stringMatching(/changes \d+ to \d+ were missed/)]);
@@ -255,7 +255,7 @@ describe("a projection whose Redis fails", () => {
   });
 
   test("workspace that lost its state is projected again instead of treated as new", async () => {
-    await own.raw.del(own.keys.mark(own.ws.workspaceId));
+    await own.raw.del(own.keys.projectionState(own.ws.workspaceId));
     expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ usable: false });
     const { workspaceId } = own.ws;
     const { projectionId } = own;

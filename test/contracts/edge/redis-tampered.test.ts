@@ -66,12 +66,12 @@ describe("a projection that is tampered with", () => {
     await projection.findKey(own.ws.workspaceId, own.ws.hash);
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
-    const mark = own.keys.mark(own.ws.workspaceId);
+    const mark = own.keys.projectionState(own.ws.workspaceId);
     const intact = await own.raw.hgetall(mark);
     await put(mark);
-    expect(await own.edge.source.read([own.ws.refs.role])).toMatchObject({ usable: false, refused: "mark" });
+    expect(await own.edge.source.read([own.ws.refs.role])).toMatchObject({ usable: false, refused: "state" });
     expect(await projection.findKey(own.ws.workspaceId, "unknown")).toMatchObject({ status: "unusable" });
-    expect(projection.refused().mark).toBe(1);
+    expect(projection.refused().state).toBe(1);
     expect(projection.sourceState()).toMatchObject({ usable: false });
     expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
     // A follower reads the state again when it connects.
@@ -144,7 +144,7 @@ describe("a projection that is tampered with", () => {
     const projection = await own.openProjection();
     await projection.findKey(own.ws.workspaceId, own.ws.hash);
     await own.edge.source.read([other.refs.key]);
-    await own.raw.hincrby(own.keys.mark(own.ws.workspaceId), "head", -3);
+    await own.raw.hincrby(own.keys.projectionState(own.ws.workspaceId), "head", -3);
     expect(await projection.findKey(own.ws.workspaceId, "unknown")).toEqual({
       status: "unusable",
       reason: "the store has gone back in time",
@@ -153,7 +153,7 @@ describe("a projection that is tampered with", () => {
     expect(states(await own.edge.source.read([other.refs.key]))).toEqual(["found"]);
     const agedMs = projection.stalenessMs();
     // Written by a relay that does not know its own progress.
-    const [mark, stream] = [own.keys.mark(own.ws.workspaceId), own.keys.changes(own.ws.workspaceId)];
+    const [mark, stream] = [own.keys.projectionState(own.ws.workspaceId), own.keys.changes(own.ws.workspaceId)];
     const n = await own.raw.hincrby(mark, "head", 1);
     await own.raw.xadd(
       stream,
@@ -182,7 +182,7 @@ describe("a projection that is tampered with", () => {
     await own.beat();
     await waitFor("a heartbeat", () => listener.told.at(-1)?.startsWith("heartbeat"));
     // One transaction, so that the follower cannot read in between.
-    const mark = own.keys.mark(own.ws.workspaceId);
+    const mark = own.keys.projectionState(own.ws.workspaceId);
     const cut = own.raw.multi();
     for (const n of ["a", "b", "c"]) cut.xadd(stream, "*", "p", own.projectionId, "n", n, "k", "heartbeat", "t", "5");
     cut.xtrim(stream, "MAXLEN", 0).hincrby(mark, "head", 3);

@@ -52,7 +52,7 @@ export interface Saturation {
 
 /** Large enough to be forwarded while they arrive. */
 const LARGE_BYTES = 1024 * 1024;
-/** The largest that a gate holds whole (`wholeBodyBytesMax`). */
+/** Largest body that a gate buffers completely (`bufferedBodyBytesMax`). */
 const WHOLE_BYTES = 16 * 1024;
 const RESPONSE = Buffer.alloc(64 * 1024, "a");
 

@@ -47,7 +47,7 @@ async function replaceTypes(
   redis: Redis,
   { prefix, id, random }: { prefix: string; id: string; random: Random },
 ): Promise<void> {
-  const places = ["events", "cr-load", "cr-dirty", `changes:{${id}}`, `history:{${id}}`, `mark:{${id}}`, "w"];
+  const places = ["events", "cr-load", "cr-dirty", `changes:{${id}}`, `history:{${id}}`, `state:{${id}}`, "w"];
   for (const place of random.shuffled(places).slice(0, 4)) {
     const key = `${prefix}:${place}`;
     const made = redis.multi().del(key);
