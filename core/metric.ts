@@ -10,11 +10,11 @@ export interface Metric<Label extends string = string> {
   readonly name: string;
   readonly type: MetricType;
   readonly help: string;
-  /** `seconds`, `bytes`, `Unix seconds`, `1 or 0`, `part of 1`, or the counted items. */
+  /** Unit: `seconds`, `bytes`, `Unix seconds`, `1 or 0`, `part of 1`, or the name of the counted items. */
   readonly unit: string;
-  /** Values of each label, or their description if a list would be long. The number of values is always small: none comes from a caller. */
+  /** Values of each label, or their description if a list would be long. A label has few values, and callers cannot add any. */
   readonly labels?: Readonly<Record<Label, readonly string[] | string>>;
-  /** What a bad value means, and what to check then. Empty if no value needs action. */
+  /** Meaning of a bad value, and what to check then. Empty if no value needs action. */
   readonly bad: string;
 }
 
@@ -24,7 +24,7 @@ export type Metrics = Readonly<Record<string, Metric>>;
 /** Returns the metrics unchanged, with their labels as types. */
 export const defineMetrics = <const T extends Metrics>(metrics: T): T => metrics;
 
-/** Returns the options that the Prometheus client library takes. */
+/** Returns the options of the Prometheus client library for a metric. */
 export const exported = <Label extends string>({ name, help, labels }: Metric<Label>) => ({
   name,
   help,

@@ -35,7 +35,7 @@ export const KeyRecord = z.object({
   /** Owner and environment from v1. Like `meta`, they are not used for decisions and are not sent to gates. */
   ownerId: z.string().optional(),
   environment: z.string().optional(),
-  /** Unix ms. The key is still valid in the millisecond of its expiry. */
+  /** Expiry, Unix ms. The key is still valid in that millisecond. */
   expiresMs: z.number().optional(),
   identityId: z.string().optional(),
   roleIds: z.array(z.string()).default([]),
@@ -62,14 +62,14 @@ export const RoleRecord = z.object({
 });
 export type RoleRecord = z.infer<typeof RoleRecord>;
 
-/** `ipAllowList` is omitted if the API has none. A deleted API has a tombstone, not a record. */
+/** API record. `ipAllowList` is omitted if the API has none. A deleted API has a tombstone instead of a record. */
 export const ApiRecord = z.object({ id: z.string(), name: z.string(), ipAllowList: z.array(z.string()).optional() });
 export type ApiRecord = z.infer<typeof ApiRecord>;
 
 export const WorkspaceRecord = z.object({ id: z.string(), enabled: z.boolean() });
 export type WorkspaceRecord = z.infer<typeof WorkspaceRecord>;
 
-/** `deleted` is set for a soft-deleted namespace: limit calls return 410 instead of creating a new one. */
+/** Namespace record. `deleted` is set for a soft-deleted namespace: limit calls return 410 instead of creating a new one. */
 export const NamespaceRecord = z.object({ id: z.string(), name: z.string(), deleted: z.boolean().default(false) });
 export type NamespaceRecord = z.infer<typeof NamespaceRecord>;
 

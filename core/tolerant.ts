@@ -1,9 +1,9 @@
 import * as z from "zod";
 
 /*
- * Data exchanged between versions has two schemas. The strict one defines what a caller may send, and rejects unknown members. The tolerant
- * one defines what a reader accepts from another version: unknown members are ignored, missing ones get the value that they had before they
- * existed, and size limits are not checked. The tolerant schema is derived from the strict one, so that no member can be missing in it.
+ * Data exchanged between versions has two schemas. The strict one defines input from callers, and rejects unknown members. The tolerant one
+ * defines data from another version: it ignores unknown members, fills in missing ones with the value that they had before they existed,
+ * and does not check size limits. The tolerant schema is derived from the strict one, so that it has every member.
  */
 
 /** Default of a missing member for readers. A member without a default is required. */

@@ -17,7 +17,7 @@ export const NO_RESPONSE = 0;
 const RETRIES: Readonly<Record<number, "always" | "ifRepeatable">> = {
   [NO_RESPONSE]: "ifRepeatable",
   429: "always",
-  // Postgres or Redis may be unavailable.
+  // 500 may mean that Postgres or Redis is unavailable.
   500: "ifRepeatable",
   502: "ifRepeatable",
   503: "ifRepeatable",

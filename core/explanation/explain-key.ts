@@ -63,7 +63,7 @@ function checkStep(
 ): Undecided[] {
   const { view, apiId, clientIp, query } = check;
   const { key, api, workspace } = view;
-  // Most callers see only keys of their API, so the step does not apply.
+  // Omits the API step if the request names no API: most callers see only keys of their own API.
   if (name === "ofApi" && apiId === undefined) return [];
   if (name === "permissions" && typeof query === "string") {
     return [{ ...said(name, "skipped", "", query), sources: [requestSource] }];

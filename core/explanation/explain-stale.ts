@@ -27,5 +27,5 @@ export function explainStale(
   return said("stale", freshness === "Stale", observed, `${first}: ${does}.`);
 }
 
-/** Rounded to seconds from 1 s on, because an age is shown, not compared. */
+/** Returns an age for display, rounded up to seconds from 1 s on. */
 const shortAge = (ms: number): string => formatDuration(ms < 1000 ? Math.ceil(ms) : Math.ceil(ms / 1000) * 1000);

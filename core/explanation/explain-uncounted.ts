@@ -1,7 +1,10 @@
 import type { RecordedVerification, SeenUncounted, Source } from "./shapes.ts";
 import { said, UNANSWERED, type Undecided } from "./step.ts";
 
-/* Explains what happens if the shared counters do not respond. An explanation covers the rule, not the count of a single pod. */
+/*
+ * Explains what happens while the shared counters do not respond. The explanation covers the configured rule, not the count of a single
+ * pod.
+ */
 
 /** `policy` belongs to the gate that verifies; `undefined` for a call of keys.verifyKey. */
 export interface UncountedStep extends Pick<RecordedVerification, "policy"> {
@@ -17,7 +20,7 @@ export function uncountedLimits({ uncounted, policy }: UncountedStep, sources: r
   return { ...said("limits", result, UNANSWERED, detail), sources: [...ofPolicy(policy), ...sources] };
 }
 
-/** Returns the step of the credits, like `uncountedLimits`. */
+/** Returns the step of the credits in the same form as `uncountedLimits`. */
 export function uncountedCredits({ uncounted, policy }: UncountedStep, sources: readonly Source[]): Undecided {
   const away = "The counter of its credits was not reached.";
   const then =

@@ -7,9 +7,9 @@ import type { Code } from "../verification/codes.ts";
 import type { ChargePlan } from "../verification/plan-charges.ts";
 
 /*
- * Explains to people why a verification ended as it did: each step with the observed value and its source. edge/verification/verify.ts
- * decides the code; this folder describes the observed values, and evaluates the same checks (KEY_CHECKS). So an explanation also shows how
- * the steps after the deciding one would have ended.
+ * Explains to people why a verification ended as it did: lists each step with the observed value and its source.
+ * edge/verification/verify.ts decides the code. This folder evaluates the same checks (KEY_CHECKS), including those after the deciding
+ * step.
  */
 
 export const SOURCE_KINDS = [
@@ -80,9 +80,9 @@ export interface ExplainedLimit {
   readonly passed: boolean;
   /** End of the window, Unix ms. */
   readonly reset: number;
-  /** Unix ms at which a rejected charge could pass; omitted if it passes, or never can. */
+  /** Earliest time at which a rejected charge could pass, Unix ms; omitted for a charge that passes or never can. */
   readonly retryAt?: number;
-  /** Whether each process counts and syncs in the background: the count of a process may differ slightly from this one. */
+  /** Whether each process counts by itself and syncs in the background, so that its count may differ slightly from this one. */
   readonly async: boolean;
   readonly overridden: boolean;
   /** The override that replaced the requested limit. */
@@ -98,7 +98,7 @@ export interface ExplainedPermissions {
   readonly needed: {
     readonly slug: string;
     readonly isHeld: boolean;
-    /** Slugs that satisfy it, at most `BY_MAX`; without `role` the key holds the slug directly. */
+    /** Slugs that satisfy the permission, at most `BY_MAX`. Without `role`, the key holds the slug directly. */
     readonly by: { readonly slug: string; readonly role?: string }[];
   }[];
   /** Permissions of the key, at most `HELD_MAX`, sorted by slug. */

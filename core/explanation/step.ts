@@ -6,7 +6,7 @@ import type { Source, Step } from "./shapes.ts";
 /** Value shown for a store that does not respond. */
 export const UNANSWERED = "no answer";
 
-/** A step before it is determined whether it decides. */
+/** A step without the flag that marks the deciding step. */
 export type Undecided = Omit<Step, "decisive">;
 
 export const said = (

@@ -61,7 +61,7 @@ export function podOfToken({ authenticated, audiences, user }: TokenReviewStatus
   return { namespace, name, uid };
 }
 
-/** Returns the policy that a pod requests, and its manager's name: always one of the pod's namespace. */
+/** Returns the id of the policy that a pod requests, and its manager's name. The policy is always in the namespace of the pod. */
 export function policyOfPod(
   { workspaceId, cluster, policy }: CredentialsRequest,
   { namespace }: PodOfToken,
@@ -70,7 +70,7 @@ export function policyOfPod(
   return { policyId: policyIdOf({ workspaceId, manager }), manager };
 }
 
-/** Returns the name in reports of a pod that has its own user. */
+/** Returns the name under which a pod with its own Redis user reports. */
 export const podIdOf = ({ namespace, name }: Pick<PodOfToken, "namespace" | "name">): string => `${namespace}/${name}`;
 
 /**

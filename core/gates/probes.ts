@@ -1,10 +1,9 @@
 import * as z from "zod";
 
 /*
- * Probes that kubelet would send to a guarded port of the app. It sends them to the gate's admin port instead, each to its own path, and
- * the gate sends exactly that probe to the app and returns its result: the admin port forwards no other request, and the guarded port
- * requires a key. The operator writes the probes into the gate's environment, and the gate reads them; the two may be of different
- * versions.
+ * Probes of a guarded port of the app. The guarded port requires a key, so kubelet sends them to the gate's admin port, each to its own
+ * path. The gate sends exactly that probe to the app and returns the result; the admin port forwards no other request. The operator writes
+ * the probes into the gate's environment. Operator and gate may be of different versions.
  */
 
 const Port = z.int().min(1).max(65_535);
@@ -17,7 +16,7 @@ export const GateProbe = z.object({
     z.object({
       kind: z.literal("http"),
       port: Port,
-      /** Target as in a request line. */
+      /** Request target of the probe, such as `/healthz?full=1`. */
       target: z.string().max(8_192),
       isTls: z.boolean().default(false),
       headers: z

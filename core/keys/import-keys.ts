@@ -47,7 +47,7 @@ export interface ImportOptions<Row> {
   readonly signal: AbortSignal;
 }
 
-/** Rows per call: a few hundred milliseconds of the server's time, and visible progress. */
+/** Rows per call. A batch takes the server a few hundred milliseconds, so that progress is visible. */
 const BATCH = 200;
 
 /**

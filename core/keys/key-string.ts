@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 const ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const START_CHARACTERS = 4;
 
-/** A shorter root key could be guessed: 22 base58 characters are 128 bits. */
+/** Minimum length of a root key: 22 base58 characters are 128 bits, which cannot be guessed. */
 export const ROOT_KEY_LENGTH_MIN = 22;
 
 /**

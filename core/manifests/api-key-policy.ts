@@ -70,7 +70,7 @@ const Credential = withRules(
   [exactlyOneOf("header", "query")],
 ).describe("Location of the key in a request.");
 
-/** Names of headers and schemes are compared case-insensitively. Only ASCII has case here, as in CEL. */
+/** Compares header and scheme names case-insensitively. CEL changes the case of ASCII only, so this function does too. */
 const lowerAscii = (text: string): string => text.replace(/[A-Z]+/g, (capitals) => capitals.toLowerCase());
 
 function placeOf({ header, query }: z.output<typeof Credential>): string {
@@ -131,7 +131,9 @@ const COUNTER_FAILURES = ["Local", "Deny", "Allow"] as const;
 const EXPECTED_COUNTER_FAILURE =
   "expected Local, Deny or Allow, or an object such as { action: Local, budget: PerPod }; only Local has a budget";
 
-/** A word, or an object that contains it. Kubernetes requires one type per field or none, so the allowed values are listed. */
+/**
+ * The value is a word, or an object with that word. Kubernetes allows one type per field or none, so the schema lists the allowed values.
+ */
 const OnCounterFailure = z
   .union(
     [
@@ -173,7 +175,7 @@ const ClientAddress = withRules(
 ).describe("Source of the client address. Without it, the gate does not check the IP allow-list of the API.");
 
 const EXPECTED_PORT = "expected a port: a number from 1 to 65535, or the name of a container port";
-/** Groups of lower-case letters and digits, separated by hyphens, with at least one letter, like Kubernetes port names. */
+/** Port name: groups of lower-case letters and digits, separated by hyphens, with at least one letter, like Kubernetes port names. */
 const PORT_NAME = /^([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
 /** Defines which keys an app accepts, and what each request requires. */

@@ -71,7 +71,7 @@ const Refill = withRules(
   ],
 ).describe("Periodic refill. Default: no refill.");
 
-/** Requires an RFC 3339 text and an existing day. */
+/** Returns whether the text is an RFC 3339 time on an existing day. */
 const isTime = (text: string): boolean => z.iso.datetime({ offset: true }).safeParse(text).success;
 const TIME = /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$/;
 const EXPECTED_TIME = "expected a time such as 2027-01-31T00:00:00Z, between 1970 and 2100";

@@ -9,7 +9,7 @@ import { RoleSpec } from "./role.ts";
 
 export type { ManifestProblem } from "./compile-policy.ts";
 
-/** Kubernetes owns the metadata, so unused members are accepted. The namespace defaults to `default`. */
+/** Schema of the metadata. Kubernetes validates metadata, so other members are accepted. The namespace defaults to `default`. */
 const Metadata = z.object({
   name: ObjectName,
   namespace: NamespaceName.optional(),

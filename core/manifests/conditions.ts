@@ -25,7 +25,7 @@ export const Condition = z
   .describe("One aspect of the state of the object.");
 export type Condition = z.infer<typeof Condition>;
 
-/** Conditions of a status; a list that is merged by `type`. */
+/** Schema of a status's conditions, a list that Kubernetes merges by `type`. */
 export const Conditions = z
   .array(Condition)
   .max(16)
@@ -33,7 +33,7 @@ export const Conditions = z
   .describe("Conditions: Ready always; Reconciling or Stalled while true.");
 
 /**
- * Status of an object that no operator has reconciled yet: without it a missing operator would look like a slow one. In a cluster it is the
+ * Status of an object that no operator has reconciled yet; without this status, a missing operator would look like a slow one. It is the
  * CRD default, so it is present from the first read. Its time is a placeholder until the first real one.
  */
 export const PENDING_STATUS = {
@@ -84,7 +84,7 @@ export function setCondition(conditions: readonly Condition[], condition: Condit
   return isSame ? conditions : conditions.with(at, set);
 }
 
-/** Removes the condition of a type, for example an abnormal one that is over. Returns the same array if there is none. */
+/** Removes the condition of a type, for example an abnormal one that is over. Returns the same array if it has no such condition. */
 export function removeCondition(conditions: readonly Condition[], type: string): readonly Condition[] {
   return conditions.some((condition) => condition.type === type)
     ? conditions.filter((condition) => condition.type !== type)

@@ -27,11 +27,14 @@ function sumOfParts(text: string): number {
   return ms;
 }
 
-/** One hundred years. The Kubernetes API server, like all Go programs, cannot represent three hundred. */
+/** Maximum duration: one hundred years. Go programs such as the Kubernetes API server cannot represent three hundred years. */
 const HOURS_MAX = 876_000;
 const MS_MAX = HOURS_MAX * 3_600_000;
 
-/** Returns the duration in milliseconds, or `undefined` if it is invalid, for rules over several fields, of which one may be invalid. */
+/**
+ * Returns the duration in milliseconds, or `undefined` if it is invalid. Rules over several fields use it, because one field may be
+ * invalid.
+ */
 export function findDuration(duration: string | number): number | undefined {
   try {
     return parseDuration(duration);
@@ -45,7 +48,7 @@ const isDurationOf = (duration: string | number, msMin: number): boolean => {
   return ms !== undefined && ms >= msMin && ms <= MS_MAX;
 };
 
-/** Returns CEL for the milliseconds of the field, which is a text or an integer. `getMilliseconds` returns the total, not a remainder. */
+/** Returns CEL for the milliseconds of a field that is a text or an integer. `getMilliseconds` returns the total, not a remainder. */
 export const celMilliseconds = (field: string): string =>
   `(type(${field}) == int ? int(${field}) : duration(${field}).getMilliseconds())`;
 

@@ -17,7 +17,7 @@ export const NamespaceName = z
 export const ObjectName = z
   .string()
   .min(1)
-  // `abort`: the expression would overflow the stack on megabytes of text.
+  // `abort` stops before the expression, which would overflow the stack on megabytes of text.
   .max(253, { abort: true })
   .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/, {
     error: "expected the name of an object",
@@ -26,14 +26,14 @@ export const ObjectName = z
 export const DeletionPolicy = z.enum(["Delete", "Orphan"]);
 export type DeletionPolicy = z.infer<typeof DeletionPolicy>;
 
-/** Rejects names of white space alone. Lists the characters, because `\\s` differs between JavaScript and Go. */
+/** Rejects names of white space alone. Lists the characters, because the meaning of `\\s` differs between JavaScript and Go. */
 const NOT_BLANK = /[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]/;
 
 /** A display name or stored name: any text except white space alone. */
 export const nameOf = ({ min, max }: { min: number; max: number }) =>
   z.string().min(min).max(max).regex(NOT_BLANK, { error: "must not consist only of white space" });
 
-/** Returns the items that repeat the key of an earlier one, as errors of a rule. */
+/** Returns an error for each item that repeats the key of an earlier one. */
 export function repeated<Item>(items: readonly Item[], keyOf: (item: Item) => string, message: string) {
   const seen = new Set<string>();
   return items.flatMap((item, index) => {
@@ -77,7 +77,7 @@ const LabelValue = z
   .max(63)
   .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, { error: "expected the value of a label" });
 
-/** Labels that a pod must all have. At least one is required, because an empty selector would match every pod. */
+/** Labels that a pod must have, all of them. At least one is required, because an empty selector would match every pod. */
 export const LabelsToMatch = z
   .record(LabelKey, LabelValue)
   .superRefine((labels, context) => {
@@ -98,7 +98,7 @@ export const LabelsToMatch = z
 
 /** Labels of an object itself, which the Kubernetes API server validates for every kind. */
 export const ObjectLabels = z.record(LabelKey, LabelValue);
-/** The Kubernetes API server validates annotation keys, whose prefix may have capitals. */
+/** Annotations of an object. The Kubernetes API server validates their keys, whose prefix may have capitals. */
 export const ObjectAnnotations = z.record(
   z.string().refine((key) => isLabelKey(key.replace(/^[^/]*[/]/, (prefix) => prefix.toLowerCase())), {
     error: "expected the key of an annotation, in the format of label keys",
@@ -106,7 +106,7 @@ export const ObjectAnnotations = z.record(
   z.string(),
 );
 
-/** What happens to the stored object when the manifest is deleted. */
+/** Schema of what happens to the stored object when its manifest is deleted. */
 export const deletionPolicy = (byDefault: DeletionPolicy, what: string) =>
   DeletionPolicy.default(byDefault).describe(
     `Effect of deleting this object on ${what}: Delete removes it, Orphan keeps it unmanaged.`,
@@ -123,7 +123,7 @@ export const AllowedNamespaces = setOf(NamespaceName, 64)
   .default([])
   .describe("Other namespaces whose objects may refer to this one.");
 
-/** Fields of every status. */
+/** Fields that the status of every kind has. */
 export const statusFields = {
   conditions: Conditions.optional(),
   observedGeneration: z.int().min(0).optional().describe("Generation of the spec that the status describes."),
@@ -133,19 +133,19 @@ export const storeId = (what: string) => z.string().max(255).optional().describe
 
 /** A rule over several fields, written twice: in CEL for the Kubernetes API server, and as a function for all other uses. */
 export interface Rule<T> {
-  /** CEL; `self` is the value. A rule that uses `oldSelf` restricts changes, which only the API server can compare. */
+  /** CEL expression, in which `self` is the value. A rule that uses `oldSelf` restricts changes, which only the API server can compare. */
   readonly rule: string;
   readonly message: string;
   /** The field that the rule concerns, for the Kubernetes API server. */
   readonly fieldPath?: string;
   readonly holds?: (value: T) => boolean;
-  /** Replaces `holds`: returns the locations within the value that violate the rule, so that each is reported separately. */
+  /** Alternative to `holds`: returns each location within the value that violates the rule, so that each is reported separately. */
   readonly faults?: (
     value: T,
   ) => ReadonlyArray<{ readonly path: ReadonlyArray<string | number>; readonly message: string }>;
 }
 
-/** Adds rules to a schema: checked when parsing, and copied into the CRD as `x-kubernetes-validations`. */
+/** Adds rules to a schema. Parsing checks them, and the CRD contains them as `x-kubernetes-validations`. */
 export function withRules<S extends z.ZodType>(schema: S, rules: ReadonlyArray<Rule<z.output<S>>>): S {
   return schema
     .superRefine((value, context) => {

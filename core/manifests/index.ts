@@ -17,8 +17,8 @@ export interface PrinterColumn {
 }
 
 /**
- * Source of a generated CRD. CEL rules and list types are in the metadata of the schemas, under the names of their `x-kubernetes-…`
- * extensions, so that each is next to the check that it repeats.
+ * Source of a generated CRD. The metadata of the schemas holds CEL rules and list types under the names of their `x-kubernetes-…`
+ * extensions, so that each stands next to the equivalent check.
  */
 export interface KindDefinition {
   readonly kind: string;
@@ -39,7 +39,7 @@ const ofCondition = (name: string, type: string, member: "status" | "reason" | "
   jsonPath: `.status.conditions[?(@.type=="${type}")].${member}`,
 });
 
-/** Column names contain no blanks, so that `awk` and `--sort-by` work. */
+/** Columns of every kind. Their names contain no blanks, so that `awk` and `--sort-by` work. */
 const READY: readonly PrinterColumn[] = [
   ofCondition("Ready", "Ready", "status"),
   ofCondition("Reason", "Ready", "reason"),
@@ -47,7 +47,7 @@ const READY: readonly PrinterColumn[] = [
 const MESSAGE: PrinterColumn = { ...ofCondition("Message", "Ready", "message"), priority: 1 };
 const AGE: PrinterColumn = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" };
 
-/** `kubectl get postern` lists all kinds together. */
+/** CRD category: `kubectl get postern` lists all kinds together. */
 export const CATEGORY = "postern";
 
 export const KINDS = [
@@ -63,7 +63,7 @@ export const KINDS = [
       ...READY,
       { name: "Secret", type: "string", jsonPath: ".spec.secretRef.name" },
       { name: "Owner", type: "string", jsonPath: ".spec.owner" },
-      // Future times are strings, because the type `date` shows a time as an age.
+      // This time lies in the future. The column type `date` would show it as an age, so the type is `string`.
       { name: "Rotation", type: "string", jsonPath: ".status.nextRotation", priority: 1 },
       { name: "Expires", type: "string", jsonPath: ".status.expiresAt", priority: 1 },
       { name: "Key", type: "string", jsonPath: ".status.keyId", priority: 1 },
@@ -141,7 +141,7 @@ export const KINDS = [
     kind: "Role",
     plural: "roles",
     singular: "role",
-    // Without an API group, `role` and `roles` refer to the RBAC kind of Kubernetes.
+    // kubectl reads `role` and `roles` without an API group as the RBAC kind of Kubernetes.
     shortNames: ["keyrole", "keyroles"],
     description: "Named set of permissions for keys.",
     specSchema: RoleSpec,

@@ -1,6 +1,6 @@
 import type { Kind } from "./index.ts";
 
-/* Parts of `<cluster>/<kind>/<namespace>/<name>`, which names the manifest that manages an object. */
+/* Parts of a manager's name, `<cluster>/<kind>/<namespace>/<name>`, which identifies the manifest that manages an object. */
 
 export interface ManifestName {
   readonly cluster: string;
@@ -14,7 +14,7 @@ const PART = "[a-zA-Z0-9._-]{1,253}";
 /** A manager's name: four non-empty parts. */
 export const MANAGER = new RegExp(`^${PART}(?:/${PART}){3}$`);
 
-/** Returns `undefined` for any other form. The kind may be unknown to this version. */
+/** Parses a manager's name; returns `undefined` for any other form. The kind may be unknown to this version. */
 export function parseManager(manager: string): ManifestName | undefined {
   if (!MANAGER.test(manager)) return undefined;
   const [cluster = "", kind = "", namespace = "", name = ""] = manager.split("/");

@@ -61,8 +61,8 @@ const counterOf = ({ name, namespace, identifier = "Key", duration }: z.output<t
   JSON.stringify([name, namespace, identifier, findDuration(duration)]);
 
 /**
- * The CEL equivalent, in which `namespace` is a reserved word. Compares a list, because comparing long texts pair by pair exceeds the cost
- * budget of a rule.
+ * CEL equivalent of `counterOf`. `namespace` is a reserved word in CEL. The rule compares a list, because comparing long texts pair by pair
+ * would exceed its cost budget.
  */
 const celCounterOf = (limit: string): string =>
   `[${[

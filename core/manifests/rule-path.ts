@@ -10,7 +10,7 @@ import type { Rule } from "./fields.ts";
 
 const ANY = "[0-9A-Fa-f]";
 const NEXT = "%[89ABab][0-9A-Fa-f]";
-/** A percent-encoded character of several UTF-8 bytes (RFC 3629, section 4). */
+/** A percent-encoded character that takes several UTF-8 bytes (RFC 3629, section 4). */
 const ENCODED_BEYOND_ASCII = [
   `%([Cc][2-9A-Fa-f]|[Dd]${ANY})${NEXT}`,
   `%[Ee]0%[ABab]${ANY}${NEXT}`,
@@ -21,13 +21,16 @@ const ENCODED_BEYOND_ASCII = [
   `%[Ff]4%8${ANY}(${NEXT}){2}`,
 ].join("|");
 
-/** Excludes control characters, blanks, fragments, queries and wildcards; a percent sign encodes UTF-8, except a zero byte. */
+/**
+ * Pattern of a rule's path: no control characters, blanks, fragments, queries or wildcards; a percent sign encodes UTF-8, except a zero
+ * byte.
+ */
 const RULE_PATH = new RegExp(`^[/]([^\\x00-\\x20\\x7f#?%*{}]|%(0[1-9A-Fa-f]|[1-7]${ANY})|${ENCODED_BEYOND_ASCII})*$`);
 
 export const RulePath = z
   .string()
   .min(1)
-  // `abort`: the expression would overflow the stack on megabytes of text.
+  // `abort` stops before the expression, which would overflow the stack on megabytes of text.
   .max(1024, { abort: true })
   .regex(RULE_PATH, { error: ({ input }) => whyNever(String(input), PathAllowance.options) });
 
@@ -54,7 +57,7 @@ interface WithPaths {
   }>;
 }
 
-/** Matches a dot in a path that is not normalized: letters and dots may be encoded, and hexadecimal has any case. */
+/** Matches a dot in a path that is not normalized: the dot may be percent-encoded, with hexadecimal digits in any case. */
 const DOT = "([.]|%2[eE])";
 const SEPARATOR = "([/\\\\]|%2[fF]|%5[cC])";
 const FORMS: ReadonlyArray<{ readonly allowance: PathAllowance; readonly found: string; readonly what: string }> = [
@@ -69,19 +72,19 @@ const FORMS: ReadonlyArray<{ readonly allowance: PathAllowance; readonly found: 
   },
 ];
 
-/** Rules of the complete spec, because `allowPaths` may allow such a path. */
+/** Rules of the complete spec rather than of a path, because `allowPaths` may allow a path that is rejected by default. */
 export const PATHS_THAT_MATCH: ReadonlyArray<Rule<WithPaths>> = FORMS.map(({ allowance, found, what }, index) => ({
   rule: `'${allowance}' in self.allowPaths || self.rules.all(rule, !has(rule.match.path) || !(has(rule.match.path.prefix) ? rule.match.path.prefix : rule.match.path.exact).matches(r'${found}'))`,
   message: `no request can match a rule whose path has ${what}; list ${allowance} in allowPaths to admit such requests`,
   fieldPath: ".rules",
-  // Set once for all forms: only the first error of a path is reported.
+  // Only one of the rules has the function, because only the first error of a path is reported.
   ...(index === 0 ? { faults: pathProblems } : {}),
 }));
 
 function pathProblems({ rules, allowPaths }: WithPaths) {
   return rules.flatMap(({ match: { path } }, index) => {
     const [field, text] = path?.prefix === undefined ? ["exact", path?.exact] : ["prefix", path.prefix];
-    // `RulePath` reports the paths that it rejects.
+    // Skips paths that `RulePath` already rejects.
     if (text === undefined || !RULE_PATH.test(text)) return [];
     const message = whyNever(text, allowPaths);
     return message === undefined ? [] : [{ path: ["rules", index, "match", "path", field ?? ""], message }];

@@ -4,7 +4,7 @@ import { withRules } from "./fields.ts";
 
 /*
  * CEL rule for the proxies that gates accept (policies/proxy-block.ts). The CEL functions of Kubernetes support neither zones nor IPv4
- * within IPv6, which manifests may contain: a zone is cut off, and ::ffff:10.0.0.1 is checked as ::fffe:10.0.0.1, which is an address if
+ * within IPv6, which manifests may contain. So the rule removes a zone, and checks ::ffff:10.0.0.1 as ::fffe:10.0.0.1, which is valid if
  * and only if the other is.
  */
 const ADDRESS = "self.split('/')[0]";

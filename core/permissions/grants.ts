@@ -1,7 +1,7 @@
 /*
  * Evaluates the permissions of a key by its slugs (api-v2.md section 11.3). A `*` is a wildcard only as a complete segment after a
- * separator (`.` or `:`). At the end it matches one or more characters of any kind; elsewhere it matches exactly one segment. `*` alone
- * allows everything. Any other star is literal, and so is every star in a requested permission.
+ * separator (`.` or `:`). At the end of a slug it matches one or more characters of any kind; elsewhere it matches exactly one segment. `*`
+ * alone allows everything. All other stars are literal, and so are the stars in a requested permission.
  */
 
 export interface Grants {
@@ -9,7 +9,7 @@ export interface Grants {
   satisfies(requested: string): boolean;
 }
 
-/** A slug with inner wildcards, as the literals around them. Each inner literal begins with a separator. */
+/** A slug with inner wildcards, split into the literals around them. Each inner literal begins with a separator. */
 interface Pattern {
   readonly literals: readonly string[];
   /** Whether the slug ends in a wildcard, which matches one or more characters of any kind. */
@@ -51,7 +51,7 @@ function isWildcard(slug: string, at: number): boolean {
   return at === slug.length - 1 || isSeparator(slug.charCodeAt(at + 1));
 }
 
-/** Returns how the stars of a slug act, for display. `literal`: at least one is literal. */
+/** Returns the effect of the stars in a slug, for display. `literal`: at least one star is literal. */
 export function starsOf(slug: string): "none" | "everything" | "wildcard" | "literal" {
   if (slug === "*") return "everything";
   const stars = [...slug.matchAll(/\*/g)].map(({ index }) => isWildcard(slug, index));
@@ -59,7 +59,7 @@ export function starsOf(slug: string): "none" | "everything" | "wildcard" | "lit
   return stars.every(Boolean) ? "wildcard" : "literal";
 }
 
-/** Returns `undefined` if the slug has no wildcard. */
+/** Compiles a slug with inner wildcards; returns `undefined` if the slug has no wildcard. */
 function compilePattern(slug: string): Pattern | undefined {
   const literals: string[] = [];
   let literalStart = 0;
@@ -74,7 +74,7 @@ function compilePattern(slug: string): Pattern | undefined {
   return { literals, openEnded };
 }
 
-/** Takes one lookup per separator of the requested permission, for any number of held prefixes. */
+/** Looks up each prefix of the requested permission that ends in a separator. The cost does not depend on the number of held prefixes. */
 function hasPrefix(prefixes: ReadonlySet<string>, requested: string): boolean {
   for (let at = 0; at < requested.length - 1; at++) {
     if (isSeparator(requested.charCodeAt(at)) && prefixes.has(requested.slice(0, at + 1))) return true;
@@ -87,7 +87,7 @@ function matchesSome(patterns: readonly Pattern[], requested: string): boolean {
   return false;
 }
 
-/** Requires no backtracking: a segment ends at the first separator, and the literal after a wildcard begins with one. */
+/** Matches without backtracking: a segment ends at the first separator, and the literal after a wildcard begins with one. */
 function matches({ literals, openEnded }: Pattern, requested: string): boolean {
   let at = 0;
   for (let i = 0; i < literals.length; i++) {

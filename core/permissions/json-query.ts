@@ -9,7 +9,7 @@ import type { Query } from "./query.ts";
  * where bodies are parsed.
  */
 
-/** The invalid location (`and[1].or`), and what was expected there. */
+/** Error with the invalid location (`and[1].or`) and the expected value. */
 export class JsonQueryError extends Error {
   override name = "JsonQueryError";
   readonly place: string;
@@ -20,7 +20,7 @@ export class JsonQueryError extends Error {
   }
 }
 
-/** Returns `undefined` if no permission is requested: absent, null or the empty text. Throws `JsonQueryError`. */
+/** Parses a JSON query. Returns `undefined` for an absent, null or empty query, which requests no permission. Throws `JsonQueryError`. */
 export const readJsonQuery = (value: unknown): Query | undefined =>
   value === undefined || value === null || value === "" ? undefined : read(value, "");
 

@@ -6,7 +6,7 @@ import { ALL_GRANTS, WORKSPACE_GRANTS } from "./root-key.ts";
 export const PERSON_ROLES = ["viewer", "operator", "admin"] as const;
 export type PersonRole = (typeof PERSON_ROLES)[number];
 
-/** The permissions of viewers are listed explicitly, so that viewers do not get new actions by accident. */
+/** Permissions of viewers. The list is explicit, so that viewers do not get new actions by accident. */
 const VIEWER: readonly string[] = [
   "api.*.read_api",
   "api.*.read_key",

@@ -110,7 +110,7 @@ const CLOSE = 0x29;
 const isSpace = (character: number): boolean =>
   character === 0x20 || character === 0x09 || character === 0x0d || character === 0x0a;
 
-/** Characters of a permission: letters, digits and `. _ - : * /`. */
+/** Characters allowed in a permission: letters, digits and `. _ - : * /`. */
 const WORD = new Uint8Array(128);
 for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:*/") {
   WORD[character.charCodeAt(0)] = 1;

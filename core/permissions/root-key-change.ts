@@ -12,7 +12,9 @@ export interface RootKeyAuthority {
 const endsLater = (one: number | null, other: number | null): boolean =>
   other !== null && (one === null || one > other);
 
-/** Returns the tuples that a change adds: the new ones, or all of them if the root key becomes usable again, or for longer. */
+/**
+ * Returns the tuples that a change adds: the new ones, or all tuples if the change makes the root key usable again or extends its lifetime.
+ */
 export function addedPermissions(before: RootKeyAuthority, after: RootKeyAuthority): readonly string[] {
   const revives = (after.enabled && !before.enabled) || endsLater(after.expiresAt, before.expiresAt);
   return revives ? after.permissions : beyond(after.permissions, new Set(before.permissions));

@@ -1,8 +1,8 @@
 import { DAY_MS } from "../utc-date.ts";
 
 /*
- * Findings about a root key for administrators: it is old, was never used, expires soon, or holds unused permissions. The required
- * permissions are those requested in the last 30 days; while usage was recorded for less time, no excess is reported.
+ * Findings about a root key for administrators: the root key is old, was never used, expires soon, or holds unused permissions. A
+ * permission is required if it was requested in the last 30 days. No excess is reported until usage was recorded for that long.
  */
 
 const OLD_DAYS = 90;
@@ -19,7 +19,7 @@ export interface UseOfTuple {
   readonly onlyId: string | null;
 }
 
-/** Root key with the facts from which findings are derived. Times are Unix ms. */
+/** Root key with the data from which findings are derived. Times are Unix ms. */
 export interface NoticedRootKey {
   readonly createdAt: number;
   readonly enabled: boolean;
@@ -56,8 +56,8 @@ export const lastUseOf = (uses: readonly UseOfTuple[]): string | undefined =>
     .reduce<string | undefined>((a, b) => (a === undefined || b > a ? b : a), undefined);
 
 /**
- * Returns the tuples that were not requested for 30 days, and the narrower form of those that are too wide. Both are empty while that is
- * unknown.
+ * Returns the tuples that were not requested for 30 days, and the narrower form of those that are too wide. Both lists are empty while the
+ * usage is unknown.
  */
 function excessOf(key: NoticedRootKey, nowMs: number): { unused: string[]; narrower: Map<string, string> } {
   const knownFor = nowMs - Math.max(key.createdAt, key.permissionsSince, key.usesSince);
@@ -68,7 +68,7 @@ function excessOf(key: NoticedRootKey, nowMs: number): { unused: string[]; narro
   const unused: string[] = [];
   for (const tuple of key.permissions) {
     const use = uses.get(tuple);
-    // A use is recorded by day, so the full day counts.
+    // Usage is recorded by day, so the complete day counts.
     if (use === undefined || Date.parse(use.lastUsedOn) + DAY_MS <= sinceMs) unused.push(tuple);
     else if (use.onlyId !== null && tuple.includes(".*.")) narrower.set(tuple, tuple.replace(".*.", `.${use.onlyId}.`));
   }
@@ -93,8 +93,8 @@ export function findingsOf(key: NoticedRootKey, nowMs: number): readonly RootKey
 }
 
 /**
- * Returns the tuples that would have been enough for the last 30 days; `undefined` if these are all that it holds, if there are none, or if
- * it is unknown.
+ * Returns the tuples that would have been sufficient for the last 30 days. Returns `undefined` if the root key holds exactly these, if none
+ * would be left, or if the usage is unknown.
  */
 export function narrowedPermissions(key: NoticedRootKey, nowMs: number): readonly string[] | undefined {
   const { unused, narrower } = excessOf(key, nowMs);

@@ -71,16 +71,16 @@ export type ActionOf<Type extends PermissionType> = Actions[Type][number];
 export interface RootKeyPermission<Type extends PermissionType = PermissionType, Action extends string = string> {
   readonly type: Type;
   readonly action: Action;
-  /** `<type>.*.<action>`, which covers every object. Created once, because requests look it up. */
+  /** `<type>.*.<action>`, the tuple that covers every object. It is created once, because each request looks it up. */
   readonly tuple: `${Type}.*.${Action}`;
-  /** Name of the id that may replace the `*`; absent if only `*` is allowed. */
+  /** Name of the id that may replace the `*`; absent if the tuple is valid only with `*`. */
   readonly orFor?: `${string}Id` | "environment";
 }
 
 const tupleFor = ({ type, action }: RootKeyPermission, id: string): string => `${type}.${id}.${action}`;
 
 /**
- * Returns whether `held` has the permission for the object with this id; without an id, for every object. The id is ignored if the
+ * Returns whether `held` contains the permission for the object with this id; without an id, for every object. The id is ignored if the
  * permission has no form with an id.
  */
 export function holdsPermission(
@@ -91,7 +91,7 @@ export function holdsPermission(
   return tupleHeld(permission, id, held) !== undefined;
 }
 
-/** Returns the tuple that makes `holdsPermission` true: the one with `*` if it is held. Returns `undefined` if it is false. */
+/** Returns the tuple because of which `holdsPermission` returns true, preferably the one with `*`; otherwise `undefined`. */
 export function tupleHeld(
   permission: RootKeyPermission,
   id: string | undefined,
@@ -116,7 +116,7 @@ export function holdsForSome(permission: RootKeyPermission, held: ReadonlySet<st
   return false;
 }
 
-/** Returns the ids for which the permission is held individually, unordered; "all" with the tuple that covers every object. */
+/** Returns the ids for which the permission is held individually, unordered; "all" if the tuple that covers every object is held. */
 export function idsHeld(permission: RootKeyPermission, held: ReadonlySet<string>): "all" | readonly string[] {
   if (held.has(permission.tuple)) return "all";
   return [...held].map((one) => idIn(permission, one)).filter((id) => id !== undefined);
@@ -140,7 +140,7 @@ export const ALL_GRANTS: readonly string[] = Object.entries(ACTIONS).flatMap(([t
 /** All grants except those that apply beyond one workspace. */
 export const WORKSPACE_GRANTS: readonly string[] = ALL_GRANTS.filter((tuple) => !tuple.startsWith("installation."));
 
-/** Returns the held tuple that permits delegating `tuple`: the same, else the form with `*`; `undefined` if neither is held. */
+/** Returns the held tuple that permits delegating `tuple`: the same tuple or the form with `*`; `undefined` if neither is held. */
 export function tupleCovering(tuple: string, held: ReadonlySet<string>): string | undefined {
   if (held.has(tuple)) return tuple;
   const [type, , action] = tuple.split(".");
@@ -148,7 +148,7 @@ export function tupleCovering(tuple: string, held: ReadonlySet<string>): string 
   return held.has(star) ? star : undefined;
 }
 
-/** Returns the `tuples` that `held` does not cover, which its holder may not delegate. */
+/** Returns those of `tuples` that `held` does not cover. The holder may not delegate them. */
 export const beyond = (tuples: readonly string[], held: ReadonlySet<string>): readonly string[] =>
   tuples.filter((tuple) => tupleCovering(tuple, held) === undefined);
 

@@ -9,8 +9,8 @@ import type { PathAllowance } from "./policy.ts";
 export interface TargetOptions {
   readonly allow: readonly PathAllowance[];
   /**
-   * Whether the requirements differ by path. If they do not, no spelling can evade a rule: sub-delimiters stay as the client encoded them,
-   * because an app may have signed them, and `;`, control characters and bytes that are not UTF-8 pass.
+   * Whether the requirements depend on the path. If they do not, no spelling can evade a rule: sub-delimiters stay as the client encoded
+   * them, because an app may have signed them, and `;`, control characters and bytes that are not UTF-8 pass.
    */
   readonly pathDecides: boolean;
 }
@@ -54,16 +54,19 @@ const tableOf = (characters: string): Uint8Array => {
   for (const character of characters) table[character.charCodeAt(0)] = 1;
   return table;
 };
-/** Characters equal to their percent-encodings (RFC 3986, section 6.2.2.2). */
+/** Characters that are equivalent to their percent-encodings (RFC 3986, section 6.2.2.2). */
 const IS_UNRESERVED = tableOf(UNRESERVED);
-/** `pchar` without percent-encodings (RFC 3986, section 3.3). Routers compare decoded paths, so a client may encode any of them. */
+/**
+ * Characters of `pchar` except percent-encodings (RFC 3986, section 3.3). Routers compare decoded paths, so a client may encode any of
+ * them.
+ */
 const IS_PCHAR = tableOf(`${UNRESERVED}!$&'()*+,;=:@`);
-/** Characters that every server reads literally. `/` and `.` are among them, except directly after a slash. */
+/** Characters that every server reads literally, including `/` and `.` unless they follow a slash. */
 const PLAIN = tableOf(`${UNRESERVED}/!$&'()*+,=:@`);
 
 /**
- * Returns the index at which an origin-form path of plain characters ends: at `?`, at the end, or where a full check is required; 0 if the
- * target does not begin with one.
+ * Returns the index at which an origin-form path of plain characters ends: at `?`, at the end, or where a complete check is required; 0 if
+ * the target does not begin with such a path.
  */
 function endOfPlainPath(target: string): number {
   if (target.charCodeAt(0) !== SLASH) return 0;
@@ -95,7 +98,7 @@ function checkUnusual(target: string, { allow, pathDecides }: TargetOptions): Ch
 
 interface Suspicion {
   readonly allowance: PathAllowance;
-  /** Returns whether the canonical path has this form, in time linear in the length of the path. */
+  /** Returns whether the canonical path has this form. Takes time linear in the length of the path. */
   readonly isIn: (path: string) => boolean;
   readonly message: string;
   readonly ifPathDecides?: true;
@@ -107,7 +110,7 @@ const SUSPICIONS: readonly Suspicion[] = [
   { allowance: "Backslash", isIn: (path) => path.includes("%5C"), message: "the path has a backslash" },
   { allowance: "DoubleSlash", isIn: (path) => path.includes("//"), message: "the path has an empty segment (//)" },
   {
-    // Servers that decode first read an encoded separator as a separator. Java servlets drop the text after a semicolon.
+    // Servers that decode first read an encoded separator as a separator.
     allowance: "DotSegments",
     isIn: (path) => /(?:\/|%2F|%5C)\.{1,2}(?:$|[/;]|%2F|%5C|%3B)/.test(path),
     message: "the path has a dot segment",
@@ -120,7 +123,7 @@ const SUSPICIONS: readonly Suspicion[] = [
     ifPathDecides: true,
   },
   {
-    // `$` in the patterns of Python, nginx and Java matches before a line terminator at the end, so they serve `/admin` for `/admin%0A`.
+    // In Python, nginx and Java, `$` matches before a line terminator at the end, so a pattern for `/admin` also matches `/admin%0A`.
     allowance: "ControlCharacters",
     isIn: (path) => /%(?:[01]|7F|C2%[89]|E2%80%A[89])/.test(path),
     message: "the path has an encoded control character",
@@ -144,7 +147,7 @@ export function decodePath(path: string): string | undefined {
   }
 }
 
-/** RFC 9112 section 3.2.2: a server must accept absolute-form too. Other code checks that its authority equals Host. */
+/** A server must accept absolute-form too (RFC 9112, section 3.2.2). Other code checks that its authority equals Host. */
 function reduceToOriginForm(target: string): string | { refused: string } {
   if (target.charCodeAt(0) === SLASH) return target;
   const [scheme] = SCHEME.exec(target) ?? [];
@@ -170,13 +173,13 @@ export function authorityOf(target: string): string | undefined {
   return scheme === undefined ? undefined : authorityAfter(scheme, target);
 }
 
-/** RFC 3986 sections 3.2.2 and 3.2.3: a name, which may be empty, or an address, and a port. */
+/** Host with an optional port (RFC 3986, sections 3.2.2 and 3.2.3): a name, which may be empty, or an address. */
 const HOST = /^(?:\[[\w.:%~-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
 
 /** Returns whether a text is a valid value of Host. */
 export const isHost = (text: string): boolean => HOST.test(text);
 
-/** `rawPath` holds one byte per character, as HTTP parsers return it. */
+/** Returns the canonical spelling of a path. `rawPath` holds one byte per character, as HTTP parsers return it. */
 function spellCanonically(rawPath: string, pathDecides: boolean): string | { refused: string } {
   const decoded = pathDecides ? IS_PCHAR : IS_UNRESERVED;
   let spelt = "";

@@ -1,9 +1,9 @@
 import { KeyView } from "../verification/key-view.ts";
 
 /*
- * Headers that identify the caller to the app. Only the gate may send them: every incoming header with such a name is removed first,
- * including spellings that CGI-like servers map to the same variable: `X_Postern_Key_Id`, in PHP's built-in server `X.Postern.Key.Id`, in
- * old servers any character that is not a letter or digit.
+ * Headers that identify the caller to the app. Only the gate may send them, so every incoming header with such a name is removed first.
+ * This includes spellings that CGI-like servers map to the same variable: `X_Postern_Key_Id`, in PHP's built-in server `X.Postern.Key.Id`,
+ * in old servers any other separator.
  */
 
 const NAME = /^x[^a-z\d]postern(?:[^a-z\d]|$)/i;
@@ -12,13 +12,13 @@ const LOWER_X = 0x78;
 
 /** Returns whether only the gate may send this header, trailer or `Connection` token. Called for every header of every request. */
 export function isIdentityHeader(name: string): boolean {
-  // Setting the bit 0x20 turns `X` into `x`. Nearly all names fail this cheap test.
+  // The bit 0x20 turns `X` into `x`. Nearly all names fail this cheap test.
   return name.length >= NAME_LENGTH_MIN && (name.charCodeAt(0) | 0x20) === LOWER_X && NAME.test(name);
 }
 
 /**
- * A longer list is omitted completely and named in X-Postern-Omitted: many servers reject more than 8 or 16 KiB of headers, and part of a
- * list would mislead the app.
+ * Maximum bytes of a list. A longer list is omitted and named in X-Postern-Omitted: many servers reject more than 8 or 16 KiB of headers,
+ * and a part of a list would mislead the app.
  */
 const LIST_BYTES_MAX = 4096;
 
@@ -51,7 +51,7 @@ function makeHeaders({ key, identity, roles, permissions }: KeyView): string[] {
   return headers;
 }
 
-/** Percent sign, white space, control characters, and all characters beyond ASCII. */
+/** Characters that a header value contains only encoded: percent sign, white space, control characters, and all beyond ASCII. */
 const UNSAFE = /[^\x21-\x24\x26-\x7e]+/g;
 
 /**

@@ -18,7 +18,7 @@ export interface CompiledRule {
   readonly ratelimits: readonly RuleRatelimit[];
 }
 
-/** The rule for a request, with the path that was matched and is forwarded. `query` is empty or begins with `?`. */
+/** The rule for a request, with the matched path, which is also the forwarded path. `query` is empty or begins with `?`. */
 export interface MatchedRule {
   readonly rule: CompiledRule;
   readonly path: string;
@@ -29,13 +29,14 @@ export interface RuleMatcher {
   /** Whether two requests with the same method can have different requirements because of their path; `checkTarget` is then stricter. */
   readonly pathDecides: boolean;
   /**
-   * Returns the first rule that matches, otherwise the implicit one, which requires a valid key. `target` is that of the request line.
-   * `refused` is the error message for a 400: the path is invalid, or an app could read it as the path of a rule with other requirements.
+   * Returns the first rule that matches, otherwise the implicit one, which requires a valid key. `target` is the target of the request
+   * line. `refused` is the error message for a 400: the path is invalid, or an app could read it as the path of a rule with other
+   * requirements.
    */
   match(method: string, target: string): MatchedRule | RejectedPath;
 }
 
-/** Applies to a request that no rule matches: without a rule that opens a path, a gate is closed. */
+/** Rule for a request that no other rule matches. It requires a key, so a gate is closed without a rule that opens a path. */
 export const IMPLICIT_RULE: CompiledRule = { index: -1, access: "Key", creditCost: 1, ratelimits: [] };
 
 interface Candidate {
@@ -43,14 +44,14 @@ interface Candidate {
   /** Text that is equal for rules with the same requirements. */
   readonly requirement: string;
   readonly exact?: string;
-  /** Prefix without a trailing slash, so that the prefix `/` is empty and matches every path. */
+  /** Prefix without a trailing slash. The prefix `/` becomes the empty text, which matches every path. */
   readonly prefix?: string;
 }
 
 /** Rules that can match requests of one method, in order. */
 interface Candidates {
   readonly strict: readonly Candidate[];
-  /** The candidates with folded paths; `undefined` if near matches are not checked. */
+  /** The candidates with folded paths; `undefined` if the gate does not check near matches. */
   readonly folded: readonly Candidate[] | undefined;
   /** Whether both lists are equal, so that a folded path need not be matched again. */
   readonly areFolded: boolean;
@@ -109,7 +110,7 @@ function compileCandidate({
   const compiled: CompiledRule = { index, access, query, creditCost, ratelimits };
   const candidate = { rule: compiled, requirement: requirementOf(compiled) };
   if (path === undefined) return candidate;
-  // A path that no request can have is kept unchanged, with its trailing slashes, and so never matches.
+  // A path that no request can have keeps its trailing slashes, so it never matches.
   if ("exact" in path) {
     const canonical = canonicalRulePath(path.exact, allowPaths);
     return { ...candidate, exact: "path" in canonical ? canonical.path : path.exact };
@@ -118,10 +119,10 @@ function compileCandidate({
   return { ...candidate, prefix: "path" in canonical ? canonical.path.replace(/\/+$/, "") : path.prefix };
 }
 
-/** `refused`: an app could read the path as that of a rule with other requirements. */
+/** Matches a path against the candidates. `refused`: an app could read the path as the path of a rule with other requirements. */
 function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path: string): CompiledRule | RejectedPath {
   const found = firstMatch(strict, path);
-  // Paths of an open rule need no protection.
+  // Rules that require no key need no protection.
   const evades = ({ rule, requirement }: Candidate) => rule.access !== "Anonymous" && requirement !== found.requirement;
   if (folded !== undefined && !(areFolded && isFolded(path)) && evades(firstMatch(folded, foldPath(path)))) {
     return NEAR_MATCH;
@@ -131,7 +132,7 @@ function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path
     folded === undefined ? [strict, path.replace(/(?<!\/)\/$/, "")] : [folded, foldPath(path)];
   const stem = withoutSuffix(reading);
   const { exact, prefix } = firstMatch(candidates, reading);
-  // A rule whose own path has the suffix applies to it.
+  // A rule whose own path has the suffix is meant literally.
   const isNamed = (exact ?? prefix ?? "").length > stem.length;
   return stem !== reading && !isNamed && evades(firstMatch(candidates, folded === undefined ? stem : foldPath(stem)))
     ? SUFFIX
@@ -147,7 +148,7 @@ const SUFFIX: RejectedPath = {
   refused: "an app may read the path as that of another rule, and its suffix as a format",
 };
 
-/** Rails serves `/admin` for `/admin.json` too. */
+/** Removes the format suffix, because Rails serves `/admin` for `/admin.json` too. */
 function withoutSuffix(path: string): string {
   const dot = path.lastIndexOf(".");
   return dot > path.lastIndexOf("/") + 1 ? path.slice(0, dot) : path;
@@ -186,8 +187,8 @@ const foldCandidate = ({ exact, prefix, ...candidate }: Candidate): Candidate =>
 };
 
 /**
- * Returns a path as the most lenient app would read it: decoded twice, in lower case, without invisible characters, path parameters, a
- * query, empty segments, dot segments, and spaces and dots at the ends of segments. `/` becomes the empty text.
+ * Returns a path as the most lenient app would read it: decoded twice, in lower case, without invisible characters, path parameters, query,
+ * empty segments and dot segments, and without spaces and dots at the ends of segments. `/` becomes the empty text.
  */
 function foldPath(path: string): string {
   const text = decodeTwice(path).toLowerCase();
@@ -218,7 +219,7 @@ function withoutEndingDots(name: string): string {
   return name.slice(0, end);
 }
 
-/** Returns whether `foldPath` would return the path unchanged, without allocating. May return false for an unchanged path. */
+/** Returns whether `foldPath` would return the path unchanged. Allocates no memory, and may return false for an unchanged path. */
 const isFolded = (path: string): boolean => path === "" || !/[A-Z%;?#\\ ]|[/.](?:$|\/)/.test(path);
 
 const SLASH = 0x2f;

@@ -18,7 +18,7 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
   );
   if (!("limits" in selection)) throw new Error(`the limits of rule ${rule.index} cannot be selected`);
 
-  // The last entry of a name wins, as in the selection.
+  // The last of several entries with one name applies, as in the selection.
   const ofRule = new Map(named.map((limit) => [nameOf(limit.scope), limit]));
   const limits = selection.limits.map((selected): LimitCharge => {
     const own = ofRule.get(selected.name);
@@ -31,7 +31,7 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
     const scope = { kind: "namespace", value: limit.scope.namespaceId } as const;
     const { limit: max, durationMs } = limit;
     const { identifier, cost, accuracy } = ruleParts(limit, view, audit);
-    // Members in the order of all charges, so that the counters get objects of one shape.
+    // The order of the members is the same for all charges, so that the counters get objects of one shape.
     return [{ workspaceId, scope, identifier, limit: max, durationMs, cost, accuracy }];
   });
   const spends = limited && rule.creditCost > 0 && !audit;
@@ -56,6 +56,9 @@ const ruleParts = (
 
 const nameOf = (scope: RuleRatelimit["scope"]): string => (scope.kind === "name" ? scope.name : scope.namespaceId);
 
-/** `identity` is the external id, which customers know and overrides name. A key without an identity counts by itself. */
+/**
+ * Returns the identifier that a limit counts. `identity` is the external id, which customers know and overrides name. A key without an
+ * identity counts alone.
+ */
 const identifierOf = (limit: RuleRatelimit, view: KeyView): string =>
   limit.identifier === "identity" ? (view.identity?.externalId ?? view.key.keyId) : view.key.keyId;

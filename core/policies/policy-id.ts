@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { ID_PREFIXES } from "../ids.ts";
 
 /*
- * The id of a policy that a manifest manages is derived from the workspace and the manager's name. So a caller that has both can find the
- * policy, even before it exists: a gate is configured with its policy when its pod is created.
+ * The id of a policy that a manifest manages is derived from the workspace and the manager's name. A caller that has both can therefore
+ * find the policy even before it exists: a gate gets the id when its pod is created.
  */
 
 const DIGITS = 32;

@@ -27,7 +27,10 @@ const HeaderName = z
   .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/)
   .describe("Name of the header.");
 
-/** A header (with or without an authentication scheme before the key), or a query parameter, which must be chosen explicitly. */
+/**
+ * Location of a key: a header (with or without an authentication scheme before the key), or a query parameter, which must be chosen
+ * explicitly.
+ */
 export const CredentialLocation = z.discriminatedUnion("in", [
   z.strictObject({
     in: z.literal("header").describe("In a header."),
@@ -50,7 +53,7 @@ export const PathMatch = z.union([
 ]);
 export type PathMatch = z.infer<typeof PathMatch>;
 
-/** A limit of the rule itself (`name`, counted per key or identity), or one of a shared namespace, which can have overrides. */
+/** A limit of the rule itself (`name`, counted per key or identity), or a limit of a shared namespace, which can have overrides. */
 export const RuleRatelimit = z.strictObject({
   scope: z
     .discriminatedUnion("kind", [

@@ -2,7 +2,7 @@ import { canonicalIp } from "../verification/ip-address.ts";
 
 /** A proxy or a CIDR block of proxies, as a policy names it. */
 export interface ProxyBlock {
-  /** The address as written. */
+  /** The address as written in the policy. */
   readonly address: string;
   /** Number of its leading bits that count: 0 to 32, for an address with colons 0 to 128. */
   readonly bits: number;

@@ -2,11 +2,11 @@ import type { Consumed, LimitCharge, LimitOutcome } from "../charges.ts";
 
 /* Limit data that the gate and the API report: the `RateLimit-*` headers and the earliest useful retry. */
 
-/** One limit as the `RateLimit-*` headers show it. */
+/** One limit in the `RateLimit-*` headers. */
 export interface ShownLimit {
   readonly limit: number;
   readonly remaining: number;
-  /** Seconds, rounded up, to the end of the window. */
+  /** Seconds to the end of the window, rounded up. */
   readonly resetS: number;
 }
 
@@ -17,8 +17,8 @@ export const showLimit = (limit: number, { remaining, resetMs }: LimitOutcome, n
 });
 
 /**
- * Returns the limit for the headers: one that rejected before one that passed, then the one with the least remaining, then the first.
- * Returns `undefined` if there is none.
+ * Returns the limit for the headers: rejected limits come before others, then the least remaining decides, then the order. Returns
+ * `undefined` for an empty list.
  */
 export function showTightest(
   limits: readonly LimitCharge[],
@@ -51,8 +51,8 @@ export function pushLimitHeaders(headers: string[], { limit, remaining, resetS }
 }
 
 /**
- * Returns when to retry a rejected charge, Unix ms. A limit of 0, or a cost above the limit, never passes; but the limit may be changed by
- * the next window.
+ * Returns when to retry a rejected charge, Unix ms. A limit of 0, or a cost above the limit, never passes, so the end of the window is
+ * returned: the limit may have changed by then.
  */
 export const retryAtMs = ({ retryAtMs: atMs, resetMs }: LimitOutcome): number =>
   atMs === undefined || atMs === Number.POSITIVE_INFINITY ? resetMs : atMs;

@@ -10,8 +10,8 @@ const STAR = "*";
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
 
 /**
- * Matches each literal at its leftmost position. Leftmost is never worse than a later one (even with the rule on line breaks: a later
- * position can only work if the literal has none), so no backtracking is required.
+ * Matches each literal at its leftmost position. A later position is never better, even with the rule on line breaks: it can only match if
+ * the literal has none. So no backtracking is required.
  */
 export function matchesPattern(pattern: string, identifier: string): boolean {
   let star = pattern.indexOf(STAR);
@@ -33,8 +33,8 @@ export function matchesPattern(pattern: string, identifier: string): boolean {
 }
 
 /**
- * Returns the override that applies to the identifier: the exact one, otherwise the matching pattern with the most literal characters; the
- * smaller id breaks ties. Exact overrides are usually looked up separately.
+ * Returns the override that applies to the identifier: the exact one, otherwise the matching pattern with the most literal characters. If
+ * several have equally many, the smaller id decides. Exact overrides are usually looked up separately.
  */
 export function selectOverride<Override extends Pick<OverrideRecord, "id" | "identifier">>(
   patterns: readonly Override[],
@@ -67,7 +67,8 @@ export interface MatchingOverride<Override> {
 }
 
 /**
- * Returns all overrides that match the identifier, for display: the one that `selectOverride` selects first, then the others by precedence.
+ * Returns all overrides that match the identifier, for display. The first is the one that `selectOverride` returns; the others follow by
+ * precedence.
  */
 export function explainOverrides<Override extends Pick<OverrideRecord, "id" | "identifier">>(
   overrides: readonly Override[],

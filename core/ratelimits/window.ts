@@ -11,10 +11,7 @@
  * clock and are ignored, because they would otherwise reject requests until that time.
  */
 
-/**
- * Maximum difference between the clocks of two servers of one store, or correction of one clock, for which a window never exceeds its
- * limit.
- */
+/** Maximum clock difference between two servers of one Redis, or correction of one clock, with which a window never exceeds its limit. */
 export const CLOCK_BEHIND_MS_MAX = 60_000;
 
 export interface WindowCounts {
@@ -29,7 +26,7 @@ export interface LimitRequest {
   readonly limit: number;
   readonly durationMs: number;
   readonly counts: WindowCounts | undefined;
-  /** Units to consume; 0 checks without consuming, and still passes at exactly the limit. */
+  /** Units to consume. With 0 a charge consumes nothing, and passes even at exactly the limit. */
   readonly cost: number;
   readonly nowMs: number;
 }
@@ -39,7 +36,7 @@ export interface LimitDecision {
   readonly remaining: number;
   /** End of the current window, Unix ms. */
   readonly resetMs: number;
-  /** Counts afterwards; for a rejection the counts before, rolled to the window of `nowMs`. */
+  /** Counts after the charge; for a rejection, the previous counts rolled to the window of `nowMs`. */
   readonly counts: WindowCounts;
   readonly effective: number;
 }
@@ -50,7 +47,7 @@ export function windowAt(nowMs: number, durationMs: number): { seq: number; star
   return { seq, startMs, resetMs: startMs + durationMs };
 }
 
-/** Whether the counts' window begins so much later that they come from a wrong clock. */
+/** Returns whether the counts' window begins so much later that the counts come from a wrong clock. */
 const isOfWrongClock = (
   { window }: WindowCounts,
   { durationMs, nowMs }: { durationMs: number; nowMs: number },
@@ -96,7 +93,7 @@ export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitReques
   let passesAt = (Math.max(counts.window, Math.floor(nowMs / durationMs)) + 2) * durationMs;
   while (passesAt - refusedAt > 1) {
     const between = refusedAt + Math.floor((passesAt - refusedAt) / 2);
-    // Far in the future doubles are more than a millisecond apart, so no value is in between.
+    // Far in the future, doubles are more than a millisecond apart, so no value lies between the two times.
     if (between <= refusedAt || between >= passesAt) break;
     if (usedAt(counts, { durationMs, nowMs: between }) <= available) passesAt = between;
     else refusedAt = between;
@@ -119,8 +116,8 @@ export function usedAt(counts: WindowCounts, { durationMs, nowMs }: { durationMs
 const SPLIT = 2 ** 16;
 
 /**
- * Returns floor(amount × part / whole) for part ≤ whole. Avoids a product beyond 2^53, which could round up, so that a full window would
- * count one unit too many: long division in steps that a double holds exactly.
+ * Returns floor(amount × part / whole) for part ≤ whole. A product beyond 2^53 could round up, so that a full window would count one unit
+ * too many. Long division in steps that a double holds exactly avoids it.
  */
 function batchOf(amount: number, part: number, whole: number): number {
   const product = amount * part;

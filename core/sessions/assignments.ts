@@ -19,8 +19,8 @@ export interface Assignment {
 const ID = new RegExp(`^${ID_PREFIXES.workspace}_`);
 
 /**
- * Returns the highest role of these assignments in one workspace; `undefined` if there is none. A text that looks like an id never counts
- * as a name, even if a workspace has that name: otherwise users of one workspace could enter another.
+ * Returns the highest role of these assignments in one workspace; `undefined` if they have no role in it. A text that looks like an id
+ * never counts as a name, even if a workspace has that name: otherwise users of one workspace could enter another.
  */
 export function roleIn(
   assignments: readonly Assignment[],
@@ -31,8 +31,8 @@ export function roleIn(
 }
 
 /**
- * Returns the tuples that a user holds in a workspace. An admin of all workspaces administers the installation too; an admin of single
- * workspaces does not, however many there are.
+ * Returns the tuples that a user holds in a workspace. An admin of all workspaces administers the installation too. An admin of single
+ * workspaces does not, regardless of their number.
  */
 export function grantsIn(
   assignments: readonly Assignment[],

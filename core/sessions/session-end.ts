@@ -1,6 +1,6 @@
 /*
- * Expiry of a session. It expires when idle, because the user may have left, and after a fixed lifetime, because a stolen cookie could
- * otherwise be kept alive indefinitely.
+ * Expiry of a session. An idle session expires, because the user may have left. Every session has a fixed lifetime, because otherwise a
+ * stolen cookie could be kept alive indefinitely.
  */
 
 export interface SessionTimes {
@@ -11,17 +11,19 @@ export interface SessionTimes {
 }
 
 /**
- * One sign-in per working day, and a session left open in the evening expires. Two hours allow for a long meeting: a shorter time would
- * redirect users to the provider after each break and train them to sign in without checking.
+ * Default session times: one sign-in per working day, and a session left open in the evening expires. Two idle hours allow for a long
+ * meeting. A shorter time would send users to the provider after each break, which trains them to sign in without checking.
  */
 export const DEFAULT_SESSION_TIMES: SessionTimes = { idleMs: 2 * 3_600_000, maxMs: 12 * 3_600_000 };
 
-/** Minimum interval between writes of the last-seen time, which is also the precision of the idle timeout. */
+/** Minimum interval between writes of the last-seen time. It is also the precision of the idle timeout. */
 export const SEEN_EVERY_MS = 60_000;
 
 export type SessionEnd = "signedOut" | "idle" | "tooOld";
 
-/** Returns why a session has expired at `nowMs`; `undefined` while it is active. It is still active in the millisecond of its end. */
+/**
+ * Returns why a session has expired at `nowMs`; `undefined` while it is active. A session is still active in the millisecond of its end.
+ */
 export function endOf(
   session: {
     readonly lastSeenAtMs: number;

@@ -29,7 +29,7 @@ export interface SessionWorkspace {
 
 export interface OpenSession {
   readonly id: string;
-  /** Whether it is the session of this browser. */
+  /** Whether this session is the one of the requesting browser. */
   readonly isThis: boolean;
   readonly address: string | null;
   readonly userAgent: string | null;

@@ -6,11 +6,14 @@ import type { KeyView } from "./key-view.ts";
 export interface KeyCheck {
   readonly view: KeyView;
   readonly nowMs: number;
-  /** If omitted, the API's IP allow-list is not checked: for a gate whose policy does not define how to find the client address. */
+  /**
+   * Client address. If omitted, the API's IP allow-list is not checked; a gate omits it if its policy does not define how to find the
+   * address.
+   */
   readonly clientIp?: string | undefined;
   /** API that the key must belong to. Default: any API. */
   readonly apiId?: string | undefined;
-  /** A function is called only for a key that has passed all earlier checks. */
+  /** Permission query. A function is called only for a key that has passed all earlier checks. */
   readonly query?: Query | (() => Query | undefined) | undefined;
 }
 
@@ -53,8 +56,8 @@ export const KEY_CHECKS: readonly Check[] = [
 ];
 
 /**
- * Returns the code of the first check that rejects the key; `undefined` to continue with limits and credits. The caller has found the key
- * and may see it. Throws the errors of a `query` function.
+ * Returns the code of the first check that rejects the key; `undefined` if the verification continues with limits and credits. The caller
+ * has found the key and may see it. Throws the errors of a `query` function.
  */
 export function checkKey(check: KeyCheck): Code | undefined {
   for (const { refuses } of KEY_CHECKS) {
@@ -64,18 +67,18 @@ export function checkKey(check: KeyCheck): Code | undefined {
   return undefined;
 }
 
-/** Lists belong to cached records, so each is parsed once per record. */
+/** Parsed allow-lists. The lists belong to cached records, so each is parsed once per record. */
 const readLists = new WeakMap<readonly string[], AllowList>();
 
 interface AllowList {
-  /** Addresses in canonical form. */
+  /** Single addresses of the list in canonical form. */
   readonly addresses: ReadonlySet<string>;
   readonly ranges: readonly IpRange[];
 }
 
 /**
- * Returns whether the address is on the list, or in one of its ranges; an empty list allows all. An unreadable entry, such as one of a
- * newer version, matches no address.
+ * Returns whether the address is on the list or in one of its ranges; an empty list allows all. An unreadable entry, for example of a newer
+ * version, matches no address.
  */
 export function ipAllowed(list: readonly string[], clientIp: string): boolean {
   if (list.length === 0) return true;

@@ -13,7 +13,7 @@ export const Code = z.enum([
 ]);
 export type Code = z.infer<typeof Code>;
 
-/** Status of a gate's response by the code of the verification; 200 stands for the app's status. */
+/** Status of a gate's response for each code. 200 stands for the app's own status. */
 export const STATUS_AT_A_GATE: Readonly<Record<Code, number>> = {
   VALID: 200,
   NOT_FOUND: 401,

@@ -7,7 +7,7 @@ import type { Code } from "./codes.ts";
 export type CountedCode = Extract<Code, "VALID" | "RATE_LIMITED" | "USAGE_EXCEEDED">;
 
 /**
- * Returns the code after counting: limits come first, then credits. Unreadable credits lead to a rejection; a caller whose policy admits
+ * Returns the code after counting: limits come first, then credits. Unreadable credits cause a rejection, so a caller whose policy admits
  * requests without credits omits them.
  */
 export function codeAfterCounting({ passed, credits }: Pick<Consumed, "passed" | "credits">): CountedCode {
@@ -16,8 +16,8 @@ export function codeAfterCounting({ passed, credits }: Pick<Consumed, "passed" |
 }
 
 /**
- * Returns seconds, rounded up and at least 1, until a rejected request may pass: until the last of the exceeded limits allows it. Credits
- * increase by themselves only with a refill, after midnight UTC. Returns `undefined` for a request that was not rejected.
+ * Returns the seconds, rounded up and at least 1, until every exceeded limit admits a rejected request. Credits increase by themselves only
+ * with a refill, after midnight UTC. Returns `undefined` for a request that was not rejected.
  */
 export function retryAfterS(code: CountedCode, { limits, nowMs }: Consumed): number | undefined {
   if (code === "VALID") return undefined;

@@ -4,7 +4,7 @@ import ipaddr from "ipaddr.js";
 
 export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** Addresses that share the first `bits` bits with `address`. */
+/** Range of all addresses that share the first `bits` bits with `address`. */
 export interface IpRange {
   readonly address: IpAddress;
   readonly bits: number;
@@ -23,8 +23,8 @@ export function parseIp(text: string): IpAddress | undefined {
 }
 
 /**
- * Returns the canonical form of an address: dotted decimal for IPv4, eight groups of lower-case hexadecimal for IPv6; `undefined` if it is
- * not an address.
+ * Returns the canonical form of an address: dotted decimal for IPv4, eight groups of lower-case hexadecimal digits for IPv6; `undefined`
+ * for any other text.
  */
 export const canonicalIp = (text: string): string | undefined => parseIp(text)?.toNormalizedString();
 
@@ -44,7 +44,7 @@ export function parseIpRange(text: string): IpRange | undefined {
 export const isInRange = (address: IpAddress, range: IpRange): boolean =>
   address.kind() === range.address.kind() && address.match(range.address, range.bits);
 
-/** Returns the address without a port; some proxies write `203.0.113.9:4711` or `[2001:db8::1]:4711`. */
+/** Returns the address without its port; some proxies write `203.0.113.9:4711` or `[2001:db8::1]:4711`. */
 export function withoutPort(address: string): string {
   if (address.startsWith("[")) return address.slice(1, Math.max(1, address.indexOf("]")));
   const colon = address.indexOf(":");
@@ -52,8 +52,8 @@ export function withoutPort(address: string): string {
 }
 
 /**
- * Returns the address by which clients are distinguished when they share a limited resource. For IPv6 these are the first 64 bits, because
- * a client with one such address usually has all of them.
+ * Returns the address by which clients are distinguished when they share a limited resource. For IPv6 the result is the first 64 bits,
+ * because a client usually has all addresses of such a network.
  */
 export function networkOf(address: string): string {
   if (!address.includes(":")) return address;

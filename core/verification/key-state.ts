@@ -22,7 +22,7 @@ export interface KeyDetails {
   readonly isWorkspaceEnabled: boolean;
   readonly enabled: boolean;
   readonly expiresMs: number | undefined;
-  /** Number of limits, among those that every verification charges, that have no units left in their window. */
+  /** Number of automatically charged limits that have no units left in their window. */
   readonly limitsReached: number;
   /** `undefined` if unlimited. */
   readonly remainingCredits: number | undefined;

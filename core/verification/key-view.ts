@@ -6,7 +6,7 @@ export interface KeyParts {
   readonly workspace: WorkspaceRecord;
   readonly api: ApiRecord | undefined;
   readonly identity: IdentityRecord | undefined;
-  /** Excludes deleted roles. */
+  /** Roles of the key, except deleted ones. */
   readonly roles: readonly RoleRecord[];
 }
 
@@ -14,11 +14,11 @@ export interface KeyParts {
 export class KeyView {
   readonly key: KeyRecord;
   readonly workspace: WorkspaceRecord;
-  /** `undefined` if the API was deleted: the key is then not found. */
+  /** API of the key; `undefined` if it was deleted, in which case the key is not found. */
   readonly api: ApiRecord | undefined;
-  /** `undefined` if the key has none, or it was deleted. */
+  /** Identity of the key; `undefined` if the key has none, or it was deleted. */
   readonly identity: IdentityRecord | undefined;
-  /** Slugs held directly and through roles, distinct and sorted. */
+  /** Slugs that the key holds directly and through roles, distinct and sorted. */
   readonly permissions: readonly string[];
   /** Names of the roles, sorted. */
   readonly roles: readonly string[];
@@ -42,8 +42,8 @@ export class KeyView {
   static #slots = 0;
 
   /**
-   * Returns a function that calls `make` once for each view and caches the result as long as the view, for values that are the same in
-   * every response or event of a key. Call it once per use, at module load.
+   * Returns a function that calls `make` once for each view and caches the result as long as the view exists. Use it for values that are
+   * the same in every response or event of a key. Call it once per purpose, at module load.
    */
   static remember<T extends object | string>(make: (view: KeyView) => T): (view: KeyView) => T {
     const slot = KeyView.#slots;

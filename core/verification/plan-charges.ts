@@ -10,11 +10,11 @@ import { type LimitSelection, type RequestedLimit, type SelectedLimit, selectLim
 export interface ChargePlan {
   /** Source of each entry of `limits`, in the same order. */
   readonly selected: readonly SelectedLimit[];
-  /** Named limits: the automatic ones of the key and its identity, and the requested ones; sorted by name. */
+  /** Named limits, sorted by name: the automatic ones of the key and its identity, and the requested ones. */
   readonly limits: readonly LimitCharge[];
   /** Limits of namespaces, before their overrides. */
   readonly shared: readonly LimitCharge[];
-  /** `undefined` for a key with unlimited credits, and if no credits are spent. */
+  /** Credit charge; `undefined` for a key with unlimited credits, and for a request that spends none. */
   readonly credits: CreditCharge | undefined;
 }
 
@@ -25,7 +25,7 @@ export const chargesAnything = ({ limits, shared, credits }: ChargePlan): boolea
 /** The charges that a call of `keys.verifyKey` requests. */
 export interface CallCharges {
   readonly ratelimits: readonly RequestedLimit[];
-  /** 0 checks whether any credits remain. */
+  /** Credits to spend; 0 checks whether any credits remain. */
   readonly creditCost: number;
 }
 

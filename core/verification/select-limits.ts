@@ -17,11 +17,11 @@ export interface SelectedLimit {
   readonly durationMs: number;
   readonly autoApply: boolean;
   readonly cost: number;
-  /** Owner of the counter: the identity's id for its limits, so that its keys share them, otherwise the key's. */
+  /** Owner of the counter: the id of the identity for its limits, so that its keys share them; otherwise the id of the key. */
   readonly identifier: string;
 }
 
-/** `unknown`: a named limit is not attached (412). `tooShort`: the name of an ad-hoc limit under 1 s (400). */
+/** `unknown`: a named limit is not attached to the key (412). `tooShort`: an ad-hoc limit, given by its name, is shorter than 1 s (400). */
 export type LimitSelection =
   | { readonly limits: readonly SelectedLimit[] }
   | { readonly unknown: string }
@@ -46,7 +46,7 @@ export function selectLimits(view: KeyView, requested: readonly RequestedLimit[]
   for (const limit of stored.values()) {
     if (limit.autoApply) selected.set(limit.name, limit);
   }
-  // The last entry of a name wins, so an earlier invalid one cannot fail the call.
+  // The last of several entries with one name applies, so an earlier invalid one cannot fail the call.
   for (const entry of new Map(requested.map((one) => [one.name, one])).values()) {
     const known = stored.get(entry.name);
     const cost = entry.cost ?? 1;
@@ -72,7 +72,7 @@ export function selectLimits(view: KeyView, requested: readonly RequestedLimit[]
   return { limits: [...selected.values()].sort(byName) };
 }
 
-/** Returns the identity's limits that apply to this key: those without a same-named limit of the key itself. */
+/** Returns the identity's limits that apply to this key: all except those with the name of a limit of the key. */
 export function effectiveIdentityLimits({ key, identity }: KeyView): RatelimitRecord[] {
   if (identity === undefined) return [];
   return identity.ratelimits.filter(({ name }) => !key.ratelimits.some((own) => own.name === name));

@@ -18,8 +18,8 @@ import type {
 } from "./stored-object.ts";
 
 /*
- * Manifest of an existing object, ready to apply: the operator then finds the database in sync with the manifest. An object without a
- * manager is adopted by `spec.adopt: Match`, which fails if the object was changed in the meantime.
+ * Manifest of an existing object. Once it is applied, the database and the manifest are in sync. `spec.adopt: Match` adopts an object
+ * without a manager, and fails if the object was changed in the meantime.
  */
 
 export interface WrittenManifest {
@@ -30,7 +30,7 @@ export interface WrittenManifest {
   readonly notes: readonly string[];
 }
 
-/** Default of `target.port`, which the database does not store, so that the manifest is valid. */
+/** Placeholder for `target.port`, which the database does not store but a valid manifest requires. */
 const PORT = 8080;
 
 /** Returns manifests in the order in which to apply them: referenced objects come first. */
@@ -41,7 +41,7 @@ export function manifestsOf(object: StoredObject): readonly WrittenManifest[] {
     case "RatelimitNamespace":
       return [namespace(object)];
     case "RatelimitOverride":
-      // A namespace that has a manifest already is not written again with the override.
+      // Omits the manifest of a namespace that has one already; writes only the override.
       return object.namespace.manager === undefined
         ? [namespace(object.namespace), override(object)]
         : [override(object)];

@@ -3,7 +3,7 @@
  * manifest twice gives the same object.
  */
 
-/** Length of a label value, because tools copy the name into labels. */
+/** Maximum length of a name: that of a label value, because tools copy names into labels. */
 const LENGTH_MAX = 63;
 const VALID = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 

@@ -7,7 +7,7 @@ import { formatDuration } from "./format-duration.ts";
 type SpecIn = z.input<typeof ApiKeyPolicySpec>;
 type RuleIn = z.input<typeof ManifestRule>;
 
-/** The manifest fields from which `compilePolicy` makes the policy: the reverse direction. Omits defaults. */
+/** Manifest fields from which `compilePolicy` makes the policy, without those that have their default. */
 export type PolicyFields = Omit<SpecIn, "api" | "target">;
 
 /**

@@ -1,7 +1,7 @@
 import type { CompiledPolicy } from "../../policies/policy.ts";
 import type { ManifestName } from "../manager.ts";
 
-/* An object from the API, as far as a manifest can describe it. `manager` is that of the manifest that manages it now. */
+/* An object from the API with the fields that a manifest can describe. `manager` names the manifest that manages the object now. */
 
 interface Stored {
   readonly manager?: ManifestName | undefined;

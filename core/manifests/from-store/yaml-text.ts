@@ -5,7 +5,10 @@ import { API_VERSION } from "../fields.ts";
 import { manifestsOf, type WrittenManifest } from "./manifests-of.ts";
 import type { StoredObject } from "./stored-object.ts";
 
-/* Manifests as text. With the schemas of all kinds this is too large for the first page load: the dashboard loads it on demand. */
+/*
+ * Manifests as YAML text. With the schemas of all kinds, this code is too large for the first page load, so the dashboard loads it on
+ * demand.
+ */
 
 const COMMENT_WIDTH = 100;
 
@@ -34,8 +37,8 @@ export function snippetOf(path: readonly string[], value: unknown): string {
 }
 
 /**
- * Long texts stay on one line, and aliases are not used, because both are harder to edit. kubectl reads YAML 1.1, in which `yes`, `0o7` and
- * `1:30` are not strings, so all but plain words are quoted.
+ * Writes long texts on one line and no aliases, because both would be harder to edit. kubectl reads YAML 1.1, in which `yes`, `0o7` and
+ * `1:30` are not strings, so all texts except plain words are quoted.
  */
 function textOf(value: unknown): string {
   const document = new Document(value, { aliasDuplicateObjects: false });
@@ -47,16 +50,16 @@ function textOf(value: unknown): string {
   return document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY });
 }
 
-/** Words of letters and digits, the first beginning with a letter, separated by one blank or colon. */
+/** Text that needs no quotes: words of letters and digits, the first beginning with a letter, separated by one blank or colon. */
 const WORDS = /^[A-Za-z][A-Za-z0-9_.*/,()-]*([ :][A-Za-z0-9_.*/,()-]+)*$/;
 const NOT_TEXT = /^(y|n|yes|no|on|off|true|false|null)$/i;
 
-/** `1h30m`: no YAML version parses it as a number. */
+/** Durations such as `1h30m` need no quotes, because no YAML version parses them as numbers. */
 const DURATION = new RegExp(DURATION_PATTERN);
 
 const isPlain = (text: string): boolean => DURATION.test(text) || (WORDS.test(text) && !NOT_TEXT.test(text));
 
-/** A note may quote text of callers. Characters that would end the comment line are escaped as in JSON. */
+/** Returns a note as a comment line. Notes may quote text of callers, so characters that would end the line are escaped as in JSON. */
 function commentOf(note: string): string {
   const lines: string[] = [];
   let line = "";

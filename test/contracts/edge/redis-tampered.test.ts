@@ -76,7 +76,7 @@ describe("a projection that is tampered with", () => {
     expect(await projection.findKey(own.ws.workspaceId, own.ws.hash)).toMatchObject({ status: "found" });
     // A follower reads the state again when it connects.
     await own.raw.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-    await waitFor("the follower to meet it", () => listener.told.includes("refused mark"));
+    await waitFor("the follower to meet it", () => listener.told.includes("refused state"));
     await own.raw.del(mark);
     await own.raw.hset(mark, intact);
     await own.connected();
@@ -95,7 +95,7 @@ describe("a projection that is tampered with", () => {
     const stream = own.keys.changes(own.ws.workspaceId);
     await own.raw.rename(stream, "aside");
     await own.raw.set(stream, "no stream");
-    await waitFor("word of it", () => listener.told.includes("refused mark"));
+    await waitFor("word of it", () => listener.told.includes("refused state"));
     await own.raw.rename("aside", stream);
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: own.ws.writes.slice(-1) });
     await waitFor("the change", () => listener.told.includes(`key ${own.ws.workspaceId} ${own.ws.hash}`));
