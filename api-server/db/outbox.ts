@@ -81,13 +81,13 @@ export async function listOutboxOf(
   db: Queryable,
   { bulk, workspaceIds, max }: Lane & { workspaceIds: readonly string[]; max: number },
 ): Promise<ReadEntry[]> {
-  const text = `select mark.seq, turn.workspace_id, mark.kind, mark.id
+  const text = `select entry.seq, turn.workspace_id, entry.kind, entry.id
                   from unnest($2::text[]) as turn (workspace_id)
                  cross join lateral (select o.seq, o.kind, o.id
                                        from outbox o
                                       where o.bulk = $1 and o.workspace_id = turn.workspace_id
                                       order by o.seq
-                                      limit $3) as mark`;
+                                      limit $3) as entry`;
   const { rows } = await db.query<OutboxRow>({ name: "list-outbox-of", text, values: [bulk, workspaceIds, max] });
   return rows.map(toReadEntry);
 }
@@ -97,14 +97,14 @@ export async function listOldestEntries(
   db: Queryable,
   { bulk, workspaceIds }: Lane & { workspaceIds: readonly string[] },
 ): Promise<Map<string, number>> {
-  const marks = await listOutboxOf(db, { bulk, workspaceIds, max: 1 });
-  return new Map(marks.map(({ workspaceId, seq }) => [workspaceId, seq]));
+  const entries = await listOutboxOf(db, { bulk, workspaceIds, max: 1 });
+  return new Map(entries.map(({ workspaceId, seq }) => [workspaceId, seq]));
 }
 
 /** Returns the sequence number of the newest visible entry; 0 if there is none. */
 export async function newestEntry(db: Queryable): Promise<number> {
   const text = "select coalesce(max(o.seq), 0) as newest from outbox o";
-  const { rows } = await db.query<{ newest: number }>({ name: "newest-mark", text });
+  const { rows } = await db.query<{ newest: number }>({ name: "newest-entry", text });
   return rows[0]?.newest ?? 0;
 }
 
@@ -137,7 +137,7 @@ export async function insertRecentChanges(db: Queryable, { keptMs }: { keptMs: n
                   from (select distinct workspace_id, kind, id
                           from recent_changes
                          where relayed_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint) r`;
-  await db.query({ name: "insert-recent-marks", text, values: [keptMs] });
+  await db.query({ name: "insert-recent-changes", text, values: [keptMs] });
 }
 
 /** Adds outbox entries for the names of all namespaces, as if each had been changed. */
@@ -146,7 +146,7 @@ export async function insertNamespaceNameEntries(db: Queryable): Promise<void> {
                 select n.workspace_id, 'namespaceName', n.name, row_number() over (partition by n.workspace_id) > 200
                   from ratelimit_namespaces n
                  where n.deleted_at is null`;
-  await db.query({ name: "insert-namespace-name-marks", text });
+  await db.query({ name: "insert-namespace-name-entries", text });
 }
 
 /** Returns the number of entries relayed in the last `keptMs`, up to `max`. */
@@ -154,12 +154,12 @@ export async function countRecentChanges(
   db: Queryable,
   { keptMs, max }: { keptMs: number; max: number },
 ): Promise<number> {
-  const text = `select count(*) as marks
+  const text = `select count(*) as changes
                   from (select from recent_changes r
                          where r.relayed_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
                          limit $2) as recent`;
-  const { rows } = await db.query<{ marks: number }>({ name: "count-recent-marks", text, values: [keptMs, max] });
-  return rows[0]?.marks ?? 0;
+  const { rows } = await db.query<{ changes: number }>({ name: "count-recent-changes", text, values: [keptMs, max] });
+  return rows[0]?.changes ?? 0;
 }
 
 /** Deletes the oldest entries that were relayed longer ago than `keptMs`, at most `rowsMax`. */
@@ -174,7 +174,7 @@ export async function deleteOldRecentChanges(
                     where r.relayed_at <= (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
                     order by r.relayed_at
                     limit $2))`;
-  await db.query({ name: "delete-old-recent-marks", text, values: [keptMs, rowsMax] });
+  await db.query({ name: "delete-old-recent-changes", text, values: [keptMs, rowsMax] });
 }
 
 /** Deletes exactly these entries. Newer entries of the same records stay. */

@@ -65,10 +65,10 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
     await tx.query("begin");
     const result = await work(tx);
     // Several statements in one text return several results, which the types of `pg` do not express.
-    const [marks] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxEntry>];
-    if (marks.rows.length > ENTRIES_MAX) deps.projection.forgetAll();
-    else deps.projection.drop(marks.rows.flatMap(toRefs));
-    if (marks.rows.length > 0) deps.wakeRelay();
+    const [entries] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxEntry>];
+    if (entries.rows.length > ENTRIES_MAX) deps.projection.forgetAll();
+    else deps.projection.drop(entries.rows.flatMap(toRefs));
+    if (entries.rows.length > 0) deps.wakeRelay();
     return result;
   } catch (error) {
     broken = await rollback(tx);

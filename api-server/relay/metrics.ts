@@ -13,7 +13,7 @@ export const RELAY_METRICS = defineMetrics({
     name: "postern_outbox_depth",
     type: "gauge",
     help: "Entries that wait in the outbox",
-    unit: "marks",
+    unit: "entries",
     bad: "Rising for minutes outside a bulk change: slow relay, or Redis rejects writes. See `postern_relay_failures_total`.",
   },
   asOf: {
@@ -41,7 +41,7 @@ export const RELAY_METRICS = defineMetrics({
     name: "postern_relay_changes_total",
     type: "counter",
     help: "Changes relayed from the outbox",
-    unit: "marks",
+    unit: "entries",
     bad: "No increase while `postern_outbox_depth` is above 0: the relay is stuck.",
   },
   rebuilds: {

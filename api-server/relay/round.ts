@@ -49,9 +49,9 @@ export class TableEmptied extends ProjectionChanged {
   /** Sequence numbers of the truncation's outbox entries, which are deleted when the new projection has begun. */
   readonly seqs: readonly number[];
 
-  constructor(marks: readonly ReadEntry[]) {
-    super(`${marks.map(({ id }) => id).join(", ")} was emptied by truncate`);
-    this.seqs = marks.map(({ seq }) => seq);
+  constructor(entries: readonly ReadEntry[]) {
+    super(`${entries.map(({ id }) => id).join(", ")} was emptied by truncate`);
+    this.seqs = entries.map(({ seq }) => seq);
   }
 }
 
@@ -99,22 +99,22 @@ export async function relayBatch(
   { db, writer, projectionId }: Projecting,
   turns: FairScheduler,
 ): Promise<RelayedBatch> {
-  let marks = await listOutbox(db, { max: BATCH_MAX });
-  const isFull = marks.length === BATCH_MAX;
-  if (isFull) marks = await turns.next(db);
-  const emptied = marks.filter(({ kind }) => kind === "everything");
+  let entries = await listOutbox(db, { max: BATCH_MAX });
+  const isFull = entries.length === BATCH_MAX;
+  if (isFull) entries = await turns.next(db);
+  const emptied = entries.filter(({ kind }) => kind === "everything");
   if (emptied.length > 0) throw new TableEmptied(emptied);
-  if (marks.length === 0) return { relayed: 0, isFull, begun: [] };
+  if (entries.length === 0) return { relayed: 0, isFull, begun: [] };
   const version = await nextProjectionVersion(db);
   const begun = await inSnapshot(db, async () => {
-    const refs = await refsOf(db, marks);
+    const refs = await refsOf(db, entries);
     return writeRecords({ db, writer, projectionId }, { refs, version, announce: true });
   });
   await moveToRecent(
     db,
-    marks.map(({ seq }) => seq),
+    entries.map(({ seq }) => seq),
   );
-  return { relayed: marks.length, isFull, begun };
+  return { relayed: entries.length, isFull, begun };
 }
 
 /**
@@ -130,11 +130,11 @@ export async function projectRecords(
 }
 
 /** Returns each record that the entries name, once. A key is named by its hash in this snapshot. */
-async function refsOf(db: Queryable, marks: readonly ReadEntry[]): Promise<RecordRef[]> {
+async function refsOf(db: Queryable, entries: readonly ReadEntry[]): Promise<RecordRef[]> {
   const keyIds = new Set<string>();
   const refs = new Map<string, RecordRef>();
   const add = (ref: RecordRef) => refs.set(`${ref.workspaceId} ${ref.kind} ${ref.id}`, ref);
-  for (const { kind, workspaceId, id } of marks) {
+  for (const { kind, workspaceId, id } of entries) {
     if (kind === "keyId") keyIds.add(id);
     else if (kind !== "everything") add({ workspaceId, kind, id });
   }
