@@ -12,7 +12,7 @@ import type { CreditService } from "../credits/service.ts";
 import type { Transacting } from "../db/transaction.ts";
 import type { KeyVault } from "../keys/key-vault.ts";
 
-/* Dependencies of the use cases, by idea. A use case names the smallest one that has what it uses. */
+/* Dependencies of the use cases, grouped by topic. A use case takes the smallest group that has the members which it uses. */
 
 /** Dependencies of functions that read the database. */
 export interface ReadDeps {
@@ -26,7 +26,7 @@ export interface ChangeDeps extends Transacting {
   readonly randomBytes: (size: number) => Uint8Array;
 }
 
-/** Dependencies of code that logs failures which occur with every request of an outage (`logThrottled`). */
+/** Dependencies for logging failures that occur with every request of an outage (`logThrottled`). */
 export interface LogDeps {
   readonly log: Logger;
   readonly throttle: LogThrottle;
@@ -39,7 +39,7 @@ export interface CreditsDeps extends ChangeDeps {
 
 /** Dependencies for keys whose secret can be returned. */
 export interface VaultDeps {
-  /** Key vault; `undefined` without encryption keys: then no key is recoverable. */
+  /** Key vault; `undefined` without encryption keys, in which case no key is recoverable. */
   readonly keyVault: KeyVault | undefined;
 }
 
@@ -60,7 +60,7 @@ export interface LimitDeps extends ChangeDeps, CountingDeps {
 /** Dependencies for events of verifications. */
 export interface VerificationDeps {
   readonly events: LineSink;
-  /** Members that all verification events of this process share: its `deciderJson`. */
+  /** Members that all verification events of this process share, returned by `deciderJson`. */
   readonly decidedBy: string;
   readonly nowMs: () => number;
 }

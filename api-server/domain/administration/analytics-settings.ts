@@ -5,18 +5,18 @@ import type { AnalyticsSettings } from "../analytics/settings.ts";
 import { type AnalyticsChange, RETENTION_DAYS_MAX } from "./analytics.ts";
 
 /*
- * A setting of a workspace's analytics, as one row of a table. The options of the command, the members of the procedures and their output
- * are generated from it.
+ * A setting of a workspace's analytics, as one row of a table. The table generates the options of the command, the members of the
+ * procedures and their output.
  */
 
 export interface AnalyticsSetting {
   /** Name of the option without its leading dashes, such as `query-rows`. */
   readonly option: string;
-  /** Name of the member, such as `queryRows`. */
+  /** Name of the setting in the API, such as `queryRows`. */
   readonly name: string;
   readonly help: string;
   readonly column: keyof AnalyticsChange;
-  /** Minimum of the number, in the unit in which it is entered. */
+  /** Minimum value, in the unit in which it is entered. */
   readonly min: number;
   readonly max: number;
   readonly byDefault: number;

@@ -39,7 +39,7 @@ export async function changeAnalytics(
   });
 }
 
-/** Returns the fields for the audit log, such as `rowsMax` for `rows_max`; `null` for the default. */
+/** Returns the fields for the audit log, such as `rowsMax` for `rows_max`; `null` means the default. */
 const fieldsOf = ({ enabled, ...bounds }: AnalyticsSettingsRow) => ({
   analytics: enabled,
   ...Object.fromEntries(Object.entries(bounds).map(([column, value]) => [camelCase(column), value])),

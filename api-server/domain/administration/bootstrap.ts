@@ -14,7 +14,7 @@ const ID_BYTES = 24;
 const START_LENGTH = 4;
 const DEV_SETTING = "dev-root-key";
 
-/** Returns the id of the workspace with this name, which is created if it is missing. */
+/** Returns the id of the workspace with this name. Creates a missing workspace. */
 export async function ensureWorkspace(db: Pool, name: string): Promise<string> {
   await insertWorkspace(db, { id: makeId("workspace", randomBytes(ID_BYTES)), name, createdAt: Date.now() });
   const found = await findWorkspace(db, { workspace: name });
@@ -42,7 +42,7 @@ export async function registerRootKey(db: Pool, options: { workspaceId: string; 
   });
 }
 
-/** Creates the root key of this start of `postern dev`, and revokes the one of the previous start. */
+/** Creates the root key for this start of `postern dev`, and revokes the one of the previous start. */
 export async function replaceDevRootKey(db: Pool, workspaceId: string): Promise<string> {
   const last = await findSetting<{ workspaceId: string; rootKeyId: string }>(db, DEV_SETTING);
   const { rootKeyId, rootKey } = await insertNewRootKey(db, {

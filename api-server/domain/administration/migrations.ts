@@ -6,7 +6,7 @@ import { type Administrator, insertAdministration } from "./administrator.ts";
 
 export const MIGRATION_NAME_LENGTH_MAX = 255;
 
-/** Creates a migration, into which keys can then be imported. */
+/** Creates a migration: the target of a key import. */
 export async function createMigration(
   administrator: Administrator,
   { workspaceId, name, algorithm }: { workspaceId: string; name: string; algorithm: MigrationAlgorithm },

@@ -39,7 +39,7 @@ export interface IssuedRootKey {
   readonly createdAt: number;
 }
 
-/** Returns the tuples as stored, each once, in their order; or the first invalid one, with its problem. */
+/** Returns the distinct tuples as stored, in their order. Otherwise returns the first invalid one with its problem. */
 export function readTuples(
   given: readonly string[],
 ): { readonly tuples: readonly string[] } | { readonly at: number; readonly problem: string } {
@@ -181,7 +181,7 @@ export async function rotateRootKey(
     const last = successorId === null ? undefined : await findLastSuccessor(tx, { workspaceId, successorId });
     if (last?.is_succeeded === true) return "ROTATED";
     const nowMs = administrator.nowMs();
-    // If the old root key has had a successor before, its expiry may be the end of that overlap.
+    // A rotated root key may expire at the end of its overlap, so the successor gets the original lifetime.
     const expiresAt =
       options.expiresAt === undefined ? endOfSameLife(before, last ?? before, nowMs) : options.expiresAt;
     const made = await insertNewRootKey(tx, {
@@ -208,7 +208,7 @@ export async function rotateRootKey(
 
 type Life = Pick<RootKeySummary, "created_at" | "expires_at">;
 
-/** Returns the expiry of a root key that is created now with the original lifetime of `model`. */
+/** Returns the expiry of a root key that is created now with the original lifetime of the old one. */
 function endOfSameLife(old: Life, model: Life, nowMs: number): number | null {
   if (old.expires_at === null || model.expires_at === null) return null;
   return Math.min(nowMs + Math.max(model.expires_at - model.created_at, 0), EXPIRES_MAX_MS);
@@ -232,7 +232,7 @@ export async function revokeRootKey(
 
 const PERMISSIONS_NAMED = 50;
 
-/** Returns the permissions for a row of the audit log, which names only as many as a person reads. */
+/** Returns permissions for a row of the audit log, limited to as many as a person reads. */
 function someOf(permissions: readonly string[]): string {
   const named = permissions.toSorted().slice(0, PERMISSIONS_NAMED).join(", ");
   return permissions.length > PERMISSIONS_NAMED ? `${named} and ${permissions.length - PERMISSIONS_NAMED} more` : named;

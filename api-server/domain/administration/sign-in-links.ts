@@ -5,10 +5,10 @@ import { insertSignInLink } from "../../db/sign-in-links.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Issuer of a person who signs in with a link: access to the database vouches for the person. */
+/** Issuer of a person who signs in with a link. Whoever created the link has access to the database, which vouches for the person. */
 export const LINK_ISSUER = "postern:link";
 
-/** Lifetime of a link: long enough to paste it into a browser, too short to be found in a terminal's history. */
+/** Lifetime of a link: long enough to paste it into a browser, too short to find it later in the history of a terminal. */
 export const LINK_LIVES_MS = 5 * 60_000;
 
 export const PERSON_NAME_LENGTH_MAX = 255;

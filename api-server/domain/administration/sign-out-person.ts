@@ -8,7 +8,7 @@ export interface SignedOutPerson {
   readonly links: number;
 }
 
-/** Maximum number of sessions that a row of the audit log names: as many as a person reads. */
+/** Maximum number of sessions in a row of the audit log, so that a person can read it. */
 const SESSIONS_NAMED = 20;
 
 /**

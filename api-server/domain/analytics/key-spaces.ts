@@ -6,7 +6,7 @@ import { listKeySpaces } from "../../db/apis.ts";
 
 interface Readable {
   readonly workspaceId: string;
-  /** Key spaces that the caller may read; `undefined` for all of the workspace. */
+  /** Key spaces that the caller may read; `undefined` if it may read all of the workspace. */
   readonly within: readonly string[] | undefined;
 }
 
@@ -20,7 +20,7 @@ const NAME = "keyspaceof";
 export async function joinKeySpaces(query: Query, db: Queryable, { workspaceId, within }: Readable): Promise<void> {
   const found = callsIn(query);
   if (found.length === 0) return;
-  // Only valid ids are looked up, because Postgres rejects a string with NUL.
+  // Omits invalid ids, because Postgres rejects a string with NUL.
   const apiIds = [...new Set(found.map(({ apiId }) => apiId))].filter((id) => /^\w{1,255}$/.test(id));
   const rows = await listKeySpaces(db, { workspaceId, apiIds });
   const readable = new Map(rows.filter((row) => within?.includes(row.keySpaceId) ?? true).map((row) => [row.id, row]));

@@ -17,7 +17,7 @@ interface QuotaOf {
   readonly limits: Pick<AnalyticsLimits, "queriesPerHour" | "runMsPerHour">;
 }
 
-/** The name of the counter does not contain the limit, so that a changed limit applies to earlier usage too. */
+/** Charge of the hourly quota. The counter's name does not contain the limit, so that a changed limit applies to earlier usage too. */
 const charge = (workspaceId: string, value: string, limit: number, cost: number): LimitCharge => ({
   workspaceId,
   scope: { kind: "quota", value },

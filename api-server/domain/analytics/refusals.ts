@@ -25,7 +25,10 @@ const KINDS: Readonly<Record<Exclude<QueryRejected["reason"], "unavailable">, Er
   notConfigured: "analytics_not_configured",
 };
 
-/** Returns the error for a query that the analytics store rejected. Every unreachable store has the same text, which reveals no details. */
+/**
+ * Returns the error for a query that the analytics store rejected. The text for an unreachable store is always the same and reveals no
+ * details.
+ */
 export function refusedByStore(refused: QueryRejected): PublicError {
   const { reason, message } = refused;
   if (reason === "unavailable") {

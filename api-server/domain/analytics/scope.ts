@@ -19,7 +19,7 @@ export async function keySpacesOf(db: Queryable, { workspaceId, ids }: Held): Pr
   return (await listKeySpaces(db, { workspaceId, apiIds: ids })).map(({ keySpaceId }) => keySpaceId);
 }
 
-/** Returns those of the root key's namespaces that exist; `undefined` for all of the workspace. */
+/** Returns the existing namespaces that the root key may read; `undefined` for all of the workspace. */
 export async function namespacesOf(db: Queryable, { workspaceId, ids }: Held): Promise<readonly string[] | undefined> {
   return ids === "all" ? undefined : listNamespaceIds(db, { workspaceId, ids });
 }

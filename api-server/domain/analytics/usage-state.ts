@@ -35,7 +35,7 @@ async function countedUntil(deps: UsageDeps, workspaceId: string): Promise<numbe
   try {
     const { depths, failed } = await deps.eventStreams.measure([workspaceId]);
     if (failed.length > 0) return undefined;
-    // The count tables are read after the stream, so that an event that moves between the two reads is seen in both rather than missed.
+    // Reads the count tables after the stream, so that an event that moves between the two reads is counted twice rather than missed.
     const waitingMs = await deps.analytics.uncountedForMs(workspaceId);
     return nowMs - SENDING_MS - Math.max(0, waitingMs, ...depths.map(({ ageMs }) => ageMs));
   } catch (error) {

@@ -36,8 +36,8 @@ export type Usage =
   | { readonly kind: "tooMany"; readonly rowsMax: number };
 
 /**
- * Counts verifications. Slices without a target are complete, with zeros for empty ones; slices of a target, and targets, are present only
- * if they had events. With neither there is exactly one row.
+ * Counts verifications. Time slices without a target include empty ones, with zeros. Targets, and slices of a target, are present only if
+ * they had events. Without slices and targets, the result has exactly one row.
  */
 export async function countUsage(count: CountVerifications, question: UsageQuery, clock: Clock): Promise<Usage> {
   const { slice, by, limit = COUNTED_MAX } = question;

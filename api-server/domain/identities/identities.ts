@@ -3,12 +3,12 @@ import { makeId } from "../../../core/ids.ts";
 import type { AuditEvent, AuditedCall } from "../../db/audit.ts";
 import { findIdentityIdByExternalId, insertIdentity, type Json } from "../../db/identities.ts";
 
-/** Maximum number of attempts if an identity is deleted between finding and reading it. */
+/** Maximum number of attempts if an identity is deleted between two steps of a call. */
 const ATTEMPTS_MAX = 5;
 
 /**
- * Returns the id of the live identity with this external id, with the audit event if it had to be created. Concurrent callers with the same
- * external id get the same identity.
+ * Returns the id of the live identity with this external id. Creates a missing identity, and then also returns the audit event. Concurrent
+ * callers with the same external id get the same identity.
  */
 export async function ensureIdentity(
   tx: PoolClient,

@@ -12,17 +12,15 @@ import { checkDistinctNames, limitsChanged, planLimits } from "./identity-limits
 
 /** Changes of an identity; `undefined` members stay unchanged. */
 export interface IdentityChange {
-  /** Id or external id of the identity; the id takes precedence. */
+  /** Id or external id of the identity. If both match, the id takes precedence. */
   readonly identity: string;
   /** New meta, which replaces the complete value; an empty object removes it. */
   readonly meta: Json | undefined;
-  /** New limits, which replace all others; a limit with an existing name keeps its id. */
+  /** New limits, which replace all others. A limit with an existing name keeps its id. */
   readonly ratelimits: readonly ChangedRatelimit[] | undefined;
 }
 
-/**
- * A requested limit. `undefined` for `autoApply`, from a caller that cannot express it, leaves it unchanged; it is false for a new limit.
- */
+/** A requested limit. If a caller cannot express `autoApply`, `undefined` keeps the stored value; it is false for a new limit. */
 export type ChangedRatelimit = Omit<RequestedRatelimit, "autoApply"> & { readonly autoApply?: boolean };
 
 /**
@@ -38,7 +36,7 @@ export async function updateIdentity(
   checkDistinctNames(change.ratelimits ?? []);
   checkMeta(change.meta);
   return inTransaction(deps, async (tx) => {
-    // The identity is locked before any read, so that the later of two concurrent calls sees the result of the other.
+    // Locks the identity before any read, so that the second of two concurrent calls sees the result of the first.
     const row = await lockIdentity(tx, { workspaceId, identity: change.identity });
     if (row === undefined) throw identityNotFound(change.identity);
     const { id: identityId, external_id: externalId } = row;
@@ -71,7 +69,7 @@ const shownLimit = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow):
   autoApply: auto_apply,
 });
 
-/** Sorts the limits, because they have no order: a different order is not a change. */
+/** Sorts limits before comparing them, because their order is not a change. */
 const inOrder = <T extends { readonly ratelimits: readonly RequestedRatelimit[] }>(fields: T) => ({
   ...fields,
   ratelimits: fields.ratelimits

@@ -1,8 +1,8 @@
 import { within } from "../../../edge/redis/script.ts";
 
 /*
- * One component of an installation for the dashboard: its details, its state, and documentation for its problem. Each has a separate
- * deadline, so an unavailable or slow database changes only its own component.
+ * One component of an installation for the dashboard: its details, its state, and documentation for its problem. Each component has its own
+ * deadline, so that a slow database affects only the component that reads it.
  */
 
 /** State of a component. `off`: not used in this installation; `away`: no response. */
@@ -34,7 +34,7 @@ const PART_MS_MAX = 2_000;
 /** Time since which each component has been unavailable, kept for the lifetime of the process. */
 export type UnavailableSince = Map<string, number>;
 
-/** Checks a component. Never rejects, and hides errors, because those of databases contain host and user names. */
+/** Checks a component. Never rejects. Error messages are hidden, because those of databases contain host and user names. */
 export async function check(
   part: string,
   ask: () => Promise<Seen>,

@@ -16,7 +16,7 @@ export interface CreditsChange<Required extends RequiredPermission> {
   readonly operation: "set" | "increment" | "decrement";
   /** Value of the operation. With `set`, `null` makes the key unlimited. */
   readonly value: number | null | undefined;
-  /** Permission that the root key needs on the key's API. */
+  /** Permission on the key's API that the root key needs. */
   readonly needed: Required;
   /** Name of the operation in the request, for the location of an error. */
   readonly operationField: string;

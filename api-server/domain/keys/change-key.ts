@@ -20,11 +20,11 @@ import { inCreditsTransaction } from "./credits-transaction.ts";
 
 type Refill = CreditsState["refill"];
 
-/** Omitted members stay unchanged; `null` removes a value. */
+/** Changes of a key. Omitted members stay unchanged; `null` removes a value. */
 export interface KeyChanges {
   readonly name?: string | null | undefined;
   readonly externalId?: string | null | undefined;
-  /** Whether the externalId is also stored as the v1 owner. If not, a change of the externalId clears the owner. */
+  /** Whether the externalId is also stored as the v1 owner. Otherwise, a change of the externalId clears the owner. */
   readonly storesOwner?: true;
   readonly meta?: Readonly<Record<string, unknown>> | null | undefined;
   /** Unix ms. */
@@ -46,7 +46,7 @@ export interface KeyChanges {
 export interface KeyChange<Required extends RequiredPermission> {
   readonly keyId: string;
   readonly changes: KeyChanges;
-  /** Permission that the root key needs on the key's API. */
+  /** Permission on the key's API that the root key needs. */
   readonly needed: Required;
   /** Name of the refill in the request, for the location of an error. */
   readonly refillField: string;
@@ -84,7 +84,7 @@ export async function changeKey<Required extends RequiredPermission>(
     }
     const stored = await findKey(tx, ref);
     const after = stored && (await fieldsOf(tx, ref, stored));
-    // The key's API may have been deleted while the key was locked: then the key is no longer found, and no changes are logged.
+    // The API may have been deleted while the call waited for the key's lock. Then the key is no longer found, and no change is logged.
     const changed = after && changeOf({ ...before, credits: credits.before }, { ...after, credits: credits.after });
     await insertAudit(tx, actor, [
       ...linked,
@@ -107,13 +107,13 @@ async function fieldsOf(tx: PoolClient, ref: KeyRef, key: KeyRow) {
   };
 }
 
-/** Whether the changes contain credits; `{}` does not change any. */
+/** Returns whether the changes affect credits; `{}` does not. */
 const changesCredits = ({ credits }: KeyChanges): boolean =>
   credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
 
 /**
- * Checks the rules of refill on the row before any write: the row always has the current refill, and whether the key is limited. Returns
- * the refill that the key will have.
+ * Checks the rules of refill on the row before any write. The row always has the current refill, and shows whether the key is limited.
+ * Returns the refill that the key will have.
  */
 function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Refill {
   const stored =
@@ -124,8 +124,8 @@ function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Re
 }
 
 /**
- * Returns the time of the last refill. A new refill, or one that is moved to another day, starts now, as `putKeyCredits` does for the next
- * due date.
+ * Returns the time of the last refill. A new refill, or one that moves to another day, starts now; `putKeyCredits` computes the next due
+ * date in the same way.
  */
 function lastRefillAfter(key: KeyRow, refill: Refill, nowMs: number): number | null {
   if (refill === undefined) return null;
@@ -133,14 +133,14 @@ function lastRefillAfter(key: KeyRow, refill: Refill, nowMs: number): number | n
   return isNew ? nowMs : key.last_refill_at;
 }
 
-/** Returns the resulting credits. Throws PublicError 400 if they would contradict themselves. */
+/** Returns the resulting credits. Throws PublicError 400 if credits and refill contradict each other. */
 function creditsAfter(current: CreditsState, { credits }: KeyChanges, refillField: string): CreditsState {
   const next = applyCreditsUpdate(current, credits);
   if ("error" in next) throw invalidField(refillField, next.error);
   return next;
 }
 
-/** Returns the resulting v1 owner: it stays unless the externalId changes; a change through v2 replaces it. */
+/** Returns the resulting v1 owner: unchanged unless the externalId changes. A change through v2 replaces the owner. */
 function ownerAfter(key: KeyRow, { externalId, storesOwner }: KeyChanges): string | null {
   if (externalId === undefined) return key.owner_id;
   return storesOwner === true || externalId === key.owner_id ? externalId : null;

@@ -8,9 +8,8 @@ import type { CreditsDeps } from "../deps.ts";
 export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditRow | undefined) => Promise<void>;
 
 /**
- * Runs a transaction that may change a key's credits, during which the Redis counter is suspended; the counter is reopened after commit or
- * rollback. If reopening fails, the next spender finds the counter suspended and requests a load; so the caller gets the result of the
- * transaction and not this error.
+ * Runs a transaction that may change a key's credits. The Redis counter is suspended meanwhile, and reopened after commit or rollback. The
+ * caller gets the result of the transaction even if reopening fails: the next spender finds the counter suspended and requests a load.
  */
 export async function inCreditsTransaction<T>(
   deps: CreditsDeps,
@@ -21,13 +20,13 @@ export async function inCreditsTransaction<T>(
   try {
     return await inTransaction(deps, (tx) =>
       work(tx, async (change) => {
-        // The flag is set first, because the counter may be suspended even if the call fails.
+        // Sets the flag first, because the counter may be suspended even if the call fails.
         suspended = true;
         try {
           await deps.credits.change(tx, [key], change);
         } catch (error) {
-          // A second call would wait for the unreachable Redis again. If Redis suspends the counter later, the next spender causes it to be
-          // reopened.
+          // Skips the second call, which would wait for the unreachable Redis again. If Redis suspends the counter later, the next spender
+          // causes it to be reopened.
           if (error instanceof CountersUnavailable) suspended = false;
           throw error;
         }

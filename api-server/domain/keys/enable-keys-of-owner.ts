@@ -13,9 +13,10 @@ import { MANAGED } from "../managed/resources.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 
 /*
- * Disables, or enables, all keys of an owner. There can be very many keys, so the call uses several transactions. Their number per call is
- * bounded, so that the call ends in time and the relay does not lag for long; the caller repeats the call while keys remain. An interrupted
- * call has changed some keys, and the next one continues. Keys of manifests are skipped, because their manifests would revert the change.
+ * Disables or enables all keys of an owner. An owner can have very many keys, so a call uses several transactions. The number of keys per
+ * call is bounded, so that the call ends in time and the relay does not lag for long; the caller repeats the call while keys remain. An
+ * interrupted call has changed some keys, and the next call continues. Managed keys are skipped, because their manifests would revert the
+ * change.
  */
 
 const KEYS_PER_TRANSACTION = 500;
@@ -32,7 +33,7 @@ export interface EnabledKeys {
   /** Number of keys that already had the requested state before this call. */
   readonly unchanged: number;
   readonly managed: number;
-  /** Some of the managed keys. */
+  /** Some of the skipped managed keys, for the message. */
   readonly managedKeys: readonly { readonly id: string; readonly manager: string }[];
 }
 
@@ -60,7 +61,7 @@ export async function enableKeysOfOwner<Required extends RequiredPermission>(
   };
   if (dryRun) return { changed: sum("to_change"), left: 0, ...rest };
 
-  // Changes are restricted to the APIs that were checked, because a key of another API may get this owner meanwhile.
+  // Restricts the change to the checked APIs, because a key of another API may get this owner meanwhile.
   const apiIds = counts.map(({ api_id }) => api_id);
   let changed = 0;
   for (let some = KEYS_PER_TRANSACTION; some === KEYS_PER_TRANSACTION && changed < KEYS_PER_CALL_MAX; changed += some) {

@@ -6,7 +6,7 @@ import { decryptKeys } from "./recoverable-keys.ts";
 /** A key with all data of its API response. */
 export interface FullKey {
   readonly row: KeyRow;
-  /** Permissions held directly and through roles, sorted by slug, and roles, sorted by name. */
+  /** Permissions that the key holds directly and through roles, sorted by slug, and roles, sorted by name. */
   readonly parts: Omit<KeyPartsRow, "key_id">;
   /** Current remaining credits from the Redis counter; `undefined` if unlimited. */
   readonly remaining: number | undefined;
@@ -15,8 +15,8 @@ export interface FullKey {
 }
 
 /**
- * Returns keys with their parts, in the given order, with one query for all parts. With a vault, the result includes the strings of
- * recoverable keys.
+ * Returns keys with all data of a response, in the given order, with one query for permissions, roles and limits. With a vault, the result
+ * includes the strings of recoverable keys.
  */
 export async function readFullKeys(
   deps: ReadDeps & LogDeps & Pick<CreditsDeps, "credits">,

@@ -20,8 +20,8 @@ import { toCreditRow } from "./credits.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 
 /*
- * Imports keys atomically: either all of them are stored, or the call fails. It handles up to a few hundred keys, with one statement for
- * each; import-keys.ts imports thousands and skips known hashes.
+ * Imports keys atomically: either all of them are stored, or the call fails. It handles up to a few hundred keys, with one statement per
+ * kind of row; import-keys.ts imports thousands and skips known hashes.
  */
 
 /** A key without its secret and API. */
@@ -42,7 +42,7 @@ export interface KeyDefinition {
 /** A key that another system issued, as its importer describes it. */
 export interface ForeignKey extends KeyDefinition {
   readonly hash: string;
-  /** The key string, which is stored encrypted if the API keeps recoverable keys; `undefined` if it is unknown. */
+  /** Key string, which is stored encrypted if the API keeps recoverable keys; `undefined` if the importer does not know it. */
   readonly plaintext: string | undefined;
 }
 
@@ -86,7 +86,7 @@ export async function importFullKeys(
   await refuseExistingHashes(tx, keys);
   const identityIds = new Map<string, string>();
   const events: AuditEvent[] = [];
-  // Owners are created in a fixed order, so that two imports of the same owners wait for each other and do not deadlock.
+  // Creates owners in sorted order, so that two imports of the same owners wait for each other instead of deadlocking.
   const owners = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
   for (const externalId of [...owners].sort()) {
     const ensured = await ensureIdentity(tx, call, externalId);
@@ -103,8 +103,7 @@ export async function importFullKeys(
 }
 
 /**
- * Maximum number of names in an error, because a hundred keys may name 100,000 missing ones, and the error is part of a response and a log
- * line.
+ * Maximum number of names in an error. A hundred keys may name 100,000 missing roles, and the error is part of a response and a log line.
  */
 const NAMED = 20;
 
@@ -196,7 +195,7 @@ async function importOne(
   );
 }
 
-/** Returns each part once, regardless of how often it is named. */
+/** Returns each named permission or role once, regardless of how often it is named. */
 function pick(known: ReadonlyMap<string, NamedPart>, names: readonly string[]): NamedPart[] {
   const picked = names.flatMap((name) => known.get(name.toLowerCase()) ?? []);
   return [...new Map(picked.map((part) => [part.id, part])).values()];

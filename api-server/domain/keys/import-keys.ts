@@ -64,7 +64,7 @@ export async function importKeys(
     const ids = await insertImportedKeys(tx, { ...target, today: utcDate(createdAt), keys: rows });
     for (const id of ids) inserted.add(id);
   }
-  // Another transaction may have inserted a hash meanwhile: a key with this hash is not part of this import.
+  // Omits keys whose hash another transaction has inserted meanwhile.
   const ours = keys.filter(({ row }) => inserted.has(row.id));
   function* allEvents(): Iterable<AuditEvent> {
     yield* parts.events;
@@ -101,7 +101,7 @@ function prepare(
   return { row, permissions, roles };
 }
 
-/** Returns each part once, regardless of how often and in which case it is named. */
+/** Returns each named permission or role once, regardless of how often and in which case it is named. */
 function pick(known: ReadonlyMap<string, NamedPart>, names: readonly string[]): NamedPart[] {
   const picked = new Map<string, NamedPart>();
   for (const name of names) {

@@ -11,7 +11,7 @@ import { ensurePermissions, ensureRoles, type NamedPart } from "../permissions/p
  * callers with the same names get the same rows.
  */
 
-/** Maximum number of attempts if a row is deleted between its creation by another transaction and reading it. */
+/** Maximum number of attempts if a row that another transaction created is deleted before it can be read. */
 const ATTEMPTS_MAX = 5;
 
 type Acting = Pick<Actor, "caller" | "deps" | "require">;
@@ -25,11 +25,11 @@ interface Naming {
 export interface ImportDeps {
   /** Ids of identities by external id. */
   readonly identityIds: ReadonlyMap<string, string>;
-  /** Permissions by lower-case slug; the name is the slug as stored. */
+  /** Permissions by lower-case slug. The name of each is its slug as stored. */
   readonly permissions: ReadonlyMap<string, NamedPart>;
   /** Roles by the name in the request. */
   readonly roles: ReadonlyMap<string, NamedPart>;
-  /** Audit events of created parts, generated lazily, so that they can be iterated only once. */
+  /** Audit events of created rows. They are generated lazily, so they can be iterated only once. */
   readonly events: Iterable<AuditEvent>;
 }
 
@@ -37,7 +37,7 @@ export async function ensureImportParts(tx: PoolClient, actor: Acting, keys: rea
   const roleNames = new Set(keys.flatMap((key) => key.roles ?? []));
   const slugs = keys.flatMap((key) => key.permissions ?? []);
   const externalIds = new Set(keys.flatMap(({ externalId }) => (externalId === undefined ? [] : [externalId])));
-  // Roles, permissions and identities are always created in this order, to avoid deadlock.
+  // Creates roles, permissions and identities always in this order, to avoid deadlock.
   const { roles, events: madeRoles } = await ensureRoles(tx, actor, [...roleNames]);
   const { permissions, events: madePermissions } = await ensurePermissions(tx, actor, slugs);
   const { identityIds, made } = await ensureIdentities(tx, actor, [...externalIds]);

@@ -25,7 +25,7 @@ const targetsOf = ({ apiId, migrationId }: Importing): AuditEvent["targets"] => 
   { type: "migration", id: migrationId },
 ];
 
-/** Returns the event of accepted keys that are created later. */
+/** Returns the event for accepted keys that the key queue creates later. */
 export const keysEnqueued = (count: number, importing: Importing): AuditEvent => ({
   event: "key.enqueue",
   description: `Accepted ${count} keys for API ${importing.apiId}`,

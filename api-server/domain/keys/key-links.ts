@@ -12,7 +12,7 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 import { connectedToKey, disconnectedFromKey } from "./key-events.ts";
 
 /*
- * Links of a key to its direct permissions and to its roles. Six procedures change links; each defines the requested links, and this file
+ * Links of a key to its direct permissions and to its roles. Six procedures change links. Each defines the requested links, and this file
  * writes only the difference, so that a repeated call changes nothing.
  */
 
@@ -53,9 +53,9 @@ export async function lockKeyToLink<Required extends RequiredPermission>(
 }
 
 export interface Relinking<End> {
-  /** Returns the requested links, given the current ones. Duplicates count once. */
+  /** Returns the requested links, given the current ones. A repeated link counts once. */
   readonly wanted: (held: readonly End[]) => readonly End[];
-  /** Events of objects that were created for the change. They are logged between the removed and the added links. */
+  /** Events of objects that were created for the change. The audit log lists them between the removed and the added links. */
   readonly events?: readonly AuditEvent[];
 }
 
@@ -80,11 +80,11 @@ export function removing<End extends { readonly id: string }>(ids: Iterable<stri
 interface Written<End> {
   readonly before: End[];
   readonly isRelinked: boolean;
-  /** Events of the removed and the added links, with the events of created objects in between. */
+  /** Events of the removed links, of created objects, and of the added links, in this order. */
   readonly events: readonly AuditEvent[];
 }
 
-/** Replaces the links of a locked key with the requested ones. The caller updates the key row and writes the audit log. */
+/** Replaces the links of a locked key with the requested ones. The caller changes the key's own row and writes the audit log. */
 export async function writeLinks<End extends { readonly id: string }>(
   tx: PoolClient,
   key: KeyRef,

@@ -32,19 +32,19 @@ import { requestIdOf } from "./queued-key-record.ts";
  * Maximum number of retries: 2 s, 4 s, … 1,024 s after the previous attempt. A key that cannot be created is abandoned after 34 minutes.
  */
 export const RETRIES_MAX = 10;
-/** Backoff without jitter: keys are tried one at a time, so keys that failed together do not retry together. */
+/** Backoff without jitter: keys are tried one at a time, so keys that failed together are not retried together. */
 const RETRY = { firstMs: 2_000, maxMs: 2_000 * 2 ** (RETRIES_MAX - 1), random: () => 0 };
 /** Errors that a retry cannot fix, because ids are never reused. */
 const FINAL: ReadonlySet<string> = new Set<ErrorKind>(["api_not_found"]);
 
 /** Limits of a time slice, which ends when it reaches either of them. */
 const TURN = { batchesMax: 10, msMax: 500 } as const;
-/** Number of keys per transaction; with 25, the cost of the shared statements is small. */
+/** Number of keys per transaction. With 25 keys, the shared statements cost little per key. */
 const BATCH = 25;
 /** Timeouts of a transaction. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 5_000, idleMsMax: 10_000 } as const;
 const MEASURED_MAX = 1_000_000;
-/** Maximum length of the reason in a log line, because an error lists everything that is missing. */
+/** Maximum length of the reason in a log line, because an error may list many missing names. */
 const DETAIL_CHARACTERS_MAX = 1_000;
 
 interface KeyQueueDeps extends Transacting {

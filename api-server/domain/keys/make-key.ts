@@ -24,7 +24,7 @@ import { requireKeyEncryption } from "./key-encryption.ts";
 import { connectedToKey, keyCreated } from "./key-events.ts";
 import { drawKey } from "./new-key.ts";
 
-/** A requested key. Its prefix and length default to those of the API. */
+/** A requested key. Default prefix and length: those of the API. */
 export interface KeyToMake {
   readonly apiId: string;
   readonly prefix?: string | undefined;
@@ -36,7 +36,7 @@ export interface KeyToMake {
   /** Environment that v1 stores. */
   readonly environment?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
-  /** Names of roles. They must exist, unless `needed` has the permission to create them. */
+  /** Names of roles. A missing role is an error, unless `needed` has a permission to create roles. */
   readonly roles?: readonly string[] | undefined;
   /** Slugs of permissions; missing ones are created. */
   readonly permissions?: readonly string[] | undefined;
@@ -91,7 +91,7 @@ export async function makeKey<Required extends RequiredPermission>(
   try {
     return await inTransaction(deps, (tx) => insertEverything(tx, actor, requested, { api, vault, needed: required }));
   } catch (error) {
-    // The same manager has created a key with this name concurrently; the error can now name that key.
+    // The same manager has created a key with this name concurrently. The error of the second check names that key.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
     await refuseSecondOfManager(deps.db, actor, requested.name);
     throw error;
@@ -165,7 +165,7 @@ async function insertEverything<Required extends RequiredPermission>(
   return { keyId, key };
 }
 
-/** Returns the roles with these names, each once. Throws PublicError 404 for a missing role, or 403 if creating one needs a permission. */
+/** Returns the distinct roles with these names. Throws PublicError 404 for a missing role, or 403 if the root key may not create it. */
 async function findRoles<Required extends RequiredPermission>(
   tx: PoolClient,
   actor: Making<Required>,

@@ -30,12 +30,13 @@ export async function takeOverMigratedKey(
     try {
       await inTransaction(deps, (tx) => rewriteMigratedKey(tx, rewrite));
     } catch (error) {
-      // Another key has this hash: a key of another workspace, or a deleted one, neither of which is visible here.
+      // Another key has this hash: a key of another workspace, or a deleted one. This call sees neither of them.
       if (isUniqueViolation(error, "keys_hash_key")) return false;
       throw error;
     }
   }
-  // If another transaction rewrote the key, this one has no outbox entries, and this process still caches the negative entry.
+  // Another transaction may have rewritten the key. Then this transaction has no outbox entries, and this process still caches the negative
+  // entry.
   deps.projection.drop([{ workspaceId, kind: "key", id: hash }]);
   return true;
 }

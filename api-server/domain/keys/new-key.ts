@@ -13,7 +13,7 @@ export interface DrawnKey {
   readonly start: string;
 }
 
-/** Returns a new id and key string; omitted members use the API's defaults. */
+/** Returns a new id and key string. Defaults of omitted members come from the API. */
 export function drawKey(
   { randomBytes }: Pick<ChangeDeps, "randomBytes">,
   api: Pick<ApiRow, "default_prefix" | "default_byte_length">,

@@ -9,9 +9,9 @@ import { type ForeignKey, prepareImport } from "./import-full-keys.ts";
 import { keysEnqueued } from "./key-events.ts";
 import { writeAsked, writeDefinition } from "./queued-key-record.ts";
 
-/** Maximum queued keys of one workspace. Creating more would take too long for a caller that waits for the result. */
+/** Maximum number of queued keys in one workspace. A caller waits for the result, and more keys would take too long. */
 export const QUEUED_KEYS_MAX = 100_000;
-/** Delay of a retry, in which a few thousand keys are created. */
+/** Delay of a retry. A few thousand keys are created in this time. */
 const RETRY_AFTER_S = 30;
 
 /**

@@ -37,7 +37,7 @@ export async function createQueuedKeys(
 
 type OfOneCall = [QueuedKeyRow, ...QueuedKeyRow[]];
 
-/** Groups rows by the call that requested the keys, in their order. */
+/** Groups rows by the call that requested the keys, in the order of the rows. */
 function byCall(rows: readonly QueuedKeyRow[]): OfOneCall[] {
   const calls = new Map<string, OfOneCall>();
   for (const row of rows) {
@@ -64,7 +64,7 @@ export function giveUpQueuedKey(
   });
 }
 
-/** Identifies a queued key by its row as it was read. */
+/** Returns the reference to a queued key's row as it was read. */
 export const refOf = ({ workspace_id: workspaceId, key_id: keyId, failures }: QueuedKeyRow) => ({
   workspaceId,
   keyId,

@@ -5,8 +5,8 @@ import { UNMANAGED } from "../managed/rules.ts";
 import type { KeyDefinition } from "./import-full-keys.ts";
 
 /*
- * The JSON part of a queued key. An api-server of another release may have written it: unknown members are ignored and missing ones are
- * filled.
+ * JSON part of a queued key. An api-server of another release may have written it, so unknown members are ignored and missing ones get
+ * defaults.
  */
 
 /** Schema of a member that is always present in the output; `optional()` alone would omit it. */
@@ -17,7 +17,7 @@ const Definition = z.object({
   name: orUndefined(z.string()),
   externalId: orUndefined(z.string()),
   environment: orUndefined(z.string()),
-  // `meta` stays unchanged, because a record schema would omit members with certain names.
+  // Keeps `meta` unchanged, because a record schema would omit members with certain names.
   meta: orUndefined(z.custom<Json>((value) => typeof value === "object" && value !== null)),
   roles: z.array(z.string()).default([]),
   permissions: z.array(z.string()).default([]),
@@ -90,7 +90,7 @@ export function readAsked(workspaceId: string, record: unknown): QueuedCall {
 /** Returns the request id for the log; `undefined` if the record is unreadable. */
 export const requestIdOf = (record: unknown): string | undefined => RequestedRecord.safeParse(record).data?.requestId;
 
-/** Serializes the call that requested a key. Only v1 queues keys, and only root keys call it. */
+/** Serializes the call that requested a key. Only v1 queues keys, and only root keys call v1. */
 export function writeAsked({ caller: { actor }, origin }: QueuedCall): Json {
   const { requestId, clientIp, userAgent } = origin;
   return { rootKeyId: actor.id, rootKeyName: actor.name, requestId, clientIp, userAgent };

@@ -4,7 +4,7 @@ import type { KeyVault, Opened } from "../../keys/key-vault.ts";
 import type { LogDeps, ReadDeps } from "../deps.ts";
 
 /**
- * Returns the strings of the recoverable keys among these, by key id. A string that cannot be decrypted is omitted and logged: its
+ * Returns the strings of the recoverable keys among these ids, by id. A string that cannot be decrypted is omitted and logged: its
  * encryption key was removed too early, or the row was tampered with.
  */
 export async function decryptKeys(
@@ -31,9 +31,9 @@ export interface Reencrypted {
 }
 
 /**
- * Encrypts a batch of strings of other encryption keys again with the first configured one. This is the second step of a rotation, after
- * which the older encryption keys may be removed. It is safe to repeat, and to run concurrently with all other work. The cursor of the
- * first batch is `""`.
+ * Encrypts a batch of strings that use other encryption keys again with the first configured one. This is the second step of a rotation,
+ * after which the older encryption keys may be removed. A batch is safe to repeat, and to run concurrently with all other work. The cursor
+ * of the first batch is `""`.
  */
 export async function reencryptKeys(
   { db, vault }: { readonly db: ReadDeps["db"]; readonly vault: KeyVault },

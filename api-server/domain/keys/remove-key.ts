@@ -28,7 +28,7 @@ export async function removeKey<Required extends RequiredPermission>(
     const removable = {
       ...MANAGED.key,
       remove: async () => {
-        // The Redis counter is removed in either case; a key that is only marked as deleted keeps its remaining credits in its row.
+        // Removes the Redis counter even if the key is only marked as deleted: such a key keeps its remaining credits in its row.
         if (key.remaining !== null) await changeCredits((current) => (permanent ? undefined : current));
         if (permanent) await purgeKey(tx, ref);
         else await deleteKey(tx, { ...ref, deletedAt: deps.nowMs() });

@@ -17,8 +17,8 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 import { removeKey } from "./remove-key.ts";
 
 /*
- * Deletes all keys of an API. There can be a million keys, so the call uses several transactions; if it is interrupted, some keys remain,
- * and the next call continues. Each key has a row in the audit log.
+ * Deletes all keys of an API. An API can have a million keys, so the call uses several transactions. After an interruption some keys
+ * remain, and the next call continues. Each key has a row in the audit log.
  */
 
 /** Number of keys that are deleted in one transaction. */
@@ -57,14 +57,14 @@ export async function removeKeysOfApi<Required extends RequiredPermission>(
   return unlimited + limited + (await inParts(() => inTransaction(deps, (tx) => purgeSomeDeletedKeys(tx, some))));
 }
 
-/** Repeats `work` until a batch is not full. Returns the sum of the batch sizes. */
+/** Repeats `work` until it returns less than a full batch. Returns the sum of the batch sizes. */
 async function inParts(work: () => Promise<number>): Promise<number> {
   let sum = 0;
   for (let part = KEYS_PER_TRANSACTION; part === KEYS_PER_TRANSACTION; sum += part) part = await work();
   return sum;
 }
 
-/** Removes keys with credits one by one, because the Redis counter of each is suspended meanwhile. */
+/** Removes keys with credits one at a time, because the Redis counter of each is suspended meanwhile. */
 async function removeLimitedKeys<Required extends RequiredPermission>(
   actor: Actor<Required, CreditsDeps>,
   {

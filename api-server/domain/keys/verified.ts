@@ -8,8 +8,8 @@ import type { Verdict } from "../../../edge/verification/verify.ts";
 import type { CreditsDeps, VerificationDeps } from "../deps.ts";
 
 /*
- * Steps after a verdict of edge/verification that `keys.verifyKey` of v1 and v2 share: the event, the remaining credits, and the error if
- * no decision was possible.
+ * Steps after a verdict of edge/verification that `keys.verifyKey` of v1 and v2 share: the event, the remaining credits, and the error for
+ * a call without a decision.
  */
 
 const NO_TAGS: readonly string[] = [];
@@ -23,14 +23,14 @@ export interface VerifiedCall {
   readonly startedMs: number;
 }
 
-/** Queues the event of a call that found a key, whatever its code. */
+/** Queues the event of a call that found a key, for every code. */
 export function recordCall(
   deps: VerificationDeps,
   view: KeyView,
   { requestId, code, tags = NO_TAGS, counted, startedMs }: VerifiedCall,
 ): void {
   recordVerification(deps, view, {
-    // There is one verification per request, so the request id is unique among events.
+    // A request has one verification, so the request id is unique among events.
     id: requestId,
     requestId,
     timeMs: deps.nowMs(),
@@ -41,7 +41,7 @@ export function recordCall(
   });
 }
 
-/** Returns the credits that remain after the charge; `undefined` if they are unlimited, or were not reached. */
+/** Returns the credits that remain after the charge; `undefined` if they are unlimited, or an earlier check rejected the call. */
 export function remainingAfter(
   { credits: service }: Pick<CreditsDeps, "credits">,
   { key: { limited, workspaceId, keyId } }: KeyView,

@@ -8,7 +8,7 @@ import { adopting, guardManaged, isRemoval, type Managing } from "./rules.ts";
 
 /* Operations on managed objects of all kinds: lock, hand over, delete or release, with audit events. */
 
-/** A caller of the API, or an administrator, who sends no headers. */
+/** A caller of the API, or an administrator, who sends no management headers. */
 interface Acting extends Managing {
   readonly context: AuditContext;
 }
@@ -29,7 +29,7 @@ export function auditEvent<Audited extends { readonly id: string }>(
   return { event, description, targets: targets(object) };
 }
 
-/** Returns the object that a call names, locked. Throws PublicError 404 of its kind. */
+/** Returns the object that a call names, locked. Throws PublicError 404 of the object's kind. */
 export async function lockManaged<Row extends ManagedRow, Ref extends NamedObject>(
   tx: Queryable,
   { lock, notFound }: Pick<ManagedResource<Row, Ref>, "lock" | "notFound">,
@@ -66,7 +66,7 @@ async function setManager<Row extends ManagedRow>(
   await adopting(actor, resource, () => resource.setManager(tx, row, manager, actor.context));
   const { workspaceId, timeMs } = actor.context;
   const ref = { workspaceId, kind: resource.kind, id: row.id };
-  // Without an orphan row, the manifest finds the object again, and no other manifest adopts it without permission.
+  // Deletes the orphan row. Without it, the manifest finds the object again, and no other manifest adopts the object without permission.
   if (manager !== null) await deleteOrphan(tx, ref);
   else if (row.manager !== null) await upsertOrphan(tx, { ...ref, lastManager: row.manager, releasedAt: timeMs });
   const change = changeOf({ manager: row.manager }, { manager });
@@ -91,7 +91,7 @@ export async function deleteManaged<Row extends ManagedRow>(
     return;
   }
   await resource.remove(tx, row, actor.context);
-  // No orphan rows are stored for keys, because millions may be removed, and a manifest never looks up orphaned keys.
+  // Stores no orphan rows for keys, because millions may be removed, and a manifest never looks up orphaned keys.
   if (row.manager === null && resource.kind !== "key") {
     await deleteOrphan(tx, { workspaceId: actor.context.workspaceId, kind: resource.kind, id: row.id });
   }

@@ -4,7 +4,7 @@ import type { Actor } from "../actor.ts";
 import { creatingManager } from "./rules.ts";
 
 /*
- * A manager has at most one object of each kind except keys. So creating with a manager is safe to repeat: the second call returns the
+ * A manager has at most one object of each kind except keys. So a call with a manager can safely be repeated: the second call returns the
  * object that the first one created.
  */
 

@@ -33,7 +33,7 @@ import {
 } from "../refusals/refusals.ts";
 
 /*
- * Differences between the kinds of objects that a manifest can manage. The common rules for changing and deleting such objects are in
+ * Differences between the kinds of objects that a manifest can manage. The rules that all kinds share for changes and deletions are in
  * rules.ts and changes.ts.
  */
 
@@ -42,7 +42,7 @@ export interface ManagedRow {
   readonly manager: string | null;
 }
 
-/** An object as a caller names it. */
+/** Reference of a caller to an object. */
 export interface NamedObject {
   readonly workspaceId: string;
   /** The object's id, or its name if the procedure accepts names. */
@@ -56,14 +56,14 @@ export interface Timestamp {
 }
 
 /**
- * Functions and texts for one kind of managed object. `Audited` has the fields of a row that the audit log shows; the object need not be
- * stored yet.
+ * Functions and texts for one kind of managed object. `Audited` has the columns that the audit log shows; the object need not be stored
+ * yet.
  */
 export interface ManagedResource<Row extends ManagedRow = never, Ref extends NamedObject = never, Audited = never> {
   readonly kind: ManagedKind;
   /** Noun of the kind, which precedes the object's id in error messages. */
   readonly noun: string;
-  /** Name of the unique index that a manager's second object would violate: `<table>_manager`. */
+  /** Name of the unique index that a second object of one manager would violate: `<table>_manager`. */
   readonly index: `${string}_manager`;
   /** Event names of the audit log. */
   readonly events: { readonly created: string; readonly changed: string; readonly deleted: string };
@@ -75,7 +75,7 @@ export interface ManagedResource<Row extends ManagedRow = never, Ref extends Nam
   readonly setManager: (tx: Queryable, row: Row, manager: string | null, timestamp: Timestamp) => Promise<void>;
 }
 
-/** A kind whose objects every caller deletes in the same way. */
+/** A kind whose objects are deleted in the same way for every caller. */
 export interface Removable<Row extends ManagedRow> {
   readonly remove: (tx: Queryable, row: Row, timestamp: Timestamp) => Promise<void>;
 }
@@ -106,7 +106,7 @@ interface Resources {
     Removable<NamespaceRow>;
   readonly override: ManagedResource<OverrideOfNamespace, NamedOverride, AuditedOverride> &
     Removable<OverrideOfNamespace>;
-  /** A key has no common `remove`, because `keys.deleteKey` deletes a key with its credits, in one of two ways. */
+  /** Keys have no common `remove`: `keys.deleteKey` deletes a key with its credits, in one of two ways. */
   readonly key: ManagedResource<KeyRow, NamedObject, Pick<KeyRow, "id" | "name" | "api_id">>;
   readonly policy: ManagedResource<PolicyRow, NamedObject, Pick<PolicyRow, "id" | "name" | "api_id">> &
     Removable<PolicyRow>;

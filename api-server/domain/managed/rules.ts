@@ -21,7 +21,7 @@ export interface Managing {
   readonly management: Management;
 }
 
-/** Management of a call without these headers, or of one that ignores them: it changes only unmanaged objects. */
+/** Management of a call that has no such headers, or ignores them: the call changes only unmanaged objects. */
 export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
 /**
@@ -66,7 +66,7 @@ export const adopting = <T>(
   work: () => Promise<T>,
 ): Promise<T> => asItsOnly(management.manager, resource, work);
 
-/** Like `adopting`, for a given manager, which is the value that the statement writes. */
+/** Variant of `adopting` for a given manager, which is the value that the statement writes. */
 export async function asItsOnly<T>(
   manager: string | null | undefined,
   { index }: Pick<ManagedResource, "index">,

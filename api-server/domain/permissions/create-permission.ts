@@ -36,6 +36,6 @@ export async function createPermission(
   });
 }
 
-/** An empty description is stored as null, so that responses need not distinguish empty and missing ones. */
+/** Returns the description as stored. An empty one becomes null, so that responses need not distinguish empty and missing ones. */
 export const toStoredDescription = (description: string | null | undefined): string | null =>
   description === undefined || description === "" ? null : description;

@@ -35,7 +35,7 @@ export async function createRole<Required extends RequiredPermission>(
     if (grants !== undefined) await requireForNewSlugs(tx, actor, grants.slugs, grants.newSlugsNeed);
     const roleId = makeId("role", deps.randomBytes(16));
     const description = toStoredDescription(given);
-    // The role is created before its permissions, so that a concurrent call that finds the role existing creates no permissions.
+    // Creates the role before its permissions, so that a concurrent call that finds the role creates no permissions.
     const creation = await createOnce(tx, actor, "role", () =>
       insertRole(tx, { workspaceId, id: roleId, name, description, manager, createdAt: deps.nowMs() }),
     );

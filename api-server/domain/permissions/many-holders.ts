@@ -32,7 +32,7 @@ async function takeFromManyHolders<Row extends ManagedRow>(
   while ((await inTransaction(deps, (tx) => deleteSomeHoldings(tx, { ...held, max }))) === max);
 }
 
-/** Maximum number of keys that are counted for a message. */
+/** Maximum number of keys that are counted for the message of an error. */
 const COUNTED_MAX = 1000;
 
 /**

@@ -17,7 +17,7 @@ export interface NamedLink {
   readonly id: string | undefined;
   /** Name of a role, or slug of a permission. Case-insensitive. */
   readonly name: string | undefined;
-  /** Whether the object is created if its name is missing. */
+  /** Whether the call creates a missing object with this name. */
   readonly create: boolean;
 }
 

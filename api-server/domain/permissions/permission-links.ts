@@ -11,7 +11,7 @@ import { MANAGED } from "../managed/resources.ts";
 import { roleNotFound } from "../refusals/refusals.ts";
 import type { Grants, RequiredPermission } from "./required-permissions.ts";
 
-/** Maximum number of attempts if a permission is deleted between finding and reading it. */
+/** Maximum number of attempts if a permission is deleted between two steps of a call. */
 const ATTEMPTS_MAX = 5;
 
 type Acting<Required extends RequiredPermission> = Pick<Actor, "caller" | "deps"> & Pick<Grants<Required>, "require">;
@@ -20,15 +20,16 @@ export interface EnsuredPermissions {
   /** All requested permissions, sorted by slug, spelled as stored. */
   readonly permissions: readonly PermissionRow[];
   /**
-   * Event `permission.create` of each permission that this call created; generated lazily, so that the events can be iterated only once.
+   * Event `permission.create` of each permission that this call created. The events are generated lazily, so they can be iterated only
+   * once.
    */
   readonly events: Iterable<AuditEvent>;
 }
 
-/** Slugs are ASCII, so this folds case exactly as the database does. */
+/** Folds the case of ASCII slugs exactly as the database does. */
 const foldCase = (slug: string): string => slug.toLowerCase();
 
-/** Returns the distinct slugs: those that differ only in case count once, in their first spelling. */
+/** Returns the distinct slugs. Slugs that differ only in case count once, in their first spelling. */
 function distinctSlugs(slugs: readonly string[]): string[] {
   const byFolded = new Map<string, string>();
   for (const slug of slugs) {
@@ -137,7 +138,7 @@ export async function ensureRoles<Required extends RequiredPermission>(
     const unknown = missing.filter((name) => !roles.has(name));
     if (unknown.length === 0) return { roles, events };
     if (options.newNamesNeed !== undefined) actor.require(options.newNamesNeed);
-    // Of several names that differ only in case, the database creates one; the next iteration finds it for all of them.
+    // The database creates only one of several names that differ only in case; the next iteration finds it for all of them.
     const inserted = await insertRolesForNames(tx, {
       workspaceId,
       createdAt: actor.deps.nowMs(),

@@ -7,8 +7,8 @@ import {
 } from "../../../core/permissions/root-key.ts";
 
 /*
- * A permission that a procedure requires of a root key. It is declared once: the handler may require no other (`Call` in procedure.ts), the
- * OpenAPI document lists it, and a test calls each procedure without each of them.
+ * A permission that a procedure requires of a root key. Each is declared once: the handler may require no other (`Call` in procedure.ts),
+ * the OpenAPI document lists it, and a test calls the procedure without it.
  */
 
 export interface RequiredPermission<Type extends PermissionType = PermissionType, Action extends string = string>
@@ -20,7 +20,7 @@ export interface RequiredPermission<Type extends PermissionType = PermissionType
   readonly refusedAs?: "UNAUTHORIZED" | "NOT_FOUND";
 }
 
-/** Required permissions by the name that the handler uses, in the order of the OpenAPI document. */
+/** Required permissions by the name that the handler uses. Their order is that of the OpenAPI document. */
 export type RequiredPermissions = Readonly<Record<string, RequiredPermission>>;
 
 /**
@@ -40,7 +40,7 @@ export interface Grants<Required extends RequiredPermission> {
   readonly holdsForSome: (required: Required) => boolean;
   /** Returns the ids for which the caller holds the permission individually; "all" if the caller holds it for every object. */
   readonly idsHeld: (required: Required) => "all" | readonly string[];
-  /** Returns the tuples that the caller does not hold and so may not grant to a root key. */
+  /** Returns the tuples that the caller does not hold, and may therefore not grant to a root key. */
   readonly beyond: (tuples: readonly string[]) => readonly string[];
 }
 
@@ -86,13 +86,13 @@ export const onInstallation = declare("installation");
 /** Scope: roles and permissions, which have no tuples with ids: `R(x)` of api-v2.md section 1. */
 export const onRbac = declare("rbac");
 
-/** Returns the same permission, for which v1 rejects a call that lacks it with 403 UNAUTHORIZED. */
+/** Returns a copy of the permission for calls that v1 rejects with 403 UNAUTHORIZED. */
 export const refusedAsUnauthorized = <Required extends RequiredPermission>(required: Required): Required => ({
   ...required,
   refusedAs: "UNAUTHORIZED",
 });
 
-/** Returns the same permission, for which v1 returns 404 to a caller that lacks it, as if the object to create were not found. */
+/** Returns a copy of the permission for calls that v1 rejects with 404, as if the object to create were not found. */
 export const refusedAsNotFound = <Required extends RequiredPermission>(required: Required): Required => ({
   ...required,
   refusedAs: "NOT_FOUND",

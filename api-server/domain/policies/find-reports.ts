@@ -20,7 +20,7 @@ export async function findReports(
     const byPolicy = Map.groupBy(reports.flat(), ({ policyId }) => policyId);
     return rows.map((row) => idsOf(row).flatMap((id) => byPolicy.get(id) ?? []));
   } catch (error) {
-    // The log of this failure is throttled, because the operator reads every policy repeatedly.
+    // Throttles the log of this failure, because the operator reads every policy repeatedly.
     const reason = error instanceof Error ? error.message : String(error);
     logThrottled({ throttle, log }, { reason, message: "reports of sidecars cannot be read" });
     return undefined;

@@ -18,11 +18,11 @@ export interface PodsTogether {
   readonly unsupported: number;
   /** Reason that one of the pods reported why it does not support the version. */
   readonly reason: string | undefined;
-  /** Number of pods that serve on data older than the policy's first bound, and of pods that reject requests for that reason. */
+  /** Numbers of pods that serve stale data, and of pods that reject requests because their data is too old. */
   readonly stale: number;
   readonly expired: number;
   readonly maxStalenessMs: number;
-  /** Number of requests rejected under this version, and of requests that Audit mode admitted although they would have been rejected. */
+  /** Numbers of requests that pods rejected under this version, and that Audit mode admitted although they violate the policy. */
   readonly refused: number;
   readonly wouldRefuse: number;
 }
@@ -36,7 +36,7 @@ export function readOnStale(stored: unknown): CompiledPolicy["onStale"] {
 }
 
 export function stateOf({ version, refused }: PodReportSummary, versionNow: number): PodState {
-  // Version 0 means that the pod could not read the version that it rejected; such a report counts too.
+  // Version 0 means that the pod could not read the version which it rejected. Such a report counts too.
   if (refused !== undefined && (refused.version === versionNow || refused.version === 0)) return "unsupported";
   return version === versionNow ? "updated" : "behind";
 }
@@ -91,7 +91,7 @@ function countIn({ refusals }: PodReportSummary, mode: "Enforce" | "Audit"): num
 }
 
 /**
- * Returns the summed counts of all pods that enforce this version, largest first; `others` contains the counts of rules that pods did not
+ * Returns the summed counts of all pods that enforce this version, largest first. `others` contains the counts of rules that pods did not
  * name.
  */
 export function byRule(
@@ -116,7 +116,7 @@ export function byRule(
   return { sinceMs, counts: named, others: rest };
 }
 
-/** Maximum number of named rules. A policy has at most 256 rules and the denying decisions, but a pod may report more. */
+/** Maximum number of named rules. A policy has at most 256 rules and a few other deciding reasons, but a pod may report more. */
 const NAMED_MAX = 1_000;
 
 /** Clamps the sum, because pods may report numbers that overflow. */

@@ -21,7 +21,7 @@ const UNCOUNTED = {
   Allow: "quotas not counted: the shared counters are away",
 } as const;
 
-/** Counting of an api-server. One is created for each call that counts; it holds only references to the server's components. */
+/** Counting of an api-server. Each call creates one, because it holds only references to the server's components. */
 export class ServerCounting implements VerifyDeps {
   readonly projection: CountingDeps["projection"];
   readonly counters: CountingDeps["counters"];
@@ -47,7 +47,7 @@ export class ServerCounting implements VerifyDeps {
   }
 
   onUncounted(_what: "limits" | "credits", done: WithoutStore["onCounterFailure"], cause: unknown): void {
-    // A rejection throws an error of its own, which is logged where the response is sent.
+    // A denied call throws its own error, which is logged where the response is sent.
     if (done === "Deny") return;
     logThrottled(this.#deps, {
       reason: cause instanceof Error ? cause.message : String(cause),
@@ -58,7 +58,7 @@ export class ServerCounting implements VerifyDeps {
 
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
-/** Consumes limits, all or none; while Redis is unreachable, by the counts of this process. */
+/** Consumes limits, all or none. While Redis is unreachable, the counts of this process decide. */
 export async function consumeLimits(deps: CountingDeps, limits: readonly LimitCharge[]): Promise<Consumed> {
   const consumed = await consume(deps, { limits, withoutStore: LIMITS_ALONE });
   if (consumed === undefined) throw new Error("limits are counted in this process when nothing else can be");

@@ -8,7 +8,7 @@ import { consumeLimits } from "./counting.ts";
 import { applyLimits, type LimitRequest, toLimitEvent } from "./limit-requests.ts";
 import { type LimitPermissions, namespaceToLimit } from "./namespaces.ts";
 
-/** Result of one limit call: the limit, with its override if there is one, and its count. */
+/** Result of one limit call: the limit, the active override if any, and the count. */
 export interface Limited extends AppliedLimit {
   readonly namespaceId: string;
   readonly outcome: LimitOutcome;
@@ -34,7 +34,7 @@ export async function limitOnce<Required extends RequiredPermission>(
   const [outcome] = consumed.limits;
   if (outcome === undefined) throw new Error("one limit was asked about and none was answered");
 
-  // There is one limit per request, so the request id is unique among events.
+  // A request consumes one limit, so the request id is unique among events.
   deps.events.add(toLimitEvent(actor, applied, outcome, { id: origin.requestId, timeMs: consumed.nowMs, startedMs }));
   return { ...applied, namespaceId: namespace.id, outcome };
 }

@@ -6,15 +6,15 @@ import type { Actor } from "../actor.ts";
 import type { LimitDeps } from "../deps.ts";
 import { notKnown } from "../refusals/refusals.ts";
 
-/* Functions that all procedures share which limit by namespace: the applicable limit, and its event. */
+/* Functions that all procedures with limits of a namespace share: they find the applicable limit, and create its event. */
 
-/** A limit call as in requests; the duration is in ms. */
+/** A limit in a request; the duration is in ms. */
 export interface LimitRequest {
   readonly identifier: string;
   readonly limit: number;
   readonly duration: number;
   readonly cost: number;
-  /** How exactly the limit is counted. Default: `strict`. */
+  /** Accuracy of the counter. Default: `strict`. */
   readonly accuracy?: LimitCharge["accuracy"];
 }
 

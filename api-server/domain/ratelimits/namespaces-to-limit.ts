@@ -22,7 +22,7 @@ export async function namespacesToLimit<Required extends RequiredPermission>(
   const missing = names.filter((name) => !known.has(name));
   if (missing.length > 0) {
     actor.require(permissions.createNamespace);
-    // This requires the permission for all namespaces, because no root key can have one for the id of a namespace that does not exist yet.
+    // Requires the permission for all namespaces, because no root key can have one for the id of a namespace that does not exist yet.
     actor.require(permissions.limit);
   }
   for (const { id } of known.values()) actor.require(permissions.limit, id);
@@ -69,7 +69,7 @@ async function makeNamespaces(
     const allEvents: AuditEvent[] = [];
     for (const name of names.toSorted()) {
       const { namespace, events } = await obtainNamespace(tx, actor, name);
-      // Another transaction created and deleted the namespace meanwhile, so this transaction is rolled back.
+      // Rolls this transaction back, because another one created and deleted the namespace meanwhile.
       if (namespace.deleted) throw namespaceDeleted(name);
       namespaces.set(name, namespace);
       allEvents.push(...events);
@@ -77,7 +77,8 @@ async function makeNamespaces(
     await insertAudit(tx, actor, allEvents);
     return namespaces;
   });
-  // If another transaction created a namespace, this one has no outbox entry for it, and this process still caches the negative entry.
+  // Another transaction may have created a namespace. Then this one has no outbox entry for it, and this process still caches the negative
+  // entry.
   deps.projection.drop(names.map((id) => ({ workspaceId, kind: "namespaceName", id })));
   return made;
 }

@@ -12,13 +12,13 @@ import { MANAGED } from "../managed/resources.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { knownValue } from "../refusals/refusals.ts";
 
-/** Maximum number of attempts if others create and delete a namespace during the read. */
+/** Maximum number of attempts if other calls create and delete the namespace meanwhile. */
 const ATTEMPTS_MAX = 5;
 
 /** Prefix of every namespace id; a name may have it too. */
 const ID_START = "rlns_";
 
-/** Permissions that a procedure which limits by namespace declares. */
+/** Permissions that each procedure with limits of a namespace declares. */
 export interface LimitPermissions<Required extends RequiredPermission> {
   readonly limit: Required;
   readonly createNamespace: Required;
@@ -68,12 +68,13 @@ async function ensureNamespace<Required extends RequiredPermission>(
   const existing = await findNamespaceEver(deps.db, { workspaceId, namespace: name });
   if (existing === undefined) {
     actor.require(permissions.createNamespace);
-    // This requires the permission for all namespaces, because no root key can have one for a new id. The check comes first, so that a
-    // rejected call does not create a namespace.
+    // Requires the permission for all namespaces, because no root key can have one for a new id. The check comes first, so that a rejected
+    // call creates no namespace.
     actor.require(permissions.limit);
   }
   const namespace = existing ?? (await makeNamespace(actor, name));
-  // If another transaction created the namespace, this one has no outbox entry, and this process still caches the negative entry.
+  // Another transaction may have created the namespace. Then this one has no outbox entry, and this process still caches the negative
+  // entry.
   deps.projection.drop([
     { workspaceId, kind: "namespaceName", id: name },
     { workspaceId, kind: "namespace", id: namespace.id },
@@ -91,8 +92,8 @@ async function makeNamespace(actor: Actor<never, LimitDeps>, name: string): Prom
 }
 
 /**
- * Returns the namespace with this name, including a deleted one, with the audit event if it had to be created. Concurrent callers get the
- * same namespace.
+ * Returns the namespace with this name, which may be deleted. Creates a missing one, and then also returns the audit event. Concurrent
+ * callers get the same namespace.
  */
 export async function obtainNamespace(
   tx: Queryable,

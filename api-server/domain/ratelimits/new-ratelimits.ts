@@ -5,7 +5,7 @@ import type { ChangeDeps } from "../deps.ts";
 /** Maximum number of limits per key or identity. */
 export const RATELIMITS_MAX = 50;
 
-/** A limit as in requests; the duration is in ms. */
+/** A limit in a request; the duration is in ms. */
 export interface RequestedRatelimit {
   readonly name: string;
   readonly limit: number;
@@ -13,7 +13,7 @@ export interface RequestedRatelimit {
   readonly autoApply: boolean;
 }
 
-/** Returns limits with ids, ready to be stored. The last of several entries with the same name applies. */
+/** Returns limits with ids, ready to be stored. The last of several entries with one name applies. */
 export function newRatelimits(
   { randomBytes }: Pick<ChangeDeps, "randomBytes">,
   ratelimits: readonly RequestedRatelimit[],

@@ -21,7 +21,7 @@ export async function readCounts(
 ): Promise<readonly LimitCount[] | undefined> {
   if (limits.length === 0) return [];
   try {
-    // Reads are strict, because counts that processes keep locally are flushed to Redis with a short delay.
+    // Reads strictly, because processes flush their local counts to Redis with a short delay.
     const charges = limits.map((limit): LimitCharge => ({ ...limit, cost: 0, accuracy: "strict" }));
     const consumed = await counters.consume({ limits: charges });
     return consumed.limits.map(({ remaining, resetMs }, i) => ({

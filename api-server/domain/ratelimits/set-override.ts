@@ -13,10 +13,10 @@ import { adopting, creatingManager, guardManaged } from "../managed/rules.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { namespaceNotFound } from "../refusals/refusals.ts";
 
-/** Maximum number of attempts if others set and delete an override during the read. */
+/** Maximum number of attempts if other calls set and delete the override meanwhile. */
 const ATTEMPTS_MAX = 5;
 
-/** An override as in requests; the duration is in ms. */
+/** An override in a request; the duration is in ms. */
 export interface RequestedOverride {
   /** Id or name of the namespace; the id takes precedence. */
   readonly namespace: string;
@@ -65,7 +65,7 @@ async function create(tx: PoolClient, setting: Setting): Promise<string | undefi
   const { caller, deps } = actor;
   const { workspaceId } = caller;
   const manager = creatingManager(actor);
-  // A manager has at most one override. Creating is safe to repeat, so the response names the existing one.
+  // A manager has at most one override. A call can be repeated, so the response names the existing override.
   const own = await findCreated(tx, actor, "override");
   if (own !== undefined) return own.id;
   const id = makeId("override", deps.randomBytes(16));
