@@ -1,5 +1,5 @@
 /**
- * A map of at most `max` entries, with a total weight of at most `weightMax`; only a single entry may be heavier. When full, it evicts the
+ * A map of at most `max` entries with a total weight of at most `weightMax`; only a single entry may be heavier. A full cache evicts the
  * oldest entry that was not read since the last eviction skipped it (second chance). So reading an entry only sets a flag and does not
  * reorder the map.
  */
@@ -25,7 +25,7 @@ export class BoundedCache<K, V> {
     return entry.value;
   }
 
-  /** Returns the evicted values. An entry that is set again keeps its position, and may evict others because of its new weight. */
+  /** Sets an entry and returns the evicted values. An existing entry keeps its position, and may evict others because of its new weight. */
   set(key: K, value: V, weight = 0): readonly V[] {
     let evicted: readonly V[] = NONE;
     const known = this.#entries.get(key);
@@ -77,7 +77,7 @@ export class BoundedCache<K, V> {
 
   /** Evicts one entry. The cache must not be empty. */
   #evict(): V {
-    // Each skipped entry loses its flag, so the second pass finds one at the latest.
+    // Each skipped entry loses its flag, so the second pass finds an entry without a flag.
     for (const [key, entry] of this.#entries) {
       this.#entries.delete(key);
       if (!entry.used) {

@@ -9,12 +9,12 @@
 
 /** A request that waits for a slot. The limiter calls either `onAcquired` or `onTimeout`, once. */
 export interface Waiter {
-  /** The address for which slots are counted; requests of the same address are queued in order. */
+  /** Client address for which slots are counted. Requests of one address are queued in order. */
   readonly address: string;
-  /** Bytes that the waiter keeps in memory. Read only if the waiter has to wait. */
+  /** Bytes that the waiter keeps in memory. The limiter reads the number only if the waiter has to wait. */
   readonly bytes: number;
   onAcquired(): void;
-  /** Called when no slot became free in time, or before `acquire` returns if too many wait already. */
+  /** Called when no slot became free in time, or, before `acquire` returns, if too many requests wait already. */
   onTimeout(): void;
 }
 
@@ -48,7 +48,7 @@ interface Wait {
   readonly bytes: number;
 }
 
-/** Whether an address that holds `held` slots may have another one, with `free` slots free in total. */
+/** Returns whether an address that holds `held` slots may have another one, with `free` slots free in total. */
 export type MayAcquire = (held: number, free: number) => boolean;
 
 /** Returns the rule under which a single address gets `share` of all slots, as in `ConcurrencyLimiterOptions`. */
@@ -67,7 +67,7 @@ export class ConcurrencyLimiter {
   readonly #waitMs: number;
   #taken = 0;
   #isServing = false;
-  /** Number of slots per address; contains only addresses that hold some. */
+  /** Number of slots per address, for addresses with at least one slot. */
   readonly #held = new Map<string, number>();
   /** Queues by address, served round-robin: an address that got a slot moves to the end. */
   readonly #lines = new Map<string, Line>();
@@ -106,7 +106,7 @@ export class ConcurrencyLimiter {
   /** Takes a slot now, calling `onAcquired` before this returns, or queues the waiter, or calls `onTimeout`. */
   acquire(waiter: Waiter): void {
     const { address } = waiter;
-    // Preserve FIFO order per address.
+    // Keeps the order of requests from one address: a new one does not overtake a waiter.
     if (!this.#lines.has(address) && this.tryAcquire(address)) {
       waiter.onAcquired();
       return;
@@ -134,7 +134,7 @@ export class ConcurrencyLimiter {
     if (this.#waiting.size > 0) this.#serve();
   }
 
-  /** Stops waiting; no method of the waiter is called afterwards. Returns false if it was not waiting. */
+  /** Stops waiting and calls no method of the waiter afterwards. Returns false if it was not waiting. */
   cancel(waiter: Waiter): boolean {
     const wait = this.#waiting.get(waiter);
     if (wait === undefined) return false;
@@ -149,7 +149,7 @@ export class ConcurrencyLimiter {
     return true;
   }
 
-  /** Ends all waiting: calls `onTimeout` of every waiter. */
+  /** Ends all waiting by calling `onTimeout` of every waiter. */
   close(): void {
     this.#stopTimer();
     for (const waiter of [...this.#waiting.keys()]) {
@@ -171,11 +171,11 @@ export class ConcurrencyLimiter {
   }
 
   #serve(): void {
-    // A slot that is released while another is assigned is handled by the loop in progress.
+    // The loop in progress also assigns a slot that is released meanwhile.
     if (this.#isServing) return;
     this.#isServing = true;
     try {
-      // An address that moved to the end is visited again in this loop, but only after it took a slot, so the loop ends.
+      // The loop visits an address again after it took a slot and moved to the end. Slots are finite, so the loop ends.
       for (const [address, line] of this.#lines) {
         if (this.#taken >= this.#max) return;
         const [waiter] = line.seekers;

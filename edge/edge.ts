@@ -19,19 +19,19 @@ export interface OverAdmissionTotal {
   readonly lastMs: number | undefined;
 }
 
-/** Counters as each component uses them: strict ones in the shared store, local ones in the process, denials cached. */
+/** Counters for the components: strict ones in the shared store, local ones in the process, and cached denials. */
 export interface EdgeCounters extends Counters {
   /**
    * Returns what `consume` would return: decides the limits in the shared store and consumes no units. A limit that would pass reports the
    * remaining units without the cost. Throws `CountersUnavailable`.
    */
   peek(limits: readonly LimitCharge[]): Promise<Consumed>;
-  /** Drops cached denials. Called for a new projection, when counters may have been rolled back. */
+  /** Drops cached denials. A new projection calls it, because its store may have rolled back the counters. */
   forgetDenials(): void;
-  /** Records charges that were admitted without the store, and returns. They are added to the store once it is back. */
+  /** Records charges that were admitted without the store and returns immediately. The charges are added to the store once it is back. */
   addLater(admitted: readonly LimitCharge[], nowMs: number): void;
   /**
-   * Returns by how much limits were exceeded so far, as far as this process can measure it: those with `accuracy: "local"`, and amounts
+   * Returns by how much limits were exceeded so far, as far as this process can measure it: limits with `accuracy: "local"`, and amounts
    * added after an outage.
    */
   overAdmissions(): Readonly<Record<OverAdmissionCause, OverAdmissionTotal>>;
@@ -55,7 +55,9 @@ export interface Edge {
   readonly credits: CreditStore;
   readonly sink: LineSink;
   readonly events: EventSource;
-  /** Returns another reader of the same streams, with its own batches, so that two can be stored concurrently. Closed with the edge. */
+  /**
+   * Returns another reader of the same streams with its own batches, so that two batches can be stored concurrently. The edge closes it.
+   */
   anotherReader(): EventSource;
   readonly pods: PodReports;
   /** Redis users of gates; `undefined` if the store has no users. */

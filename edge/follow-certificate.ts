@@ -12,8 +12,8 @@ export interface Certificate {
 const POLL_INTERVAL_MS = 5_000;
 
 /**
- * Applies each new certificate to a listening server. Open connections keep theirs. An unusable certificate, such as one whose key is not
- * there yet, is logged once, and the previous one stays in use.
+ * Applies each new certificate to a listening server. Open connections keep the previous certificate. An unusable certificate, for example
+ * one without its key, is logged once, and the previous one stays in use.
  */
 export function followCertificate(
   server: { setSecureContext(certificate: Certificate): void },

@@ -28,7 +28,7 @@ export async function loadPodScripts(client: RedisClient): Promise<void> {
   const masters = new Set(client.nodes("master"));
   const load = async (node: Redis): Promise<void> => {
     const loaded = loadInto(node);
-    // Ignores errors of replicas: an unreachable one gets the scripts later.
+    // Ignores errors of replicas, because an unreachable replica gets the scripts later.
     await (masters.has(node) ? loaded : loaded.catch(() => undefined));
   };
   await Promise.all(client.nodes("all").map(load));

@@ -14,7 +14,7 @@ interface Noted {
 export class LogThrottle {
   readonly #noted = new Map<string, Noted>();
 
-  /** Counts one event. If a line is due now, returns the number of events since the last line, else undefined. */
+  /** Counts one event. Returns the number of events since the last line if a line is due now, otherwise `undefined`. */
   note(kind: string): number | undefined {
     let noted = this.#noted.get(kind);
     if (noted === undefined) {
@@ -31,7 +31,7 @@ export class LogThrottle {
   }
 }
 
-/** Logs a failure that every request of an outage causes: at most one line per 5 s and `message`, with the number of failures. */
+/** Logs a failure that every request of an outage causes: at most one line per 5 s for each `message`, with the number of failures. */
 export function logThrottled(
   { throttle, log }: { readonly throttle: LogThrottle; readonly log: Pick<Logger, "warn"> },
   { reason, message }: { readonly reason: string; readonly message: string },

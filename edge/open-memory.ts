@@ -21,7 +21,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     writer: projected,
     source: projected,
     stream: projected,
-    // All decisions are made in this process, so local accuracy is as strict as `strict`.
+    // This process makes all decisions, so local accuracy is as strict as `strict`.
     counters: () => ({
       consume: (request) => counters.consume(request),
       peek: (limits) => counters.consume({ limits }, { dryRun: true }),
@@ -33,7 +33,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     credits: new MemoryCreditStore(store),
     sink,
     events,
-    // In-memory events are read from one queue by all readers.
+    // All readers of in-memory events share one queue.
     anotherReader: () => events,
     gateUsers: undefined,
     pods: new MemoryPodReports(nowMs),

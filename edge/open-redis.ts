@@ -33,7 +33,7 @@ const CLOCK_ASKED = 5;
 const CLOSE_WAIT_MS = 2_000;
 
 export interface RedisEdgeOptions {
-  /** `redis://` or `rediss://`; `?cluster=true` makes this a node of a cluster. See `RedisAddress`. */
+  /** `redis://` or `rediss://`. With `?cluster=true` the server is a node of a cluster. See `RedisAddress`. */
   readonly url: RedisAddress["url"];
   /** A separate Redis for usage events, so that a flood of events cannot use the counters' memory. Default: the same Redis. */
   readonly eventsUrl?: RedisAddress["url"] | undefined;
@@ -52,15 +52,15 @@ export interface RedisEdgeOptions {
 }
 
 /**
- * Opens the edge over one Redis, or over a cluster if the URL contains `?cluster=true`. Waits 1 s for the connection and then resolves in
- * any case: it keeps connecting in the background, and until then each call fails. Counting has its own connection, so that it never waits
- * behind bulk record transfers.
+ * Opens the edge over one Redis, or over a cluster if the URL contains `?cluster=true`. Waits 1 s for the connection and then resolves even
+ * without one: connecting continues in the background, and until then each call fails. Counting has its own connection, so that it never
+ * waits behind bulk record transfers.
  */
 export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const { url, eventsUrl, tls, clientName, onError = () => {} } = options;
   const connect = (address: RedisAddress["url"], name: string): RedisClient => {
     const connection = connectRedis({ url: address, tls, clientName: name }).on("error", onError);
-    // Errors of single cluster nodes are emitted separately, because the cluster continues without such a node.
+    // A cluster reports errors of single nodes in other events, because it continues without such a node.
     return isCluster(connection) ? connection.on("node error", onError) : connection;
   };
   const client = connect(url, clientName);

@@ -3,9 +3,9 @@ import type { KeyRecord } from "../core/records.ts";
 /* Kinds of records that travel between the control plane and the gates, and how a record is named. */
 
 /**
- * `override` is one exact identifier of a namespace; `overridePatterns` are all of its identifiers with a `*`. `namespaceName` maps a name
- * to the namespace. `rootKey` is a root key: only api-servers read it, so it is on the global change stream but never written to a store
- * that gates can read.
+ * Kinds of records. `override` is one exact identifier of a namespace; `overridePatterns` are all of its identifiers with a `*`.
+ * `namespaceName` maps a name to the namespace. `rootKey` is a root key: only api-servers read it, so it is on the global change stream but
+ * never written to a store that gates can read.
  */
 export const RECORD_KINDS = [
   "key",
@@ -27,7 +27,7 @@ export const POSTGRES_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["rootKey"])
 
 /**
  * Kinds to which keys refer. Their tombstones are kept as long as a key may refer to them: a key keeps its reference to an API that was
- * deleted long ago, and a reader treats `missing` as unknown, which would make that key unusable permanently.
+ * deleted long ago. A reader treats `missing` as unknown, which would make that key unusable permanently.
  */
 export const REFERRED_KINDS: ReadonlySet<RecordKind> = new Set(["identity", "role", "api", "workspace"]);
 
@@ -44,7 +44,7 @@ export interface RecordRef {
 /** `<namespace id>/<identifier>`: a namespace id contains no slash, so the first slash separates the two. */
 export const overrideRecordId = (namespaceId: string, identifier: string): string => `${namespaceId}/${identifier}`;
 
-/** Returns the records of `REFERRED_KINDS` to which a key refers and from which its view is made. */
+/** Returns the records of `REFERRED_KINDS` to which a key refers. The view of the key is made from them. */
 export const refsOfKey = ({ workspaceId, apiId, identityId, roleIds }: KeyRecord): RecordRef[] => [
   { workspaceId, kind: "workspace", id: workspaceId },
   { workspaceId, kind: "api", id: apiId },

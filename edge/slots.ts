@@ -5,7 +5,7 @@
 
 /** An item that stores its slot number for `Slots`. */
 export interface Slotted {
-  /** −1 if the item is in no slot. */
+  /** Slot number; −1 if the item is in no slot. */
   slot: number;
 }
 
@@ -17,14 +17,14 @@ export class Slots<T extends Slotted> {
     return this.#items.length - this.#free.length;
   }
 
-  /** The item must not be in a slot already. */
+  /** Adds an item, which must not be in a slot already. */
   add(item: T): void {
     const slot = this.#free.pop() ?? this.#items.length;
     item.slot = slot;
     this.#items[slot] = item;
   }
 
-  /** Returns false if the item was in no slot. */
+  /** Removes an item. Returns false if the item was in no slot. */
   remove(item: T): boolean {
     const { slot } = item;
     if (slot === -1) return false;
@@ -34,7 +34,7 @@ export class Slots<T extends Slotted> {
     return true;
   }
 
-  /** Unordered. Items may be removed during the iteration. */
+  /** Iterates over the items in no order. Items may be removed during the iteration. */
   *[Symbol.iterator](): Iterator<T> {
     for (const item of this.#items) if (item !== undefined) yield item;
   }

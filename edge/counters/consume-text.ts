@@ -3,7 +3,7 @@ import { CountersUnavailable } from "./contract.ts";
 
 /** Content of one CONSUME request, except its keys and its deadline. */
 export interface Asked {
-  /** Window duration of each counter, in the order of its keys. */
+  /** Window duration of each counter. The order is that of the counters' keys. */
   readonly durations: readonly number[];
   readonly charges: ReadonlyArray<{ readonly limit: number; readonly cost: number }>;
   /** For each charge the index of its counter, from 0. */

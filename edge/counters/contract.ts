@@ -8,11 +8,11 @@ import type { Closeable } from "../closeable.ts";
 
 export interface ConsumeRequest {
   /**
-   * Consumed all or none. Two charges on one counter see each other's cost. The list must not be changed afterwards, because results
+   * Limits to charge, all or none. Two charges on one counter see each other's cost. The list must not change afterwards, because results
    * derived from it are cached.
    */
   readonly limits: readonly LimitCharge[];
-  /** Spent last, only if every limit passed. Limits stay consumed if credits are refused. */
+  /** Credits to spend, only if every limit passed. Limits stay consumed if credits are refused. */
   readonly credits?: CreditCharge | undefined;
 }
 
@@ -25,6 +25,8 @@ export class CountersUnavailable extends Error {
 }
 
 export interface Counters extends Closeable {
-  /** Takes one round trip on a single store. Throws `CountersUnavailable`. A consuming call is never sent twice. */
+  /**
+   * Consumes limits and credits in one round trip on a single Redis. Throws `CountersUnavailable`. A consuming call is never sent twice.
+   */
   consume(request: ConsumeRequest): Promise<Consumed>;
 }

@@ -16,7 +16,7 @@ import type { ConsumeOptions, StrictCounters } from "./strict.ts";
 
 interface Remembered {
   readonly outcome: LimitOutcome;
-  /** End of the cached outcome: store time, Unix ms. */
+  /** Time at which the cached outcome expires: store time, Unix ms. */
   readonly untilMs: number;
   /** Credits that were reported with the outcome. */
   readonly credits: { readonly keyId: string; readonly remaining: number | undefined } | undefined;
@@ -48,7 +48,7 @@ export class DenialCache implements StrictCounters {
     const sentAtMs = this.#monotonicMs();
     return this.#inner.consume(request).then((consumed) => {
       const offsetMs = consumed.nowMs - sentAtMs;
-      // The store clock went back, so these denials may pass long before their cached time.
+      // The store clock went back, so the cached times are too late.
       if (offsetMs < this.#offsetMs - CLOCK_BEHIND_MS_MAX) this.#remembered.clear();
       this.#offsetMs = offsetMs;
       if (!consumed.passed) this.#remember(request, consumed);
@@ -56,7 +56,7 @@ export class DenialCache implements StrictCounters {
     });
   }
 
-  /** Drops all entries. Called for a new projection, because the counters may have been rolled back with it. */
+  /** Drops all entries. A new projection calls it, because its store may have rolled back the counters. */
   forget(): void {
     this.#remembered.clear();
   }
@@ -105,5 +105,5 @@ export class DenialCache implements StrictCounters {
   }
 }
 
-/** The name includes the limit, so that a changed limit misses the cache. */
+/** Name of a cached outcome. It includes the limit, so that a changed limit misses the cache. */
 const nameOf = (charge: LimitCharge): string => `${charge.limit}:${charge.cost}:${counterName(charge)}`;

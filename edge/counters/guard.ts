@@ -39,7 +39,7 @@ export class Breaker {
     return this.#openUntilMs !== 0;
   }
 
-  /** Whether a call may be made; with an open breaker, one per second. In all methods `nowMs` is a monotonic time. */
+  /** Returns whether a call may be made; with an open breaker, one per second. In all methods `nowMs` is a monotonic time. */
   admits(nowMs: number): boolean {
     if (this.#openUntilMs === 0) return true;
     if (nowMs < this.#openUntilMs || this.#isProbing) return false;
@@ -103,13 +103,13 @@ export interface GuardOptions {
    */
   readonly extraPoll: boolean;
   /**
-   * Sends any request to the store; rejects if its connection is lost, which includes 5 s of silence. No call waits for it, so a slow store
-   * may take its time. If omitted, a call tests whether an open breaker may close.
+   * Sends any request to the store; rejects if the connection is lost, for example after 5 s of silence. No call waits for the probe, so a
+   * slow store may take its time. Default: a call tests whether an open breaker may close.
    */
   readonly probe?: () => Promise<unknown>;
 }
 
-/** A timer that is later than this indicates that the process was busy. */
+/** Delay after which a late timer indicates that the process was busy. */
 const LATE_MS = 10;
 
 /** A call without a response so far. */
@@ -185,7 +185,7 @@ export class GuardedCounters implements StrictCounters {
   #giveUp(pending: Pending): void {
     if (!this.#pending.remove(pending)) return;
     this.#breaker.failed(performance.now());
-    // One turn later, because a busy process may not have read a reply that has arrived.
+    // Waits for one turn of the event loop, because a busy process may not have read a reply that has arrived.
     setImmediate(() => this.#breaker.checkSilence(performance.now()));
     pending.reject(new CountersUnavailable(`the store gave no answer within ${this.#options.timeoutMs} ms`));
   }
@@ -195,7 +195,7 @@ export class GuardedCounters implements StrictCounters {
     this.#timer.unref();
   }
 
-  /** Gives up on calls that are due. Without calls in flight the timer is not set; the next call sets it. */
+  /** Gives up on calls that are due. The timer is set only while calls are in flight; the next call sets it again. */
   #onTimer(): void {
     const nowMs = performance.now();
     const { extraPoll, timeoutMs } = this.#options;
@@ -216,7 +216,7 @@ export class GuardedCounters implements StrictCounters {
       nextMs = Math.min(nextMs, pending.dueMs);
     }
     this.#timer = undefined;
-    // Rounded up, because a timer that fires early would find no call due and be set again immediately.
+    // Rounds up, because a timer that fires early would find no call due and be set again immediately.
     if (nextMs !== Number.POSITIVE_INFINITY) this.#arm(Math.ceil(nextMs - nowMs));
   }
 }

@@ -17,7 +17,7 @@ import { type Amount, type Synced, type SyncItem, withAmounts } from "./sync.ts"
 
 const SYNC_EVERY_MS = 100;
 const SWEEP_EVERY_MS = 10_000;
-/** Maximum counters. Beyond it the oldest is evicted, with the other processes' totals in it. */
+/** Maximum number of counters. Beyond it, the oldest counter is evicted with its totals of other processes. */
 const COUNTERS_MAX = 100_000;
 
 interface LocalCounter {
@@ -26,14 +26,14 @@ interface LocalCounter {
   /** Key of the counter in the store. */
   readonly key: string;
   readonly durationMs: number;
-  /** Totals of the last sync. */
+  /** Totals of all processes at the last sync. */
   shared: WindowCounts | undefined;
   /**
    * Units admitted in this process since the last sync, at most one amount per window. Negative if a denial by another limit gave units
    * back.
    */
   pending: Amount[];
-  /** Amounts in flight. They count in this process until totals that include them arrive. */
+  /** Amounts in flight. They count in this process until a reply contains totals that include them. */
   underWay: readonly Amount[];
   /** Limit of the last request, for measuring the excess. */
   limit: number;
@@ -106,7 +106,7 @@ export class LocalCounters implements Counters {
     return { ...consumed, limits: inOrder(limits, this.#asRead(local, nowMs), consumed.limits) };
   }
 
-  /** Decides and admits in one synchronous step, so that two concurrent requests cannot both take the last unit. */
+  /** Decides and admits in one synchronous step, so that two concurrent requests cannot both consume the last unit. */
   #decide(charges: readonly LimitCharge[], nowMs: number) {
     const asked = charges.map((charge) => {
       const { limit, durationMs, cost } = charge;
@@ -185,7 +185,7 @@ export class LocalCounters implements Counters {
       // The amounts were not sent, so send them again before the units admitted meanwhile.
       for (const counter of counters) {
         for (const { window, amount } of counter.underWay) addTo(counter.pending, window, amount);
-        // Evicted counters are dropped, because a long outage would otherwise retain every identifier.
+        // Drops evicted counters, because a long outage would otherwise retain every identifier.
         const isKept = this.#counters.get(counter.name) === counter;
         if (counter.underWay.length > 0 && isKept) this.#touched.add(counter);
         else if (!isKept) this.#touched.delete(counter);
@@ -231,7 +231,7 @@ function viewOf(counter: LocalCounter, nowMs: number): WindowCounts {
 function addPending(counter: LocalCounter, nowMs: number, amount: number): void {
   if (amount === 0) return;
   addTo(counter.pending, viewOf(counter, nowMs).window, amount);
-  // Windows before the previous one no longer count.
+  // Drops windows before the previous one, which no longer count.
   if (counter.pending.length > 2) counter.pending = counter.pending.slice(-2);
 }
 

@@ -6,11 +6,11 @@ import type { ConsumeRequest } from "./contract.ts";
 import { type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
 interface KeptCounts extends WindowCounts {
-  /** Unix ms after which the counts no longer matter: the end of the window after theirs. */
+  /** Time after which the counts no longer matter, Unix ms: the end of the window after theirs. */
   readonly expiresMs: number;
 }
 
-/** Maximum counters, because callers choose the identifiers. Beyond it the oldest counter is evicted. */
+/** Maximum number of counters. Callers choose the identifiers, so the oldest counter is evicted beyond it. */
 const COUNTERS_MAX = 500_000;
 
 /** Number of counters that each call checks for expiry, so that no call sweeps all of them. */
@@ -58,7 +58,7 @@ export function counterName({ workspaceId, scope, identifier, durationMs }: Limi
   return `${workspaceId}:${scope.kind}:${scope.value.length}:${scope.value}:${durationMs}:${identifier}`;
 }
 
-/** Counts in this process only: for `postern dev`, and for a pod's own decisions while Redis is unreachable. */
+/** Counts in this process only, for `postern dev` and for a pod's own decisions while Redis is unreachable. */
 export class MemoryCounters implements StrictCounters {
   readonly #store: MemoryStore;
 
@@ -70,7 +70,7 @@ export class MemoryCounters implements StrictCounters {
     return this.consumeNow(request, options);
   }
 
-  /** Synchronous variant of `consume`, because memory counters never wait. */
+  /** Synchronous form of `consume`, because memory counters never wait. */
   consumeNow({ limits, credits }: ConsumeRequest, options?: ConsumeOptions): Consumed {
     const store = this.#store;
     const nowMs = store.nowMs();

@@ -10,14 +10,14 @@ import type { Synced, SyncItem } from "./sync.ts";
  * An amount that was sent is never sent again: if its reply is lost, it counts as delivered, and its overshoot is not measured.
  */
 
-/** Maximum counters, because callers choose the identifiers. Units beyond it are not added later. */
+/** Maximum number of counters. Callers choose the identifiers, so units beyond it are not added later. */
 const COUNTERS_MAX = 50_000;
 const COUNTERS_PER_ROUND = 1_000;
 const TRY_EVERY_MS = 500;
 
 interface Admitted {
   readonly charge: LimitCharge;
-  /** Amounts by window; those before the previous window no longer count. */
+  /** Amounts by window. Windows before the previous one no longer count. */
   readonly amounts: Map<number, number>;
 }
 
@@ -40,7 +40,7 @@ export class OutageCounts {
     this.#options = options;
   }
 
-  /** Adds charges that were admitted here at this time. */
+  /** Adds charges that this process admitted at this time. */
   add(charges: readonly LimitCharge[], nowMs: number): void {
     for (const charge of charges) {
       if (charge.cost === 0) continue;
@@ -84,7 +84,7 @@ export class OutageCounts {
     if (synced === "unknown") return;
     if (synced === undefined) return this.#putBack(round);
     for (const [at, [, { charge, amounts }]] of round.entries()) {
-      // The totals after the last amount of a counter include all of its amounts.
+      // The totals after a counter's last amount include all of its amounts.
       const counts = synced.counts[(ends[at] ?? 0) - 1];
       const own = [...amounts.values()].reduce((sum, amount) => sum + amount, 0);
       const { limit, durationMs } = charge;

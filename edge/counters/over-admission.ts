@@ -1,12 +1,12 @@
 import { usedAt, type WindowCounts } from "../../core/ratelimits/window.ts";
 
-/** How far this process exceeded limits that it did not count strictly, as far as totals have shown it. */
+/** Measures how far this process exceeded limits that it did not count strictly, as far as totals have shown it. */
 export class OverAdmission {
   #units = 0;
   #largestShare = 0;
   #lastMs: number | undefined;
 
-  /** Units of this process in the excess of each total over its limit. */
+  /** Units that this process contributed to the excess of totals over their limits. */
   get units(): number {
     return this.#units;
   }
@@ -21,7 +21,7 @@ export class OverAdmission {
     return this.#lastMs;
   }
 
-  /** Records totals of a counter that include `own` units of this process, which no earlier call reported. */
+  /** Records totals of a counter. They include `own` units of this process that no earlier call reported. */
   note(counts: WindowCounts, of: { limit: number; durationMs: number; nowMs: number; own: number }): void {
     const { limit, own } = of;
     if (own <= 0) return;

@@ -17,7 +17,10 @@ export const WAIT_MS = 5_000;
 interface Waiting {
   readonly command: ConsumeCommand;
   readonly caller: Caller;
-  /** Whether the first attempt reached the store after its deadline, by the estimate of its clock, and did nothing. */
+  /**
+   * Whether this is the second attempt: the first one reached the store after its deadline, by the estimate of the store's clock, and did
+   * nothing.
+   */
   isSecond: boolean;
   readonly resolve: (consumed: Consumed) => void;
   readonly reject: (error: CountersUnavailable) => void;
@@ -36,7 +39,7 @@ export class RedisCounters implements StrictCounters {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #counterKeys: CounterKeys;
-  /** Cached by the charges of a request: for a key's own limits, these live as long as the key's record is cached. */
+  /** Command texts by the charges of a request. The charges of a key's own limits live as long as the key's cached record. */
   readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
   /** Number of keys of the waiting requests. Their texts are ASCII, so length equals bytes. */
@@ -112,7 +115,7 @@ export class RedisCounters implements StrictCounters {
     if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendSoon();
   }
 
-  /** Sends the requests of a group whose callers still wait. Rejects, and never throws synchronously. */
+  /** Sends the requests of a group whose callers still wait. Errors reject the promise; the method never throws synchronously. */
   async #send(group: readonly Waiting[]): Promise<{ sent: readonly Waiting[]; replies: Replies }> {
     let sentAtMs = performance.now();
     if (this.#clock.deadlineOf(sentAtMs, sentAtMs) === undefined) {
@@ -128,7 +131,7 @@ export class RedisCounters implements StrictCounters {
   }
 
   async #run(group: readonly Waiting[], nowMs: number): Promise<Replies> {
-    // Uses deadline 0 while the clock is unknown, so that the script does nothing.
+    // Returns the deadline of a request: 0 while the clock is unknown, so that the script does nothing.
     const deadlineOf = ({ caller }: Waiting) => this.#clock.deadlineOf(caller.dueMs, nowMs) ?? 0;
     const argv: (string | number)[] = [];
     for (const { command } of group) argv.push(...command.keys);
@@ -191,7 +194,7 @@ export class RedisCounters implements StrictCounters {
 export const scriptFailed = (keys: readonly string[]): string =>
   `counting in Redis: the script failed at ${keys.join(", ")}; see ACL LOG for what Redis refuses our user, and INFO memory for whether it is full`;
 
-/** The script's reply to a request that it reached after its deadline. */
+/** Reply of the script to a request that it reached after the deadline. */
 export const TOO_LATE = -1;
 
 function giveUp({ reject }: Waiting): false {
@@ -208,7 +211,7 @@ interface ConsumeCommand {
   readonly dryRun: boolean;
 }
 
-/** Converts the script's reply, which states whether all limits passed and the counts from before, into an outcome per charge. */
+/** Converts the script's reply (whether all limits passed, and the counts before the call) into an outcome per charge. */
 function readConsumed(reply: readonly number[], command: ConsumeCommand): Consumed {
   const { counterKeys, charges, spends, dryRun } = command;
   const nowMs = reply[0] ?? 0;

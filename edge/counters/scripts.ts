@@ -213,8 +213,8 @@ return '[' .. table.concat(replies, ',') .. ']'
 );
 
 /**
- * For a cluster, after another slot has refused: gives back the units consumed here, but only in the window in which they were consumed, so
- * that a late call cannot lower a count that it never raised. KEYS: the counter. ARGV: the window, the cost.
+ * For a cluster, after another slot has refused: gives back the units consumed here. This happens only in the window in which they were
+ * consumed, so that a late call cannot lower a count that it never raised. KEYS: the counter. ARGV: the window, the cost.
  */
 export const GIVE_BACK = defineScript(
   { keys: 1, args: 2 },

@@ -5,26 +5,26 @@ import type { ConsumeRequest, Counters } from "./contract.ts";
 
 /** The caller that waits for a response. */
 export interface Caller {
-  /** Time until which the caller waits, by `performance.now()`. May be moved later while the call is in flight. */
+  /** Time until which the caller waits, by `performance.now()`. The time may move later while the call is in flight. */
   readonly dueMs: number;
 }
 
 export interface ConsumeOptions {
   /**
-   * For a request that is already rejected: decides the limits with their costs, consumes no units, ignores credits, and reports for each
-   * limit that would pass the remaining units without the cost (api-v2.md section 9.2).
+   * Whether the request is already rejected. Then the call decides the limits with their costs but consumes no units, ignores credits, and
+   * reports for each limit that would pass the remaining units without the cost (api-v2.md section 9.2).
    */
   readonly dryRun?: boolean;
-  /** Caller that waits for the outcome. After it has given up, no units are consumed. Default: waits for a few seconds. */
+  /** Caller that waits for the outcome. After the caller has given up, no units are consumed. Default: waits for a few seconds. */
   readonly caller?: Caller;
 }
 
-/** Counters that decide every charge in the store, whatever its `accuracy`. The layer above selects the charges. */
+/** Counters that decide every charge in the store and ignore its `accuracy`. The layer above selects the charges. */
 export interface StrictCounters extends Counters {
   consume(request: ConsumeRequest, options?: ConsumeOptions): Promise<Consumed>;
 }
 
-/** Returns the outcome of each charge in a rejected request: a charge that would pass reports the remaining units without its cost. */
+/** Returns the outcome of each charge in a rejected request. A charge that would pass reports the remaining units without its cost. */
 export function reportRefused(
   charges: readonly CounterCharge[],
   outcomes: readonly LimitOutcome[],

@@ -34,7 +34,7 @@ export function withAmounts(counts: WindowCounts | undefined, amounts: readonly 
 }
 
 /**
- * Syncs with Redis. Returns `undefined` if disconnected, when no amount was sent. Throws if it is unknown whether the amounts were added.
+ * Syncs with Redis. Returns `undefined` without sending any amount if disconnected. Throws if it is unknown whether the amounts were added.
  */
 export async function syncWithRedis(client: RedisClient, items: readonly SyncItem[]): Promise<Synced | undefined> {
   if (client.status !== "ready") return undefined;

@@ -33,31 +33,34 @@ export interface Found<T> {
   readonly isMore: boolean;
 }
 
-/** Methods for many counters use one round trip where one connection serves them all. All throw if the store is unreachable. */
+/**
+ * Credit counters. Methods for several counters take one round trip where one connection serves all of them. All methods throw if the store
+ * is unreachable.
+ */
 export interface CreditStore extends Closeable {
   /**
-   * Creates the counters. With the same rev a counter is reopened and keeps the greater `spent`; a higher rev replaces it; a lower rev is
-   * rejected.
+   * Creates the counters. With the same rev, a counter is reopened and keeps the greater `spent`. A higher rev replaces the counter; a
+   * lower rev is rejected.
    */
   load(counted: readonly CountedKey[]): Promise<void>;
-  /** Stops spending and returns the exact counters, in order; `undefined` for each that the store does not have. Idempotent. */
+  /** Stops spending and returns the exact counters, in order; `undefined` for each counter that the store does not have. Idempotent. */
   suspend(refs: readonly CreditRef[]): Promise<Array<CreditCounter | undefined>>;
-  /** Returns the counters, in order; `undefined` for each that the store does not have. */
+  /** Returns the counters, in order; `undefined` for each counter that the store does not have. */
   read(refs: readonly CreditRef[]): Promise<Array<CreditCounter | undefined>>;
   /** Removes the counters of keys that are now unlimited or deleted. */
   remove(refs: readonly CreditRef[]): Promise<void>;
-  /** Returns which of these workspaces have dirty counters, from which credits were spent since they were cleared. One call for all. */
+  /** Returns those of the workspaces that have dirty counters: credits were spent since the counters were cleared. Takes one call. */
   findDirtyWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
   /** Returns up to `max` dirty counters, in the form that `clearDirty` takes. */
   listDirty(workspaceId: string, max: number): Promise<Found<CountedKey>>;
-  /** Clears those dirty counters whose `spent` and `rev` are unchanged. */
+  /** Clears those of the dirty counters whose `spent` and `rev` are unchanged. */
   clearDirty(seen: readonly CountedKey[]): Promise<void>;
   /**
-   * Closes every counter of every workspace, because the store was rolled back: each must be loaded again before credits are spent from it.
-   * Loading keeps the greater `spent`, so that credits which Postgres records as spent are not granted again.
+   * Closes every counter of every workspace after the store was rolled back, so that each is loaded again before credits are spent. Loading
+   * keeps the greater `spent`, so that credits which Postgres records as spent are not granted again.
    */
   closeAll(): Promise<void>;
-  /** Returns the workspaces in which a spender found no open counter. One call for all. */
+  /** Returns those of the workspaces in which a spender found no open counter. Takes one call. */
   findAskingWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
   /** Returns and removes keys for which a spender found no open counter since the last call. */
   takeLoadRequests(workspaceId: string, max: number): Promise<Found<CreditRef>>;

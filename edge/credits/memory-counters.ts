@@ -7,9 +7,9 @@ export interface MemoryCredits extends CreditCounter {
 /** The credit counters of one process: `MemoryCreditStore` loads and reads them, `MemoryCounters` spends from them. */
 export interface MemoryCreditCounters {
   readonly credits: Map<string, MemoryCredits>;
-  /** Ids of the keys that were spent from, by workspace. */
+  /** Ids of the keys whose credits were spent, by workspace. */
   readonly dirty: Map<string, Set<string>>;
-  /** Ids of the keys whose spender found no counter, by workspace. */
+  /** Ids of the keys for which a spender found no counter, by workspace. */
   readonly toLoad: Map<string, Set<string>>;
 }
 

@@ -13,7 +13,7 @@ const TOO_LATE = -1;
 const SCAN_COUNT = 2_000;
 const ID_LENGTH_MAX = 64;
 const ID = /^[A-Za-z0-9_-]+$/;
-/** A counter that equals no stored one. */
+/** A counter that differs from every stored one. */
 const NO_COUNTER: CreditCounter = { rev: -1, granted: 0, spent: -1 };
 
 export class RedisCreditStore implements CreditStore {
@@ -119,7 +119,10 @@ export class RedisCreditStore implements CreditStore {
 
   async close(): Promise<void> {}
 
-  /** The two keys are in different slots. A spender adds to the dirty set after it has spent, so a spender after this read adds again. */
+  /**
+   * The set and the counter are in different slots. A spender adds to the dirty set after spending, so a spender that comes after this read
+   * adds the key again.
+   */
   async #clearOnCluster({ ref, counter: seen }: CountedKey): Promise<void> {
     const dirty = this.#keys.creditsDirty(ref.workspaceId);
     await within(TIMEOUT_MS, this.#client.srem(dirty, ref.keyId));
@@ -149,7 +152,7 @@ export class RedisCreditStore implements CreditStore {
     return { script, keys: [this.#key(ref)], args: [] };
   }
 
-  /** Runs scripts that reply -1 and do nothing after their deadline. */
+  /** Runs scripts that, after their deadline, reply -1 and do nothing. */
   async #runInTime(callsUntil: (deadlineMs: number) => readonly ScriptCall[]): Promise<void> {
     const dueMs = performance.now() + TIMEOUT_MS;
     await this.#clock.inTime(this.#client, { dueMs }, async (deadlineMs) => {
@@ -169,7 +172,7 @@ export class RedisCreditStore implements CreditStore {
 
 const isKeyId = (text: string): boolean => ID.test(text);
 
-/** The scripts return integers or nil. */
+/** Parses the reply of the scripts: integers or nil. */
 function readCounter(reply: unknown): CreditCounter | undefined {
   if (reply === null) return undefined;
   const [rev = 0, granted = 0, spent = 0] = readNumbers(reply);

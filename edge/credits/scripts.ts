@@ -2,11 +2,11 @@ import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
 /*
- * The hash {rev, granted, spent, open}, and the two sets of key ids. These are scripts because spenders write `spent` concurrently: reading
- * and writing must be one atomic step.
+ * Scripts for a credit counter, which is a hash {rev, granted, spent, open}, and for two sets of key ids. Spenders write `spent`
+ * concurrently, so reading and writing must be one atomic step.
  */
 
-/** `read_credits(key)`: rev, granted and spent, or nil. Checks the length first, because a field can have any size. */
+/** `read_credits(key)`: rev, granted and spent, or nil. The length is checked first, because a field can have any size. */
 const READ_CREDITS = `${SHARED_LUA}
 local function read_credits(key)
   for _, field in ipairs({'rev', 'granted', 'spent'}) do
@@ -21,9 +21,9 @@ end
 `;
 
 /**
- * Loads a counter. KEYS: the credits. ARGV: rev, granted, spent, the deadline. After the deadline it does nothing and replies -1: by then
- * the loader has released its row lock, and another process may have closed the counter. A lower rev is rejected, so that a slow loader
- * cannot restore an old number. With the same rev the greater `spent` is kept. An invalid counter is replaced.
+ * Loads a counter. KEYS: the credits. ARGV: rev, granted, spent, the deadline. After the deadline the script does nothing and replies -1:
+ * by then the loader has released its row lock, and another process may have closed the counter. A lower rev is rejected, so that a slow
+ * loader cannot restore an old number. With the same rev the greater `spent` is kept. An invalid counter is replaced.
  */
 export const LOAD = defineScript(
   { keys: 1, args: 4 },
@@ -39,7 +39,7 @@ return 1
 `,
 );
 
-/** Closes a counter and returns it. KEYS: the credits. Must not create a counter that does not exist. */
+/** Closes a counter and returns it. A missing counter is not created. KEYS: the credits. */
 export const SUSPEND = defineScript(
   { keys: 1 },
   `${READ_CREDITS}
@@ -72,10 +72,7 @@ return exact({rev, granted, spent})
 `,
 );
 
-/**
- * Removes a key from the dirty set unless rev or spent have changed. KEYS: the credits, the set of dirty ones. ARGV: the key's id, rev,
- * spent.
- */
+/** Removes a key from the dirty set unless rev or spent have changed. KEYS: the credits, the dirty set. ARGV: the key's id, rev, spent. */
 export const CLEAR_DIRTY = defineScript(
   { keys: 2, args: 3 },
   `${READ_CREDITS}
@@ -88,10 +85,10 @@ return removed
 );
 
 /**
- * Takes ids out of a set at random, so that ids that cannot be handled yet do not block the others. Bounded by bytes too: a member can have
- * any size, and overlong members are not returned. A value that is not a set is deleted. KEYS: the set. ARGV: maximum ids, maximum length
- * of an id, 1 to keep the returned ids in the set. Reply: the number of members that were not ids, the number of remaining members, the
- * ids.
+ * Takes random ids out of a set, so that ids that cannot be handled yet do not block the others. The total size is bounded too: a member
+ * can have any size, and overlong members are not returned. A value that is not a set is deleted. KEYS: the set. ARGV: maximum ids, maximum
+ * length of an id, 1 to keep the returned ids in the set. Reply: the number of members that were not ids, the number of remaining members,
+ * the ids.
  */
 export const TAKE_IDS = defineScript(
   { keys: 1, args: 3 },

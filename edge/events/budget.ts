@@ -10,7 +10,7 @@
 
 export interface StreamUse {
   readonly workspaceId: string;
-  /** Bytes that the stream uses now. */
+  /** Bytes that the stream occupies now. */
   readonly bytes: number;
   /** Bytes that may be added; negative if more was added than is allowed now. */
   readonly capacityBytes: number;
@@ -20,8 +20,8 @@ export interface StreamUse {
 const WORTH = 1 / 64;
 
 /**
- * Returns by workspace how many bytes of quota to add or, if negative, to remove; only workspaces that change. A workspace keeps excess
- * quota until another needs it.
+ * Returns how many bytes of quota to add to each workspace or, if negative, to remove; omits workspaces without a change. A workspace keeps
+ * excess quota until another needs it.
  */
 export function shareQuota(totalBytes: number, uses: readonly StreamUse[]): Map<string, number> {
   const changes = new Map<string, number>();

@@ -17,7 +17,7 @@ const WAITING_MAX = 10_000;
 const FIRST_BATCH_BYTES = 4 * 1024;
 /** A batch is one stream entry; the reader accepts entries of up to 80 KiB. */
 const BATCH_BYTES = 64 * 1024;
-/** Maximum spare buffers: as many as are in flight or being filled under load. */
+/** Maximum number of spare buffers: the number that is in flight or being filled under load. */
 const SPARES_MAX = 4;
 /** Maximum UTF-8 bytes per UTF-16 code unit. */
 const BYTES_PER_UNIT_MAX = 3;
@@ -25,7 +25,7 @@ const LINE_FEED = 0x0a;
 
 export interface EventBatch {
   readonly workspaceId: string;
-  /** Each event ends with a line feed and contains no other. */
+  /** Lines of events. Each ends with a line feed and contains no other. */
   readonly lines: Buffer;
   readonly count: number;
 }
@@ -49,10 +49,10 @@ interface OpenBatch {
 export class BufferedSink implements LineSink {
   readonly #send: (batch: EventBatch) => Promise<Sent>;
   readonly #waitingMax: number;
-  /** Batch of each workspace to which its events are added. */
+  /** Batch of each workspace to which new events are added. */
   #open = new Map<string, OpenBatch>();
   #full: OpenBatch[] = [];
-  /** Buffers to reuse, because under load buffers would otherwise be allocated and freed all the time. */
+  /** Buffers to reuse. Under load, buffers would otherwise be allocated and freed all the time. */
   readonly #spares: Buffer[] = [];
   #waiting = 0;
   /** Number of waiting batches by workspace. */
@@ -61,7 +61,7 @@ export class BufferedSink implements LineSink {
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
   #isClosed = false;
-  /** False after a failure, so that an unreachable store is retried at intervals and not with each event. */
+  /** Whether the next event may trigger a send. False after a failure, so that an unreachable store is retried at intervals. */
   #mayHurry = true;
 
   constructor({ send, waitingMax = WAITING_MAX }: BufferOptions) {
@@ -87,7 +87,7 @@ export class BufferedSink implements LineSink {
     else this.#schedule();
   }
 
-  /** Attempts once to send each event that is waiting now; failed events keep waiting. */
+  /** Makes one attempt to send all waiting events. Events of a failed send keep waiting. */
   async flush(): Promise<void> {
     while (this.#sending !== undefined) await this.#sending;
     clearTimeout(this.#timer);
@@ -126,7 +126,7 @@ export class BufferedSink implements LineSink {
     const [most] = [...this.#waitingOf].reduce((a, b) => (b[1] > a[1] ? b : a));
     const at = this.#full.findIndex((batch) => batch.workspaceId === most);
     const dropped = at === -1 ? this.#open.get(most) : this.#full.splice(at, 1)[0];
-    // All batches of that workspace are in flight.
+    // All batches of the workspace are in flight, so none can be dropped.
     if (dropped === undefined || most === workspaceId) return false;
     if (at === -1) this.#open.delete(most);
     this.#count(most, -dropped.count);
@@ -162,7 +162,7 @@ export class BufferedSink implements LineSink {
     for (const [at, batch] of round.entries()) {
       const outcome = outcomes[at];
       if (outcome?.status === "rejected") {
-        // These batches keep waiting; `dropped` counts those that later exceed the bound.
+        // Batches of a failed send keep waiting. `dropped` counts those that later exceed the bound.
         this.#full.push(batch);
         continue;
       }
@@ -172,7 +172,7 @@ export class BufferedSink implements LineSink {
     }
     this.#mayHurry = this.#full.length === 0;
     this.#sending = undefined;
-    // New events wait for the full delay too: sending them immediately would turn a few large sends into many small ones.
+    // New events wait for the full delay too, because sending them immediately would turn a few large sends into many small ones.
     if (this.#waiting > 0) this.#schedule();
   }
 }

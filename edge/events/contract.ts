@@ -1,9 +1,9 @@
 import type { Closeable } from "../closeable.ts";
 
-/** One verification, recorded for analytics. Never contains the key itself. Times are Unix ms; latency is in ms. */
+/** One verification, recorded for analytics; it never contains the key itself. Times are Unix ms; latency is in ms. */
 export interface VerificationEvent {
   readonly type: "verification";
-  /** Unique, so that storing an event twice is harmless. */
+  /** Unique id, so that storing an event twice is harmless. */
   readonly id: string;
   readonly requestId: string;
   readonly timeMs: number;
@@ -18,7 +18,7 @@ export interface VerificationEvent {
   readonly tags: readonly string[];
   readonly region: string;
   readonly source: "api" | "sidecar";
-  /** The policy whose gate decided; `undefined` for the API and for gates that do not report it. */
+  /** Policy of the gate that decided; `undefined` for the API and for gates that do not report it. */
   readonly appId?: string | undefined;
   readonly spentCredits: number;
   readonly latencyMs: number;
@@ -44,7 +44,10 @@ export interface RatelimitEvent {
 
 export type UsageEvent = VerificationEvent | RatelimitEvent;
 
-/** Accepts events without blocking and sends them in batches (≤ 200 ms). Events are statistics: unsent events are dropped and counted. */
+/**
+ * Accepts events without blocking and sends them in batches within 200 ms. Events are statistics: events that cannot be sent are dropped
+ * and counted.
+ */
 export interface EventSink extends Closeable {
   add(event: UsageEvent): void;
   flush(): Promise<void>;
@@ -59,14 +62,14 @@ export interface LineSink extends EventSink {
 }
 
 /**
- * Events of one workspace, as stored. Iterating returns only the valid events of this workspace. `lines` is for a consumer that handles
- * them together, which costs a tenth of parsing each.
+ * Events of one workspace, as stored. Iterating returns only the valid events of this workspace. `lines` is for a consumer that handles all
+ * events together, which costs a tenth of parsing each.
  */
 export interface TakenEvents extends Iterable<UsageEvent> {
   readonly workspaceId: string;
-  /** Equal for the same events in the same order: a batch that is delivered again keeps its id. */
+  /** Id of the batch. It is equal for the same events in the same order, so a batch that is delivered again keeps its id. */
   readonly batchId: string;
-  /** Expected to be the JSON of one event per line, without a trailing line feed. Not validated yet. */
+  /** Events as JSON, one per line, without a trailing line feed. The lines are not validated yet. */
   readonly lines: string;
 }
 
@@ -82,7 +85,7 @@ export interface StreamDepth {
 }
 
 export interface StreamsSeen {
-  /** Streams that have entries. */
+  /** Streams with entries, and their depths. */
   readonly depths: readonly StreamDepth[];
   /** Removed keys that were not streams. */
   readonly setAside: readonly { readonly workspaceId: string; readonly type: string }[];
@@ -91,14 +94,14 @@ export interface StreamsSeen {
 }
 
 export interface BatchLimits {
-  /** A batch ends with the entry that reaches this size. Default: 512 KiB. */
+  /** Bytes after which a batch ends, with the entry that reaches this size. Default: 512 KiB. */
   readonly bytesEnough?: number | undefined;
 }
 
 export interface Batch {
   /** Number of entries read; 0 if the stream is empty, or other readers hold all entries. */
   readonly entries: number;
-  /** Number of those entries that were not events, or were too large. */
+  /** Number of entries in the batch that were not events, or were too large. */
   readonly unreadable: number;
 }
 
@@ -110,33 +113,33 @@ export interface KeptBudget {
 }
 
 /**
- * The ingester's side. Delivery is at least once, so the handler must accept duplicate events. Gates write the streams, so each call is
- * about one workspace, and a failure for one workspace does not affect the others.
+ * Event streams for the ingester. Delivery is at least once, so the handler must accept duplicate events. Gates write the streams, so each
+ * call is about one workspace, and a failure for one workspace does not affect the others.
  */
 export interface EventSource {
   /** Inspects all streams in one call. Throws `EventsUnavailable`. */
   measure(workspaceIds: readonly string[]): Promise<StreamsSeen>;
   /**
-   * Passes a batch of bounded size, which no other live reader holds, to `handle`, and acknowledges it when `handle` returns. If `handle`
-   * throws, `take` throws the same error, and the next call returns exactly the same batch; this also holds if another reader takes over a
-   * dead reader's batch. Throws `StreamRejected` if the store reports that this workspace's stream cannot be read, and `EventsUnavailable`.
+   * Passes a batch of bounded size, which no other live reader holds, to `handle`, and acknowledges the batch when `handle` returns. If
+   * `handle` throws, `take` throws the same error, and the next call returns exactly the same batch, even from another reader that takes
+   * over a dead reader's batch. Throws `StreamRejected` if this workspace's stream cannot be read, and `EventsUnavailable`.
    */
   take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>, bounds?: BatchLimits): Promise<Batch>;
   /**
-   * Distributes the memory for all streams: `bytesMax`, or less if the store has less for them. Returns `undefined` if another process does
-   * this. Throws if the store is unreachable.
+   * Distributes the memory for all streams: `bytesMax`, or less if the store has less memory for them. Returns `undefined` if another
+   * process distributes it. Throws if the store is unreachable.
    */
   keepWithin(workspaceIds: readonly string[], bytesMax: number): Promise<KeptBudget | undefined>;
   /** Leaves the consumer groups. Another reader takes over unacknowledged batches. */
   close(): Promise<void>;
 }
 
-/** The store rejects a command on one workspace's stream, because the key does not hold a stream of events. */
+/** Error for a command that the store rejects because the key of one workspace does not hold a stream of events. */
 export class StreamRejected extends Error {
   override name = "StreamRefused";
 }
 
-/** The event store is unreachable, for all workspaces. */
+/** Error for an event store that is unreachable for all workspaces. */
 export class EventsUnavailable extends Error {
   override name = "EventsUnavailable";
 }

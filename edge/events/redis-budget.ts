@@ -8,16 +8,16 @@ import { FIRST_ROOM_BYTES } from "./redis-sink.ts";
 
 /*
  * Keeps the event streams of one Redis within their memory. One api-server at a time does this, under a lease in Redis; when the lease
- * expires, another takes over. Meanwhile writers use their remaining quota. So no stream grows beyond its quota, even while no api-server
- * runs or reads.
+ * expires, another takes over. Meanwhile writers use their remaining quota. So no stream grows beyond its quota, even without a running
+ * api-server.
  */
 
 const LEASE_MS = 5_000;
-/** Interval at which streams that looked empty are measured too, because other processes read them and the counted quota drifts. */
+/** Interval at which empty streams are measured too, because other processes read streams and the counted quota drifts. */
 const MEASURE_ALL_EVERY_MS = 10_000;
-/** Streams per measuring script. Each stream is scanned node by node, 4 KiB at a time. */
+/** Streams per measuring script. Redis scans each stream node by node, 4 KiB at a time. */
 const MEASURE_MAX = 100;
-/** Fraction of a Redis that events may use: shared with counters, or dedicated to events. */
+/** Fraction of a shared Redis that events may use. The counters need the rest. */
 const PART_OF_SHARED = 1 / 4;
 const PART_OF_OWN = 3 / 4;
 /** Fraction of the memory that other keys leave free. */
@@ -68,8 +68,8 @@ return measured
 );
 
 /**
- * Removes the oldest entries. KEYS: a stream. ARGV: the fraction of its entries to keep. Reply: the number of removed entries. Removes a
- * key that is not a stream, because the next poll may be half a minute later.
+ * Removes the oldest entries. A key that is not a stream is removed too, because the next poll may be half a minute later. KEYS: a stream.
+ * ARGV: the fraction of its entries to keep. Reply: the number of removed entries.
  */
 export const TRIM = defineScript(
   { keys: 1, args: 1 },
@@ -81,7 +81,7 @@ return redis.call('XTRIM', KEYS[1], 'MAXLEN', string.format('%.0f', kept))
 `,
 );
 
-/** Returns the bytes of a server's memory that events may use. `maxBytes` 0: the server has no limit of its own. */
+/** Returns the bytes of a server's memory that events may use. `maxBytes` is 0 for a server without a limit of its own. */
 export function bytesForEvents(given: {
   readonly requestedBytes: number;
   readonly maxBytes: number;
@@ -165,7 +165,7 @@ export class RedisEventBudget {
     return uses;
   }
 
-  /** Changes by a difference, not to a value, so that bytes that writers use meanwhile stay subtracted. */
+  /** Adds a difference instead of setting a value, so that bytes that writers use meanwhile stay subtracted. */
   async #change(changes: ReadonlyMap<string, number>, uses: Map<string, StreamUse>): Promise<void> {
     const { keys } = this.#options;
     const pipeline = this.#client.pipeline();
@@ -176,7 +176,7 @@ export class RedisEventBudget {
     }
     if (changes.size === 0) return;
     const replies = (await pipeline.exec()) ?? [];
-    // A quota that could not be changed (it was overwritten since) is measured again soon; the others are done.
+    // A quota whose change failed was overwritten meanwhile, and is measured again soon. The other changes are done.
     const failed = replies.some(([error]) => error !== null);
     if (failed) this.#measuredAllAtMs = Number.NEGATIVE_INFINITY;
   }

@@ -4,20 +4,20 @@ import { defineScript, runScript, within } from "../redis/script.ts";
 import type { EventBatch, Sent } from "./buffer.ts";
 
 const SEND_TIMEOUT_MS = 5_000;
-/** Quota of a workspace before an api-server has granted it one. */
+/** Quota of a workspace until an api-server grants one. */
 export const FIRST_ROOM_BYTES = 128 * 1024;
 /**
- * Larger batches are appended by a separate command. Measured: passing 64 KiB to a script takes Redis 80 µs, more than all other work on
- * them; a second command takes 10 µs.
+ * Maximum bytes that a script appends; a separate command appends larger batches. Measured: passing 64 KiB to a script takes Redis 80 µs,
+ * more than all other work on the batch; a second command takes 10 µs.
  */
 const BY_SCRIPT_BYTES = 4 * 1024;
-/** Overhead of an entry, plus the most by which an allocator rounds up. */
+/** Overhead of an entry, including the maximum by which an allocator rounds up. */
 export const ENTRY_COST_BYTES = 512;
 export const COST_PER_BYTE = 1.25;
 
 /**
  * `take_quota(key, first, cost)`: takes `cost` bytes of quota and returns whether enough was available. A missing or invalid quota becomes
- * `first`. Uses only DECRBY, so that a gate's user may write only numbers.
+ * `first`. The function uses only DECRBY, so that a gate's user may write only numbers.
  */
 const TAKE_FROM = `
 local function take_quota(key, first, cost)
@@ -36,8 +36,8 @@ end
 
 /**
  * Appends one entry, a batch of events with one line of JSON each, if the quota suffices. KEYS: the stream, the quota. ARGV: the quota of a
- * workspace that has none yet, the cost of an entry, the cost of a byte, the events. Reply: 1 appended, 0 over quota. The cost estimate is
- * rather too high; an api-server compares it with the memory in use and corrects the quota.
+ * workspace without one, the cost of an entry, the cost of a byte, the events. Reply: 1 appended, 0 over quota. The cost estimate is rather
+ * too high; an api-server compares it with the memory in use and corrects the quota.
  */
 export const APPEND = defineScript(
   { keys: 2, args: 4, argBytes: BY_SCRIPT_BYTES },
@@ -50,8 +50,8 @@ return 1
 );
 
 /**
- * Takes the quota of a future entry. KEYS: the quota. ARGV: the quota of a workspace that has none yet, the cost of the entry. Reply: 1
- * taken, 0 over quota.
+ * Takes the quota of a future entry. KEYS: the quota. ARGV: the quota of a workspace without one, the cost of the entry. Reply: 1 taken, 0
+ * over quota.
  */
 export const TAKE_QUOTA = defineScript(
   { keys: 1, args: 2 },
@@ -61,8 +61,8 @@ return take_quota(KEYS[1], ARGV[1], ARGV[2]) and 1 or 0
 );
 
 /**
- * Appends a batch to the stream of its workspace. Throws if the store does not respond. If an entry fails after its quota was taken, the
- * quota is restored when an api-server next measures the memory in use.
+ * Appends a batch to the stream of its workspace. Throws if the store does not respond. If an entry fails after its quota was taken, an
+ * api-server restores the quota when it next measures the memory in use.
  */
 export async function appendToRedis(client: RedisClient, keys: RedisKeys, batch: EventBatch): Promise<Sent> {
   return within(SEND_TIMEOUT_MS, append(client, keys, batch));

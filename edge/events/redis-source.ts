@@ -39,9 +39,12 @@ const GONE_AFTER_CLAIMS = 5;
 const BATCH_BYTES = 512 * 1024;
 /** Maximum bytes of an entry: a batch; or 20 tags of 512 characters, each written as a six-character escape, plus the rest. */
 const ENTRY_BYTES_MAX = 80 * 1024;
-/** Entries of older sidecars are single events. A script over more entries would block other clients for too long. */
+/**
+ * Maximum entries of a batch. Entries of older sidecars are single events, and a script over more entries would block other clients for too
+ * long.
+ */
 const ENTRIES_MAX = 500;
-/** Two 64-bit numbers, a hyphen and a space. */
+/** Maximum bytes of an entry id: two 64-bit numbers, a hyphen and a space. */
 const ENTRY_ID_BYTES_MAX = 42;
 /** Maximum streams per script call. */
 const LOOK_MAX = 500;
@@ -115,7 +118,7 @@ return {#ids, unreadable, table.concat(ids, ' '), table.concat(events, '\\n'), b
 );
 
 /**
- * Claims all entries of one dead reader, which are one batch, without the content: this reader then reads them as entries that it holds.
+ * Claims all entries of one dead reader, which are one batch, without their content. This reader then reads them as entries that it holds.
  * KEYS: the stream. ARGV: the group, the reader, the minimum idle time in ms, the maximum number of entries. Reply: the number of claimed
  * entries.
  */
@@ -135,9 +138,9 @@ return #ids
 );
 
 /**
- * Removes readers without entries: the one that leaves, and inactive ones. One atomic step, because removing a reader that holds entries
- * would lose them. KEYS: streams. ARGV: the group, the reader that leaves ('' for none), the idle time in ms after which a reader counts as
- * dead. Reply: the number of removed readers.
+ * Removes readers without entries: the reader that leaves, and inactive readers. The script is one atomic step, because removing a reader
+ * that holds entries would lose them. KEYS: streams. ARGV: the group, the reader that leaves ('' for none), the idle time in ms after which
+ * a reader counts as dead. Reply: the number of removed readers.
  */
 export const TIDY = defineScript(
   { keys: LOOK_MAX, args: 3, argBytes: 512 },
@@ -159,9 +162,9 @@ return removed
 );
 
 /**
- * Acknowledges entries and removes them, which frees quota. KEYS: the stream, the quota. ARGV: the group, the ids separated by spaces, the
- * bytes of quota to free. An entry with an id in the far future harms a stream even after its removal: it would prevent every later entry,
- * or make the stream look young indefinitely. So an empty stream that has contained such an id is deleted and starts again.
+ * Acknowledges entries and removes them, which frees quota. An entry with an id in the far future harms a stream even after its removal: it
+ * would prevent every later entry, or make the stream look young indefinitely. So an empty stream that has contained such an id is deleted
+ * and starts again. KEYS: the stream, the quota. ARGV: the group, the ids separated by spaces, the bytes of quota to free.
  */
 export const FINISH = defineScript(
   { keys: 2, args: 3, argBytes: ENTRIES_MAX * ENTRY_ID_BYTES_MAX },
@@ -255,7 +258,7 @@ export class RedisEventSource implements EventSource {
     return this.#budget.keep(workspaceIds, { wantedBytes: bytesMax, active });
   }
 
-  /** Leaves every group that this reader has read in, and releases the lease. */
+  /** Leaves every group in which this reader has read, and releases the lease. */
   async close(): Promise<void> {
     const streams = [...this.#readings.keys()].map((id) => this.#keys.events(id));
     const size = isCluster(this.#client) ? 1 : LOOK_MAX;
@@ -298,17 +301,17 @@ export class RedisEventSource implements EventSource {
   }
 
   /**
-   * Reads the entries that this reader already holds, else those that it can claim, and only then new ones. Returns `undefined` if there
-   * are none.
+   * Reads the entries that this reader already holds; otherwise claims a dead reader's entries; otherwise reads new ones. Returns
+   * `undefined` if the stream has no entries.
    */
   async #read(stream: string, reading: Reading, bytesEnough: number): Promise<Taken | undefined> {
     if (!reading.holds) await this.#claim(stream, reading);
     if (reading.holds) {
-      // Reads the complete batch, whatever the batch size of its first reader was.
+      // Reads the complete batch, regardless of the batch size of its first reader.
       const held = await this.#readFrom(stream, "0", Number.MAX_SAFE_INTEGER);
       if (held !== undefined) return held;
     }
-    // Set even if the reply is lost, so that the entries are read again before any others.
+    // The flag is set even if the reply is lost, so that the entries are read again before any others.
     reading.holds = true;
     const fresh = await this.#readFrom(stream, ">", bytesEnough);
     reading.holds = fresh !== undefined;
@@ -323,7 +326,7 @@ export class RedisEventSource implements EventSource {
     return { entries, unreadable, ids, events, bytes };
   }
 
-  /** Claims a dead reader's entries, at half the idle time after which entries may be claimed. */
+  /** Claims a dead reader's entries. Two attempts are at least half of the minimum idle time apart. */
   async #claim(stream: string, reading: Reading): Promise<void> {
     const nowMs = performance.now();
     if (nowMs - reading.claimedAtMs < this.#claimAfterMs / 2) return;
@@ -333,7 +336,7 @@ export class RedisEventSource implements EventSource {
     await this.#ask(TIDY, stream, [GROUP, "", this.#claimAfterMs * GONE_AFTER_CLAIMS]);
   }
 
-  /** If the store was emptied or the group destroyed, creates the group and runs the script again. */
+  /** Runs a script. If the store was emptied or the group destroyed, creates the group and runs the script again. */
   async #ask(
     script: Script,
     stream: string,

@@ -9,7 +9,7 @@ import type { TakenEvents, UsageEvent } from "./contract.ts";
 
 const Text = z.string().max(4096);
 const Count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
-/** Ids are stored in a database index, whose entries have a size limit. */
+/** Id of limited length, because a database index stores it. */
 const Id = z.string().min(1).max(256);
 const Common = { id: Id, requestId: Text, timeMs: z.int().min(0), workspaceId: Text, latencyMs: Count };
 
@@ -44,7 +44,7 @@ const RatelimitSchema = z.object({
 
 const EventSchema = z.discriminatedUnion("type", [VerificationSchema, RatelimitSchema]);
 
-/** Parses an event of the stream of `workspaceId`. Returns `undefined` if it is not an event, or names another workspace. */
+/** Parses an event of the stream of `workspaceId`. Returns `undefined` if the text is not an event, or names another workspace. */
 export function readEvent(text: string, workspaceId: string): UsageEvent | undefined {
   let value: unknown;
   try {
@@ -66,7 +66,7 @@ export class EventLines implements TakenEvents {
     this.lines = lines;
   }
 
-  /** Hash of the content alone, because entry ids may repeat after their stream was deleted. */
+  /** Hash of the content. It does not include entry ids, which may repeat after their stream was deleted. */
   get batchId(): string {
     return createHash("sha256").update(`${this.workspaceId}\n${this.lines}`).digest("hex").slice(0, 32);
   }

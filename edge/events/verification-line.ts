@@ -21,9 +21,9 @@ export const deciderJson = ({ region, source, appId }: Decider): string =>
   JSON.stringify({ region, source, appId }).slice(1, -1);
 
 /**
- * Returns the line of an event, without the line feed: the same members as `JSON.stringify` of the event, for a third of its cost.
- * `subject` and `decider` come from `subjectJson` and `deciderJson`. The ids and the outcome are generated here and need no escapes; tags
- * come from the caller.
+ * Returns the line of an event without the line feed: the same members as `JSON.stringify` of the event, at a third of the cost. `subject`
+ * and `decider` come from `subjectJson` and `deciderJson`. Only tags come from the caller; the ids and the outcome are generated here and
+ * need no escapes.
  */
 export function verificationLine(subject: string, decider: string, happening: Happening): string {
   const { id, requestId, timeMs, outcome, tags, spentCredits, latencyMs } = happening;

@@ -1,6 +1,6 @@
 /*
- * Redis users for single gates, so that workloads hold no long-lived password. The control plane creates them; each has the permissions
- * that one pod needs for one policy, and expires after some hours.
+ * Redis users for single gates, so that workloads hold no long-lived password. The control plane creates the users. Each user has the
+ * permissions that one pod needs for one policy, and expires after some hours.
  */
 
 export interface GateRef {
@@ -8,7 +8,7 @@ export interface GateRef {
   readonly policyId: string;
   /** Name under which the pod reports. */
   readonly podId: string;
-  /** UID of the pod, so that another pod with the same name gets another user. */
+  /** UID of the pod, so that a new pod with an old name gets another user. */
   readonly podUid: string;
 }
 
@@ -20,14 +20,11 @@ export interface GateUser {
 }
 
 export interface GateUsers {
-  /**
-   * Creates the gate's user, or sets a new password; the previous password is no longer valid for new connections. Throws if the store
-   * fails.
-   */
+  /** Creates the gate's user, or sets a new password. New connections then need the new password. Throws if the store fails. */
   issue(ref: GateRef): Promise<GateUser>;
   /**
-   * Deletes up to 100 users that are expired, or that their gates did not renew while others could. Returns the number deleted. Unknown
-   * users get a final expiry.
+   * Deletes up to 100 users that are expired, or that their gates did not renew while other gates did. Returns the number of deleted users.
+   * Unknown users get a final expiry.
    */
   sweep(): Promise<number>;
 }

@@ -8,18 +8,18 @@ import type { GateRef, GateUser, GateUsers } from "./contract.ts";
 
 /*
  * Redis users do not expire, so a sorted set holds the expiry of each. The entry is written before the user is created: a user without an
- * entry survived a loss of data. Users are in the memory of each node, not in the data: a node that restarts without an ACL file loses
- * them. Its gates are then rejected and request credentials again, and each issue creates the user on all nodes.
+ * entry survived a loss of data. A node stores users in its memory, not in the data, so a node that restarts without an ACL file loses
+ * them. Their gates are then rejected and request credentials again, and each issue creates the user on all nodes.
  */
 
 const VALID_MS = 6 * 3_600_000;
-/** A gate renews within the first hour (sidecar/credentials.ts), and has another hour to retry. */
+/** Time in which a gate has renewed its user: it renews within the first hour (sidecar/credentials.ts) and has another hour to retry. */
 const RENEWED_MS = 2 * 3_600_000;
 /** Time in which all gates renew after an outage of api-servers. */
 const ALL_RENEWED_MS = 5 * 60_000;
 const RESPONSE_MS_MAX = 3_000;
 const SWEPT_MAX = 100;
-/** Maximum name of a user or pod: `namespace/name`, each of at most 253 bytes, fits. */
+/** Maximum length of the name of a user or pod: `namespace/name`, each of at most 253 bytes. */
 const NAME_BYTES_MAX = 512;
 
 /** Stores a user's expiry. KEYS: the expiries of users. ARGV: a user, its validity in ms. Reply: 1. */
@@ -46,7 +46,7 @@ return 1
 `,
 );
 
-/** Same script as KEEP_TIME, except that it keeps an expiry that the user already has. */
+/** Stores a user's expiry like KEEP_TIME, but keeps an existing expiry. */
 export const KEEP_FIRST_TIME = defineScript(
   { keys: 1, args: 2, argBytes: NAME_BYTES_MAX },
   `
@@ -77,7 +77,7 @@ return users
 `,
 );
 
-/** A Redis in which gates have users; one that holds only events grants them other permissions. */
+/** A Redis in which gates have users. A Redis that holds only events grants them other permissions. */
 export interface UserStore {
   readonly client: RedisClient;
   readonly store: "all" | "events";
@@ -89,7 +89,7 @@ export class RedisGateUsers implements GateUsers {
   readonly #keys: RedisKeys;
   readonly #prefix: string;
 
-  /** The first store holds the expiries. The caller owns the connections. */
+  /** The first store holds the expiries. The caller owns and closes the connections. */
   constructor(stores: readonly [UserStore, ...UserStore[]], { keys, prefix }: { keys: RedisKeys; prefix: string }) {
     this.#stores = stores;
     this.#client = stores[0].client;
@@ -139,7 +139,7 @@ export class RedisGateUsers implements GateUsers {
     return [...users].filter((user) => !known.has(user)).slice(0, SWEPT_MAX);
   }
 
-  /** Throws if one of the nodes fails, because a user must exist on all nodes. */
+  /** Runs a command on all nodes. Throws if one of them fails, because a user must exist on all nodes. */
   async #onAllNodes(command: (store: UserStore) => readonly string[]): Promise<void> {
     const sent = this.#stores.flatMap((store) =>
       nodesOf(store.client).map((node) => within(RESPONSE_MS_MAX, node.call("ACL", ...command(store)))),
@@ -152,7 +152,7 @@ export class RedisGateUsers implements GateUsers {
   }
 }
 
-/** Includes replicas, because a replica may be promoted. */
+/** Returns all nodes, including replicas, because a replica may be promoted. */
 const nodesOf = (client: RedisClient): Redis[] => (isCluster(client) ? client.nodes("all") : [client]);
 
 const userDigest = ({ workspaceId, policyId, podUid }: GateRef): string =>

@@ -14,21 +14,28 @@ export interface PolicyRef {
 
 export interface PodReport extends PolicyRef {
   readonly podId: string;
-  /** Generation of the manifest of the active policy; 0 while there is none. */
+  /** Generation of the manifest of the active policy; 0 without an active policy. */
   readonly generation: number;
-  /** Version of the active stored policy; 0 while there is none. */
+  /** Version of the active stored policy; 0 without an active policy. */
   readonly version: number;
   /** Staleness of the gate's data, in ms; `Infinity` before the first heartbeat. */
   readonly stalenessMs: number;
   /** A stored policy that this pod cannot enforce, because a newer version wrote it. */
   readonly refused?: RefusedPolicy;
-  /** Requests that this pod rejected under the active policy; `undefined` without one, and from a version that does not count by rule. */
+  /**
+   * Requests that this pod rejected under the active policy; `undefined` without a policy, and for a pod whose version does not count by
+   * rule.
+   */
   readonly refusals?: PodRefusals;
-  /** By how much limits were exceeded that this pod counted alone while the shared counters were unreachable; `undefined` if none were. */
+  /**
+   * By how much this pod exceeded limits that it counted alone while the shared counters were unreachable; `undefined` if it exceeded none.
+   */
   readonly overAdmitted?: PodLimitsExceeded;
-  /** Port in its own pod to which the gate forwards requests; `undefined` for another host, and from a version that does not report it. */
+  /**
+   * Port in its own pod to which the gate forwards requests; `undefined` for another host, and for a gate whose version does not report it.
+   */
   readonly upstreamPort?: number;
-  /** Version of the sidecar, and its region; empty if not reported. */
+  /** Version of the sidecar; empty if not reported. */
   readonly release?: string;
   readonly region?: string;
 }
@@ -43,11 +50,11 @@ export interface PodLimitsExceeded {
   readonly lastMs: number;
 }
 
-/** Rejections by one pod since its policy became active. Counts start at zero with each policy and each start of the pod. */
+/** Rejections by one pod since its policy became active. Counts start at zero with each new policy and each start of the pod. */
 export interface PodRefusals {
   /** Start of the counts: clock of the shared store, Unix ms. */
   readonly sinceMs: number;
-  /** In `Audit` no request was rejected: these are the requests that `Enforce` would have rejected. */
+  /** Mode of the policy. In `Audit` no request was rejected: the counts are of requests that `Enforce` would have rejected. */
   readonly mode: "Enforce" | "Audit";
   /** The largest counts, at most `RULE_COUNTS_MAX`. */
   readonly counts: readonly RuleCount[];
@@ -66,10 +73,10 @@ export interface RuleCount {
 /** Rule index of requests whose path itself was rejected. */
 export const BEFORE_RULES = -2;
 
-/** Keeps a report under 2 KiB, because every pod repeats its own every few seconds. */
+/** Maximum number of counts in a report, which keeps it under 2 KiB, because every pod repeats its report every few seconds. */
 export const RULE_COUNTS_MAX = 32;
 
-/** A longer report is not genuine: a compromised pod can write anything under its own name. */
+/** Maximum size of a report. A longer report is not genuine: a compromised pod can write anything under its own name. */
 export const REPORT_BYTES_MAX = 8_192;
 
 export interface RefusedPolicy {
@@ -89,7 +96,7 @@ export interface PodReportSummary extends PodReport {
   readonly lastSeenMs: number;
 }
 
-/** All methods throw if the store is unreachable. */
+/** Reports of pods. All methods throw if the store is unreachable. */
 export interface PodReports extends Closeable {
   report(report: PodReport): Promise<void>;
   /**

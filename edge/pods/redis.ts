@@ -13,13 +13,13 @@ import {
   toReason,
 } from "./contract.ts";
 
-/** Reports that are never listed expire with their hash; `list` removes single expired ones. */
+/** Lifetime of a hash of reports. Reports that are never listed expire with their hash; `list` removes single expired ones. */
 const KEPT_MS = 60_000;
 const POD_ID_BYTES_MAX = 512;
 
 /**
- * Stores a report. KEYS: the reports of a policy. ARGV: the pod's id, its report as JSON, the lifetime of the hash in ms. A script, because
- * the report's timestamp is store time: the clocks of pods are not trusted.
+ * Stores a report. It is a script so that the report's timestamp is store time: the clocks of pods are not trusted. KEYS: the reports of a
+ * policy. ARGV: the pod's id, its report as JSON, the lifetime of the hash in ms.
  */
 export const REPORT = defineScript(
   { keys: 1, args: 3, argBytes: REPORT_BYTES_MAX },
@@ -33,8 +33,9 @@ return 1
 );
 
 /**
- * Records a pod and counts the pods of a policy. KEYS: a sorted set of pods, by last-seen time. ARGV: the pod's id, for how long a pod
- * counts in ms. Reply: the number of pods. Separate from the reports, so that counting thousands of pods reads none of them.
+ * Records a pod and counts the pods of a policy. The count is separate from the reports, so that counting thousands of pods reads none of
+ * their reports. KEYS: a sorted set of pods, by last-seen time. ARGV: the pod's id, for how long a pod counts in ms. Reply: the number of
+ * pods.
  */
 export const COUNT_ALIVE = defineScript(
   { keys: 1, args: 2, argBytes: POD_ID_BYTES_MAX },
@@ -51,20 +52,20 @@ return count
 `,
 );
 
-/** Maximum listed pods of one policy, because a compromised pod can write under any name. */
+/** Maximum number of listed pods of one policy, because a compromised pod can write under any name. */
 const PODS_MAX = 10_000;
 
 /** Maximum bytes of listed reports of a policy: 10,000 of 800 bytes. A genuine report has a few hundred bytes. */
 const LISTED_BYTES_MAX = 8 * 1024 * 1024;
-/** A hash with more memory or fields cannot be genuine: it is removed, and pods report again within seconds. */
+/** Maximum bytes of a hash of reports. A larger hash cannot be genuine, so it is removed, and pods report again within seconds. */
 const HASH_BYTES_MAX = 32 * 1024 * 1024;
 const FIELDS_MAX = 2 * PODS_MAX;
 
 /**
- * Lists reports. KEYS: the reports of a policy. ARGV: the maximum pods, the maximum bytes of a name, of a report, and of all reports, the
+ * Lists reports. It is a script because overlong values must not be fetched: one pod could then fill the memory of Redis and of the
+ * api-server. KEYS: the reports of a policy. ARGV: the maximum pods, the maximum bytes of a name, of a report, and of all reports, the
  * maximum fields and bytes of the hash; then the only pod that may report there, if any. Reply: alternating names and reports; nil for a
- * hash that is too large to read. A script, because overlong values must not be fetched: one pod could then fill the memory of Redis and of
- * the api-server.
+ * hash that is too large to read.
  */
 export const LIST_REPORTS = defineScript(
   { keys: 1, args: 7, argBytes: POD_ID_BYTES_MAX },
@@ -143,8 +144,8 @@ export class RedisPodReports implements PodReports {
   readonly #isOwn: boolean;
 
   /**
-   * The caller owns the connection and closes it. `isOwn`: reports are written where the user of a single pod may write; they are listed
-   * with all others.
+   * The caller owns the connection and closes it. With `isOwn`, reports are written where the user of a single pod may write; lists contain
+   * them with all others.
    */
   constructor(client: RedisClient, keys: RedisKeys, { isOwn = false }: { isOwn?: boolean } = {}) {
     this.#client = client;
@@ -172,7 +173,7 @@ export class RedisPodReports implements PodReports {
       await send();
     } catch (error) {
       if (!isWrongType(error)) throw error;
-      // Another pod may write any value under the key. A value that is not a hash has no reports.
+      // Another pod may write any value under the key. A value that is not a hash contains no reports.
       await this.#client.unlink(key);
       await send();
     }
@@ -188,7 +189,7 @@ export class RedisPodReports implements PodReports {
       return Number(await runScript(this.#client, COUNT_ALIVE, 1, [key, podId, POD_REPORT_MAX_AGE_MS]));
     } catch (error) {
       if (isWrongType(error)) await this.#client.unlink(key);
-      // The Redis user lacks this permission because its rules are older.
+      // The rules of the Redis user are older and lack this permission.
       if (error instanceof Error && /NOPERM|not allowed|can't access/i.test(error.message)) return undefined;
       throw error;
     }
@@ -199,7 +200,7 @@ export class RedisPodReports implements PodReports {
     return reports;
   }
 
-  /** All commands are written before the first reply is awaited; each names one key, so that a cluster serves them too. */
+  /** All commands are written before the first reply is awaited. Each command names one key, so that a cluster accepts it too. */
   async listEach(refs: readonly PolicyRef[]): Promise<PodReportSummary[][]> {
     const [time, issued, ...all] = await Promise.all([
       this.#client.time(),
@@ -216,7 +217,7 @@ export class RedisPodReports implements PodReports {
     return listed.map(({ reports }) => reports);
   }
 
-  /** Reads the reports of pods with their own users. Only names recorded by the control plane are read, so no pod can add others. */
+  /** Reads the reports of pods with their own users. Only names recorded by the control plane are read, so no pod can add other names. */
   async #listOwn(refs: readonly PolicyRef[]): Promise<Record<string, string>[]> {
     const names = await Promise.all(
       refs.map(({ workspaceId, policyId }) =>
@@ -231,7 +232,7 @@ export class RedisPodReports implements PodReports {
     );
   }
 
-  /** `only`: the pod that owns the key. Other names under the key are not read. */
+  /** Lists the reports under a key. `only` is the pod that owns the key; other names under the key are not read. */
   async #listIn(key: string, ...only: readonly string[]): Promise<Record<string, string>> {
     const bounds = [PODS_MAX, POD_ID_BYTES_MAX, REPORT_BYTES_MAX, LISTED_BYTES_MAX, FIELDS_MAX, HASH_BYTES_MAX];
     const listed = (await runReadingScript(this.#client, LIST_REPORTS, 1, [key, ...bounds, ...only])) as

@@ -18,7 +18,7 @@ import { REFERRED_KINDS, type RecordKind, type RecordRef } from "../records.ts";
  * is not a record, and must not be treated as any of the others.
  */
 export type ReadRecord =
-  /** `length`: length of the record's text, if it is known without serializing. */
+  /** `length`: length of the record's text, if it is known without serializing the record. */
   | { readonly state: "found"; readonly version: number; readonly data: unknown; readonly length?: number }
   | { readonly state: "gone" }
   | { readonly state: "missing" }
@@ -63,12 +63,12 @@ export interface ChangeListener {
    */
   onReset(reason: string, options?: { readonly forget: boolean }): void;
   /**
-   * Called when everything committed before `asOfMs` (clock of the shared store) has been delivered on this stream, except for the
-   * workspaces in `lagging`: for these, everything committed before their own, earlier time. The stream of one workspace has no `lagging`:
-   * its `asOfMs` is that workspace's own.
+   * Called when everything committed before `asOfMs` (clock of the shared store) has been delivered on this stream. The workspaces in
+   * `lagging` are exceptions: for each, everything committed before its own, earlier time has been delivered. The stream of one workspace
+   * has no `lagging`: its `asOfMs` is that workspace's own.
    */
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void;
-  /** Called when data on the stream was rejected; a resulting change or reset was reported before this call. */
+  /** Called when data on the stream was rejected, after a resulting change or reset was reported. */
   onRefused?(what: RefusedKind, problem: string): void;
 }
 
@@ -82,9 +82,9 @@ export interface StreamPosition {
 }
 
 export interface FollowOptions {
-  /** Position of an earlier reader: later entries are delivered, or the listener is reset. Default: start at the current end. */
+  /** Position of an earlier reader: later entries are delivered, or the listener is reset. Default: the current end. */
   readonly from?: StreamPosition;
-  /** Maximum time that the start waits for the store, in ms; it then continues in the background. Default: 1 s. */
+  /** Maximum time that the start waits for the store, in ms, before it continues in the background. Default: 1 s. */
   readonly waitMs?: number;
 }
 
@@ -97,8 +97,8 @@ export interface ChangeStream {
   /** Starts to follow. Entries that arrive during the start are not lost. Reconnects until closed. */
   follow(stream: StreamId, listener: ChangeListener, options?: FollowOptions): Promise<Following>;
   /**
-   * Returns an estimate of the shared store's clock, Unix ms with fractions, from a monotonic clock. It is never behind the real one.
-   * Returns `undefined` while unknown. Goes back if the store's clock was set back.
+   * Returns an estimate of the shared store's clock, Unix ms with fractions, from a monotonic clock. The estimate is never behind the real
+   * clock, but goes back if the store's clock was set back. Returns `undefined` while the clock is unknown.
    */
   storeNowMs(): number | undefined;
 }
@@ -107,7 +107,7 @@ export interface RecordWrite {
   readonly ref: RecordRef;
   /** Content of the record, as a value or as JSON text from Postgres; `undefined` writes a tombstone. */
   readonly data: unknown;
-  /** Set on a tombstone to which no record refers, so that it may expire, whatever its kind. */
+  /** Set on a tombstone to which no record refers, so that it may expire regardless of its kind. */
   readonly isRemoved?: true;
 }
 
@@ -132,7 +132,7 @@ export function jsonOf({ data }: RecordWrite): string | undefined {
   return data instanceof JsonText ? data.text : JSON.stringify(data);
 }
 
-/** State of the store when a relay takes over. The relay uses it to decide whether everything must be projected again. */
+/** State of the store when a relay takes over. The relay uses it to decide whether all data must be projected again. */
 export interface StoreState {
   /** The projection in the store; `undefined` if none exists. */
   readonly projectionId: string | undefined;
@@ -153,33 +153,33 @@ export interface BeginOptions {
    */
   readonly forget?: boolean;
   /**
-   * Where a record is not written yet, readers may use that of the previous projection, if it was complete, from the first heartbeat on.
-   * Before that heartbeat, everything that the store may have lost is written and announced again.
+   * Whether readers may use the previous projection's record, if that projection was complete, where this one has no record yet, from the
+   * first heartbeat on. Before that heartbeat, everything that the store may have lost is written and announced again.
    */
   readonly usePrevious?: boolean;
 }
 
 /**
- * Workspaces that were restarted in a call that succeeded for all others. A workspace that has lost its projection state, or whose part of
- * the store rejects writes because others wrote to it, restarts under a projection id of its own.
+ * Workspaces that were restarted in a call that succeeded for all others. A workspace restarts under a projection id of its own if it has
+ * lost its projection state, or if its part of the store rejects writes because others wrote to it.
  */
 export interface RestartedWorkspaces {
-  /** Workspaces restarted in this call: write all of their records, then call `completeWorkspace`. */
+  /** Workspaces restarted in this call. For each, write all records, then call `completeWorkspace`. */
   readonly begun: readonly string[];
 }
 
-/** The relay's side. All methods throw if the store is unreachable; each is safe to repeat. */
+/** The store as the relay writes it. All methods throw if the store is unreachable; each is safe to repeat. */
 export interface RecordWriter {
   state(): Promise<StoreState>;
   /**
    * Begins a new projection: readers reset their caches, and until `complete` absence counts as "not usable". If the projection has already
-   * begun, workspaces that are not in it yet join it.
+   * begun, only new workspaces join it.
    */
   begin(projectionId: string, workspaceIds: readonly string[], options?: BeginOptions): Promise<void>;
   /**
-   * Writes records (an older version never replaces a newer one) and then announces them on the stream of their workspace and on the global
-   * one, unless `announce` is false. Writes keep the given order, so referred records must come first. Throws `ProjectionChanged` if the
-   * store does not hold `projectionId`.
+   * Writes records (an older version never replaces a newer one), and then announces them on the stream of their workspace and on the
+   * global one, unless `announce` is false. Writes keep the given order, so referred records must come first. Throws `ProjectionChanged` if
+   * the store does not hold `projectionId`.
    */
   write(batch: {
     projectionId: string;
@@ -188,8 +188,8 @@ export interface RecordWriter {
     announce?: boolean;
   }): Promise<RestartedWorkspaces>;
   /**
-   * Marks the projection complete for these workspaces, except restarted ones with an id of their own: from now on absence means that the
-   * record does not exist. `version` is the highest version that was written without being announced.
+   * Marks the projection complete for these workspaces, except restarted ones, which have an id of their own: from now on absence means
+   * that the record does not exist. `version` is the highest version that was written without being announced.
    */
   complete(projectionId: string, workspaceIds: readonly string[], version?: number): Promise<void>;
   /** Marks one restarted workspace complete. */
@@ -209,19 +209,19 @@ export interface RecordWriter {
   ): Promise<RestartedWorkspaces & { readonly incomplete: readonly string[] }>;
 }
 
-/** The store holds another projection than expected: it was flushed, or another relay took over. */
+/** Error for a store that holds another projection than expected: it was flushed, or another relay took over. */
 export class ProjectionChanged extends Error {
   override name = "ProjectionChanged";
 }
 
 export type Lookup<T> =
-  /** `stale`: read before the last reset or gap, and returned because the source is unusable now. */
+  /** `stale`: the record was read before the last reset or gap, and is returned because the source is unusable now. */
   | { readonly status: "found"; readonly value: T; readonly stale?: true }
   | { readonly status: "absent" }
   /** `isRefused`: a record exists, but this version cannot read it. */
   | { readonly status: "unusable"; readonly reason: string; readonly isRefused?: true };
 
-/** A record as it was last read. `value` is `undefined` if the record is deleted. */
+/** A record as it was last read. `value` is `undefined` for a deleted record. */
 export interface CachedEntry {
   readonly kind: RecordKind;
   readonly id: string;
@@ -231,7 +231,7 @@ export interface CachedEntry {
 /** Cached state of one workspace's projection, from which another process can continue. */
 export interface Known {
   readonly position: StreamPosition;
-  /** Staleness at the position; records read later are newer. */
+  /** Staleness at the position. Records that were read later are newer. */
   readonly stalenessMs: number;
   /** Cached records that are not invalidated. A record that changes during iteration may be returned in its old or its new state. */
   readonly records: Iterable<CachedEntry>;
@@ -240,32 +240,32 @@ export interface Known {
 /** State of an earlier process with which a projection starts. */
 export interface Restored {
   readonly position: StreamPosition;
-  /** Returns the current staleness of the records, in ms. */
+  /** Returns the current staleness of the restored records, in ms. */
   readonly stalenessMs: () => number;
   readonly records: Iterable<CachedEntry & { readonly length: number }>;
 }
 
 export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
 
-/** The cached reader on which decisions are based. It tracks how fresh its data is. One per process. */
+/** The cached reader on which decisions are based. It tracks how fresh its data is. A process has one. */
 export interface Projection extends Closeable {
-  /** Returns a cached key synchronously, without I/O: the hot path. Otherwise returns a promise of the source's result. */
+  /** Finds a key. Returns a cached key synchronously, without I/O, on the hot path; otherwise a promise of the source's result. */
   findKey(workspaceId: string, hash: string): Lookup<KeyView> | Promise<Lookup<KeyView>>;
   findPolicy(workspaceId: string, policyId: string): Promise<Lookup<PolicyRecord>>;
-  /** Returns the active override of an identifier: the exact one, else the best pattern (api-v2.md section 9.3). */
+  /** Returns the active override of an identifier: the exact one, otherwise the best pattern (api-v2.md section 9.3). */
   findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>>;
   findNamespace(workspaceId: string, namespaceId: string): Promise<Lookup<NamespaceRecord>>;
   findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>>;
   /** Drops cached records immediately, after own writes. Reads of them in flight are used once and not cached. */
   drop(refs: readonly RecordRef[]): void;
   /**
-   * Drops the whole cache, after a transaction that changed too many records to list. Unlike after a reset of the stream, earlier data is
-   * not used again, not even while the source is unusable. Reads in flight are used once and not cached.
+   * Drops the complete cache, after a transaction that changed too many records to list. Unlike after a reset of the stream, earlier data
+   * is not used again, not even while the source is unusable. Reads in flight are used once and not cached.
    */
   forgetAll(): void;
   /**
    * Returns how stale the data of a workspace may be, in ms; without an argument, the maximum over all workspaces. Every change that was
-   * committed longer ago has been processed. `Infinity` before the first heartbeat. May be too large, never too small.
+   * committed longer ago has been processed. The result is `Infinity` before the first heartbeat, and may be too large but never too small.
    */
   stalenessMs(workspaceId?: string): number;
   /** Returns the staleness over all workspaces that do not lag, and the number of lagging ones. */
@@ -283,8 +283,8 @@ export interface Projection extends Closeable {
   known(): Known | undefined;
   /** Returns the number of cached records dropped so far because of changes. */
   forgotten(): number;
-  /** Returns whether all data is still from an earlier process because the store has not responded yet. */
+  /** Returns whether all data still comes from an earlier process because the store has not responded yet. */
   isRestored(): boolean;
-  /** Calls the listener after a changed record was dropped, and with `undefined` after the whole cache was dropped. */
+  /** Calls the listener after a changed record was dropped, and with `undefined` after the complete cache was dropped. */
   onDropped(listener: (ref: RecordRef | undefined) => void): void;
 }

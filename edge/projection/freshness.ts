@@ -11,8 +11,8 @@ import { performance } from "node:perf_hooks";
  */
 
 /**
- * The Redis time estimate is never behind, so a heartbeat ahead of it comes from another clock or is forged. This tolerance exists because
- * the estimate is measured every 10 s, and the clock may have been set since.
+ * Tolerance for a heartbeat ahead of the Redis time estimate. The estimate is never behind, so such a heartbeat comes from another clock or
+ * is forged; but the estimate is measured every 10 s, and the clock may have been set since.
  */
 export const AHEAD_MAX_MS = 5_000;
 
@@ -30,7 +30,7 @@ interface Heartbeat {
 export interface FreshnessOptions {
   readonly storeNowMs: () => number | undefined;
   readonly monotonicMs?: () => number;
-  /** Returns the current staleness of the restored data; used until the first heartbeat. */
+  /** Returns the current staleness of the restored data, for use until the first heartbeat. */
   readonly restoredMs?: (() => number) | undefined;
 }
 
@@ -40,7 +40,7 @@ export class Freshness {
   readonly #storeNowMs: () => number | undefined;
   readonly #monotonicMs: () => number;
   readonly #restoredMs: (() => number) | undefined;
-  /** Applies to every workspace outside `#lagging`. */
+  /** Timestamp of every workspace that is not in `#lagging`. */
   #common: Timestamp | undefined;
   readonly #lagging = new Map<string, Timestamp>();
   /** Heartbeat that arrived before Redis time was known. */
@@ -52,7 +52,7 @@ export class Freshness {
     this.#restoredMs = restoredMs;
   }
 
-  /** Whether all data is still from an earlier process. */
+  /** Whether all data still comes from an earlier process. */
   get isRestored(): boolean {
     this.#evaluate();
     return this.#restoredMs !== undefined && this.#common === undefined;

@@ -6,18 +6,18 @@ import type { Lookup } from "./contract.ts";
 import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
 
 /*
- * Keys assembled with the records that they refer to. A view keeps the records that it was made from, and is valid while all of them are
- * live. A change of a role invalidates one record, however many keys have the role; each view detects it on use. One comparison of numbers
- * shows whether anything changed since the last use.
+ * Keys with the records to which they refer. A view keeps the records from which it was made, and is valid while all of them are live. A
+ * change of a role invalidates one record, regardless of the number of keys with the role; each view detects the change on use, by
+ * comparing one number.
  */
 
 interface CachedView {
   readonly workspaceId: string;
-  /** Lookup that `find` returns, created once. */
+  /** Result of `find`, created once per view. */
   readonly found: Lookup<KeyView> & { readonly status: "found" };
   readonly parts: readonly CachedRecord[];
   readonly generation: number;
-  /** The cache's change count when all records of the view were last live. */
+  /** Value of the cache's change count at the last check that found all records of the view live. */
   checkedAt: number;
 }
 
@@ -26,12 +26,12 @@ interface Loading {
   readonly lookup: Promise<Lookup<KeyView>>;
 }
 
-/** Minimum interval between retries of an unusable source for keys that the cache can serve. */
+/** Minimum interval between retries of an unusable source, for keys that the cache can serve. */
 const ASK_AGAIN_MS = 200;
 
 export class KeyViews {
   readonly #cache: RecordCache;
-  /** Keyed by hash only: two workspaces never share a key, and a lookup with the wrong workspace finds no key. */
+  /** Views by hash only. Two workspaces never share a key, and a lookup with the wrong workspace finds no key. */
   readonly #views: BoundedCache<string, CachedView>;
   readonly #loading = new Map<string, Loading>();
   #unusableAtMs = Number.NEGATIVE_INFINITY;
@@ -45,12 +45,12 @@ export class KeyViews {
     return this.#views.size;
   }
 
-  /** Returns a cached view synchronously; with `bypass` only if the source cannot be read. */
+  /** Returns a cached view synchronously; with `bypass`, only if the source cannot be read. */
   find(workspaceId: string, hash: string, bypass: boolean): Lookup<KeyView> | Promise<Lookup<KeyView>> {
     const cached = this.#views.get(hash);
     const usable = cached !== undefined && cached.workspaceId === workspaceId && this.#isLive(cached);
     if (usable && !bypass && cached.generation === this.#cache.generation) return cached.found;
-    // A view from before the last reset, all records of which are still live.
+    // The view was made before the last reset, but all of its records are still live.
     if (usable && performance.now() - this.#unusableAtMs < ASK_AGAIN_MS) return { ...cached.found, stale: true };
     return this.#loadOnce(workspaceId, hash, bypass);
   }
@@ -71,7 +71,7 @@ export class KeyViews {
     return true;
   }
 
-  /** A caller joins the load in flight unless something has changed since; then a new load starts. */
+  /** Loads a key. A caller joins the load in flight unless something has changed since that load began; then a new load starts. */
   #loadOnce(workspaceId: string, hash: string, bypass: boolean): Promise<Lookup<KeyView>> {
     const name = `${workspaceId}/${hash}`;
     const startedAt = this.#cache.changes;
@@ -117,7 +117,7 @@ export class KeyViews {
     });
     const parts = [keyOutcome.record, ...records];
     const stale = read.isStale || isStale;
-    // If something changed or was reset during the read, the view is used once and not cached: some of its records are not live, or it is
+    // If a change or reset occurred during the read, the view is used once and not cached: some of its records are not live, or the view is
     // not fresh.
     if (parts.every((part) => part.isLive)) {
       const madeIn = stale ? NEVER_FRESH : generation;
@@ -127,7 +127,7 @@ export class KeyViews {
     return stale ? { status: "found", value: view, stale } : { status: "found", value: view };
   }
 
-  /** Reads the records; falls back to cached ones for those that cannot be read. */
+  /** Reads the records. Falls back to cached records for those that cannot be read. */
   async #get(refs: readonly RecordRef[], bypass: boolean): Promise<{ outcomes: Outcome[]; isStale: boolean }> {
     const outcomes = await this.#cache.get(refs, bypass);
     let isStale = false;
@@ -145,12 +145,12 @@ export class KeyViews {
 
 const NEVER_FRESH = -1;
 
-/** Measured memory of a view, including derived limit plans, counter names and headers. */
+/** Approximate memory of a view by measurement, including derived limit plans, counter names and headers. */
 const bytesOf = (parts: readonly CachedRecord[]): number =>
   1_500 + 4 * parts.reduce((sum, part) => sum + part.length, 0);
 const UNREAD: Outcome = { kind: "unusable", reason: "the key was not read" };
 
-/** A missing record is not a deleted one: a role that is not projected yet must not count as a role without permissions. */
+/** A missing record differs from a deleted one: a role that is not projected yet must not count as a role without permissions. */
 function problemWith(ref: RecordRef, outcome: Outcome | undefined): string | undefined {
   if (outcome === undefined || outcome.kind === "missing") return `the key's ${ref.kind} is not projected`;
   if (outcome.kind === "unusable") return outcome.reason;

@@ -23,7 +23,7 @@ const NONE_ANEW: RestartedWorkspaces = { begun: [] };
 
 interface Kept {
   readonly version: number;
-  /** `undefined` for a tombstone. Stored as text, so that each reader gets its own objects, as from Redis. */
+  /** JSON of the record; `undefined` for a tombstone. It is stored as text, so that each reader gets its own objects, as from Redis. */
   readonly json: string | undefined;
   /** Time at which the tombstone was written; `undefined` if it never expires. */
   readonly unavailableAtMs: number | undefined;
@@ -111,7 +111,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     this.#isGlobalComplete ||= [...this.#workspaces.values()].every((workspace) => workspace.isComplete);
   }
 
-  /** Memory loses no data, so workspaces never restart. */
+  /** Memory loses no data, so workspaces never need a restart. */
   async completeWorkspace(workspaceId: string): Promise<void> {
     this.#workspace(workspaceId).isComplete = true;
   }
@@ -160,7 +160,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     this.#listeners.set(listener, stream);
     if (this.#asOfMs !== undefined) listener.onHeartbeat(this.#asOfMs);
     return {
-      // Data ends with the process, so positions cannot be resumed.
+      // Data ends with the process, so no other process can continue from a position.
       position: () => undefined,
       close: async () => {
         this.#listeners.delete(listener);

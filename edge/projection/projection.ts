@@ -30,11 +30,11 @@ export interface ProjectionLimits {
   readonly absences?: number;
   /** Approximate maximum memory of keys and records, in bytes. Default: unlimited. */
   readonly bytes?: number;
-  /** Negative entries are not used if the change stream of their workspace is staler than this. Default: 30 s. */
+  /** Maximum staleness of a workspace's change stream with which negative entries are used. Default: 30 s. */
   readonly negativeStalenessMs?: number;
   /**
-   * If the change stream of a workspace is staler than this, its keys are read from the source each time, and the cache is used only while
-   * the source is unusable. For the api-server, whose source is Postgres. Default: never.
+   * Staleness of a workspace's change stream beyond which its keys are read from the source each time, and the cache is used only while the
+   * source is unusable. For the api-server, whose source is Postgres. Default: never.
    */
   readonly bypassAfterMs?: number;
 }
@@ -51,7 +51,7 @@ export interface ProjectionOptions {
 }
 
 /**
- * Opens a projection. Resolves even if the store is down, and keeps reconnecting. Any workspace can be read; changes come from `follow`.
+ * Opens a projection. Resolves even if the store is down, and keeps reconnecting. Every workspace can be read; changes come from `follow`.
  */
 export async function openProjection(options: ProjectionOptions): Promise<Projection> {
   const projection = new CachedProjection(options);
@@ -67,7 +67,7 @@ class CachedProjection implements Projection, ChangeListener {
   readonly #bypassAfterMs: number;
   readonly #listeners = new Set<(ref: RecordRef | undefined) => void>();
   readonly #refused: Record<RefusedKind, number> = { state: 0, record: 0, entry: 0, heartbeat: 0 };
-  /** Records read to probe the source on the stream of one workspace; `undefined` on the global stream. */
+  /** Records that are read to probe the source on the stream of one workspace; `undefined` on the global stream. */
   readonly #ownWorkspace: readonly RecordRef[] | undefined;
   #following: Following | undefined;
   readonly #workspaceId: string | undefined;
@@ -106,7 +106,7 @@ class CachedProjection implements Projection, ChangeListener {
     if (forget) this.forgetAll();
     this.#cache.reset();
     for (const listener of this.#listeners) listener(undefined);
-    // A gate without traffic must detect a recovered store too.
+    // Polls the source, because a gate without traffic must detect a recovered store too.
     void this.#cache.pollAgain(this.#ownWorkspace);
   }
 

@@ -19,7 +19,7 @@ export interface CachedRecord {
   readonly state: "found" | "gone";
   readonly value: unknown;
   readonly generation: number;
-  /** Length of the record's text; 0 if unknown. */
+  /** Length of the record's text; 0 if the length is unknown. */
   readonly length: number;
   isLive: boolean;
 }
@@ -28,7 +28,7 @@ export interface CachedRecord {
 export type Outcome =
   | { readonly kind: "record"; readonly record: CachedRecord }
   | { readonly kind: "missing" }
-  /** `isRefused`: the value is not a valid record of its kind. `isLater`: a newer version wrote it. */
+  /** `isRefused`: the value is not a valid record of its kind. `isLater`: a newer version wrote the record. */
   | { readonly kind: "unusable"; readonly reason: string; readonly isRefused?: true; readonly isLater?: true };
 
 interface FailedRead {
@@ -62,7 +62,7 @@ const NEVER_FRESH = -1;
 
 const GONE: CachedRecord = { state: "gone", value: undefined, generation: -1, length: 0, isLive: false };
 
-/** Measured overhead of a parsed record, and bytes per character of its text. */
+/** Approximate memory of a record: the measured overhead of a parsed record, and bytes per character of its text. */
 const bytesOf = ({ length }: CachedRecord): number => 500 + 2 * length;
 
 export class RecordCache {
@@ -98,12 +98,12 @@ export class RecordCache {
     this.#isPollingAgain = false;
   }
 
-  /** Generation of the cache, which increases with each reset. */
+  /** Number of the cache's current generation. Each reset increases it. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Change count, which increases with each change, eviction and reset. While it is unchanged, all live records are still live. */
+  /** Change count. Each change, eviction and reset increases it. While it is unchanged, all live records are still live. */
   get changes(): number {
     return this.#changes;
   }
@@ -113,7 +113,7 @@ export class RecordCache {
     return this.#forgotten;
   }
 
-  /** Restores the cache of an earlier process, as live but not fresh. Omits unreadable records. */
+  /** Restores the cache of an earlier process. The records are live but not fresh. Omits unreadable records. */
   restore(workspaceId: string, { kind, id, value }: CachedEntry, length: number): void {
     const ref = { workspaceId, kind, id };
     if (value === undefined) {
@@ -164,7 +164,7 @@ export class RecordCache {
     this.#inFlight.clear();
   }
 
-  /** Unlike a reset, this ends the records' live state, so that no fallback uses them. */
+  /** Drops all records. Unlike a reset, this makes them no longer live, so that no fallback uses them. */
   forgetAll(): void {
     this.reset();
     this.#forgotten += this.#records.size;
@@ -173,8 +173,8 @@ export class RecordCache {
   }
 
   /**
-   * Returns the cached or read outcome of each record, in order. Missing records are read in one batch; a record is not read twice
-   * concurrently. `bypass` reads all of them again. All refs must belong to one workspace.
+   * Returns the cached or read outcome of each record, in order. Missing records are read in one batch, and a record is never read twice
+   * concurrently. `bypass` reads all records again. All refs must belong to one workspace.
    */
   async get(refs: readonly RecordRef[], bypass: boolean): Promise<Outcome[]> {
     const outcomes = refs.map((ref) => (bypass ? undefined : this.#fresh(ref)) ?? this.#join(ref, bypass));
@@ -187,7 +187,7 @@ export class RecordCache {
     return (await Promise.all(outcomes)) as Outcome[];
   }
 
-  /** Returns a live record, however old, or a fresh negative entry, for use while the source is unusable. */
+  /** Returns a live record of any age, or a fresh negative entry, for use while the source is unusable. */
   fallback(ref: RecordRef): Outcome | undefined {
     const record = this.#records.get(recordName(ref));
     if (record?.isLive === true) return { kind: "record", record };
@@ -226,7 +226,7 @@ export class RecordCache {
           return outcome;
         }),
       };
-      // With `bypass`, two reads of one record may be in flight; a change must reach both.
+      // With `bypass`, two reads of one record may be in flight, and a change must reach both.
       const other = this.#inFlight.get(name);
       if (other !== undefined) other.isDirty = true;
       this.#inFlight.set(name, reading);
@@ -248,7 +248,7 @@ export class RecordCache {
 
   #keep(ref: RecordRef, outcome: Outcome): void {
     if (outcome.kind === "unusable") {
-      // The earlier record is not a fallback, because it may lack a restriction of the newer one.
+      // The earlier record is no fallback, because it may lack a restriction of the newer one.
       if (outcome.isLater === true) this.drop(ref);
       return;
     }
@@ -266,7 +266,7 @@ export class RecordCache {
       return;
     }
     this.#records.delete(name);
-    // A missing record of a referred kind is unknown rather than absent, so it gets no negative entry.
+    // A missing record of a referred kind is unknown rather than absent, so the cache stores no negative entry.
     if (!REFERRED_KINDS.has(ref.kind)) this.#absences.set(name, { outcome, generation: this.#generation });
   }
 }

@@ -6,7 +6,7 @@ import type { ChangeListener, ChangeStream, Following, FollowOptions, StreamId }
 import { Follower } from "./redis-follower.ts";
 import type { RollbackDetector } from "./rollback-detector.ts";
 
-/** Maximum time that startup waits for the change stream, which then continues in the background. */
+/** Maximum time that startup waits for the change stream; afterwards the start continues in the background. */
 const START_WAIT_MS = 1_000;
 
 export interface RedisChangeStreamOptions {

@@ -37,15 +37,16 @@ import { isProjectionId, readHistoryEntry, readInteger, readStreamEntry, type St
  */
 
 const BLOCK_MS = 2_000;
-/** A read blocks for 2 s; without a reply in 5 s its connection is lost, even if no error was reported. */
+/** Maximum time without a reply, after which the connection counts as lost even without an error. A read blocks for 2 s. */
 const RESPONSE_MS = 5_000;
 /**
- * A change makes readers drop cached records. Until their own connection is back they could not read these again, and would reject requests
- * that they could have decided. This delay is longer than a reconnect takes; after it, changes are delivered in any case.
+ * Delay of changes after a reconnect. A change makes readers drop cached records, and until their own connection is back they could not
+ * read these again and would reject requests that they could have decided. The delay is longer than a reconnect takes; after it, changes
+ * are delivered in any case.
  */
 const READER_WAIT_MS = 3_000;
 const ENTRIES_PER_READ = 1_000;
-/** A projection with more entries is not read from its beginning; the listener is reset instead. */
+/** Maximum number of entries that are read from the beginning of a projection. If it has more, the listener is reset instead. */
 const ENTRIES_SINCE_BEGIN_MAX = 20_000;
 
 type Entry = [id: string, fields: string[]];
@@ -72,7 +73,7 @@ export class Follower {
   readonly #changesKey: string;
   readonly #historyKey: string;
   #position: StreamPosition | undefined;
-  /** Whether the position is from an earlier process and the store was not yet seen in the same projection. */
+  /** Whether the position comes from an earlier process, and the store was not yet seen in the same projection. */
   #isRestored: boolean;
   #connection: Redis | undefined;
   /** The projection whose rollback was reported to the listener. */
@@ -96,14 +97,14 @@ export class Follower {
     if (from !== undefined) rollbacks.observe(this.#name, { projectionId: from.projectionId, head: from.n });
   }
 
-  /** All entries up to this position were delivered. `undefined` before the first read, and while the projection counts as rolled back. */
+  /** Position up to which all entries were delivered. `undefined` before the first read, and while the projection counts as rolled back. */
   get position(): StreamPosition | undefined {
     const position = this.#position;
     if (position === undefined || position.projectionId === "") return undefined;
     return this.#options.rollbacks.isRolledBack(this.#name, position.projectionId) ? undefined : position;
   }
 
-  /** Resolves when the position is known, or after `waitMs`. In the second case the listener is reset once the position is known. */
+  /** Resolves when the position is known, or after `waitMs`; then the listener is reset once the position is known. */
   async start(waitMs: number): Promise<void> {
     const positioned = Promise.withResolvers<void>();
     this.#running = this.#run(positioned.resolve);
@@ -135,8 +136,8 @@ export class Follower {
         attempt = 0;
         while (!this.#stop.signal.aborted) await this.#read(connection);
       } catch (error) {
-        // Connection errors are visible without a report: no heartbeat arrives, and the staleness that policies act on grows. A wrong type
-        // of the projection state or stream does not go away by itself, so it is reported.
+        // Connection errors are visible without a report: no heartbeat arrives, so the staleness on which policies act grows. A projection
+        // state or stream of the wrong type does not recover by itself, so it is reported.
         const problem = error instanceof Error ? error.message : String(error);
         if (problem.includes("WRONGTYPE")) this.#options.listener.onRefused?.("state", problem);
       } finally {
@@ -171,7 +172,7 @@ export class Follower {
     const isNone = projectionId === "";
     if (!isNone && !rollbacks.evaluate(this.#name, { projectionId, head: n }, before)) {
       if (known?.projectionId !== projectionId || n < known.n) this.#position = found;
-      // The projection still counts as rolled back, which was reported before.
+      // The projection still counts as rolled back, as an earlier report said.
       if (this.#reportedRollback !== projectionId) listener.onReset(WENT_BACK);
       this.#reportedRollback = projectionId;
       return;
@@ -180,7 +181,7 @@ export class Follower {
       this.#position = found;
       if (this.#isLate) listener.onReset("following the changes begins only now", { forget: true });
     } else if (known.projectionId !== projectionId) {
-      // Changes missed in the previous projection are announced again at the beginning of this one, so reading starts there.
+      // Reading starts at the beginning of this projection, where changes missed in the previous one are announced again.
       const begin = isNone ? { position: found, forget: false } : await this.#findBegin(connection, found);
       this.#position = begin?.position ?? found;
       const forget = isNone ? false : this.#forgetsRestored(begin?.forget ?? true);
@@ -190,12 +191,12 @@ export class Follower {
       this.#isRestored = false;
       return;
     }
-    // The cache holds no data from before this position, so everything that was projected until then counts as delivered.
+    // The cache holds no data from before this position, so all earlier entries count as delivered.
     if (found.asOfMs !== undefined) listener.onHeartbeat(found.asOfMs);
   }
 
   /**
-   * Returns the position where the projection began, and whether missed changes are lost; `undefined` if the beginning is too far back or
+   * Returns the position where the projection began, and whether missed changes are lost; `undefined` if that position is too far back or
    * was removed.
    */
   async #findBegin(
@@ -217,13 +218,13 @@ export class Follower {
     const reply = (await within(RESPONSE_MS, asked)) as [string, Entry[]][] | null;
     const entries = reply?.[0]?.[1];
     const first = entries?.[0];
-    // The relay writes every second. Silence may mean that the store was emptied, which causes no error.
+    // The relay writes every second, so silence may mean that the store was emptied, which causes no error.
     if (entries === undefined || first === undefined) return this.#takePosition(connection);
     await this.#catchUp(connection, this.#readEntry(first));
     this.#tell(entries);
   }
 
-  /** Reports the entries between the position and `next`, up to the first one missing from the history. */
+  /** Reports the entries between the position and `next`, up to the first one that is missing from the history. */
   async #catchUp(connection: Redis, next: StreamEntry): Promise<void> {
     if (next.kind === "unreadable") return;
     const { projectionId, n } = next;
@@ -238,10 +239,10 @@ export class Follower {
     }
   }
 
-  /** Returns the entries from number `from` to before `to`, up to the first missing one. */
+  /** Returns the entries from number `from` to before `to`, up to the first missing number. */
   async #readHistory(connection: Redis, projectionId: string, from: number, to: number): Promise<Entry[]> {
     const numbers = Array.from({ length: to - from }, (_, i) => String(from + i));
-    // A Redis user with older rules may not read the history; treat that as an empty history.
+    // A Redis user with older rules may not read the history, so an error counts as an empty history.
     const asked = connection.hmget(this.#historyKey, "p", ...numbers).catch((error: Error) => {
       if (error.message.startsWith("NOPERM")) return [];
       throw error;
@@ -266,7 +267,7 @@ export class Follower {
     try {
       this.#tellAll(entries);
     } catch (error) {
-      // The listener failed and may have missed changes before the position.
+      // The listener failed and may have missed changes before the position, so the position is dropped.
       this.#position = undefined;
       this.#isLate = true;
       throw error;
@@ -277,7 +278,7 @@ export class Follower {
     let [isReset, isForgotten] = [false, false];
     for (const each of entries) {
       const effects = this.#advance(each[0], this.#readEntry(each));
-      // No reads happen between two entries of one reply, so one reset is enough for all, plus the first one that sets `forget`.
+      // No reads happen between two entries of one reply, so the first reset is enough, plus the first one that sets `forget`.
       if (effects.reset !== undefined) {
         const { reason, forget } = effects.reset;
         if (!isReset || (forget && !isForgotten)) this.#options.listener.onReset(reason, { forget });
@@ -288,7 +289,7 @@ export class Follower {
     }
   }
 
-  /** Moves the position past an entry. Returns the entry, and the reason for a reset of the listener if one is required. */
+  /** Moves the position past an entry. Returns the entry, and a reason to reset the listener if a reset is required. */
   #advance(entryId: string, entry: StreamEntry): { entry: StreamEntry; reset?: Reset } {
     const { rollbacks } = this.#options;
     const known = this.#position;
@@ -312,7 +313,10 @@ export class Follower {
     return { entry };
   }
 
-  /** The first projection that differs from an earlier process's drops the whole cache, whatever it announces again. */
+  /**
+   * The first projection that differs from an earlier process's drops the complete cache, regardless of the changes that it announces
+   * again.
+   */
   #forgetsRestored(forget: boolean): boolean {
     const isRestored = this.#isRestored;
     this.#isRestored = false;
@@ -337,14 +341,14 @@ const WENT_BACK = "the store has gone back in time";
 
 interface Reset {
   readonly reason: string;
-  /** Whether changes were missed that are not announced again. */
+  /** Whether missed changes are not announced again. */
   readonly forget: boolean;
 }
 
 interface FoundPosition extends StreamPosition {
   /** Time of the last heartbeat; `undefined` before the first one. */
   readonly asOfMs: number | undefined;
-  /** Redis time, as seconds and microseconds. */
+  /** Redis time in seconds and microseconds. */
   readonly time: readonly string[];
 }
 

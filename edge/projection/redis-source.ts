@@ -9,7 +9,7 @@ import type { RollbackDetector } from "./rollback-detector.ts";
 import { isProjectionId, readInteger } from "./stream-entry.ts";
 
 const READ_TIMEOUT_MS = 1_000;
-/** Far larger than the largest record. Longer values are not fetched, because others can write to the store. */
+/** Maximum size of a record, far above that of the largest one. Longer values are not fetched, because others can write to the store. */
 export const RECORD_BYTES_MAX = 8 * 1024 * 1024;
 
 const STATE_FIELDS = ["projectionId", "complete", "previousId", "head", "runId"] as const;
@@ -66,7 +66,7 @@ export class RedisRecordSource implements RecordSource {
     let runId = "";
     try {
       replies = await within(READ_TIMEOUT_MS, this.#ask(workspaceId, refs));
-      // Read after the records: they are from this run, or from the previous one, which the projection state then names.
+      // Reads the run id after the records. They are from this run, or from the previous one, which the projection state then names.
       if (!isConfirmed) runId = await within(READ_TIMEOUT_MS, readRunId(this.#client));
     } catch (error) {
       return { usable: false, reason: `Redis: ${describe(error)}` };
@@ -75,7 +75,7 @@ export class RedisRecordSource implements RecordSource {
     if (before === undefined || after === undefined) return { usable: false, reason: "nothing is projected" };
     if ("problem" in before) return unreadableState(before.problem);
     if ("problem" in after) return unreadableState(after.problem);
-    // Compared in both directions, because the store may have been restarted in between.
+    // Compares in both directions, because the store may have been restarted in between.
     const isTrusted =
       this.#rollbacks.evaluate(workspaceId, before, known) && this.#rollbacks.evaluate(workspaceId, after, before);
     if (!isTrusted) return { usable: false, reason: "the store has gone back in time" };
@@ -105,7 +105,7 @@ export class RedisRecordSource implements RecordSource {
     return [replies[0], ...records, replies.at(-1)].map((reply) => reply ?? { problem: "no reply" });
   }
 
-  /** Redis has no command that fetches part of a hash field, as GETRANGE does for a string. */
+  /** Redis has no command for a part of a hash field, such as GETRANGE for a string. */
   async #findTooLong(locations: readonly RecordSlot[]): Promise<ReadonlySet<RecordSlot>> {
     const fields = locations.filter(({ field }) => field !== undefined);
     if (fields.length === 0) return new Set();
@@ -113,11 +113,11 @@ export class RedisRecordSource implements RecordSource {
     return new Set(fields.filter((_, i) => Number(lengths[i]?.value ?? 0) > RECORD_BYTES_MAX));
   }
 
-  /** Runs the groups in order. Throws if the connection fails, not if the store rejects a command. */
+  /** Runs the groups in order. Throws if the connection fails, but not if the store rejects a command. */
   async #send(...groups: (readonly Command[])[]): Promise<Reply[]> {
     const client = this.#client;
     if (!isCluster(client)) {
-      // A record does not name its owner. An echoed text after it proves that the replies do not belong to another read.
+      // A record does not name its owner. An echoed text after the record proves that the replies do not belong to another read.
       const text = randomUUID();
       const commands = [...groups.flat(), ["ping", text]].map((command) => [...command]);
       const replies = (await client.pipeline(commands).exec()) ?? [];
@@ -142,17 +142,17 @@ type Reply =
 
 const TOO_LONG: Reply = { problem: `longer than ${RECORD_BYTES_MAX} bytes` };
 
-/** One byte over the limit shows that a record is too long. The range of a missing string is empty. */
+/** Reads one byte over the limit, which shows that a record is too long. The range of a missing string is empty. */
 const fetch = ({ key, field }: RecordSlot): Command =>
   field === undefined ? ["getrange", key, "0", String(RECORD_BYTES_MAX)] : ["hget", key, field];
 
-/** An error reply concerns one command; a lost connection concerns all. */
+/** An error reply concerns one command, whereas a lost connection concerns all. */
 function refused(error: unknown): Reply {
   if (error instanceof Error && error.name === "ReplyError") return { problem: error.message };
   throw error;
 }
 
-/** For a missing connection ioredis names its option; operators read this text in a gate's `/readyz`. */
+/** The ioredis error for a missing connection names an option of ioredis. Operators read this text in a gate's `/readyz`. */
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message.includes("enableOfflineQueue") ? "there is no connection" : message;
@@ -177,7 +177,7 @@ interface ProjectionState {
   readonly head: number;
 }
 
-/** Returns `undefined` if it does not exist. */
+/** Parses the projection state; returns `undefined` if it does not exist. */
 function readProjectionState(reply: Reply | undefined): ProjectionState | undefined | { readonly problem: string } {
   const values = reply?.value;
   if (!Array.isArray(values)) return { problem: reply?.problem ?? "no reply" };
@@ -195,7 +195,7 @@ function readProjectionState(reply: Reply | undefined): ProjectionState | undefi
   };
 }
 
-/** Parses `<projection id> <version> <JSON>`; without JSON it is a tombstone. */
+/** Parses `<projection id> <version> <JSON>`. Without JSON the text is a tombstone. */
 function readRecord({ value, problem }: Reply, state: ProjectionState): ReadRecord {
   if (problem !== undefined) return { state: "unreadable", problem };
   if (value === null || value === "") return { state: "missing" };

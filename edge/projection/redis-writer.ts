@@ -28,19 +28,19 @@ import {
 } from "./scripts.ts";
 
 /*
- * Each workspace has its own projection state, with the projection id under which its records are stored. That is the id of the whole
+ * Each workspace has its own projection state, with the projection id under which its records are stored. That is the id of the complete
  * projection, unless the workspace was restarted separately. Gates of a workspace can write to its part of the store if the ACL allows it,
- * so data there must not make writes for others fail. A call consists of scripts for one workspace each. If one fails, or the projection
- * state rejects it, only that workspace is restarted. Only api-servers write the global part: if that does not match, the whole projection
- * is lost.
+ * so data there must not make writes for others fail. A call consists of scripts for one workspace each. If a script fails, or the
+ * projection state rejects it, only that workspace is restarted. Only api-servers write the global part: if that does not match, the
+ * complete projection is lost.
  */
 
 const CALLS_PER_BATCH = 200;
 
-/** A script call that belongs to one workspace, or to the global stream. */
+/** A script call for one workspace, or for the global stream. */
 interface OwnedCall extends ScriptCall {
   readonly owner: string;
-  /** Projection of the stream, for a script that replies with the number of the stream's last entry. */
+  /** Projection of the stream. Set for a script that replies with the number of the stream's last entry. */
   readonly streamOf?: string;
 }
 
@@ -48,12 +48,12 @@ export class RedisRecordWriter implements RecordWriter {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #changesMax: number;
-  /** The active projection id of each known workspace; read again if one does not match. */
+  /** Active projection id of each known workspace. The ids are read again if one does not match. */
   #ids = new Map<string, string>();
-  /** The last known number of entries in each stream. A stream with fewer was rolled back. */
+  /** Last known number of entries in each stream. A stream with fewer entries was rolled back. */
   readonly #rollbacks = new Map<string, { readonly projectionId: string; readonly head: number }>();
 
-  /** The server run id at the last read of its state, on which the relay's decisions are based. */
+  /** Server run id at the last read of the store's state, on which the relay's decisions are based. */
   #runId: string | undefined;
 
   /** The caller owns the connection and closes it. */
@@ -71,7 +71,7 @@ export class RedisRecordWriter implements RecordWriter {
     ]);
     this.#runId = runId;
     const [projectionId, complete, head, version, asOfMs] = state;
-    // Baseline, so that a new writer detects later rollbacks too.
+    // Sets the baseline, so that a new writer detects later rollbacks too.
     if (projectionId && this.#headOf(GLOBAL, projectionId) === 0) {
       this.#rollbacks.set(GLOBAL, { projectionId, head: Number(head) });
     }
@@ -107,11 +107,11 @@ export class RedisRecordWriter implements RecordWriter {
     const stored = writes.filter(({ ref }) => !POSTGRES_ONLY_KINDS.has(ref.kind));
     const workspaceIds = [...new Set(stored.map(({ ref }) => ref.workspaceId))];
     await this.#joinNew(projectionId, workspaceIds);
-    // Keeps the given order, in which referred kinds come first. Adjacent writes of one kind are grouped.
+    // Keeps the given order, in which referred kinds come first, and groups adjacent writes of one kind.
     const toStore = () => runsOf(stored).flatMap((run) => this.#setRecords(version, run));
     const begun = new Set(await this.#run(projectionId, toStore));
     if (!announce) return { begun: [...begun] };
-    // Announced after the write, because a reader that sees a change must find the record.
+    // Announces the records after writing them, because a reader that sees a change must find the record.
     const byWorkspace = Map.groupBy(stored, ({ ref }) => ref.workspaceId);
     const toAnnounce = () => [
       ...[...byWorkspace].flatMap(([id, ofWorkspace]) => this.#announce(id, this.#idOf(id), version, ofWorkspace)),
@@ -141,7 +141,7 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async completeWorkspace(workspaceId: string): Promise<void> {
-    // Rejected if the workspace was restarted meanwhile: it is not complete then, and the relay that restarted it completes it.
+    // The script rejects a workspace that was restarted meanwhile. It is not complete, and the relay that restarted it completes it.
     await runScriptsEach(this.#client, [this.#complete(workspaceId, this.#idOf(workspaceId), 0)]);
   }
 
@@ -158,7 +158,7 @@ export class RedisRecordWriter implements RecordWriter {
   ): Promise<RestartedWorkspaces & { incomplete: string[] }> {
     await this.#joinNew(projectionId, workspaceIds);
     const runId = await this.#knownRunId();
-    // If there are too many to name, the whole stream counts as lagging.
+    // If too many workspaces lag, the complete stream counts as lagging.
     const isNamed = lagging.size <= LAGGING_NAMED_MAX;
     const behind = isNamed ? [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ") : "";
     const globalMs = isNamed ? asOfMs : lagging.values().reduce((a, b) => Math.min(a, b), asOfMs);
@@ -208,18 +208,18 @@ export class RedisRecordWriter implements RecordWriter {
         continue;
       }
       const begun = [...failed.keys()];
-      // A new id every time, so that records stored under earlier ids are no longer used.
+      // The id is new every time, so that records stored under earlier ids are no longer used.
       const suffix = randomBytes(6).toString("hex");
-      // Changes that readers may have missed are not announced again.
+      // Readers must drop their caches, because changes that they may have missed are not announced again.
       await this.#beginWorkspaces(new Map(begun.map((id) => [id, `${projectionId}.${suffix}`])), { forget: true });
       return begun;
     }
   }
 
-  /** Returns why a reply means that this owner's part of the store is damaged. Throws errors of the store as a whole. */
+  /** Returns why a reply means that this owner's part of the store is damaged. Throws errors that concern the complete store. */
   #problemWith({ owner, streamOf }: OwnedCall, reply: unknown): string | undefined {
     if (reply instanceof Error) {
-      // Other writers cause wrong types and invalid numbers. All other errors concern more than one workspace.
+      // Other writers cause wrong types and invalid numbers; all other errors concern more than one workspace.
       if (owner !== GLOBAL && /^(WRONGTYPE|ERR) /.test(reply.message)) return reply.message;
       throw reply;
     }
@@ -237,8 +237,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   /**
-   * Adds workspaces created after the projection began. They are complete when the projection is, because each of their records was written
-   * on creation.
+   * Adds workspaces created after the projection began. A new workspace is complete together with the projection, because each of its
+   * records was written on creation.
    */
   async #joinNew(projectionId: string, workspaceIds: readonly string[]): Promise<void> {
     const isKnown = (id: string) => belongsTo(projectionId, this.#idOf(id));
@@ -257,10 +257,11 @@ export class RedisRecordWriter implements RecordWriter {
     if (complete === "1") await this.complete(projectionId, unknown);
   }
 
-  /** `ids` maps each workspace to its new projection id. */
+  /** Restarts workspaces. `ids` maps each workspace to its new projection id. */
   async #beginWorkspaces(ids: ReadonlyMap<string, string>, options: BeginOptions): Promise<void> {
     if (ids.size === 0) return;
-    // Registered first: if this process dies in between, the workspace's projection state does not match, and the workspace is restarted.
+    // Registers the id first. If this process dies in between, the workspace's projection state does not match, and the workspace is
+    // restarted.
     await this.#client.hset(this.#keys.knownWorkspaces(), Object.fromEntries(ids));
     const args = await this.#beginArgs(options);
     const begin = ([id, projectionId]: [string, string]) => ({
@@ -273,7 +274,7 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async #beginArgs({ forget = false, usePrevious = false }: BeginOptions): Promise<string[]> {
-    // The nodes of a cluster roll back separately, and the heartbeat detects only one of them.
+    // The nodes of a cluster roll back separately, but the heartbeat detects a rollback of only one node.
     const mayUsePrevious = usePrevious && !isCluster(this.#client);
     return [flag(forget), flag(mayUsePrevious), await this.#knownRunId()];
   }
@@ -295,7 +296,7 @@ export class RedisRecordWriter implements RecordWriter {
     const [first] = writes;
     if (first === undefined) return [];
     const owner = first.ref.workspaceId;
-    // On a cluster the projection state is in another slot, so only the checks before the writes and at the announcement apply.
+    // On a cluster the projection state is in another slot, so it is checked only before the writes and at the announcement.
     const stateKeys = isCluster(this.#client) ? [] : [this.#keys.projectionState(owner)];
     const head = [this.#idOf(owner), version];
     const targets = writes.map((write) => ({ write, json: jsonOf(write), ...this.#keys.record(write.ref) }));
@@ -364,7 +365,7 @@ export class RedisRecordWriter implements RecordWriter {
     return { script: COMPLETE, keys: [this.#keys.projectionState(stream)], args: [projectionId, version] };
   }
 
-  /** Run id as of the last state that the relay saw. After a restart of the server it confirms no workspace. */
+  /** Returns the run id as of the last state that the relay saw. After a restart of the server it confirms no workspace. */
   async #knownRunId(): Promise<string> {
     this.#runId ??= await readRunId(this.#client);
     return this.#runId;
@@ -387,7 +388,7 @@ function runsOf(writes: readonly RecordWrite[]): RecordWrite[][] {
 
 const flag = (isSet: boolean): string => (isSet ? "1" : "0");
 
-/** Whether `id` is the id of the whole projection, or of a workspace in it that was restarted. */
+/** Returns whether `id` is the id of the complete projection, or of a workspace in it that was restarted. */
 const belongsTo = (projectionId: string, id: string): boolean =>
   id === projectionId || id.startsWith(`${projectionId}.`);
 

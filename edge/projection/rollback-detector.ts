@@ -24,14 +24,14 @@ interface Seen {
   isRolledBack: boolean;
 }
 
-/** Maximum remembered projections per stream. A new one begins when the store was lost, so 8 cover more than a day. */
+/** Maximum number of remembered projections per stream. A new one begins when the store was lost, so 8 cover more than a day. */
 const PROJECTIONS_MAX = 8;
 
 export class RollbackDetector {
-  /** Oldest first. */
+  /** Known states of each stream, oldest first. */
   readonly #seen = new Map<string, Seen[]>();
 
-  /** Returns the known state of a stream. Call it when sending a request. */
+  /** Returns the known state of a stream. Call it before sending a request. */
   known(stream: string): Sighting | undefined {
     const latest = this.#seen.get(stream)?.at(-1);
     return latest && { projectionId: latest.projectionId, head: latest.head };
@@ -41,15 +41,15 @@ export class RollbackDetector {
     return this.#find(stream, projectionId)?.isRolledBack === true;
   }
 
-  /** Records a delivered entry. A follower that is behind may deliver one of an earlier projection. */
+  /** Records a delivered entry. A follower that lags may deliver one of an earlier projection. */
   observe(stream: string, { projectionId, head }: Sighting): void {
     const seen = this.#findOrAdd(stream, projectionId);
     seen.head = Math.max(seen.head, head);
   }
 
   /**
-   * Records the store's reply about its state, for a request sent when `before` was known. Returns false if the store was rolled back, now
-   * or at an earlier reply; its data of this projection is then unusable.
+   * Records the store's reply about its state, for a request that was sent when `before` was known. Returns false if the store was rolled
+   * back, now or at an earlier reply; its data of this projection is then unusable.
    */
   evaluate(stream: string, { projectionId, head }: Sighting, before: Sighting | undefined): boolean {
     const seen = this.#findOrAdd(stream, projectionId);

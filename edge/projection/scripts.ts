@@ -9,30 +9,33 @@ import { defineScript } from "../redis/script.ts";
  * identifies the server run in which the relay last checked the projection, because a restarted server may have rolled back.
  */
 
-/** Maximum entries in the history. A reader that is further behind detects the gap and starts from scratch. */
+/** Maximum number of entries in the history. A reader that lags further behind detects the gap and starts from scratch. */
 export const CHANGES_MAX = 100_000;
 /**
- * The stream holds only the newest entries, for which readers block; a reader that missed more reads the history. A short XREAD can name
- * the stream hundreds of times, and ACLs cannot bound that.
+ * Maximum number of entries in the stream: only the newest, for which readers block. A reader that missed more reads the history. A short
+ * XREAD can name the stream hundreds of times, and ACLs cannot bound that.
  */
 const STREAM_ENTRIES_MAX = 4;
 
-/** Maximum records per script call, because a script blocks Redis. */
+/** Maximum number of records per script call, because a script blocks Redis. */
 export const RECORDS_PER_CALL = 200;
 export const ENTRIES_PER_CALL = 500;
 export const LAGGING_NAMED_MAX = 2_000;
-/** Lagging workspaces: short ids, each with its lag in ms. */
+/** Maximum bytes of the lagging workspaces: short ids, each with its lag in ms. */
 const LAGGING_BYTES_MAX = 128 * LAGGING_NAMED_MAX;
-/** Run ids of all masters in a cluster of 1,000, joined with `+`. */
+/** Maximum bytes of the run ids of all masters in a cluster of 1,000, joined with `+`. */
 const RUN_IDS_BYTES_MAX = 64 * 1024;
-/** Readers reject records over 8 MiB; the scripts do not, because a rejected write would restart the workspace repeatedly. */
+/**
+ * Maximum bytes of a written record. Readers reject records over 8 MiB, but the scripts do not, because a rejected write would restart the
+ * workspace repeatedly.
+ */
 const WRITTEN_BYTES_MAX = 64 * 1024 * 1024;
-/** The longest is an override: a namespace id and an identifier of up to 512 characters. */
+/** Maximum bytes of a record id. The longest id is that of an override: a namespace id and an identifier of up to 512 characters. */
 const RECORD_ID_BYTES_MAX = 64 * 1024;
 
-/** Older entries are removed: a reader that was disconnected for longer drops its whole cache anyway. */
+/** Time after which entries are removed. A reader that was disconnected for longer drops its complete cache anyway. */
 const CHANGES_KEPT_MS = 15 * 60 * 1000;
-/** Maximum entries that a heartbeat removes, because a script blocks Redis. */
+/** Maximum number of entries that a heartbeat removes, because a script blocks Redis. */
 const REMOVED_PER_HEARTBEAT = 1_000;
 
 const IS_OLDER = `
@@ -68,9 +71,9 @@ return 1
 );
 
 /**
- * Like SET_RECORDS for a hash field. Fields cannot expire by themselves, so tombstone times are kept in a sorted set, and each call removes
- * a few that are due. KEYS: the hash, the sorted set of tombstones, and on a single Redis the projection state. ARGV: projection id,
- * version, JSON ('': a tombstone), tombstone lifetime in ms, the field. Reply: 1 written, 0 rejected as older, -1 another projection or
+ * Variant of SET_RECORDS for a hash field. Fields cannot expire by themselves, so a sorted set holds the times of tombstones, and each call
+ * removes a few that are due. KEYS: the hash, the sorted set of tombstones, and on a single Redis the projection state. ARGV: projection
+ * id, version, JSON ('': a tombstone), tombstone lifetime in ms, the field. Reply: 1 written, 0 rejected as older, -1 another projection or
  * lost fields.
  */
 export const SET_FIELD = defineScript(

@@ -20,7 +20,7 @@ export type StreamEntry =
       readonly kind: "change";
       readonly projectionId: string;
       readonly n: number;
-      /** Empty on the stream of one workspace, where it is implied. */
+      /** Workspace of the record; empty on the stream of one workspace, where it is implied. */
       readonly workspaceId: string;
       readonly recordKind: RecordKind;
       readonly id: string;
@@ -29,10 +29,10 @@ export type StreamEntry =
       readonly kind: "heartbeat";
       readonly projectionId: string;
       readonly n: number;
-      /** `undefined` if the times are unreadable. The entry still counts in the numbering. */
+      /** Times of the heartbeat; `undefined` if they are unreadable. The entry still counts in the numbering. */
       readonly said: HeartbeatTimes | undefined;
     }
-  /** Even its number is unreadable, so it may have been a change. */
+  /** The number of the entry is unreadable too, so the entry may have been a change. */
   | { readonly kind: "unreadable"; readonly problem: string };
 
 export interface HeartbeatTimes {
@@ -40,7 +40,7 @@ export interface HeartbeatTimes {
   readonly lagging: ReadonlyMap<string, number>;
 }
 
-/** Parses an entry. `fields` alternates names and values, as in Redis replies. The last of several equal names counts. */
+/** Parses an entry. `fields` alternates names and values, as in Redis replies. The last of several equal names applies. */
 export function readStreamEntry(fields: readonly string[], { isGlobal }: { isGlobal: boolean }): StreamEntry {
   const texts = new Map<string, string>();
   for (let at = 0; at + 1 < fields.length; at += 2) texts.set(fields[at] ?? "", fields[at + 1] ?? "");
@@ -60,7 +60,7 @@ export function readStreamEntry(fields: readonly string[], { isGlobal }: { isGlo
     if (isGlobal && workspaceId === "") return { kind: "unreadable", problem: "a change names no workspace" };
     return { kind: "change", ...place, workspaceId, recordKind, id };
   }
-  // A kind of a newer version, which this version never caches.
+  // A newer version may have more kinds, which this version never caches.
   if (/^[a-zA-Z]{1,32}$/.test(name)) return { kind: "unknown", ...place };
   return { kind: "unreadable", problem: "k is no kind of record" };
 }
@@ -77,7 +77,7 @@ export function readHistoryEntry(text: string | null): [id: string, ...fields: s
   }
 }
 
-/** Parses an integer that is exact as a double, written in digits only. Returns `undefined` for anything else. */
+/** Parses an integer that is exact as a double, written in digits only. Returns `undefined` for any other text. */
 export function readInteger(text: string | null | undefined): number | undefined {
   return text != null && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
@@ -97,8 +97,8 @@ function readTimes(
 }
 
 /**
- * Parses `<workspace>=<time> …`: separated by one space, no duplicate workspace, no time after the heartbeat's. Returns `undefined` if
- * invalid.
+ * Parses `<workspace>=<time> …`. Pairs are separated by one space, name no workspace twice, and have no time after the heartbeat's. Returns
+ * `undefined` for any other text.
  */
 function readLagging(text: string | undefined, asOfMs: number): ReadonlyMap<string, number> | undefined {
   const lagging = new Map<string, number>();

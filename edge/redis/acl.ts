@@ -10,7 +10,7 @@ import { DEFAULT_PREFIX } from "./keys.ts";
  * a script too.
  */
 
-/** Records. Only the relay writes them, the projection state, the change stream and its history. */
+/** Keys of records, which only the relay writes. It also writes the projection state, the change stream and its history. */
 const RECORDS = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "nn:{*", "o:{*", "w"] as const;
 
 /** Commands that a client sends to connect, to keep a connection alive, and to read Redis time. */
@@ -26,7 +26,7 @@ interface Grant {
   readonly access?: "read" | "write";
 }
 
-/** The most frequent first, because Redis checks them in order. */
+/** Grants for counting. The most frequent come first, because Redis checks them in order. */
 const COUNTING: readonly Grant[] = [
   { commands: ["hmget", "hincrby", "pexpire", "unlink"], keys: ["rl:{*", "cr:{*"] },
   { commands: ["sadd", "unlink"], keys: ["cr-dirty", "cr-load"] },
@@ -39,11 +39,11 @@ const OF_EVENTS: readonly Grant[] = [
 export interface PodAcl {
   readonly workspaceId: string;
   readonly prefix?: string;
-  /** `events` for the user of a Redis that holds only events. */
+  /** `events` is for the user of a Redis that holds only events. */
   readonly store?: "all" | "events";
-  /** Limits the user to one gate: it reads only this policy and writes only this pod's report. */
+  /** Gate to which the user is limited: the user reads only this policy and writes only this pod's report. */
   readonly gate?: { readonly policyId: string; readonly podId: string };
-  /** Whether the user may also load scripts, for a Redis into which no api-server loads them. */
+  /** Whether the user may load scripts too, for a Redis into which no api-server loads them. */
   readonly mayEval?: boolean;
 }
 
@@ -59,7 +59,7 @@ export function podAclRules({
   const base = `${pattern(prefix)}:${pattern(workspaceId)}:`;
   const read = grants.filter(({ access }) => access === "read").flatMap(({ keys }) => keys);
   const others = grants.filter(({ access }) => access !== "read").flatMap(({ keys }) => keys);
-  // A script names all its keys, so they are allowed together. The other grants limit what it does with each key.
+  // A script names all of its keys, so they are allowed together. The other grants limit its commands on each key.
   const scripts = ["evalsha", "evalsha_ro", ...(mayEval ? ["eval", "eval_ro"] : [])];
   return [
     "reset",
@@ -79,8 +79,7 @@ function ofPolicy(gate: PodAcl["gate"]): readonly Grant[] {
   const reports = gate === undefined ? "pods:{*" : `pods:{${policyId}}:${pattern(gate.podId)}`;
   const alive = policyId === undefined ? "pods-alive:{*" : `pods-alive:{${policyId}}`;
   return [
-    // One command may name a field or key many times and so read it many times. So the commands that can do this are limited to short
-    // values.
+    // One command may name a field or key many times and so read it many times, so these commands are limited to short values.
     { commands: ["hmget"], keys: ["state:{*", "history:{*"], access: "read" },
     { commands: ["getrange", "hget", "hstrlen"], keys: [...RECORDS, policy], access: "read" },
     { commands: ["xread", "xrevrange"], keys: ["changes:{*"], access: "read" },
@@ -94,7 +93,7 @@ function selector(base: string, { commands, keys, access }: Grant): string {
   return `(${[...commands.map((name) => `+${name}`), ...keys.map((key) => `${sign}${base}${key}`)].join(" ")})`;
 }
 
-/** Commands for scripting, and commands that Redis classifies as dangerous, that an api-server needs. */
+/** Commands that an api-server needs although Redis classifies them as dangerous, and commands for scripts. */
 const CONTROL_PLANE_COMMANDS = [
   "+@read",
   "+@write",

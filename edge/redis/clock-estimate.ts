@@ -11,13 +11,13 @@ export interface ClockMeasurement {
   /** Monotonic clock when the request was sent, and when the reply arrived. */
   readonly sentMs: number;
   readonly receivedMs: number;
-  /** Redis time between the two, Unix ms. */
+  /** Redis time between sending and the reply, Unix ms. */
   readonly storeMs: number;
 }
 
 export const HELD_MS = 10_000;
 
-/** Maximum relative clock drift. A clock that is being slewed is off by 0.05 %. */
+/** Maximum relative clock drift. A clock that is being adjusted gradually is off by 0.05 %. */
 const DRIFT = 0.001;
 
 /** Bounds of Redis clock − monotonic clock at one monotonic time. */
@@ -47,7 +47,7 @@ export class ClockEstimate {
     }
   }
 
-  /** Returns `undefined` before the first measurement. */
+  /** Returns the estimated Redis time; `undefined` before the first measurement. */
   nowMs(monotonicMs: number): number | undefined {
     if (this.#offset === undefined) return undefined;
     return monotonicMs + Math.max(this.#offset.most, this.#heldAt(monotonicMs));

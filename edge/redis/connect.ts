@@ -10,7 +10,7 @@ export const isCluster = (client: RedisClient): client is Cluster => !(client in
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const SLOTS_REFRESH_MS = 5_000;
-/** A connection with outstanding replies that is silent for this long counts as dead. */
+/** Duration of silence after which a connection with outstanding replies counts as dead. */
 const SILENCE_MAX_MS = 5_000;
 const RECONNECT = { firstMs: 25, maxMs: 2_000, random: Math.random };
 
@@ -19,12 +19,12 @@ export const reconnectDelayMs = (attempt: number): number => backoffMs(attempt +
 
 export interface RedisAddress {
   /**
-   * `redis://` or `rediss://`, with user and password. `?cluster=true` makes this the first node of a cluster. `?sentinel=NAME` makes it a
-   * sentinel that knows the master NAME; `&sentinels=HOST:PORT,HOST:PORT` adds more sentinels. A function is called for each new
-   * connection, so that user and password may change while the process runs; the server may not change.
+   * `redis://` or `rediss://`, with user and password. With `?cluster=true` the server is the first node of a cluster. With
+   * `?sentinel=NAME` it is a sentinel that knows the master NAME; `&sentinels=HOST:PORT,HOST:PORT` adds more sentinels. A function is
+   * called for each new connection, so that user and password may change while the process runs; the server may not change.
    */
   readonly url: string | (() => string);
-  /** For `rediss://`. Called for each new connection. */
+  /** TLS options for `rediss://`. A function is called for each new connection. */
   readonly tls?: (() => RedisTls) | undefined;
 }
 
@@ -48,7 +48,7 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
   const client = wantsCluster
     ? new Cluster([{ host: url.hostname, port: Number(url.port || DEFAULT_PORT) }], {
         enableOfflineQueue: false,
-        // By default ioredis resends a command after its connection was lost, but the command may have been executed.
+        // ioredis would resend a command after its connection was lost, although the command may have been executed.
         retryDelayOnFailover: 0,
         clusterRetryStrategy: reconnectDelayMs,
         slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
@@ -62,7 +62,7 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
     Object.defineProperties(connection.options, secrets);
     watchReplyOrder(connection);
   };
-  // A cluster copies its options once, and its connections open on first use.
+  // A cluster copies its options once and opens connections on first use.
   if (isCluster(client)) client.on("+node", prepare);
   else prepare(client);
   // Callers get the errors of their commands. Without a listener ioredis writes to the console.
@@ -90,7 +90,7 @@ export async function readRunId(client: RedisClient): Promise<string> {
   return runIds.sort().join("+");
 }
 
-/** Opens a connection for blocking reads. The caller connects and reconnects it; commands are not retried. */
+/** Opens a connection for blocking reads. The caller connects and reconnects it. Commands are not retried. */
 export function connectForBlocking(
   options: RedisAddress & { readonly clientName: string; readonly key: string },
   near: RedisClient,
@@ -122,7 +122,7 @@ interface SentinelAddress {
   readonly sentinels: { readonly host: string; readonly port: number }[];
 }
 
-/** With sentinels, each connection asks for the current master again. */
+/** Opens a connection. With sentinels, each connection asks for the current master again. */
 function openOne(url: URL, sentinel: SentinelAddress | undefined, options: Options): Redis {
   if (sentinel === undefined) return new Redis(url.href, options);
   const asked: Options = { ...sentinel, role: "master", sentinelCommandTimeout: CONNECT_TIMEOUT_MS };
@@ -154,7 +154,7 @@ function parseUrl(address: RedisAddress["url"]): {
   return { url, wantsCluster, sentinel: { name, sentinels } };
 }
 
-/** ioredis reads these options on every connect, so getters return the current values. */
+/** Returns options with getters, because ioredis reads them on every connect and needs the current values. */
 function currentSecrets({ url, tls }: RedisAddress): PropertyDescriptorMap {
   const now = (): URL => parseUrl(url).url;
   const read = (get: () => unknown): PropertyDescriptor => ({ get, enumerable: true, configurable: true });

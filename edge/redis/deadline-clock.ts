@@ -11,9 +11,9 @@ import { within } from "./script.ts";
  * be sent again.
  */
 
-/** How long a bound is used: clocks drift only by milliseconds in this time. */
+/** Time for which a bound is used. Clocks drift only by milliseconds in this time. */
 const KNOWN_FOR_MS = 10_000;
-/** Scripts return integer milliseconds, rounded down. */
+/** Resolution of times in scripts, which return integer milliseconds, rounded down. */
 const RESOLUTION_MS = 1;
 const MEASURE_TIMEOUT_MS = 1_000;
 
@@ -27,7 +27,7 @@ export interface TimeReply {
 }
 
 export interface AsksTime {
-  /** Seconds and microseconds, as Redis returns them. */
+  /** Returns Redis time: seconds and microseconds. */
   time(): Promise<readonly (string | number)[]>;
 }
 
@@ -47,7 +47,7 @@ export class DeadlineClock {
     this.#now = Math.max(this.#now ?? atLeast, atLeast);
   }
 
-  /** Drops the bounds. Called for a new connection, which may lead to another machine. */
+  /** Drops the bounds for a new connection, which may lead to another machine. */
   forget(): void {
     this.#now = this.#before = undefined;
   }
@@ -59,7 +59,7 @@ export class DeadlineClock {
     return known === undefined ? undefined : Math.floor(known + dueMs);
   }
 
-  /** Reads the time; concurrent callers share one request. */
+  /** Reads the time. Concurrent callers share one request. */
   measure(client: AsksTime): Promise<void> {
     this.#measuring ??= this.#measure(client).finally(() => {
       this.#measuring = undefined;
@@ -68,8 +68,8 @@ export class DeadlineClock {
   }
 
   /**
-   * Calls `run`, which must do nothing after the deadline and then return `undefined`. In that case, measures the clock and calls `run`
-   * once more. Throws if both calls were too late, or the caller's time is over.
+   * Calls `run`, which must do nothing after the deadline and then return `undefined`. If it was too late, measures the clock and calls
+   * `run` once more. Throws if both calls were too late, or the caller's time is over.
    */
   async inTime<T>(
     client: AsksTime,

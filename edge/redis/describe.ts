@@ -4,9 +4,9 @@ import { isCluster, type RedisClient } from "./connect.ts";
 export interface StoreDescription {
   /** Version of Valkey or Redis; "unknown" if neither is reported. */
   readonly version: string;
-  /** Sum over all nodes. */
+  /** Memory in use, summed over all nodes. */
   readonly memoryBytes: number;
-  /** Sum over all nodes; 0 means no limit. */
+  /** Memory limit, summed over all nodes; 0 without a limit. */
   readonly memoryMaxBytes: number;
   /** `maxmemory-policy` as Redis names it; `undefined` if not reported. */
   readonly evictionPolicy?: string;
@@ -19,15 +19,15 @@ export interface StoreDescription {
   readonly role: string;
   /** Number of masters; 1 without a cluster. */
   readonly nodes: number;
-  /** Unix ms, with a resolution of 1 s. */
+  /** Start time of the server, Unix ms, with a resolution of 1 s. */
   readonly startedAt: number;
   /** Connections to all nodes, including those of this process. */
   readonly clients: number;
 }
 
 /**
- * Sends `INFO` to every master. Rejects if one does not respond, or if no master of a cluster is known. Has no timeout of its own: the
- * caller sets a deadline.
+ * Sends `INFO` to every master. Rejects if one does not respond, or if no master of a cluster is known. The call has no timeout; the caller
+ * sets a deadline.
  */
 export async function describeRedis(client: RedisClient): Promise<StoreDescription> {
   const nodes = isCluster(client) ? client.nodes("master") : [client];
@@ -37,7 +37,7 @@ export async function describeRedis(client: RedisClient): Promise<StoreDescripti
   const sum = (field: string): number => infos.reduce((all, info) => all + numberOf(info, field), 0);
   const evictionPolicy = textOf(first, "maxmemory_policy");
   const hasFile = textOf(first, "aof_enabled") === "1";
-  // Redis before version 7 does not count saves. The base of an append-only file is loaded like a snapshot.
+  // Redis before version 7 does not count saves. An append-only file begins with a part that is loaded like a snapshot.
   const signs = ["rdb_saves", "rdb_last_cow_size", ...(hasFile ? [] : ["rdb_last_load_keys_loaded"])];
   const snapshots = signs.some((field) => numberOf(first, field) > 0);
   const kinds = [...(hasFile ? ["append-only file"] : []), ...(snapshots ? ["snapshots"] : [])];

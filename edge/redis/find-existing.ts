@@ -1,12 +1,12 @@
 import { isCluster, type RedisClient } from "./connect.ts";
 
-/** Maximum keys per command. More would block other clients for too long. */
+/** Maximum number of keys per command. More keys would block other clients for too long. */
 const TOGETHER_MAX = 1_000;
 
 /**
- * Returns which of these keys exist, in order. Usually none exists, because each key is a work queue; then one command per 1,000 keys is
- * enough. Each key is checked separately only if some exist. On a cluster each is always checked separately, because a command must stay in
- * one slot.
+ * Returns which of these keys exist, in order. Each key is a work queue, so usually none exists, and one command per 1,000 keys is enough.
+ * Each key is checked separately only if some exist. On a cluster each is always checked separately, because a command must stay in one
+ * slot.
  */
 export async function findExisting(client: RedisClient, keys: readonly string[]): Promise<boolean[]> {
   const found: boolean[] = [];

@@ -8,7 +8,7 @@ import { POSTGRES_ONLY_KINDS, type RecordKind, type RecordRef } from "../records
 
 export const DEFAULT_PREFIX = "ps";
 
-/** Replaces the workspace in the keys of the global change stream, which api-servers follow. */
+/** Part of a key that replaces the workspace for the global change stream, which api-servers follow. */
 export const GLOBAL = "_central";
 
 /** Location of a record: a string key, or a field in the hash of its namespace's overrides. */
@@ -27,7 +27,7 @@ const RECORD_LETTERS: Partial<Record<RecordKind, string>> = {
   policy: "p",
 };
 
-/** Field of all overrides with a `*`. The field of an exact identifier begins with `=`, so they never collide. */
+/** Field of all overrides with a `*`. The field of an exact identifier begins with `=`, so the two never collide. */
 const PATTERNS_FIELD = "*";
 
 export class RedisKeys {
@@ -37,7 +37,7 @@ export class RedisKeys {
     this.#prefix = prefix;
   }
 
-  /** Throws for kinds that are never written to a store that gates can read. */
+  /** Returns the location of a record. Throws for kinds that are never written to a store that gates can read. */
   record(ref: RecordRef): RecordSlot {
     if (POSTGRES_ONLY_KINDS.has(ref.kind)) throw new Error(`records of kind ${ref.kind} are not kept in Redis`);
     const base = `${this.#prefix}:${ref.workspaceId}`;
@@ -50,12 +50,12 @@ export class RedisKeys {
     return { key: `${base}:${RECORD_LETTERS[ref.kind]}:{${ref.id}}` };
   }
 
-  /** Sorted set for each hash of overrides: its tombstone fields, by the time at which they may be removed. */
+  /** Sorted set of tombstone fields of a hash of overrides, by the time at which each may be removed. */
   overridesDeleted(overridesKey: string): string {
     return overridesKey.replace(":o:{", ":o-deleted:{");
   }
 
-  /** Three keys in one slot, because one script appends an entry to the stream and the history and increments the head. */
+  /** Change stream. It shares its slot with the history and the projection state, because one script changes all three. */
   changes(workspaceId: string): string {
     return `${this.#prefix}:${workspaceId}:changes:{${workspaceId}}`;
   }
@@ -74,7 +74,7 @@ export class RedisKeys {
     return `${this.#prefix}:${GLOBAL}:workspaces:{${GLOBAL}}`;
   }
 
-  /** `counted` is the result of `countedHash`. */
+  /** Counter of a limit. `counted` is the result of `countedHash`. */
   counter(workspaceId: string, counted: string, durationMs: number): string {
     return `${this.#prefix}:${workspaceId}:rl:{${counted}}:${durationMs}`;
   }
@@ -100,12 +100,12 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:events`;
   }
 
-  /** Bytes of events that may still be added. Shares the slot of the events, so that one script reads and writes both. */
+  /** Bytes of events that a workspace may still add. The key shares the slot of the events, so that one script reads and writes both. */
   eventsQuota(workspaceId: string): string {
     return `${this.#prefix}:${workspaceId}:events-quota:{${this.events(workspaceId)}}`;
   }
 
-  /** Holds the process that distributes the event quotas. */
+  /** Lease of the process that distributes the event quotas. */
   eventsKeeper(): string {
     return `${this.#prefix}:${GLOBAL}:events-keeper`;
   }
@@ -114,7 +114,7 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:pods:{${policyId}}`;
   }
 
-  /** Report of a pod whose user may write no other report. */
+  /** Reports of a pod whose user may not write other reports. */
   podsOwn(workspaceId: string, policyId: string, podId: string): string {
     return `${this.pods(workspaceId, policyId)}:${podId}`;
   }
@@ -124,7 +124,7 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:pods-alive:{${policyId}}`;
   }
 
-  /** Sorted set of the pods that have their own user, by its expiry. Only the control plane writes it. */
+  /** Sorted set of the pods with their own user, by expiry. Only the control plane writes it. */
   podsIssued(workspaceId: string, policyId: string): string {
     return `${this.#prefix}:${workspaceId}:pods-issued:{${policyId}}`;
   }
@@ -135,7 +135,7 @@ export class RedisKeys {
   }
 }
 
-/** SHA-256 in hex of (kind, scope, identifier). The length before the scope keeps different triples from being equal as text. */
+/** SHA-256 in hex of (kind, scope, identifier). The length before the scope keeps different triples from having the same text. */
 export function countedHash(kind: string, scope: string, identifier: string): string {
   return createHash("sha256").update(`${kind}:${scope.length}:${scope}:${identifier}`).digest("hex");
 }

@@ -9,7 +9,7 @@ export interface Script {
   readonly bounds: Required<CallLimits>;
 }
 
-/** The largest call that this code sends. ACLs cannot bound script calls, so each script rejects a larger one itself. */
+/** Limits on the largest call that this code sends. ACLs cannot bound script calls, so each script rejects a larger one itself. */
 export interface CallLimits {
   readonly keys: number;
   /** Maximum arguments of a call, independent of its number of keys. Default: 0. */
@@ -87,7 +87,7 @@ export interface ScriptCall {
 
 /**
  * Runs calls in order, in one pipeline if one connection serves them all. Each call must be safe to repeat: if the server does not know a
- * script, all are sent again. Throws the first error; other calls may have been executed.
+ * script, all calls are sent again. Throws the first error; other calls may have been executed.
  */
 export async function runScripts(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
   const replies = await runScriptsEach(client, calls);
@@ -96,7 +96,7 @@ export async function runScripts(client: RedisClient, calls: readonly ScriptCall
   return replies;
 }
 
-/** Like `runScripts`, but returns a failed call's error in place of its reply. */
+/** Variant of `runScripts` that returns a failed call's error in place of its reply. */
 export async function runScriptsEach(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
   if (isCluster(client)) {
     const run = ({ script, keys, args }: ScriptCall) => runScript(client, script, keys.length, [...keys, ...args]);

@@ -8,7 +8,7 @@ const TIMEOUT_MS = 1_000;
 
 /**
  * Redis time, measured every 10 s and after each new connection, because clocks drift and a failover switches to another machine's clock.
- * Clocks of pods are not trusted. If a measurement fails, the previous estimate stays in use and is off by the drift since then.
+ * Clocks of pods are not trusted. If a measurement fails, the previous estimate stays in use; clock drift makes it less precise.
  */
 export class StoreClock {
   readonly #client: RedisClient;
@@ -22,7 +22,7 @@ export class StoreClock {
 
   /** Resolves after the first measurement, whether it succeeds or fails. */
   async start(): Promise<void> {
-    // A failover switches to another machine's clock.
+    // Measures again on each connection, because a failover switches to another machine's clock.
     this.#client.on("ready", this.#measureNow);
     await this.#measure();
   }
@@ -38,8 +38,8 @@ export class StoreClock {
   }
 
   /**
-   * Uses a measurement from another reply: the result of TIME for a request sent at `sentMs` on the monotonic clock. Throws if it is not a
-   * time.
+   * Uses a measurement from another reply: the result of TIME for a request sent at `sentMs` on the monotonic clock. Throws if the reply is
+   * not a time.
    */
   take(sentMs: number, [seconds, microseconds]: readonly unknown[]): void {
     const storeMs = Number(seconds) * 1000 + Number(microseconds) / 1000;

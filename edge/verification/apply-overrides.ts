@@ -5,7 +5,7 @@ import type { Projection } from "../projection/contract.ts";
 
 export interface AppliedLimit {
   readonly charge: LimitCharge;
-  /** `undefined` if the limit is charged as requested. */
+  /** Active override; `undefined` if the limit is charged as requested. */
   readonly override: OverrideRecord | undefined;
 }
 

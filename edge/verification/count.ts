@@ -7,8 +7,8 @@ import type { Projection } from "../projection/contract.ts";
 import { applyOverrides } from "./apply-overrides.ts";
 
 /*
- * Charges a plan in one round trip, and decides what to do if the shared counters are unreachable. If credits are refused, the limits stay
- * charged.
+ * Dependencies of `count`, which charges a plan in one round trip and decides what to do if the shared counters are unreachable. If credits
+ * are refused, the limits stay charged.
  */
 
 export interface CountingDeps {
@@ -26,8 +26,8 @@ export interface CountingDeps {
 }
 
 /**
- * `onCounterFailure` for limits: `Deny` does not decide, `Allow` admits, `Local` and `LocalShare` count in this process.
- * `onCreditFailure` for credits: `Deny` or `Allow`.
+ * Fallback without the shared counters. `onCounterFailure` for limits: `Deny` does not decide, `Allow` admits, `Local` and `LocalShare`
+ * count in this process. `onCreditFailure` for credits: `Deny` or `Allow`.
  */
 export type WithoutStore = Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure">;
 
@@ -41,12 +41,12 @@ export interface Counted {
   readonly code: CountedCode;
   /** The charged limits, with overrides: the named limits of the plan, then the namespace limits. */
   readonly limits: readonly LimitCharge[];
-  /** `undefined` if the counters are unreachable and the policy admits requests uncounted. */
+  /** Result of the counters; `undefined` if they are unreachable and the policy admits uncounted requests. */
   readonly consumed: Consumed | undefined;
   readonly spentCredits: number;
 }
 
-/** The counters are unreachable, and the policy does not admit uncounted requests. */
+/** Result if the counters are unreachable and the policy does not admit uncounted requests. */
 export interface Uncountable {
   readonly kind: "uncountable";
   readonly what: "limits" | "credits";
@@ -54,7 +54,7 @@ export interface Uncountable {
   readonly cause: unknown;
 }
 
-/** Rejects only with internal errors and with errors of `loadAndSpend`. */
+/** Charges a plan. Rejects only with internal errors and with errors of `loadAndSpend`. */
 export function count(parts: CountingDeps, counting: Counting): Promise<Counted | Uncountable> {
   const { plan } = counting;
   // Most plans have no namespace limits and need no lookup.
@@ -87,7 +87,7 @@ function consume(
   );
 }
 
-/** The limits are already charged; this call charges only the credits. */
+/** Charges only the credits, because the limits are already charged. */
 async function loadCredits(
   parts: CountingDeps,
   { withoutStore }: Counting,
@@ -99,7 +99,7 @@ async function loadCredits(
     : conclude(limits, { ...consumed, credits }, charge);
 }
 
-/** Namespace limits are charged without overrides, which may be unreadable too. */
+/** Charges namespace limits without overrides, which may be unreadable too. */
 async function countWithoutStore(
   parts: CountingDeps,
   { plan, withoutStore }: Counting,

@@ -14,9 +14,9 @@ import { count, type WithoutStore } from "./count.ts";
 import { type Verification, type VerifyDeps, verify } from "./verify.ts";
 
 /*
- * Explains a verification without counting it. `verify.ts` decides, unchanged: it gets a wrapped verification and wrapped dependencies that
- * pass values through, record them, and count nothing. So an explanation never affects other verifications, and it reports exactly the
- * values that were decisive.
+ * Explains a verification without counting it. `verify.ts` decides, unchanged. It gets a wrapped verification and wrapped dependencies that
+ * pass values through, record them, and count nothing. So an explanation never affects other verifications, and reports exactly the values
+ * that were decisive.
  */
 
 export interface ExplainDeps {
@@ -35,9 +35,9 @@ export interface ExplainDeps {
 }
 
 export interface Explained {
-  /** `UNKNOWN` if the outcome cannot be decided now. */
+  /** Code of the verification; `UNKNOWN` if the outcome cannot be decided now. */
   readonly code: Code | "UNKNOWN";
-  /** `undefined` if the key does not exist or the caller may not see it. */
+  /** View of the key; `undefined` if the key does not exist or the caller may not see it. */
   readonly view: KeyView | undefined;
   readonly explained: ExplainedKey;
   /** Seconds, rounded up, until a rejected request may pass. */
@@ -76,7 +76,7 @@ export async function explain(
     return { code, view, explained, retryAfterS: undefined, nowMs };
   }
 
-  // Later steps are reported too, but their errors do not fail the explanation.
+  // The explanation includes later steps, but their errors do not fail it.
   const query = orReason(() => watched.readQuery());
   const plan = watched.planned ?? orReason(() => watched.plan(view));
   const withoutStore = typeof plan === "string" ? undefined : verification.withoutStore(plan);
@@ -105,7 +105,7 @@ function ageOf({ recordsAgeMs }: ExplainDeps): number {
   return Number.isFinite(ageMs) ? Math.ceil(ageMs) : -1;
 }
 
-/** Returns the names of limit namespaces by id, without those that cannot be read. */
+/** Returns the names of limit namespaces by id. Omits names that cannot be read. */
 async function nameNamespaces(
   { projection }: ExplainDeps,
   limits: readonly LimitCharge[],
@@ -142,7 +142,7 @@ class WatchedVerification implements Verification {
     this.#real = real;
   }
 
-  /** `undefined` unless the caller may see the key. */
+  /** View of the key; `undefined` if the caller may not see the key. */
   get view(): KeyView | undefined {
     return this.#isSeen ? this.#found : undefined;
   }
@@ -176,11 +176,11 @@ class WatchedVerification implements Verification {
   }
 }
 
-/** Evaluates limits and credits without charging them. The clock is frozen, so that all steps see the same timestamp. */
+/** Evaluates limits and credits without charging them. The clock is frozen, so that all steps see one timestamp. */
 class DryParts implements VerifyDeps {
-  /** `undefined` until the counters respond. */
+  /** Counts; `undefined` until the counters respond. */
   counts: Omit<SeenCounts, "namespaces"> | undefined;
-  /** Whether the counters were called, with or without a response. */
+  /** Whether the counters were called, regardless of a response. */
   hasRequested = false;
   /** The decision made without the shared counters. */
   alone: Pick<SeenUncounted, "isAsync" | "alone"> = { isAsync: false, alone: undefined };
@@ -203,7 +203,7 @@ class DryParts implements VerifyDeps {
     };
   }
 
-  /** Local counts exist only in the process that made them. This process has counted nothing and shares nothing. */
+  /** Local counts exist only in the process that made them. This process has counted nothing and shares no counts. */
   async countLocally(limits: readonly LimitCharge[]): Promise<Consumed> {
     return this.#countAlone(limits, false);
   }
@@ -214,12 +214,12 @@ class DryParts implements VerifyDeps {
     return alone;
   }
 
-  /** Reads the credits without requesting a load. Does not charge keys that no longer have a credit limit. */
+  /** Reads the credits without requesting a load. Keys that no longer have a credit limit are not charged. */
   async loadAndSpend(): Promise<CreditOutcome | undefined> {
     return undefined;
   }
 
-  /** Called if overrides cannot be read too; the counters are then not called. */
+  /** If overrides cannot be read either, the counters are not called, and only this method is. */
   onUncounted(): void {
     this.hasRequested = true;
   }
@@ -235,7 +235,7 @@ class DryParts implements VerifyDeps {
     try {
       consumed = await this.#peek({ limits, credits });
     } catch (error) {
-      // Same rule as `edge/counters/local.ts`: limits with local accuracy do not call the store.
+      // As in `edge/counters/local.ts`, limits with local accuracy do not call the store.
       const isAsync = credits === undefined && limits.every(({ accuracy }) => accuracy === "local");
       if (!isAsync || !(error instanceof CountersUnavailable)) throw error;
       return this.#countAlone(limits, true);

@@ -8,12 +8,12 @@ export interface RecordingDeps {
   readonly decidedBy: string;
 }
 
-/** Queues the event of one verification of an existing key, whatever its outcome. */
+/** Queues the event of one verification of an existing key, for every outcome. */
 export function recordVerification({ events, decidedBy }: RecordingDeps, view: KeyView, happening: Happening): void {
   events.addLine(view.key.workspaceId, verificationLine(subjectOf(view), decidedBy, happening));
 }
 
-/** Cached with the key, because serializing the whole event costs more than the decision. */
+/** JSON of the key in events. It is cached with the key, because serializing it costs more than the decision. */
 const subjectOf = KeyView.remember(({ key, identity }) =>
   subjectJson({
     workspaceId: key.workspaceId,

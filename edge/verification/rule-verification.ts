@@ -10,7 +10,7 @@ import type { Lookup, Projection } from "../projection/contract.ts";
 import type { WithoutStore } from "./count.ts";
 import type { Verification } from "./verify.ts";
 
-/** What a gate needs to verify the key of a request. */
+/** Data that a gate needs to verify the key of a request. */
 export interface RuleRequest {
   readonly active: { readonly policy: CompiledPolicy };
   readonly rule: CompiledRule;
@@ -65,7 +65,7 @@ export class RuleVerification<Question extends RuleRequest = RuleRequest> implem
     return this.question.active.policy;
   }
 
-  /** A negative cache entry is used only while the gate's data is fresh, because the key may have been created since. */
+  /** Uses a negative cache entry only while the gate's data is fresh, because the key may have been created since. */
   #checkNegativeEntry(lookup: Lookup<KeyView>): Lookup<KeyView> {
     if (lookup.status === "found") return lookup;
     if (lookup.status === "unusable") return UNKNOWN;

@@ -16,7 +16,7 @@ import { type Counted, type CountingDeps, count, type Uncountable, type WithoutS
  */
 
 export interface Verification {
-  /** If omitted, the API's IP allow-list is not checked. */
+  /** Client address. If omitted, the API's IP allow-list is not checked. */
   readonly clientIp: string | undefined;
   /** API that the key must belong to; other keys are `FORBIDDEN`. Default: any API. */
   readonly apiId?: string | undefined;
@@ -24,11 +24,11 @@ export interface Verification {
   readonly readsQueryLast?: boolean;
   /** Finds the key. Returns synchronously if the key is cached, so that most verifications do not wait. */
   find(): Lookup<KeyView> | Promise<Lookup<KeyView>>;
-  /** Whether the caller may see this key. Most callers get "not found" for a key of another workspace or API. */
+  /** Returns whether the caller may see this key. Most callers get "not found" for a key of another workspace or API. */
   maySee(key: KeyRecord): boolean;
-  /** Returns the required permissions. Called only for a key that the caller may see; its errors go to the caller. */
+  /** Returns the required permissions. The method is called only for a key that the caller may see. Its errors go to the caller. */
   readQuery(): Query | undefined;
-  /** Returns the charges. Called only for a key that has passed every check; its errors go to the caller. */
+  /** Returns the charges. The method is called only for a key that has passed every check. Its errors go to the caller. */
   plan(view: KeyView): ChargePlan;
   /** Returns what happens to the plan if the shared counters are unreachable. */
   withoutStore(plan: ChargePlan): WithoutStore;
@@ -43,20 +43,20 @@ export type Verdict =
   | {
       readonly kind: "decided";
       readonly code: Code;
-      /** `undefined` if the key does not exist or the caller may not see it. */
+      /** View of the key; `undefined` if the key does not exist or the caller may not see it. */
       readonly view: KeyView | undefined;
-      /** `undefined` if no charge was counted: the key was rejected earlier, or the plan was empty. */
+      /** Charged limits and credits; `undefined` if none were charged: the key was rejected earlier, or the plan was empty. */
       readonly counted: Counted | undefined;
     }
-  /** The source cannot be used: the key may or may not exist. */
+  /** The source cannot be used, so it is unknown whether the key exists. */
   | { readonly kind: "unknown"; readonly reason: string }
   | Uncountable;
 
 const NOT_FOUND: Verdict = { kind: "decided", code: "NOT_FOUND", view: undefined, counted: undefined };
 
 /**
- * Returns synchronously if the key is cached and there is nothing to count. Throws the errors of `verification`, and internal errors. An
- * unreachable store is a result, not an error.
+ * Verifies a key. Returns synchronously if the key is cached and the plan is empty. Throws the errors of `verification`, and internal
+ * errors. An unreachable store is a result, not an error.
  */
 export function verify(parts: VerifyDeps, verification: Verification): Verdict | Promise<Verdict> {
   const found = verification.find();
