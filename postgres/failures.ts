@@ -12,7 +12,9 @@ const constraintOf = (error: unknown): string | undefined =>
 
 /** Serialization failure and deadlock: the transaction was rolled back in favor of another, and a retry may succeed. */
 const LOST_RACES: ReadonlySet<string> = new Set(["40001", "40P01"]);
-/** A referenced row was deleted concurrently; the retry detects that and reports it to the caller. */
+/**
+ * SQLSTATE of a missing referenced row, for example one that was deleted concurrently. The retry detects that and reports it to the caller.
+ */
 const FOREIGN_KEY_VIOLATION = "23503";
 const UNIQUE_VIOLATION = "23505";
 
@@ -68,11 +70,11 @@ const REFUSED_CLASS = "28";
 /** Returns why Postgres cannot be used now although it may be later; `undefined` if a retry does not help. Inspects error causes, too. */
 export function databaseProblem(error: unknown): "away" | "refuses" | undefined {
   if (!(error instanceof Error)) return undefined;
-  // ENOENT of a connection is a missing socket file; that of a file system call is one of Postern's own files.
+  // ENOENT of a connection means a missing socket file; ENOENT of a file system call, one of Postern's own files.
   const isOurFile = failureCode(error) === "ENOENT" && "syscall" in error && error.syscall !== "connect";
   if (isOurFile) return undefined;
   if (isDatabaseUnavailable(error)) return "away";
-  // A database that is being set up rejects connections until its users are created.
+  // A database that is being set up rejects connections until its users exist.
   if (failureCode(error)?.startsWith(REFUSED_CLASS) === true) return "refuses";
   return databaseProblem(error.cause);
 }

@@ -26,7 +26,7 @@ type Query = (config: unknown, ...rest: unknown[]) => never;
 
 /** A connection that names its prepared statements by `preparedName`, like all connections of the api-server. */
 export class NamedClient extends pg.Client {
-  /** Typed as `never`, which is compatible with each of the overloads. */
+  /** The type `never` is compatible with each of the overloads. */
   override query(...[config, ...rest]: never[]): never {
     return (super.query as Query).call(this, named(config), ...rest);
   }

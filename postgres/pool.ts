@@ -23,7 +23,7 @@ export const customTypes: pg.CustomTypesConfig = {
     if (format === "binary") return pg.types.getTypeParser(oid, "binary");
     if (oid === INT8) return Number;
     if (oid === INT8_ARRAY) return numbers;
-    // A date stays YYYY-MM-DD: a JavaScript Date would shift it by the local time zone.
+    // Keeps dates as YYYY-MM-DD, because the local time zone would shift a JavaScript Date.
     if (oid === DATE) return String;
     return pg.types.getTypeParser(oid, "text");
   }) as pg.CustomTypesConfig["getTypeParser"],
@@ -57,20 +57,20 @@ export function createPool(databaseUrl: DatabaseUrl, options: PoolOptions = {}):
     max: options.connectionsMax ?? 10,
     application_name: options.applicationName ?? "postern",
     connectionTimeoutMillis: options.connectMsMax ?? 5_000,
-    // Postgres cancels a statement that outlives its request (60 s), because the result is useless then.
+    // Time after which Postgres cancels a statement. It outlives its request (60 s), so its result is useless.
     statement_timeout: STATEMENT_MS_MAX,
-    // A Postgres that hangs, or whose host is unreachable, does not cancel the statement itself. The connection is then closed, so that the
-    // pool does not fill up with dead connections.
+    // Time after which the connection is closed, because a Postgres that hangs, or whose host is unreachable, does not cancel the statement
+    // itself. Otherwise the pool would fill up with dead connections.
     query_timeout: options.responseMsMax ?? STATEMENT_MS_MAX + 5_000,
     keepAlive: true,
-    // The system default of two hours would keep an idle connection whose peer is unreachable.
+    // Interval of keepalive probes. With the system default of two hours, an idle connection whose peer is unreachable would stay open.
     keepAliveInitialDelayMillis: 10_000,
     types: customTypes,
   });
-  // Without a listener, a lost idle connection would end the process.
+  // Without this listener, a lost idle connection would end the process.
   pool.on("error", (error) => options.onIdleError?.(error));
   // The pool listens only to idle connections. A connection that is lost while its transaction waits for something else, such as Redis,
-  // would end the process too. The next statement of its transaction fails.
+  // would end the process too. With this listener, only the next statement of the transaction fails.
   pool.on("connect", (client) => void client.on("error", () => undefined));
   return pool;
 }

@@ -82,7 +82,7 @@ export function assembleExchange(given: Given, decision: DecisionDeps, upstreamU
   const callBodies = speaksHttp2
     ? { ...bodies, bodyLimits: { ...bodies.bodyLimits, idleMs: eventsIdleMs, bytesPerSecondMin: 0 } }
     : bodies;
-  // Upgrades do not wait for a slot, because upgraded connections stay open for a long time.
+  // Limiter for upgrades. They do not wait for a slot, because upgraded connections stay open for a long time.
   const upgradeLimiter = new ConcurrencyLimiter({ max: limits.upgradesMax, share: addressShare, waitMs: 0 });
   return {
     ...decision,

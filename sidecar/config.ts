@@ -11,7 +11,7 @@ export interface SidecarConfig {
   readonly edge: Edge;
   readonly workspaceId: string;
   readonly policyId: string;
-  /** `http://host:port` of the app; `undefined` if the gate serves only ext-auth endpoints. */
+  /** URL of the app, `http://host:port`; `undefined` if the gate serves only ext-auth endpoints. */
   readonly upstream?: string | undefined;
   /** Protocol of the app. Default: `http1`. With `h2c`, upgrades still use HTTP/1.1. */
   readonly upstreamProtocol?: UpstreamProtocol | undefined;
@@ -144,17 +144,19 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   headersMs: 300_000,
   bodyIdleMs: 300_000,
   eventsIdleMs: 3_600_000,
-  // No idle limit: upgraded protocols have their own pings, and TCP keepalive detects a lost peer.
+  // No idle timeout: upgraded protocols have their own pings, and TCP keepalive detects a lost peer.
   tunnelIdleMs: 0,
-  // The kernel reports free space only when a third of its buffer, up to 1.3 MB, is free. With 120 s, a client that reads 11 KB per second
-  // is fast enough.
+  // Time for a client to read a part of a response. The kernel reports free space only when a third of its buffer, up to 1.3 MB, is free.
+  // With 120 s, a client that reads 11 KB per second is fast enough.
   responseReadMs: 120_000,
-  // Most responses take less than 10 s, but during this time the app may work for a client that has disconnected.
+  // Timeout of a half-closed connection. Most responses take less than 10 s; for longer, the app may work for a client that has
+  // disconnected.
   halfClosedMs: 10_000,
-  // A client that has begun to send usually has its body ready, and lossy networks recover in less than 10 s.
+  // Timeout of a request body. A client that has begun to send usually has its body ready, and lossy networks recover in less than 10 s.
   requestBodyIdleMs: 10_000,
   requestHeadMs: 30_000,
-  // Load balancers usually have a shorter idle timeout, so they close a connection first, and no request arrives at a closed connection.
+  // Idle timeout of client connections. Load balancers usually have a shorter one, so they close a connection first, and no request arrives
+  // at a closed connection.
   keepAliveMs: 75_000,
   drainMs: 0,
   closeMs: 2_000,
@@ -172,21 +174,22 @@ export const DEFAULT_LIMITS: Limits = {
   // An idle connection takes about 6 KB, with HTTP/2 about 60 KB, so idle connections take at most half of the 320 MiB of an injected gate.
   clientConnectionsMax: 10_000,
   clientHttp2ConnectionsMax: 1_000,
-  // Apps that do not stream serve far fewer requests at a time, and the backlog and file descriptors of an app suffice for this number.
+  // Maximum concurrent requests to the app. Apps that do not stream serve far fewer at a time, and their backlog and file descriptors
+  // suffice for this number.
   upstreamConnectionsMax: 1_000,
   // Upgraded connections are mostly idle, so their limit is higher. Each takes two file descriptors and about 30 KB.
   upgradesMax: 10_000,
-  // One client cannot exclude the others, and a proxy in front of the gate, whose clients share its address, still gets half of the
-  // capacity.
+  // Maximum share of one address. One client cannot exclude the others, and a proxy in front of the gate, whose clients share its address,
+  // still gets half of the capacity.
   addressShare: 0.5,
-  // Most API request bodies are smaller, and the memory of waiting requests stays below one or two packets per connection.
+  // Most API request bodies are smaller than this limit, and the memory of waiting requests stays below one or two packets per connection.
   bufferedBodyBytesMax: 16 * 1024,
-  // Gateways use far fewer connections.
+  // Gateways use far fewer connections than this limit.
   extAuthConnectionsMax: 5_000,
   untrustedConnectionsMax: 100,
-  // A decision takes 1 to 2 ms, or up to a few hundred milliseconds while Redis is slow.
+  // A decision takes 1 to 2 ms, or up to a few hundred milliseconds while Redis is slow, so this number of concurrent calls suffices.
   extAuthCallsMax: 1_000,
-  // Even modems are faster; intentionally slow clients are slower.
+  // Minimum rate of a request body. Even modems are faster; only intentionally slow clients are slower.
   bodyBytesPerSecondMin: 240,
 };
 
@@ -195,7 +198,10 @@ export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2Conne
   clientConnectionsMax: 2_000,
   clientHttp2ConnectionsMax: 500,
 };
-/** Lower limit for TLS, because a gateway connection takes about 170 KB of memory: half of the 320 MiB of an injected gate in total. */
+/**
+ * Lower limit with TLS: a gateway connection takes about 170 KB of memory, so all of them take at most half of the 320 MiB of an injected
+ * gate.
+ */
 const EXT_AUTH_TLS_LIMITS: Pick<Limits, "extAuthConnectionsMax"> = { extAuthConnectionsMax: 1_000 };
 
 /** Returns the limits: the configured ones, otherwise the defaults, which are lower with TLS. */

@@ -80,13 +80,13 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
     } catch (error) {
       failures += 1;
       const reason = error instanceof Error ? error.message : String(error);
-      // The warning is logged only when the reason changes.
+      // Logs the warning only when the reason changes.
       if (reason !== problem)
         logger.warn({ reason, held: current !== undefined }, "Redis credentials cannot be requested; retrying");
       problem = reason;
       const reportedMs = error instanceof NotNow ? error.retryAfterMs : undefined;
       const { min, max } = RETRY_AFTER_MS;
-      // A random delay is added to `Retry-After`, so that gates that were rejected together do not retry together.
+      // Adds a random delay to `Retry-After`, so that gates that were rejected together do not retry together.
       askIn(
         reportedMs === undefined
           ? backoffMs(failures, RETRY)
@@ -103,7 +103,7 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       return current;
     },
     refused() {
-      // Retries are already scheduled while no credentials are issued.
+      // While no credentials are issued, a retry is already scheduled.
       if (failures > 0 || isAsking || performance.now() - gotAtMs < REFUSED_PAUSE_MS) return;
       void ask();
     },

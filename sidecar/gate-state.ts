@@ -35,10 +35,10 @@ export async function openGateState(config: SidecarConfig, timeouts: Timeouts): 
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
   const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
   projection.onDropped((ref) => {
-    // The stream reports a full invalidation: the shared store may have gone back in time, including its counters.
+    // The stream reports a full invalidation, after which the counters may have gone back in time too.
     if (ref === undefined) counters.forgetDenials();
   });
-  // The estimated time of the store has fractions, but compared, counted and recorded times are integer milliseconds.
+  // Truncates the estimated store time, because compared, counted and recorded times are integer milliseconds.
   const nowMs = (): number => Math.trunc(edge.stream.storeNowMs() ?? restored?.storeNowMs() ?? Date.now());
   const podsAlive: PodsAlive = { count: restored?.podsAlive ?? 0 };
   const isEnforced = (): boolean => !follower.isDeleted && follower.refused === undefined;

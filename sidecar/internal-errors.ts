@@ -21,7 +21,7 @@ export class InternalErrorLog {
   /** Logs an unexpected error that ended one exchange or connection. Never throws. */
   readonly exchange = (error: unknown, requestId?: string): void => this.#note("exchange", error, requestId);
 
-  /** Logs an error that reached the handlers of the process. */
+  /** Logs an error that reached the process-wide handlers. */
   readonly stray = (error: unknown): void => this.#note("stray", error);
 
   /** Logs that a response of the app cannot be forwarded. */

@@ -5,7 +5,8 @@ import type { Decision } from "./decision/evaluate-head.ts";
 import type { SnapshotCounts } from "./snapshot/snapshot.ts";
 
 /*
- * Requests only increment plain numbers. The Prometheus client library is loaded at the first scrape, so that it does not delay the start.
+ * Metrics of a gate. Requests only increment plain numbers. The Prometheus client library is loaded at the first scrape, so that it does
+ * not delay the start.
  */
 
 /** Upper bounds of the latency buckets, in seconds. */

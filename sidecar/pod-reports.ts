@@ -13,8 +13,8 @@ type Reported = Pick<GateState, "projection" | "follower"> & {
 };
 
 /**
- * Reports the policy that this pod enforces, every `everyMs` and immediately after a change. A failed report is not retried, because the
- * next report replaces it. Logs when reports start to fail, and when they succeed again.
+ * Reports, every `everyMs` and immediately after a change, which policy this pod enforces. A failed report is not retried, because the next
+ * report replaces it. Logs when reports start to fail, and when they succeed again.
  */
 export function startPodReports(
   config: Pick<SidecarConfig, "edge" | "workspaceId" | "policyId" | "podId" | "region" | "upstream" | "logger">,

@@ -37,7 +37,7 @@ export function evaluateReadiness(
       refused: follower.refused ?? null,
       freshness: freshness ?? null,
       stalenessMs: Number.isFinite(stalenessMs) ? Math.round(stalenessMs) : null,
-      // `stalenessMs` is the age of the snapshot until the store responds.
+      // Until the store responds, `stalenessMs` is the age of the snapshot.
       snapshot: projection.isRestored() ? "in use" : null,
       // Cached keys are served without the store, so the state of the store is shown but does not affect readiness.
       source: projection.sourceState(),

@@ -25,7 +25,7 @@ export interface ShutdownOptions {
 
 export class Shutdown {
   readonly #options: ShutdownOptions;
-  /** Time at which draining began, as `performance.now()`; `undefined` before. */
+  /** Time at which draining began, as `performance.now()`; `undefined` before then. */
   #beganMs: number | undefined;
 
   constructor(options: ShutdownOptions) {

@@ -171,7 +171,7 @@ const withoutChecks = (exchange: ExchangeDeps): RequestHandlers => ({
   expectant: undefined,
 });
 
-/** A failed check proves nothing about the key, so the connection stays open. */
+/** Keeps the connection open, because a failed check proves nothing about the key. */
 const stayOpen =
   (logger: Logger) =>
   (error: unknown): true => {
@@ -186,7 +186,7 @@ async function leave(config: SidecarConfig, { projection, counters }: GateState)
     projection.close(),
     counters.close(),
     edge.sink.flush().catch((error: unknown) => logger.warn({ err: error }, "the last events were not sent")),
-    // Removes only the report of this pod. If the store is unavailable, the removal may fail.
+    // Removes only the report of this pod. The removal may fail while the store is unavailable.
     edge.pods.remove({ workspaceId, policyId, podId }).catch(() => undefined),
   ]);
 }

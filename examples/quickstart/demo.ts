@@ -43,7 +43,7 @@ async function steps(ready: Ready, manifests: string): Promise<number> {
   const none = await send(ready, undefined);
   table.add("no key", none, none.status === 401);
 
-  // A new key reaches the gate asynchronously, so repeat the request until the gate knows the key.
+  // Repeats the request until the gate knows the new key, which reaches the gate asynchronously.
   const lacking = await untilStatus(ready, reader.key, 403, async () => undefined);
   const known = `made just now, known at the sidecar after ${ms(lacking.tookMs)}`;
   table.add("a key without the permission orders.write", lacking.reply, lacking.inTime, known);

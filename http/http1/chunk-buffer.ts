@@ -14,11 +14,11 @@ export class ChunkBuffer {
     const from = this.#bytes;
     this.#bytes += piece.length;
     if (this.#joined === undefined) {
-      // Most bodies have one chunk, which need not be copied.
+      // A body of one chunk, as most bodies are, need not be copied.
       this.#joined = piece;
       return;
     }
-    // The first chunk has no spare capacity, so its buffer is never written to.
+    // The first chunk has no spare capacity, so this never writes to its buffer.
     if (this.#joined.length < this.#bytes) this.#joined = grown(this.#joined, from, this.#bytes);
     piece.copy(this.#joined, from);
   }

@@ -82,7 +82,7 @@ export class ConnectionLimiter {
     if (address !== undefined) this.#held.set(address, (this.#held.get(address) ?? 0) + 1);
   }
 
-  /** Unregisters a connection. An unregistered connection is ignored. */
+  /** Unregisters a connection. Has no effect for an unregistered one. */
   leave(connection: LimitedConnection): void {
     const address = this.#connections.get(connection);
     if (!this.#connections.delete(connection) || address === undefined) return;
@@ -109,7 +109,7 @@ export class ConnectionLimiter {
     return this.#connections.size < max ? "none needed" : this.#longestIdle(found.idle);
   }
 
-  /** The result of the last scan stays usable: connections that became idle after the scan have been idle for a shorter time. */
+  /** Uses the last scan again: connections that became idle after the scan have been idle for a shorter time. */
   #longestIdle(idle: Idle[] | undefined): LimitedConnection | undefined {
     for (let next = idle?.pop(); next !== undefined; next = idle?.pop()) {
       const { connection, sinceMs } = next;

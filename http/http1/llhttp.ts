@@ -19,7 +19,7 @@ export interface LlhttpCallbacks {
   onReason(at: number, length: number): number;
   onHeaderName(at: number, length: number): number;
   onHeaderValue(at: number, length: number): number;
-  /** Called at the end of the head. A return value of 1 means that the message has no body, whatever its head contains. */
+  /** Called at the end of the head. A return value of 1 means that the message has no body, regardless of its head. */
   onHeadComplete(status: number, isUpgrade: boolean, keepsAlive: boolean): number;
   onBody(at: number, length: number): number;
   onMessageComplete(): number;
@@ -98,7 +98,7 @@ export class LlhttpState {
 
   /** Parses `bytes` from `from` to `to`, at most `INPUT_BYTES_MAX` bytes. Returns llhttp's result code after all callbacks have run. */
   execute(callbacks: LlhttpCallbacks, bytes: Uint8Array, from: number, to: number): number {
-    // WebAssembly memory moves to another `ArrayBuffer` when it grows, which empties views of the old one.
+    // WebAssembly memory moves to another `ArrayBuffer` when it grows, so views of the old one become empty.
     if (area.length === 0) area = new Uint8Array(llhttp.memory.buffer, input, INPUT_BYTES_MAX);
     area.set(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to));
     current = callbacks;
@@ -111,12 +111,12 @@ export class LlhttpState {
     return llhttp.llhttp_finish(this.#pointer);
   }
 
-  /** Offset in the input at which the last execution stopped. */
+  /** Returns the offset in the input at which the last execution stopped. */
   get stoppedAt(): number {
     return llhttp.llhttp_get_error_pos(this.#pointer) - input;
   }
 
-  /** Reason for which the last execution failed; it quotes no input. */
+  /** Returns the reason for which the last execution failed; it quotes no input. */
   get reason(): string {
     return textAt(llhttp.llhttp_get_error_reason(this.#pointer));
   }

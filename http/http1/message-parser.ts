@@ -118,7 +118,7 @@ export class MessageParser implements LlhttpCallbacks {
         continue;
       }
       at += this.#state.stoppedAt;
-      // The server has declined the upgrade: the message continues, or the next message follows.
+      // The server has declined the upgrade, so the message continues, or the next message follows.
       if (result === PAUSED_UPGRADE) this.#state.resumeAfterUpgrade();
       else if (result === PAUSED) {
         this.#state.resume();
@@ -235,7 +235,7 @@ export class MessageParser implements LlhttpCallbacks {
     trimLast(this.#fields);
     this.#fields = [];
     if (!this.#isResponse) return 0;
-    // RFC 9112, 6.3: these responses have no body, whatever their headers contain.
+    // These responses have no body, regardless of their headers (RFC 9112, section 6.3).
     const hasNone = this.isBodyless || status < 200 || status === 204 || status === 304;
     return hasNone ? 1 : 0;
   }
@@ -246,7 +246,7 @@ export class MessageParser implements LlhttpCallbacks {
     this.pieces += 1;
     if (this.body === undefined) this.body = piece;
     else {
-      // The first chunk is a view of the input without spare capacity, so it is never written to.
+      // The first chunk is a view of the input without spare capacity, so this never writes to it.
       const joined = this.body;
       if (joined.length < this.#bodyBytes + length) {
         this.body = Buffer.allocUnsafe(this.#bodyBytes + this.#input.length - start);
@@ -262,7 +262,7 @@ export class MessageParser implements LlhttpCallbacks {
     if (this.#fields.length > 0 && this.#fields !== this.headers) {
       trimLast(this.#fields);
       this.trailers = this.#fields;
-      // RFC 9110, 6.5.1, forbids `Connection: close` in trailers, but llhttp still parses no further message after it.
+      // Trailers must not contain `Connection: close` (RFC 9110, section 6.5.1), but llhttp still parses no further message after it.
       this.keepsAlive &&= this.#state.keepsAlive;
     }
     this.phase = "complete";

@@ -116,7 +116,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     socket.on("error", ignore);
   }
 
-  /** Whether no request is in flight and no byte of the next one has arrived. */
+  /** Whether the connection has no request in flight, and no byte of the next one has arrived. */
   get isIdle(): boolean {
     const isWaiting = this.#exchange === undefined && this.#held === undefined && !this.#isFlushing;
     return isWaiting && !this.#parser.isMidHead && !this.#isEnding;
@@ -299,7 +299,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     const isLast = phase === "complete";
     if (body !== undefined) exchange.take(body, pieces, isLast);
     if (isLast && !this.#isEnding) exchange.complete();
-    // Another component may have resumed the socket, so this pauses it again.
+    // Pauses the socket again, because another component may have resumed it.
     if (exchange.isPaused) this.socket.pause();
   }
 

@@ -91,7 +91,7 @@ export class HttpServer {
     this.#handlers = {
       ...handlers,
       preface: (connection, early) => this.#goesOnAsHttp2(connection, early),
-      // Upgraded connections have limits of their own.
+      // Upgraded connections have a limit of their own.
       detached: (connection) => this.#room.leave(connection),
       midHeadChanged: (connection) => this.#midHeadChanged(connection),
     };
@@ -100,7 +100,7 @@ export class HttpServer {
       new ConnectionLimiter({ max, mayAcquire, onLimitReached: (done) => onLimitReached(protocol, done) });
     this.#room = limiterFor("http1", limits.clientConnectionsMax);
     this.#http2Limiter = limiterFor("http2", limits.clientHttp2ConnectionsMax);
-    // A client that half-closes after its request still receives its response.
+    // `allowHalfOpen`: a client that half-closes after its request still receives its response.
     const options = { allowHalfOpen: true, noDelay: true };
     const connected = (socket: Socket): void => this.#connected(socket);
     if (certificate === undefined) this.#server = createServer(options, connected);
@@ -249,7 +249,8 @@ export class HttpServer {
     }
     this.#connections.delete(connection);
     const http2 = this.#handlers.http2(socket, early);
-    // The connection has just left the limiter as an HTTP/1.1 connection, so its HTTP/2 counterpart takes over this capacity.
+    // The connection has just left the limiter as an HTTP/1.1 connection, so it enters again as an HTTP/2 connection with the same
+    // capacity.
     this.#room.enter(http2, sharer);
     this.#http2Limiter.enter(http2, sharer);
     this.#follow(http2);

@@ -59,7 +59,7 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
       host = value;
       hosts += 1;
     } else if (name === "cookie" && cookieAt !== -1) {
-      // RFC 9113, 8.2.3: several `cookie` fields are joined into one, in their order.
+      // Several `cookie` fields are joined into one, in their order (RFC 9113, section 8.2.3).
       headers[cookieAt] += `; ${value}`;
     } else {
       if (name === "content-length") hasLength = true;
@@ -73,7 +73,7 @@ export function readHttp2Head(fields: readonly string[], hasBody: boolean, headB
   if (method === "CONNECT" && !isUpgrade) return refused("malformed", "the gate opens no tunnels");
   if (isUpgrade && !hasBody) return refused("malformed", "a WebSocket goes on after its head");
   if (!TARGET.test(target)) return refused("malformed", "`:path` is not a path");
-  // RFC 9113, 8.3.1: a `host` that differs from `:authority` would be ambiguous.
+  // A `host` that differs from `:authority` would be ambiguous (RFC 9113, section 8.3.1).
   if (hosts > 1 || (hosts === 1 && authority !== undefined && authority !== host))
     return refused("malformed", "`:authority` and `host` disagree");
   const named = authority ?? host;

@@ -39,8 +39,8 @@ export interface Http2Limits {
 }
 
 /**
- * Maximum concurrent requests of a connection; a client that needs more opens another connection. RFC 9113, section 6.5.2, recommends at
- * least this number. A larger one would let one connection delay other clients, because all its requests may arrive in one read.
+ * Maximum concurrent requests of a connection. A client that needs more opens another connection. RFC 9113, section 6.5.2, recommends at
+ * least this number. A larger number would let one connection delay other clients, because all its requests may arrive in one read.
  */
 const STREAMS_MAX = 100;
 /**
@@ -50,7 +50,7 @@ const STREAMS_MAX = 100;
 const HEADER_PAIRS_MAX = 512;
 /** Bytes that HPACK counts for a field in addition to its name and value. */
 const HPACK_FIELD_BYTES = 32;
-/** Rapid Reset (CVE-2023-44487): budget of streams reset before their response. Each completed response refunds one. */
+/** Budget of streams that are reset before their response, against Rapid Reset (CVE-2023-44487). Each completed response refunds one. */
 const RESETS = { burst: 500, perSecond: 50 };
 /** Budget of PING and SETTINGS frames. Client libraries send PING frames to measure connections, so a burst is normal. */
 const CONTROL_FRAMES = { burst: 1_000, perSecond: 100 };
@@ -91,7 +91,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     this.#handlers = handlers;
     this.#resets = new Allowance(RESETS, this.#sinceMs);
     this.#controls = new Allowance(CONTROL_FRAMES, this.#sinceMs);
-    // Keepalive probes detect a lost peer, because streams may be idle for a long time.
+    // Enables keepalive probes, which detect a lost peer, because streams may be idle for a long time.
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
     socket.pause();
     socket.unshift(early);
@@ -104,7 +104,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     session.on("stream", (stream, _headers, flags, fields) => this.#begin(stream, flags, fields));
     session.on("ping", () => this.#control());
     session.on("remoteSettings", () => this.#control());
-    // Clients cause session errors, and each error ends its session.
+    // Ignores session errors, which clients cause; each error ends its session.
     session.on("error", () => undefined);
     // A client that half-closes still receives its responses, but cannot begin new streams.
     socket.once("end", () => this.goAway());
@@ -135,7 +135,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
 
   /** Sends GOAWAY and closes without waiting for open streams. */
   evict(): void {
-    // A client may leave its connection open after GOAWAY.
+    // Closes a connection that the client leaves open after GOAWAY.
     if (this.#isGoing) this.socket.destroy();
     else {
       this.#isGoing = true;
@@ -150,7 +150,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
     if (this.#streams > 0) return;
     const waitMs = this.#hasRequested ? keepAliveMs : requestHeadMs;
     if (nowMs - this.#sinceMs <= waitMs) return;
-    // The client has left the connection open after GOAWAY.
+    // Closes a session that the client leaves open after GOAWAY.
     if (this.#isGoing) this.#session.destroy();
     else this.goAway();
   }
@@ -253,16 +253,16 @@ function performServerHandshake(socket: Socket, headBytesMax: number): Session {
   return http2.performServerHandshake(socket, {
     settings: {
       maxConcurrentStreams: STREAMS_MAX,
-      // This size exceeds the gate's own limit, so that the gate can respond to an oversized head.
+      // Exceeds the gate's own limit, so that the gate can respond to an oversized head.
       maxHeaderListSize: 2 * headBytesMax + HEADER_PAIRS_MAX * HPACK_FIELD_BYTES,
       enablePush: false,
-      // Extended CONNECT for WebSockets (RFC 8441).
+      // Allows extended CONNECT for WebSockets (RFC 8441).
       enableConnectProtocol: true,
     },
     maxHeaderListPairs: HEADER_PAIRS_MAX,
-    // An app may send a single-value field twice, as in HTTP/1.1.
+    // Allows an app to send a single-value field twice, as in HTTP/1.1.
     strictSingleValueFields: false,
-    // Node's own limits are looser than `RESETS`, which also considers whether a reset request had its response.
+    // Node's own limits are looser than `RESETS`, which also considers whether a reset request had received its response.
     ...{ streamResetBurst: 10_000, streamResetRate: 1_000 },
   });
 }

@@ -219,7 +219,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
       else stream.end(Buffer.from(content));
     }
     if (this.isComplete) return;
-    // RFC 9113, 8.1: a client need not send the rest of its request after a complete response.
+    // A client need not send the rest of its request after a complete response (RFC 9113, section 8.1).
     if (stream.writableFinished) this.#dropRest();
     else stream.once("finish", () => this.#dropRest());
   }

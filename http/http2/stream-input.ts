@@ -56,10 +56,10 @@ export class StreamInput {
     const { push } = stream;
     stream.push = (bytes: Buffer | null): boolean => {
       if (bytes !== null) return this.#take(bytes);
-      // Node also pushes `null` when the stream closes before its regular end.
+      // Node also pushes `null` when a stream closes before its regular end.
       if (!stream.closed && !stream.destroyed) this.#ended();
       const isTaken = push.call(stream, null);
-      // Node closes the stream only after the `end` event, which occurs only if the stream flows.
+      // Resumes the stream, because Node closes it only after the `end` event, which occurs only in a flowing stream.
       stream.resume();
       return isTaken;
     };
@@ -84,7 +84,7 @@ export class StreamInput {
     if (!this.#isPaused) return;
     this.#isPaused = false;
     if (this.#buffered.bytes > 0 || this.#isEnded) this.#handOverSoon();
-    // Reading enlarges the stream's window by the buffered bytes.
+    // Reads the stream to enlarge its window by the buffered bytes.
     if (!this.#isEnded && !this.#stream.destroyed) this.#stream._read(0);
   }
 

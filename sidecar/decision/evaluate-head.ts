@@ -91,8 +91,8 @@ export function evaluateHead(
 }
 
 /**
- * Standard methods. Parsers reject other methods, but ext-auth endpoints receive them, and many apps treat `delete` like `DELETE` while a
- * rule does not.
+ * Standard methods. A request with any other method is rejected: ext-auth endpoints receive such requests, and many apps treat `delete`
+ * like `DELETE` while a rule does not.
  */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 const METHOD_UNKNOWN = malformedProblem("The method of the request is unknown.", "method");
@@ -159,7 +159,7 @@ function judgeRefusedTarget(
   request: Pick<AdmittedRequest, "head" | "method" | "address">,
 ): HeadDecision {
   const problem = malformedProblem(`The request is refused because ${reason}.`, "path");
-  // Without a path, Audit mode cannot forward the request.
+  // Audit mode cannot forward a request without a path, so it rejects the request.
   const rule = BEFORE_RULES;
   if (!url.startsWith("/")) return { kind: "refuse", decision: "MALFORMED", problem, closes: false, rule };
   const question = url.indexOf("?");

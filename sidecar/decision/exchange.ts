@@ -50,12 +50,12 @@ export class Exchange {
   }
 
   #pass({ requestId, shown, admitted, identity }: Passed): void {
-    // The body may have become malformed during the decision, in which case a response was already sent.
+    // The body may have become malformed during the decision, so that a response was already sent.
     if (this.#client.headersSent || this.#client.isOver) return;
     for (const text of identity) admitted.head.forwarded.push(text);
     admitted.head.forwarded.push("X-Postern-Request-Id", requestId);
     if (this.#kind === "upgrade") {
-      // An upgraded connection may stay open for days, so it must not retain the policy that admitted it.
+      // Copies these members, because an upgraded connection may stay open for days and must not retain the policy that admitted it.
       const { method, path, hash, clientIp } = admitted;
       const additions = { requestId, shown, admission: { method, path, hash, clientIp } };
       openUpgrade(this.#parts.upgrading, this.#client, admitted, additions, this.#startedMs);

@@ -6,7 +6,7 @@ import type { Problem } from "../http/responses.ts";
 export const missingKeyProblem: Problem = {
   kind: "unauthorized",
   detail: "The request contains no API key in any of the configured locations.",
-  // RFC 6750, 3.1: a request without any credential gets no error code.
+  // A request without any credential gets no error code (RFC 6750, section 3.1).
   authenticate: 'Bearer realm="postern"',
 };
 const INVALID_TOKEN = 'Bearer realm="postern", error="invalid_token"';

@@ -18,7 +18,7 @@ export interface ExtAuthConnectionLimits {
 
 /** Idle time before TCP keepalive probes, which detect a lost peer. */
 const KEEP_ALIVE_MS = 60_000;
-/** Maximum share of one address if trust is not known before the TLS handshake. */
+/** Maximum share of one address if trust is unknown before the TLS handshake. */
 const SHARE = 0.5;
 
 /** An ext-auth endpoint that does not listen yet. */
@@ -54,7 +54,7 @@ export function boundConnections(
   });
   const strangers = new ConcurrencyLimiter({ max: untrustedConnectionsMax, share: SHARE, waitMs: 0 });
   const open = new Set<Socket>();
-  // The limiter replaces the server's own handlers, so that the limit applies before them.
+  // Replaces the server's own handlers by the limiter, so that the limit applies before them.
   const serve = server.listeners("connection");
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {

@@ -42,7 +42,7 @@ export async function check(deps: CheckDeps, { attributes }: CheckRequest): Prom
   return decided.kind === "pass" ? admit(decided, request) : refuse(deps, decided, http);
 }
 
-/** Framing headers of Envoy, which do not describe the evaluated request. */
+/** Framing headers of Envoy's own connection, which do not describe the evaluated request. */
 const FRAMING: ReadonlySet<string> = new Set([...HOP_BY_HOP, "content-length", "expect", "host"]);
 
 function requestOf(http: AttributeContext_HttpRequest, remoteAddress: string): ReceivedRequest {
@@ -59,7 +59,7 @@ function requestOf(http: AttributeContext_HttpRequest, remoteAddress: string): R
   return { method, url: byteString(http.path), httpVersion: "1.1", rawHeaders, socket: { remoteAddress } };
 }
 
-/** Converts text to the form that an HTTP parser returns: one character per byte. */
+/** Converts text to the form of an HTTP parser: one character per byte. */
 const byteString = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
 
 type Option = MessageInitShape<typeof HeaderValueOptionSchema>;

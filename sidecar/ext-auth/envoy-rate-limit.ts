@@ -27,7 +27,7 @@ const UINT32_MAX = 0xffff_ffff;
 
 const DAY_MS = 86_400_000;
 /**
- * Duration of each unit by its number, which is the same in both unit enums. A month has 30 days and a year 365, as in Envoy's own service.
+ * Duration of each unit by its number. Both unit enums use the same numbers. A month has 30 days and a year 365, as in Envoy's own service.
  */
 const UNIT_MS: ReadonlyMap<number, number> = new Map([
   [Unit.SECOND, 1000],

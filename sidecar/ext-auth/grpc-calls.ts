@@ -50,7 +50,7 @@ interface OpenCall {
   readonly request: Http2ServerRequest;
   readonly kind: CallKind;
   readonly sinceMs: number;
-  /** Time at which the complete response was written, as `performance.now()`; 0 before. */
+  /** Time at which the complete response was written, as `performance.now()`; 0 before then. */
   answeredMs: number;
 }
 
@@ -62,7 +62,7 @@ interface OpenSession {
   isAwaited: boolean;
 }
 
-/** Session whose `destroy` accepts an error code for GOAWAY, which Node's types omit. */
+/** Session whose `destroy` accepts an error code for GOAWAY. Node's types omit this argument. */
 type Destroyable = Omit<ServerHttp2Session, "destroy"> & { destroy(code?: number): void };
 
 export class GrpcCalls {
@@ -80,7 +80,7 @@ export class GrpcCalls {
     this.#timer = startSweep(this.#look, shortestMs);
   }
 
-  /** Registers a call. Returns false if the limit is reached, and the caller must then reject the call. */
+  /** Registers a call. Returns false at the limit, in which case the caller must reject the call. */
   begin(request: Http2ServerRequest, kind: CallKind): boolean {
     const { stream } = request;
     const session = stream.session && this.#sessions.get(stream.session);
@@ -132,7 +132,7 @@ export class GrpcCalls {
     const nowMs = performance.now();
     const { requestHeadMs, extAuthPingMs } = this.#limits;
     for (const [stream, { request, kind, sinceMs, answeredMs }] of this.#calls) {
-      // RFC 9113, 8.1: a server need not wait for the rest of a request after its complete response.
+      // A server need not wait for the rest of a request after its complete response (RFC 9113, section 8.1).
       if (answeredMs > 0 && nowMs - answeredMs > ANSWERED_MS) stream.close(NO_ERROR);
       const tookMs = nowMs - sinceMs;
       const isLate = (kind === "single" && !request.complete && tookMs > requestHeadMs) || tookMs > CALL_MS_MAX;

@@ -51,7 +51,7 @@ const OFFERED = [Authorization, RateLimitService, Health, V1, V1Alpha];
 /** Maximum delay until a health watch reports a change of the state. */
 const POLL_MS = 250;
 /**
- * Maximum size of a message: several times that of a head, because Envoy sends each header in two forms. This size and the maximum number
+ * Maximum size of a message, several times that of a head, because Envoy sends each header in two forms. This size and the maximum number
  * of calls bound the memory of the endpoint.
  */
 const MESSAGE_BYTES_MAX = 128 * 1024;
@@ -83,7 +83,7 @@ export function createGrpcExtAuth(
     ...{ grpc: true, grpcWeb: false, connect: false },
     readMaxBytes: MESSAGE_BYTES_MAX,
     maxTimeoutMs: CALL_MS_MAX,
-    // Compression is off: a compressed message would cost the server more than its sender.
+    // Accepts no compression, because a compressed message would cost the server more than its sender.
     acceptCompression: [],
     binaryOptions: { readUnknownFields: false },
   });
@@ -102,7 +102,7 @@ export function createGrpcExtAuth(
       onRejected("overloaded", { address });
       refuse(req, res, LIMIT_REACHED);
     } else handler(req, res);
-    // An untrusted connection gets one response and is then closed, as over HTTP.
+    // An untrusted connection gets one response and is then closed, like an untrusted HTTP connection.
     if (!mayAsk) req.stream.session?.close();
   });
   server.on("sessionError", () => undefined);
@@ -161,7 +161,7 @@ function addServices(router: ConnectRouter, deps: GrpcExtAuthDeps): void {
   });
 }
 
-/** Limits the number of requests in a call, because each response may contain all descriptors. */
+/** Limits the number of requests in a reflection call, because each response may contain all descriptors. */
 async function* bounded<T>(requests: AsyncIterable<T>): AsyncIterable<T> {
   let left = REFLECTED_MAX;
   for await (const request of requests) {

@@ -108,7 +108,7 @@ async function findNamespaceId(
   const byName = await findByName(counting, domain);
   if (byName.status === "found") return byName.value.id;
   if (![...lookups, byName].some(({ status }) => status === "unusable")) return { kind: "unknownDomain" };
-  // As if overrides cannot be read, the limits in descriptors are counted, with the domain as the namespace.
+  // Returns the domain as the namespace, so that the limits in descriptors are counted, as if overrides could not be read.
   return policy.onCounterFailure === "Deny" ? undecided("The namespace cannot be looked up now.") : domain;
 }
 

@@ -6,7 +6,7 @@ import { type IpRange, isInRange, parseIp } from "../../core/verification/ip-add
  */
 export type IsTrusted = (address: string | undefined) => boolean;
 
-/** Method by which an ext-auth endpoint authenticates gateways: their address, or a client certificate that TLS requires. */
+/** Method by which an ext-auth endpoint authenticates gateways: by their address, or by a client certificate that TLS requires. */
 export interface Trust {
   readonly by: "address" | "certificate";
   readonly isTrusted: IsTrusted;

@@ -23,7 +23,7 @@ export function compileClientAddress(from: CompiledPolicy["clientAddress"]): Fin
 export const isProxy = (find: FindClientAddress | undefined, connectionIp: string): boolean =>
   find !== undefined && find(connectionIp, NO_ADDRESS) === NO_ADDRESS;
 
-/** Value that must not be mistaken for a client address. */
+/** Value for an unknown client, which equals no client address. */
 const NO_ADDRESS = "unknown";
 
 /**
@@ -36,7 +36,8 @@ function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: s
   let nearest = connectionIp;
   for (let at = entries.length - 1; at >= 0; at--) {
     const address = withoutPort((entries[at] ?? "").trim());
-    // An entry that is not an address ends the chain, because no trusted proxy reported the entries before it. This entry matches no list.
+    // An entry that is not an address ends the chain, because no trusted proxy reported the entries before it. Such an entry matches no
+    // list.
     if (isIP(address) === 0) return at === entries.length - 1 && address === "" ? nearest : address;
     nearest = withoutMapping(address);
     if (!isTrusted(trusted, nearest)) return nearest;

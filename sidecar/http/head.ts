@@ -148,13 +148,13 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     else if (lengths > 1) malformed = "There is more than one Content-Length header.";
     else if (codings > 1) malformed = "There is more than one Transfer-Encoding header.";
     else if (codings > 0 && lengths > 0) malformed = "There are both Content-Length and Transfer-Encoding.";
-    // RFC 9112, 6.1: HTTP/1.0 has no transfer codings, so the sender's framing is not trustworthy.
+    // HTTP/1.0 has no transfer codings, so the sender's framing is not trustworthy (RFC 9112, section 6.1).
     else if (codings > 0 && httpVersion === "1.0") malformed = "HTTP/1.0 has no transfer codings.";
 
     const named = namedInConnection(connection);
     if (named !== undefined) forwarded = withoutNamed(forwarded, named);
     const hasBody = codings > 0 || (lengths > 0 && length !== "0");
-    // The parser accepts only digits in Content-Length.
+    // Content-Length contains only digits, which the parser has checked.
     const bodyLength = lengths > 0 ? Number(length) : undefined;
     return { forwarded, malformed, hasBody, bodyLength, credential, credentialAt, duplicateCredential, forwardedFor };
   };

@@ -12,5 +12,5 @@ export function rememberName<Meaning>(known: Map<string, Meaning>, name: string,
   known.set(ownText(name), meaning);
 }
 
-/** Copies received text, because a substring, or an equal lower-case form, retains the complete text. */
+/** Copies received text, because a substring, or an equal lower-case form, would keep the complete text in memory. */
 export const ownText = (received: string): string => Buffer.from(received, "latin1").toString("latin1");

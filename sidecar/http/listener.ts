@@ -58,10 +58,10 @@ export function createListener(
     const expectation = httpVersion !== "1.0" ? headerIn(rawHeaders, "expect") : undefined;
     if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
     else if (namesTwoHosts(exchange)) refuse(exchange, TWO_HOSTS);
-    // Upgrades to other protocols are ignored, as RFC 9110 (7.8) allows, because requests over `h2c` would bypass the gate. Upgrades of
-    // HTTP/1.0 must be ignored.
+    // Other upgrades are ignored, as RFC 9110 (section 7.8) allows, because requests over `h2c` would bypass the gate. Upgrades of HTTP/1.0
+    // must be ignored.
     else if (isUpgrade && method === "GET" && httpVersion !== "1.0" && isWebSocket(rawHeaders)) {
-      // An HTTP/2 stream shares its connection with other streams.
+      // The read scheduler keeps HTTP/2 connections, because their other streams continue.
       if (httpVersion !== "2.0") readScheduler.leave(exchange.socket);
       upgrade(exchange);
     } else if (expectation === undefined) request(exchange);
@@ -84,7 +84,7 @@ export function createListener(
     exchange: ServerExchange | undefined,
   ): void {
     const problem = fault === "late" ? HEAD_TOO_SLOW : describeFault(fault, "HTTP/1.1");
-    // No other response can follow if the response to the malformed request has begun.
+    // The exchange's response has begun, so no other response can follow.
     if (exchange === undefined) {
       onMalformed();
       endWithProblem(answering, connection, problem);
@@ -151,7 +151,7 @@ const TWO_HOSTS: Problem = {
 
 const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not arrive in time." };
 
-/** The parser's reasons describe only the format, and quote no received data. */
+/** Describes a parse error. The parser's reasons describe only the format, and quote no received data. */
 function describeFault({ kind, reason }: ParseError, protocol: string): Problem {
   if (kind === "version") return versionProblem;
   const detail =

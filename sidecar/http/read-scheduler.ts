@@ -113,7 +113,7 @@ export class ReadScheduler {
       const { socket, pieces } = inflow;
       inflow.pieces = 0;
       if (!this.#inflows.delete(socket)) continue;
-      // The connection moves to the end, so that the next turn begins with connections that were not read in a full turn.
+      // Moves the connection to the end, so that the next turn begins with connections that were not read in a full turn.
       this.#inflows.set(socket, inflow);
       if (pieces < Math.min(share, HEAVY_PIECES)) continue;
       hold(inflow);
@@ -131,14 +131,14 @@ export class ReadScheduler {
     this.#timer = undefined;
     const [inflow] = this.#line;
     if (inflow === undefined) return;
-    // The next turn has free capacity again.
+    // Ends the turn; the next one has free capacity again.
     if (this.#isFull) {
       this.#timer = setTimeout(this.#next, 1);
       return;
     }
     this.#line.delete(inflow);
     guardRun(() => resumeReads(inflow), this.#onInternalError);
-    // This timer is late only if a turn has many chunks.
+    // This timer fires late only if a turn has many chunks.
     if (this.#line.size > 0) this.#timer = setTimeout(this.#next, POLL_MS);
   };
 }
@@ -185,7 +185,7 @@ class HoldableSocket implements PausableReads {
   readonly #onResume = (): void => {
     this.#isDesired = true;
     this.#socket.pause();
-    // After a resume that preceded the hold, the socket is paused but its reader has just started again.
+    // The socket was resumed before the hold, so its reader has just started again although the socket is paused.
     this.#socket.emit("pause");
   };
 }

@@ -27,7 +27,7 @@ export function answerProblem(
   problem: Problem,
   { requestId, shown, close }: { requestId: string; shown?: ShownLimit | undefined; close: boolean },
 ): void {
-  // A response may have begun because of, for example, a parse error in the body.
+  // A response may have begun, for example because of a parse error in the body.
   if (exchange.isOver || exchange.headersSent) return;
   if (close) {
     exchange.keepsAlive = false;

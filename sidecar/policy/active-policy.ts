@@ -29,7 +29,7 @@ export function readPolicy(record: PolicyRecord): ActivePolicy | PolicyProblem {
   try {
     return compileActive(record, policy);
   } catch (error) {
-    // The query may use the syntax of a later version: the api-server that stored it could parse it.
+    // The query may use the syntax of a later version, which the api-server that stored it could parse.
     return { problem: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -23,7 +23,7 @@ import { type ActivePolicy, readPolicy } from "./active-policy.ts";
 
 const RETRY = { firstMs: 50, maxMs: 1_000 };
 const REFUSED_RETRY_MS = 30_000;
-/** A missing policy may still arrive. Its absence is reported after this time, and again after each further interval. */
+/** Time after which a missing policy is reported, and the interval of further reports. Before, the policy may still arrive. */
 const MISSED_AFTER_MS = 5_000;
 const MISSED_EVERY_MS = 60_000;
 
@@ -116,12 +116,13 @@ export function followPolicy(options: {
           "the policy was deleted; its last version stays active",
         );
       }
-      // The change stream announces a new policy. If none was ever read, there may be no announcement, so the read is retried.
+      // The change stream announces a new policy. If the gate has never read a policy, there may be no announcement, so the read is
+      // retried.
       return current === undefined ? miss("the workspace has no policy of this name or id") : "done";
     }
     const record = lookup.value;
     const { generation, version } = record;
-    // Compares the contents, because Postgres reuses the versions of the lost history after a restore.
+    // Compares the contents, because after a restore Postgres assigns the versions of the lost history again.
     if (current !== undefined && isDeepStrictEqual(current.record, record)) {
       isDeleted = false;
       accept();

@@ -8,7 +8,7 @@ import { elapsedMs, type HostTimestamp } from "./host-clock.ts";
  * is deleted. A snapshot contains no secrets of Postern: it identifies a key by its hash.
  */
 
-/** Length of a slice of text, which is created synchronously; the gate serves requests between two slices. */
+/** Length of a slice of text. A slice is created synchronously; the gate serves requests between two slices. */
 const SLICE_CHARACTERS = 32 * 1024;
 /** Maximum time for reading a snapshot. Records beyond it are not restored, and the gate reads them from the store. */
 const READ_MS_MAX = 500;
@@ -108,7 +108,7 @@ function* recordsOf(lines: Iterable<string>): Restored["records"] {
   const untilMs = performance.now() + READ_MS_MAX;
   for (const line of lines) {
     const read = readLine(line);
-    // A record that is omitted here is merely not cached.
+    // Skips the record, which is then read from the store when a request needs it.
     if (read === undefined || performance.now() > untilMs) return;
     const [kind, id, value] = read;
     yield { kind, id, value, length: line.length };

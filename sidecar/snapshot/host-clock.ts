@@ -22,7 +22,7 @@ export function hostTimestamp(): HostTimestamp | undefined {
 
 /**
  * Returns the time since an earlier timestamp, ms: the longer time of both clocks, so that a clock that stopped or was set back does not
- * make data look newer. Returns `undefined` after another boot, because only the adjustable clock would remain.
+ * make data look newer. Returns `undefined` after a reboot, because only the adjustable clock would remain.
  */
 export function elapsedMs(since: HostTimestamp, now: HostTimestamp | undefined): number | undefined {
   if (now === undefined || now.bootId !== since.bootId || now.monotonicMs < since.monotonicMs) return undefined;

@@ -41,7 +41,7 @@ export interface AppConnectionOptions {
   /** Maximum time without a byte of a server-sent event stream, used in place of `bodyIdleMs`. */
   readonly eventsIdleMs: number;
   readonly headBytesMax: number;
-  /** Whether the gate can still send after the app has half-closed, as upgrades require. */
+  /** Whether the gate can still send after the app has half-closed, which upgrades require. */
   readonly isHalfOpen?: boolean;
   readonly watch: AppWatch;
   readonly onInternalError: OnInternalError;
@@ -53,8 +53,8 @@ export interface AppConnectionOptions {
 }
 
 /**
- * Maximum idle time of a connection. Node's server closes idle connections after 5 s by default, and the app must not close during a
- * request.
+ * Maximum idle time of a connection. It is shorter than the 5 s after which Node's server closes idle connections by default, because the
+ * app must not close during a request.
  */
 const IDLE_MS = 4_000;
 const IDLE_MS_MAX = 600_000;
@@ -196,7 +196,7 @@ export class AppConnection {
       this.#takenMs = nowMs;
     }
     if (!this.#isHeadReceived) return nowMs - this.#takenMs > this.#options.headersMs;
-    // An app whose response the client does not read may stop reading the request, too.
+    // A paused response is no sign of a stuck app: an app whose response the client does not read may stop reading the request too.
     return !this.#isPaused && nowMs > this.#deadlineMs && nowMs - this.#takenMs > this.#bodyIdleMs;
   }
 

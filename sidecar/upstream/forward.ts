@@ -152,7 +152,7 @@ class Forwarding implements ResponseReceiver, InFlight {
     const hasContent = mayHaveContent(client.method, status);
     let { lines } = head;
     if (hasContent && length !== undefined) this.#left = length;
-    // Only chunked coding and HTTP/2 support trailers.
+    // Trailers require chunked coding or HTTP/2.
     else if (hasContent && head.trailer !== undefined && client.httpVersion !== "1.0")
       lines += `trailer: ${head.trailer}\r\n`;
     this.#answered = true;
@@ -163,7 +163,7 @@ class Forwarding implements ResponseReceiver, InFlight {
     if (this.#left !== UNKNOWN) {
       this.#left -= bytes.length;
       if (this.#left === 0) {
-        // The last bytes are sent together with the end, so that a short response is one write.
+        // Sends the last bytes together with the end, so that a short response is one write.
         this.#finish(bytes);
         return true;
       }
@@ -174,7 +174,7 @@ class Forwarding implements ResponseReceiver, InFlight {
     return !this.#isPaused;
   }
 
-  /** The head is sent now, because the data may follow much later. */
+  /** Sends the head now, because the data may follow much later. */
   onReadEnd(): void {
     this.#flush();
   }
@@ -195,7 +195,7 @@ class Forwarding implements ResponseReceiver, InFlight {
 
   readonly #onWritten = (error?: Error | null): void => {
     this.#writingMs = 0;
-    // After an error, the connection closes and ends the exchange.
+    // After an error the connection closes, which ends the exchange.
     if (this.#isOver || error) return;
     if (this.#buffered.bytes > 0) this.#flush();
     if (!this.#isPaused) return;
@@ -253,7 +253,7 @@ class Forwarding implements ResponseReceiver, InFlight {
   #finish(bytes?: Buffer, trailers = ""): void {
     this.#leave();
     const last = this.#buffered.bytes === 0 ? kept(bytes) : this.#joinedWith(bytes);
-    // The app may respond before it has read the complete request. The connection discards the rest of the request.
+    // The app may respond before it has read the complete request; the connection then discards the rest of the request.
     this.#body?.drop();
     this.#client.end(last, trailers);
   }
@@ -269,7 +269,7 @@ class Forwarding implements ResponseReceiver, InFlight {
 
   #leave(): void {
     this.#isOver = true;
-    // A body that arrives after the exchange is over must not start the request.
+    // The exchange is over, so a body that arrives now must not start the request.
     if (this.#sent === undefined) this.#body?.drop();
     this.#parts.inFlight.remove(this);
   }

@@ -104,7 +104,8 @@ export function passableHead(
   let head = collect(status, headers, shown !== undefined, undefined);
   const named = namedInConnection(head.connection);
   if (named !== undefined) head = collect(status, headers, shown !== undefined, named);
-  // A transfer coding applies to one connection only. The gate cannot decode it, and neither can a client that did not request it.
+  // Rejects a transfer coding, which applies to one connection only. The gate cannot decode it, and neither can a client that did not
+  // request it.
   if (head.coding !== undefined && head.coding.trim().toLowerCase() !== "chunked") {
     return { kind: "unusable", why: "its transfer coding is another than `chunked`" };
   }
@@ -151,7 +152,7 @@ function collect(
     if (meaning === PASS) lines += `${lower}: ${value}\r\n`;
     else if (meaning === LENGTH) {
       length = Number(value);
-      // RFC 9110, 8.6: a 204 response has neither content nor a Content-Length.
+      // A 204 response has neither content nor a Content-Length (RFC 9110, section 8.6).
       if (status !== NO_CONTENT) lines += `content-length: ${value}\r\n`;
     } else if (meaning === CODING) coding = coding === undefined ? value : `${coding},${value}`;
     else if (meaning === CONNECTION) connection = connection === undefined ? value : `${connection},${value}`;

@@ -9,10 +9,7 @@ type End = Duplex & { readonly bytesRead: number };
 export interface TunnelWaits {
   /** Maximum idle time while both sides are open; 0 means no limit. */
   readonly tunnelIdleMs: number;
-  /**
-   * Maximum idle time after one side has half-closed, because this side may have disconnected and some apps do not close their own side
-   * then.
-   */
+  /** Maximum idle time after one side has half-closed. That side may have disconnected, and some apps do not close their own side then. */
   readonly halfClosedMs: number;
 }
 
@@ -46,7 +43,7 @@ export class Tunnel implements InFlight {
       from_.on("error", () => to.destroy());
       from_.on("close", () => {
         inFlight.remove(this);
-        // The pipe has forwarded a normal end. After any other end, the other side cannot continue.
+        // A regular end was already forwarded by the pipe. After any other end, the other side cannot continue.
         if (!from_.readableEnded) to.destroy();
       });
       from_.pipe(to);

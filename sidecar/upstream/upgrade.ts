@@ -88,7 +88,7 @@ class Asking implements AppExchange, InFlight {
     const { upstream, inFlight } = this.#parts;
     inFlight.add(this);
     this.#client.onClose = () => this.#leave();
-    // The client has nothing to send while it waits, so it has disconnected when its input ends.
+    // A client has nothing to send while it waits, so it has disconnected when its input ends.
     this.#client.onInputEnd = () => this.cut();
     const app = upstream.connectForUpgrade();
     this.#app = app;

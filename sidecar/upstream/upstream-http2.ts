@@ -261,7 +261,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   #requestSent(): void {
     this.#isRequestSent = true;
     const atMs = performance.now() + this.#upstream.options.headersMs;
-    // The response may have begun long ago and paused while the app waited for the rest of the request.
+    // Renews the deadline, because the response may have begun long ago and paused while the app waited for the rest of the request.
     this.#deadlineMs = this.#isHeadReceived ? Math.max(this.#deadlineMs, atMs) : atMs;
   }
 
@@ -297,7 +297,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
       this.#upstream.options.onInternalError(error);
       this.abort();
     });
-    // Some versions of the types do not declare the fourth argument, which is the raw head.
+    // Some versions of Node's types do not declare the fourth argument, the raw head.
     const on = stream.on.bind(stream) as (event: string, listener: (...args: never[]) => void) => unknown;
     on("headers", (head: Record<string, unknown>, _flags: number, fields: string[]) => {
       if (!this.#isOver) this.#guard(() => this.#receiver.onInterim(Number(head[":status"]), withoutPseudo(fields)));
@@ -317,7 +317,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
     });
     stream.on("error", (error) => this.#break("unreachable", error));
     stream.once("close", () => {
-      // The response may be complete although it is still queued or the client has not read it.
+      // The response may be complete although its data is still queued or unread.
       if (this.#input?.isComplete !== true) this.#break("unreachable", new Error("the app reset the stream"));
     });
     return stream;
@@ -359,7 +359,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
       return;
     }
     this.#release();
-    // The app has responded before the complete request was sent.
+    // Resets the stream, because the app has responded before the complete request was sent.
     if (!this.#isRequestSent) stream.close(CANCEL);
     this.#guard(() => this.#receiver.onEnd(this.#trailers));
   }
