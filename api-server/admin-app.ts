@@ -31,7 +31,7 @@ export async function startAdminApp(options: {
     return registry.metrics();
   });
   registerDocuments(app, options.documents);
-  // The API is served at another address than this page, so that a browser could not call it.
+  // This page has another address than the API, so a browser could not call the API from it.
   registerDocsPage(app, { makesCalls: false });
   await app.listen({ host, port });
   const { address, family, port: bound } = app.server.address() as AddressInfo;

@@ -68,7 +68,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     observe: (status, startedMs) => metrics.observe("unknown", status, startedMs),
   });
   const connection = {
-    // `false`, because the pipeline itself rejects a request without `Host`, with the usual error body.
+    // Fastify accepts a request without `Host`, because the pipeline rejects it with the usual error body.
     requireHostHeader: false,
     headersTimeout: Math.min(timeoutMs, HEAD_MS_MAX),
     connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),
@@ -83,11 +83,11 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     genReqId: nextRequestId,
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
-    // Idle time after which Node closes a connection; a response in progress gets the same time again. Handling a request never takes this
+    // Idle time after which Node closes a connection. A response in progress gets the same time again; handling a request never takes this
     // long.
     connectionTimeout: readMs,
     routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
-    // The cast joins HTTP and TLS servers: they have the same members in use here, but their types have no common base.
+    // The cast joins HTTP and TLS servers: they share the members in use here, but their types have no common base.
     ...(certificate === undefined
       ? { http: connection }
       : ({ https: { ...connection, ...certificate, ...handshake, allowHalfOpen: true } } as object)),

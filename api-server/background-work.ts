@@ -25,7 +25,7 @@ const WRITE_BEHIND_EVERY_MS = 500;
 const SCRIPTS_EVERY_MS = 1000;
 /** Time slice per workspace for retention, enough for seven statements; a slower workspace continues in parallel with the others. */
 const RETENTION_TURN_MS = 30_000;
-/** Pause between two retention batches, so that a long run does not occupy the database. */
+/** Pause between two retention batches, so that the database stays available during a long run. */
 const RETENTION_EVERY_MS = 1000;
 const REFILL_EVERY_MS = 30_000;
 /** Pause between two batches of queued keys, so that a long queue leaves half of the time to requests. */
@@ -98,12 +98,12 @@ export async function startBackgroundWork(parts: {
     workspaceIds = await listWorkspaceIds(db);
     return false;
   };
-  // Loads the credits of a new workspace immediately. If this fails, the loop loads them later.
+  // Loads the credits of a new workspace immediately. If loading fails, the loop repeats it later.
   deps.projection.onDropped((ref) => {
     if (ref?.kind === "workspace" && !isClosing) refreshWorkspaces().catch(() => undefined);
   });
   const loops: Closeable[] = [
-    // `close` sets the flag before it stops the loops, because a long time slice ends only when it sees the flag.
+    // `close` sets the flag before it stops the loops, because a long time slice checks only the flag.
     {
       close: async () => {
         isClosing = true;

@@ -53,8 +53,8 @@ interface Documented<Permissions extends RequiredPermissions = RequiredPermissio
   /** Name of the procedure: `keys.createKey` is served as `POST /v2/keys.createKey`. */
   readonly path: `${string}.${string}`;
   /**
-   * `change`: the effect must reach the pods, and the manager of the object is checked. `read`: no object changes; counting and spending do
-   * not count as changes.
+   * `change`: the effect must reach the pods, and the manager of the object is checked. `read`: the call changes no object; counting and
+   * spending are not changes.
    */
   readonly effect: "read" | "change";
   /** Title in the reference: one imperative line. */

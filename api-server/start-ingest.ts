@@ -90,7 +90,7 @@ async function startWork(config: IngestConfig): Promise<Working> {
     applicationName: "postern-ingest",
     connectionsMax: CONNECTIONS_MAX,
     onIdleError: (error) => {
-      // A lost connection is expected during shutdown, because Postgres may shut down too.
+      // Ignores lost connections during shutdown, because Postgres may shut down too.
       if (!isStopping) log.warn({ err: error }, "lost an idle connection to Postgres");
     },
   });
@@ -122,7 +122,7 @@ async function startWork(config: IngestConfig): Promise<Working> {
     );
     const ingestion = await startIngestion({
       store,
-      // With Postgres, two readers: one prepares the rows of a batch while Postgres stores another. ClickHouse performs best with few large
+      // Two readers for Postgres: one prepares the rows of a batch while Postgres stores another. ClickHouse performs best with few large
       // batches, one at a time.
       sources: store.kind === "postgres" ? [edge.events, edge.anotherReader()] : [edge.events],
       bytesMax: config.eventsBytesMax,

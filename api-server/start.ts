@@ -185,7 +185,7 @@ async function startOnce(config: ApiServerConfig, progress: Progress, startupSer
   const db = createPool(config.databaseUrl, {
     applicationName: "postern-api-server",
     onIdleError: (error) => {
-      // A lost connection is expected during shutdown, because Postgres may shut down too.
+      // Ignores lost connections during shutdown, because Postgres may shut down too.
       if (!running.isStopping) log.warn({ err: error }, "lost an idle connection to Postgres");
     },
   });
@@ -309,7 +309,7 @@ async function startParts(
   });
   running.app = app;
   running.drainRequests = prepareDrain(app.server, app.direct);
-  // If Redis is unreachable, the script loop loads the scripts later.
+  // If Redis is unreachable, the background loop loads the scripts later.
   await atMost(SCRIPTS_WAIT_MS, edge.loadScripts());
 
   const relay = startRelay({

@@ -28,7 +28,7 @@ import type { RunFairly } from "./workspace-turns.ts";
 const SIGN_INS_KEPT_MS = DAY_MS;
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
-/** Batch size of usage rows. It is large because there are many rows and their removal creates no outbox entries. */
+/** Maximum rows of usage per batch. The number is large because there are many rows and their removal creates no outbox entries. */
 const USAGE_ROWS_MAX = 5_000;
 /** Number of pending outbox entries from which removal pauses: removed rows create entries, and other changes come first. */
 const OUTBOX_MAX = 2_000;
@@ -103,7 +103,7 @@ export class Retention {
     });
   }
 
-  /** Runs one time slice per workspace if a run is due. Returns whether there is more to remove soon. */
+  /** Runs one time slice per workspace if a run is due. Returns whether more rows can be removed soon. */
   async round(): Promise<boolean> {
     const { db, nowMs, runFairly } = this.#options;
     if (nowMs() < this.#dueAtMs) return false;

@@ -32,8 +32,8 @@ export async function loadRequested({
 }
 
 /**
- * Loads all counters in one transaction, or one by one if that fails for a reason that may concern a single counter. Throws the last
- * failure.
+ * Loads all counters in one transaction. If that fails for a reason that may concern a single counter, loads each one separately. Throws
+ * the last failure.
  */
 async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Promise<void> {
   try {

@@ -39,7 +39,7 @@ export function createCreditService(deps: {
     let spent: T | undefined;
     await withoutOutbox(db, async (tx) => {
       const rows = byKeyId(await lockOrHold(tx, keys));
-      // This list is read under the lock: a key that was deleted while this transaction waited must not get its counter back.
+      // Reads this list under the lock, because a key that was deleted while this transaction waited must not get its counter back.
       const live = await listLiveKeys(tx, keys);
       const counted: CountedKey[] = [];
       const deleted: CreditKey[] = [];
@@ -71,7 +71,7 @@ export function createCreditService(deps: {
 
     async readManyRemaining(workspaceId, keyIds) {
       const rows = await listKeyCredits(db, { workspaceId, keyIds });
-      // If Redis is unreachable, the stored rows are used without the counters.
+      // Uses the stored rows without the counters if Redis is unreachable.
       const counters = await store.read(rows.map(toRef)).catch(() => []);
       return new Map(rows.map((row, i) => [row.key_id, row.granted - trueSpent(row, counters[i])]));
     },
@@ -101,7 +101,7 @@ export function createCreditService(deps: {
       try {
         await load(keys);
       } catch (error) {
-        // The transaction has already been committed or rolled back, and the caller must get its result, so this error is only logged.
+        // Only logs the error: the transaction has already ended, and the caller must get its result.
         const [first] = keys;
         log.warn(
           { err: error, ...first, keys: keys.length },

@@ -22,9 +22,9 @@ import type { CreditKey, CreditService } from "./service.ts";
 
 /** Maximum number of rows that are locked together; other transactions wait for them. */
 const BATCH = 500;
-/** Number of concurrent batches: while one waits for a database, the other one is computed. */
+/** Number of concurrent batches. While one waits for a database, the next one is computed. */
 const AT_ONCE = 2;
-/** Number of outbox entries from which refills pause, because changes that callers wait for come first. */
+/** Number of outbox entries from which refills pause, because changes come first for which callers wait. */
 const OUTBOX_DEEP = 5000;
 
 interface RefillDeps extends Transacting {
@@ -65,7 +65,7 @@ export async function runRefill(
     const batches = listBatches(deps, { today, isClosing });
     const throttle = new LogThrottle();
     const work = async (): Promise<void> => {
-      // An error in this loop ends the shared generator of batches, and so the other worker too.
+      // An error in this loop ends the shared generator of batches, and with it the other worker.
       for await (const batch of batches) {
         const { refilled, failed } = await refillBatch({ ...deps, throttle }, batch, today);
         run.refilled += refilled;
@@ -78,7 +78,7 @@ export async function runRefill(
     await unlock(session, "refill");
     return run;
   } finally {
-    // The lock belongs to the connection, so that the pool must not reuse this connection, even after a failure.
+    // Closes the connection even after a failure, because the lock belongs to it, so that the pool must not reuse it.
     session.release(true);
   }
 }
@@ -142,8 +142,8 @@ async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: st
   try {
     return await inTransaction(deps, async (tx) => {
       const refilledAt = deps.nowMs();
-      // Key rows are locked first, because a change of a key locks its row before its credits, and the other order would deadlock. A key
-      // that another process has just refilled gets about the same time.
+      // Locks the keys first, because a change of a key locks its row before its credits, and the other order would deadlock. A key that
+      // another process has just refilled gets about the same time.
       await noteRefill(tx, { keys: rows.map(toKey), refilledAt });
       const last = new Map((await lockRefills(tx, rows.map(toKey))).map((row) => [row.key_id, row.last_refill_on]));
       const mine = rows.filter((row) => last.get(row.key_id) === row.last_refill_on);

@@ -18,7 +18,7 @@ export interface CreditService {
   readRemaining(key: CreditKey): Promise<number | undefined>;
   /** Like `readRemaining`, but rejects with `CountersUnavailable` if Redis does not respond, instead of using the row. */
   readSharedRemaining(key: CreditKey): Promise<number | undefined>;
-  /** Like `readRemaining` for several keys; the map has no entry for an unlimited key. */
+  /** Returns the remaining credits of several keys, like `readRemaining`. The map has no entry for an unlimited key. */
   readManyRemaining(workspaceId: string, keyIds: readonly string[]): Promise<Map<string, number>>;
   /**
    * Runs inside the caller's transaction: locks the rows, suspends the Redis counters, passes each exact state to `change` (`undefined`:
@@ -31,7 +31,7 @@ export interface CreditService {
     change: (current: CreditRow | undefined, key: K) => CreditRow | undefined,
   ): Promise<readonly K[]>;
   /**
-   * Call it after commit or rollback: rewrites the Redis counters from the rows, which opens them. Never throws: a counter that stays
+   * Rewrites the Redis counters from the rows, which opens them. Call it after commit or rollback. Never throws: a counter that stays
    * closed is logged, and opened when the next spender requests it.
    */
   reopen(keys: readonly CreditKey[]): Promise<void>;
@@ -39,7 +39,7 @@ export interface CreditService {
   load(keys: readonly CreditKey[]): Promise<void>;
   /**
    * Loads the counter for a waiting spender and returns the result of `spend`, which runs before the counter can be suspended again.
-   * Returns `undefined`, without running `spend`, if the key is unlimited or deleted by now.
+   * Returns `undefined` without running `spend` if the key has become unlimited or was deleted.
    */
   loadAndSpend<T>(key: CreditKey, spend: () => Promise<T>): Promise<T | undefined>;
 }

@@ -18,7 +18,7 @@ export interface ListedApiRow {
 export interface ApiListQuery {
   readonly workspaceId: string;
   readonly apiIds: "all" | readonly string[];
-  /** First id of the page, or a lower bound of it. */
+  /** First id of the page, or a lower bound of that id. */
   readonly cursor: string;
   /** Substring of the name or id, case-insensitive; the empty string matches all. */
   readonly search: string;

@@ -29,7 +29,10 @@ export function changeOf(before: Fields, after: Fields): AuditChange {
   return { before: take(before), after: take(after) };
 }
 
-/** Normalizes a value as JSON does, without `undefined` members, because Postgres reorders the members of an object. */
+/**
+ * Returns the value as JSON would store it, without `undefined` members. Postgres reorders the members of an object, so values are
+ * normalized before the comparison.
+ */
 const asStored = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null));
 
 function fieldOf(name: string, value: unknown): unknown {
@@ -38,7 +41,7 @@ function fieldOf(name: string, value: unknown): unknown {
   return json.length <= FIELD_CHARS_MAX ? shown : `${json.slice(0, FIELD_CHARS_MAX)}… (${json.length} characters)`;
 }
 
-/** Returns only the size of an object. Two different objects may have the same size; the comparison uses the caller's values. */
+/** Returns only the size of an object. Two different objects may have the same size, so the comparison uses the caller's values. */
 function sizeOf(meta: unknown): unknown {
   if (typeof meta !== "object" || meta === null) return null;
   return { members: Object.keys(meta).length, bytes: Buffer.byteLength(JSON.stringify(meta)) };

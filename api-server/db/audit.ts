@@ -49,7 +49,9 @@ export interface AuditContext {
   readonly userAgent?: string | undefined;
   readonly requestId?: string | undefined;
   readonly randomBytes: (size: number) => Uint8Array;
-  /** Whether the events share a correlation id. Default: true. A job sets false, because its events are about unrelated objects. */
+  /**
+   * Whether the events share a correlation id. Default: true. A background job sets false, because its events are about unrelated objects.
+   */
   readonly areOneCall?: boolean;
 }
 
@@ -67,8 +69,8 @@ export interface AuditedCall {
 export const SYSTEM_ACTOR: AuditActor = { type: "system", id: "system", name: "system" };
 
 /**
- * Writes the events of one call in the caller's transaction. The events of a call share a correlation id. Pass a lazy iterable for many
- * events, because each is larger than the change it describes.
+ * Writes the events of one call in the caller's transaction. All of them share a correlation id. Pass a lazy iterable for many events,
+ * because each is larger than the change that it describes.
  */
 export function insertAudit(tx: Queryable, call: AuditedCall, events: Iterable<AuditEvent>): Promise<void> {
   return insertAuditEvents(tx, auditContext(call), events);
@@ -88,7 +90,7 @@ export function auditContext({ caller, management, origin, deps }: AuditedCall):
   };
 }
 
-/** Like `insertAudit`, for events without a call: those of a job of the server (its actor is `SYSTEM_ACTOR`) or of an administrator. */
+/** Variant of `insertAudit` for events without a call: those of a background job (its actor is `SYSTEM_ACTOR`) or of an administrator. */
 export async function insertAuditEvents(
   tx: Queryable,
   context: AuditContext,

@@ -24,8 +24,8 @@ export async function findIdentity(
 }
 
 /**
- * Like `findIdentity`, and locks the identity: other transactions cannot change its row until this one ends. Keys can still be attached to
- * the identity, because its id does not change.
+ * Finds an identity like `findIdentity`, and locks it: other transactions cannot change its row until this one ends. Keys can still be
+ * attached to the identity, because its id does not change.
  */
 export async function lockIdentity(
   tx: Queryable,
@@ -43,7 +43,7 @@ export async function lockIdentity(
 
 export interface IdentityPage {
   readonly workspaceId: string;
-  /** First id of the page; the empty string precedes every id. */
+  /** First id of the page. The empty string precedes every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
@@ -72,7 +72,7 @@ export async function countIdentities(db: Queryable, workspaceId: string): Promi
 
 /**
  * Returns identities whose id or external id contains `search`, case-insensitive. The statement is not prepared, so that Postgres plans it
- * for each text: it finds a rare text by trigrams, a common one by scanning the ids.
+ * for each text: trigrams find a rare text, and a scan of the ids finds a common one.
  */
 export async function searchIdentityIds(
   db: Queryable,
@@ -90,8 +90,8 @@ export async function searchIdentityIds(
 }
 
 /**
- * Returns the live identities among these ids, in the given order: as many as fit into `bytesMax` with their limits, and at least the
- * first.
+ * Returns the live identities among these ids, in the given order: at least the first, and as many as fit into `bytesMax` with their
+ * limits.
  */
 export async function listIdentitiesThatFit(
   db: Queryable,

@@ -23,7 +23,7 @@ export interface NewKey {
   readonly expiresAt: number | null;
   readonly manager: string | null;
   readonly createdAt: number;
-  /** Credits of the key; `undefined` if unlimited. `lastRefillOn` (YYYY-MM-DD): refills that are due up to this day are skipped. */
+  /** Credits of the key; `undefined` if unlimited. Refills that are due up to `lastRefillOn` (YYYY-MM-DD) are skipped. */
   readonly credits:
     | {
         granted: number;

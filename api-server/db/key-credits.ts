@@ -28,7 +28,7 @@ export async function listKeyCredits(
 }
 
 /**
- * Returns the credits of keys, locked, so that changes and the loading of Redis counters exclude one another. An unlimited key has no row.
+ * Returns the credits of keys, locked, so that changes and the loading of Redis counters exclude each other. An unlimited key has no row.
  * Rows are locked in id order, to avoid deadlock.
  */
 export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Promise<KeyCreditsRow[]> {
@@ -42,7 +42,7 @@ export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Pr
 }
 
 /**
- * Locks the keys, so that other transactions cannot lock them to change their credits until this one ends. Other columns can still be
+ * Locks the keys, so that no other transaction can lock them to change their credits until this one ends. Other columns can still be
  * updated.
  */
 export async function shareLockKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
@@ -54,7 +54,7 @@ export async function shareLockKeys(tx: Queryable, keys: readonly KeyRef[]): Pro
   await tx.query({ name: "share-lock-keys", text, values: columnsOf(keys) });
 }
 
-/** Returns those of the keys that exist and are not deleted. */
+/** Returns the keys that exist and are not deleted. */
 export async function listLiveKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<ReadonlySet<string>> {
   const text = `select k.id
                   from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)
@@ -110,7 +110,7 @@ const columnsOf = (keys: readonly KeyRef[]): [string[], string[]] => [
 ];
 
 /**
- * Stores the spent credits of the Redis counters, only if they exceed the stored value and the grant is unchanged. Rows are locked in id
+ * Stores the spent credits of the Redis counters where they exceed the stored value and the grant is unchanged. Rows are locked in id
  * order, to avoid deadlock.
  */
 export async function raiseSpent(
@@ -136,7 +136,7 @@ export async function raiseSpent(
   });
 }
 
-/** Advances the sequence of revs, because after a restore the Redis counters may hold higher revs than Postgres would assign. */
+/** Advances the sequence of revs after a restore, because the Redis counters may hold higher revs than Postgres would assign. */
 export async function renewCreditRevs(db: Queryable): Promise<void> {
   await db.query(`select setval('credit_rev', greatest((select last_value from credit_rev),
                                                        (extract(epoch from clock_timestamp()) * 1000)::bigint))`);
@@ -150,8 +150,8 @@ export interface RefillRow extends KeyCreditsRow {
 }
 
 /**
- * Returns limited, live keys whose last refill was before `today` and that may therefore be due. Starts after `after`, sorted by the date
- * of the last refill and by id, which is the order of an index. A key that was refilled meanwhile is no longer in the range.
+ * Returns limited, live keys whose last refill was before `today`, so that a refill may be due. Starts after `after`; the order is that of
+ * an index: date of the last refill, then id. A key that was refilled meanwhile is no longer in the range.
  */
 export async function listRefillCandidates(
   db: Queryable,

@@ -2,9 +2,9 @@ import type { Queryable } from "../../postgres/queryable.ts";
 import type { Json } from "./identities.ts";
 import { type NewRatelimit, ratelimitColumns } from "./ratelimits.ts";
 
-/* Statements that import keys: each handles up to a thousand keys as its counterpart in key-changes.ts handles one. */
+/* Statements that import keys. Each handles up to a thousand keys, and corresponds to a statement for one key in key-changes.ts. */
 
-/** Returns the hashes that belong to a key in any workspace, even a deleted one, because hashes are unique. */
+/** Returns the hashes that belong to a key in any workspace, including deleted keys, because hashes are unique. */
 export async function listHashes(db: Queryable, { hashes }: { hashes: readonly string[] }): Promise<string[]> {
   const text = "select hash from keys where hash = any ($1::text[])";
   const { rows } = await db.query<{ hash: string }>({ name: "list-known-hashes", text, values: [hashes] });
@@ -121,7 +121,7 @@ export async function insertImportedKeys(
     apiId: string;
     migrationId: string;
     createdAt: number;
-    /** Current date, YYYY-MM-DD. A refill that is due today waits for the next date. */
+    /** Current date, YYYY-MM-DD. A refill that is due today waits for the next due date. */
     today: string;
     keys: readonly ImportedKey[];
   },

@@ -3,13 +3,13 @@ import { beginningWith, containing } from "./pages.ts";
 
 /* Searches live keys, newest first. */
 
-/** Start of a page: the key before its first one. */
+/** Position between two pages: the key before the first one of a page. */
 export interface KeyPosition {
   readonly createdAt: number;
   readonly keyId: string;
 }
 
-/** Filter of keys. A key matches if it matches all members; `undefined` members are ignored. */
+/** Filter of keys. A key must match all members; `undefined` members are ignored. */
 export interface KeyFilter {
   readonly workspaceId: string;
   /** Ids of the APIs; "all" for every API of the workspace. */
@@ -50,13 +50,13 @@ export interface FoundKeyRow {
 }
 
 /**
- * Maximum number of holders that are listed first. A permission with more holders is on many pages, so each key is checked instead, newest
- * first.
+ * Maximum number of holders for which the search starts with the list of holders. A permission with more holders matches many keys, so the
+ * search checks keys one at a time, newest first.
  */
 const HOLDERS_MAX = 5_000;
 
 /**
- * Returns the keys that hold a permission, directly or through a role, some of them twice; `undefined` if there are more than
+ * Returns the keys that hold a permission, directly or through a role; a key may occur twice. Returns `undefined` if there are more than
  * `HOLDERS_MAX`.
  */
 async function findHolders(
@@ -135,7 +135,7 @@ function conditionsOf(
   }
   if (filter.enabled !== undefined) conditions.push(filter.enabled ? "k.enabled" : "not k.enabled");
   if (filter.expired !== undefined) {
-    // The comparison is strict, because a key is still valid in the millisecond of its expiry.
+    // The comparison excludes the millisecond of the expiry, in which a key is still valid.
     const isExpired = `k.expires_at < ${at(filter.nowMs)}`;
     conditions.push(filter.expired ? isExpired : `(k.expires_at is null or not ${isExpired})`);
   }

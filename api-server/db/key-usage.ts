@@ -1,7 +1,7 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /**
- * Sets the time at which a refill changed the keys, Unix ms; their managers stay the same. The rows are locked in id order until the
+ * Sets the time at which a refill changed the keys, Unix ms, and leaves their managers unchanged. The rows are locked in id order until the
  * transaction ends.
  */
 export async function noteRefill(

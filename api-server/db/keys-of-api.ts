@@ -52,7 +52,7 @@ export async function listLimitedKeyIds(
   return rows.map(({ id }) => id);
 }
 
-/** Live keys of an API without a manager and without credits; keys with credits are deleted one by one. */
+/** Live keys of an API without a manager and without credits. Keys with credits are deleted one at a time. */
 const UNLIMITED = `select k.id
                      from keys k
                     where k.workspace_id = $1 and k.api_id = $2 and k.deleted_at is null and k.manager is null

@@ -10,8 +10,8 @@ export interface OwnerRef {
 }
 
 /**
- * Live keys of an owner, each once: keys whose v1 owner id matches, and keys of the live identity with this external id. Each of these two
- * sets is found by its own index.
+ * Distinct live keys of an owner: keys whose v1 owner id matches, and keys of the live identity with this external id. A separate index
+ * finds each of these two sets.
  */
 const OWNED = `select t.id, t.api_id, t.enabled, t.manager
                  from keys t
@@ -87,7 +87,7 @@ export async function enableSomeKeysOfOwner(
     readonly max: number;
   },
 ): Promise<{ readonly id: string; readonly api_id: string; readonly name: string | null }[]> {
-  // The limit applies before the rows are locked, because a union cannot be locked; rows that another call has changed meanwhile are
+  // The limit applies before the rows are locked, because a union cannot be locked. Rows that another call has changed meanwhile are
   // filtered out afterwards.
   const text = `with owned as (${OWNED}),
                      portion as materialized (select o.id

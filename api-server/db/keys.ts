@@ -31,12 +31,12 @@ export interface KeyRow {
   /** Owner that v1 stored; it stays when the identity is deleted. */
   readonly owner_id: string | null;
   readonly environment: string | null;
-  /** Time of the last refill; `null` if there was none, or its time is unknown because it is older than the column. */
+  /** Time of the last refill; `null` if there was none, or if the refill is older than the column. */
   readonly last_refill_at: number | null;
   readonly manager: string | null;
   readonly created_at: number;
   readonly updated_at: number | null;
-  /** Stored id of the identity, whether or not the identity is live. */
+  /** Stored id of the identity, which may be deleted. */
   readonly identity_id: string | null;
   /** External id of the identity; `null` if there is none or it is deleted. */
   readonly external_id: string | null;
@@ -47,7 +47,7 @@ export interface KeyRow {
   readonly refill_day: number | null;
 }
 
-/** Columns of a `KeyRow`; they require `KEY_JOINS`. */
+/** Columns of a `KeyRow`, for statements that contain `KEY_JOINS`. */
 export const KEY_COLUMNS = `k.id, k.api_id, a.key_encryption, k.start, k.name, k.meta, k.enabled, k.expires_at, k.last_used_at,
                        k.owner_id, k.environment, k.last_refill_at, k.manager, k.created_at, k.updated_at, k.identity_id, i.external_id,
                        i.meta as identity_meta, c.granted - c.spent as remaining, c.refill_amount, c.refill_day`;
@@ -64,7 +64,7 @@ export async function findKey(db: Queryable, { workspaceId, keyId }: KeyRef): Pr
   return rows[0];
 }
 
-/** Like `findKey`, but finds the key by the hash of its string. */
+/** Finds a live key by the hash of its string, like `findKey`. */
 export async function findKeyByHash(
   db: Queryable,
   { workspaceId, hash }: { workspaceId: string; hash: string },
@@ -94,7 +94,7 @@ export async function findKeyHome(
   return rows[0];
 }
 
-/** Like `findKey`, and locks the key: no other transaction can change its row until this one ends. */
+/** Finds a live key like `findKey`, and locks it: no other transaction can change its row until this one ends. */
 export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
   const text = `select ${KEY_COLUMNS}
                   from keys k
@@ -108,7 +108,7 @@ export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Pr
 export interface KeyPage {
   readonly workspaceId: string;
   readonly apiId: string;
-  /** First id of the page, or a lower bound of it; the empty string precedes every id. */
+  /** First id of the page, or a lower bound of that id. The empty string precedes every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
@@ -130,8 +130,8 @@ export async function listKeyIds(db: Queryable, { workspaceId, apiId, cursor, ro
 }
 
 /**
- * Returns the ids of an identity's live keys in an API. It is a separate statement, so that it finds the few keys of an identity among a
- * million keys of the API.
+ * Returns the ids of an identity's live keys in an API. The separate statement finds the few keys of an identity among a million keys of
+ * the API.
  */
 export async function listKeyIdsOfIdentity(
   db: Queryable,
@@ -152,8 +152,8 @@ export async function listKeyIdsOfIdentity(
 }
 
 /**
- * Returns the ids of live keys of an owner, sorted: keys whose v1 owner id matches, and keys of the live identity with this externalId.
- * Each set is found by its own index. Without an API, returns keys of all APIs of the workspace.
+ * Returns the ids of live keys of an owner, sorted: keys whose v1 owner id matches, and keys of the live identity with this externalId. A
+ * separate index finds each set. Without an API, returns keys of all APIs of the workspace.
  */
 export async function listKeyIdsOfOwner(
   db: Queryable,
@@ -186,7 +186,7 @@ export async function listKeyIdsOfOwner(
   return rows.map(({ id }) => id);
 }
 
-/** Returns the APIs of those of these keys that are live, each once, in no order. */
+/** Returns the distinct APIs of the live keys among these, in no order. */
 export async function listApisOfKeys(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -207,14 +207,14 @@ export async function listApisOfKeys(
 }
 
 /**
- * Returns those of these keys that are live, in the given order: as many as fit into `bytesMax` with their permissions, roles and limits,
- * and at least the first. `place` is the position of a key in the request, starting at 1.
+ * Returns the live keys among these, in the given order: at least the first, and as many as fit into `bytesMax` with their permissions,
+ * roles and limits. `place` is the position of a key in the request, starting at 1.
  */
 export async function listKeysThatFit(
   db: Queryable,
   { workspaceId, keyIds, bytesMax }: { workspaceId: string; keyIds: readonly string[]; bytesMax: number },
 ): Promise<(KeyRow & Positioned)[]> {
-  // Estimated size of a key: a slug or a name takes at most 128 bytes, and a limit about as much.
+  // Estimated size of a key. A slug or a name takes at most 128 bytes, and a limit about as much.
   const bytesOfNext = `select coalesce(sum(coalesce(octet_length(k.meta::text), 0) + coalesce(octet_length(i.meta::text), 0)
                                      + 128 * ((select count(*) from key_permissions kp where kp.key_id = k.id)
                                               + (select count(*) from key_roles kr where kr.key_id = k.id)

@@ -2,8 +2,8 @@ import type { Queryable } from "../../postgres/queryable.ts";
 import type { ManagerRef } from "./managed-objects.ts";
 
 /*
- * Digest of those fields of an object that a manifest controls, so that a client can detect changes of thousands of objects with one list.
- * It covers exactly these fields: it stays the same while the object matches the manifest.
+ * Digests of managed objects. A digest covers exactly the fields that a manifest controls, and stays the same while the object matches the
+ * manifest. So a client can detect changes of thousands of objects with one list.
  */
 
 export const DIGESTED_KINDS = ["role", "namespace", "override"] as const;

@@ -91,7 +91,8 @@ const FIND_OWN: Readonly<Record<ClaimedKind, string>> = {
 };
 
 /**
- * Returns the live object of the kind with this manager, if there is one. Overrides are searched in all namespaces, policies in all APIs.
+ * Returns the live object of the kind with this manager; `undefined` if there is none. Overrides are searched in all namespaces, policies
+ * in all APIs.
  */
 export async function findOwn<Kind extends ClaimedKind>(
   db: Queryable,

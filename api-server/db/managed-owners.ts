@@ -17,7 +17,7 @@ export interface OwnedRow {
 
 export interface OwnedBy {
   readonly workspaceId: string;
-  /** Name of a manager, or a prefix of it: the parts before a slash. The empty string matches every manager. */
+  /** Name of a manager, or a prefix of such a name: the parts before a slash. The empty string matches every manager. */
   readonly manager: string;
 }
 
@@ -29,7 +29,7 @@ const SELECT_OF: Readonly<Record<ManagedKind, string>> = {
                 from ratelimit_namespaces n where n.workspace_id = $1 and n.deleted_at is null`,
   override: `select 'override', o.id, o.identifier, o.manager
                from ratelimit_overrides o where o.workspace_id = $1 and o.deleted_at is null`,
-  // No orphans are listed for keys, because an orphaned key is treated as any other key.
+  // The list contains no orphaned keys, because they are treated like any other keys.
   key: `select 'key', k.id, k.name, k.manager
           from keys k where k.workspace_id = $1 and k.manager is not null and k.deleted_at is null`,
   policy: "select 'policy', c.id, c.name, c.manager from policies c where c.workspace_id = $1 and c.deleted_at is null",
@@ -73,8 +73,8 @@ const UPDATE_MANAGER: Readonly<Record<ManagedKind, string>> = {
 };
 
 /**
- * Changes the manager of an object. Returns false if the object has another manager by now. Violates `<table>_manager` if the new manager
- * has another object.
+ * Changes the manager of an object. Returns false if the object has another manager now. Violates `<table>_manager` if the new manager has
+ * another object.
  */
 export async function updateManager(
   tx: Queryable,

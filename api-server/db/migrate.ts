@@ -15,12 +15,12 @@ import { type IndexStep, listMigrations, type Migration } from "./migration-file
 /** Advisory lock, distinct from all others, with which concurrently started replicas migrate one at a time. */
 export const MIGRATION_LOCK = 7_061_001;
 
-/** Connect timeout. It is necessary, because an unreachable host does not reject a connection. */
+/** Connect timeout. Without it, an unreachable host would never reject a connection. */
 const CONNECT_MS_MAX = 5_000;
 /** Interval of the checks whether another process has finished migrating. */
 const TURN_POLL_MS = 200;
 const LOCK_TRY_MS = 500;
-/** Lock timeout of a long attempt; longer than Postgres's `deadlock_timeout` (1 s), after which Postgres cancels a blocking autovacuum. */
+/** Lock timeout of a long attempt. It exceeds Postgres's `deadlock_timeout` (1 s), after which Postgres cancels a blocking autovacuum. */
 const LONG_LOCK_TRY_MS = 1_500;
 const LONG_TRY_EVERY = 5;
 const PAUSE_MS = 2_000;
@@ -48,9 +48,9 @@ export interface MigrateOptions {
 export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
   const migrations = await listMigrations(options.folder);
   await withClient(databaseUrl, async (client) => {
-    // Without pending migrations, the function returns before a statement that requires the privilege to create tables.
+    // Returns before a statement that requires the privilege to create tables if no migrations are pending.
     if ((await findPending(client, migrations)).length === 0) return;
-    // Timeouts are disabled, because those of the database may be shorter than the creation of an index.
+    // Disables timeouts, because those of the database may be shorter than the creation of an index.
     await client.query("set statement_timeout = 0; set lock_timeout = 0");
     await untilOurTurn(client);
     await client.query(`create table if not exists schema_migrations (
@@ -87,7 +87,7 @@ async function withClient(databaseUrl: DatabaseUrl, work: (client: pg.Client) =>
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS_MAX,
   });
-  // Without a listener, a lost connection would end the process; the current or next statement fails in any case.
+  // Without a listener, a lost connection would end the process. The current or next statement fails in any case.
   client.on("error", () => undefined);
   try {
     await client.connect();
@@ -163,15 +163,15 @@ async function applyInTransaction(client: pg.Client, migration: Migration, lockT
     await remember(client, migration);
     await client.query("commit");
   } catch (error) {
-    // On a lost connection the rollback fails too, with a less useful error than the original one.
+    // Ignores the error of the rollback, which is less useful than the original one, for example after a lost connection.
     await client.query("rollback").catch(() => undefined);
     throw error;
   }
 }
 
 /**
- * Creates or drops an index. Reads and writes of the table continue, so that this may wait for long transactions without a limit. An
- * invalid index was left by an interrupted run: no query uses it, but every write still maintains it.
+ * Creates or drops an index. Reads and writes of the table continue, so the statement may wait for long transactions without a limit. It
+ * replaces the invalid index of an interrupted run: no query uses such an index, but every write still maintains it.
  */
 async function applyIndexStep(client: pg.Client, { kind, index, text }: IndexStep): Promise<void> {
   const found = await findIndex(client, index);

@@ -11,8 +11,8 @@ export interface MigratedKeyRow {
 }
 
 /**
- * Returns a live key of a live API in this workspace. It is read by one statement, so that a concurrent rewrite is visible completely or
- * not at all.
+ * Returns a live key of a live API in this workspace. One statement reads it, so that a concurrent rewrite is visible completely or not at
+ * all.
  */
 export async function findMigratedKey(
   db: Queryable,
@@ -39,7 +39,7 @@ export async function findMigratedKey(
   return rows[0];
 }
 
-/** Stores a key under its own hash, unless that has happened already. Violates `keys_hash_key` if another key has the hash. */
+/** Stores a key under its own hash, unless it is already stored so. Violates `keys_hash_key` if another key has the hash. */
 export async function rewriteMigratedKey(
   tx: Queryable,
   {

@@ -9,7 +9,8 @@ export interface Migration {
   readonly fileName: string;
   readonly sql: string;
   /**
-   * Statements of a file `….concurrently.sql`, each run outside of a transaction; `undefined` if the whole file runs in one transaction.
+   * Statements of a file `….concurrently.sql`, each of which runs outside of a transaction; `undefined` if the complete file runs in one
+   * transaction.
    */
   readonly indexSteps: readonly IndexStep[] | undefined;
 }

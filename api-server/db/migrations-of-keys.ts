@@ -1,7 +1,7 @@
 import type { MigrationAlgorithm } from "../../core/keys/migration.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/* Migrations that import keys from another system; migrate.ts has those of the database schema. */
+/* Migrations that import keys from another system. The migrations of the database schema are in migrate.ts. */
 
 export interface MigrationRow {
   readonly id: string;

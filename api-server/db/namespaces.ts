@@ -27,7 +27,7 @@ export async function findNamespace(
   return rows[0];
 }
 
-/** Returns those of these ids that belong to live namespaces of the workspace, in no order. */
+/** Returns the ids of live namespaces of the workspace among these, in no order. */
 export async function listNamespaceIds(
   db: Queryable,
   { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
@@ -37,7 +37,7 @@ export async function listNamespaceIds(
   return rows.map((row) => row.id);
 }
 
-/** Finds a live namespace by its name only, even if another has this text as its id. */
+/** Finds a live namespace by its name only, even if the same text is the id of another one. */
 export async function findNamespaceByName(
   db: Queryable,
   { workspaceId, name }: { workspaceId: string; name: string },
@@ -49,7 +49,7 @@ export async function findNamespaceByName(
   return rows[0];
 }
 
-/** Like `findNamespace`, and locks the namespace: no other transaction can delete it until this one ends. */
+/** Finds a namespace like `findNamespace`, and locks it: no other transaction can delete it until this one ends. */
 export async function shareLockNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -68,7 +68,9 @@ export async function shareLockNamespace(
   return rows[0];
 }
 
-/** Like `findNamespace`, and locks the namespace: other transactions cannot change its row, or add overrides, until this one ends. */
+/**
+ * Finds a namespace like `findNamespace`, and locks it: other transactions cannot change its row, or add overrides, until this one ends.
+ */
 export async function lockNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -83,7 +85,7 @@ export async function lockNamespace(
   return rows[0];
 }
 
-/** Finds a live namespace by its name only, even if another has this text as its id, and locks it against changes. */
+/** Finds a live namespace by its name only, even if the same text is the id of another one, and locks it against changes. */
 export async function lockNamespaceByName(
   tx: Queryable,
   { workspaceId, name }: { workspaceId: string; name: string },
@@ -114,7 +116,7 @@ export async function findNamespaceEver(
   return rows[0];
 }
 
-/** Like `findNamespaceEver`, for several namespaces: one row for each that is found, with the text of the request. */
+/** Finds the namespaces of several limit calls, like `findNamespaceEver`: one row for each that is found, with the text of the request. */
 export async function listNamespacesEver(
   db: Queryable,
   { workspaceId, namespaces }: { workspaceId: string; namespaces: readonly string[] },

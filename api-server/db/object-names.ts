@@ -1,8 +1,8 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /*
- * Display names of objects by id, in bulk. Deleted objects are included as long as their rows exist, because usage outlives them. `within`:
- * ids of the APIs or namespaces that may be shown; `null` for all.
+ * Display names of objects by id, in bulk. The names of deleted objects are available as long as their rows exist, because usage outlives
+ * the objects. `within`: ids of the APIs or namespaces that may be shown; `null` for all.
  */
 
 interface Named {

@@ -24,7 +24,7 @@ export async function deleteOrphan(tx: Queryable, { workspaceId, kind, id }: Orp
   await tx.query({ name: "delete-orphan", text, values: [workspaceId, kind, id] });
 }
 
-/** Returns the last manager of an object, which must have no manager now. */
+/** Returns the last manager of an object that has no manager now. */
 export async function findLastManager(
   db: Queryable,
   { workspaceId, kind, id }: OrphanRef,
@@ -40,7 +40,7 @@ export async function findLastManager(
   return rows[0]?.last_manager;
 }
 
-/** Returns the live object of the kind that this manager released last and that has had no manager since. */
+/** Returns the live object of the kind whose last manager was this one, and which has no manager since. */
 export async function findRemaining(
   db: Queryable,
   kind: ClaimedKind,

@@ -2,8 +2,8 @@ import type { RecordKind, RecordRef } from "../../edge/records.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /**
- * An outbox entry: a record that must be projected again. `keyId` identifies a key, whatever its hash is when the record is read;
- * `everything` means that a table was truncated, which creates no entries for the rows.
+ * An outbox entry: a record that must be projected again. `keyId` identifies a key, whose hash may change until the record is read.
+ * `everything` means that a table was truncated, which creates no entries for its rows.
  */
 export interface ReadEntry {
   readonly seq: number;
@@ -131,7 +131,7 @@ export async function moveToRecent(db: Queryable, seqs: readonly number[]): Prom
 
 /** Puts the entries that were relayed in the last `keptMs` back into the outbox, so that they are relayed and announced again. */
 export async function insertRecentChanges(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
-  // Entries after the first ones of each workspace are bulk, like the rest of a large transaction.
+  // Entries beyond the first ones of each workspace are bulk, like the rest of a large transaction.
   const text = `insert into outbox (workspace_id, kind, id, bulk)
                 select r.workspace_id, r.kind, r.id, row_number() over (partition by r.workspace_id) > 200
                   from (select distinct workspace_id, kind, id

@@ -9,7 +9,7 @@ export interface OverrideRow {
   readonly manager: string | null;
 }
 
-/** Identifies an override by its exact identifier; patterns are compared as plain text here. */
+/** Reference to an override by its exact identifier. Patterns are compared as plain text. */
 export interface OverrideRef {
   readonly workspaceId: string;
   readonly namespaceId: string;
@@ -31,7 +31,7 @@ export async function findOverride(
   return rows[0];
 }
 
-/** Like `findOverride`, and locks the override: no other transaction can change its row until this one ends. */
+/** Finds an override like `findOverride`, and locks it: no other transaction can change its row until this one ends. */
 export async function lockOverride(
   tx: Queryable,
   { workspaceId, namespaceId, identifier }: OverrideRef,

@@ -11,7 +11,7 @@ import type { RoleRow } from "./roles.ts";
  * keys before it counts some.
  */
 
-/** Counting limit, because a role or permission may be on a million keys, and a larger number is only "many" to a reader. */
+/** Maximum number that is counted. A role or permission may be on a million keys, and a larger number only means "many" to a reader. */
 export const USES_COUNTED_MAX = 1000;
 
 export interface UsedRoleRow extends RoleRow {
@@ -52,7 +52,7 @@ export interface MatrixRow extends PermissionRow {
   readonly granted: number[];
 }
 
-/** Returns permissions sorted by slug, case-insensitive; each with those of the given roles that grant it. */
+/** Returns permissions sorted by slug, case-insensitive. Each contains the roles among the given ones that grant it. */
 export async function listMatrixRows(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax, roleIds }: NamedPage & { readonly roleIds: readonly string[] },

@@ -61,8 +61,8 @@ export async function findPermission(
 }
 
 /**
- * Like `findPermission`, and locks the permission: no other transaction can change its row until this one ends. The permission can still be
- * granted.
+ * Finds a permission like `findPermission`, and locks it: no other transaction can change its row until this one ends. The permission can
+ * still be granted.
  */
 export async function lockPermission(
   tx: Queryable,
@@ -80,7 +80,7 @@ export async function lockPermission(
 
 export interface PermissionPage {
   readonly workspaceId: string;
-  /** First id of the page; the empty string precedes every id. */
+  /** First id of the page. The empty string precedes every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }
@@ -263,8 +263,8 @@ export async function listPermissionsOfRoles(
 }
 
 /**
- * Returns how many of the roles, in the given order, fit into `bytesMax` with all of their permissions; 0 if the first alone is too large.
- * Roles are measured one at a time.
+ * Returns how many of the roles, in the given order, fit into `bytesMax` with all of their permissions; 0 if the first role alone is too
+ * large. Roles are measured one at a time.
  */
 export async function countRolesThatFit(
   db: Queryable,

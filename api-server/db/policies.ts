@@ -14,7 +14,7 @@ export interface PolicyHeadRow {
 }
 
 export interface PolicyRow extends PolicyHeadRow {
-  /** Stored policy. Another release may have written it, so read it with `readStoredPolicy`. */
+  /** Stored policy. Another release may have written it, so `readStoredPolicy` must parse it. */
   readonly policy: unknown;
 }
 
@@ -53,7 +53,7 @@ export async function findPolicyByName(
   return rows[0];
 }
 
-/** Like `findPolicy`, and locks the policy: no other transaction can change its row until this one ends. */
+/** Finds a policy like `findPolicy`, and locks it: no other transaction can change its row until this one ends. */
 export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: PolicyRef): Promise<PolicyRow | undefined> {
   const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
                   from policies
@@ -63,7 +63,7 @@ export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: Polic
   return rows[0];
 }
 
-/** Like `findPolicyByName`, and locks the policy: no other transaction can change its row until this one ends. */
+/** Finds a policy like `findPolicyByName`, and locks it: no other transaction can change its row until this one ends. */
 export async function lockPolicyByName(
   tx: Queryable,
   { workspaceId, apiId, name }: PolicyName,
@@ -239,7 +239,7 @@ export async function freePolicyId(
   return (row?.version ?? 0) + 1;
 }
 
-/** Changes the id of a policy, and raises its version to at least this one. Sidecars that use the present id still find the policy. */
+/** Changes the id of a policy, and raises its version to at least this one. Sidecars still find the policy by its former id. */
 export async function updatePolicyId(
   tx: Queryable,
   policy: PolicyRef & { readonly id: string; readonly versionMin: number },

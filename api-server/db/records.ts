@@ -9,7 +9,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
  * responses need: `meta`, and the owner and environment of v1.
  */
 
-/** A row of each statement of this file: its ref, and the record as JSON. */
+/** A row of each statement of this file: a ref, and its record as JSON. */
 interface RecordRow {
   readonly workspace_id: string;
   readonly id: string;
@@ -149,7 +149,10 @@ function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: rea
     : { name: `${name}-${kind}-many`, text: many[kind], values: [workspaceIds, ids] };
 }
 
-/** Returns a statement that selects the same records as text; `null` starting with the first record that has $3 bytes or more before it. */
+/**
+ * Returns a statement that selects the same records as text. From the first record on that has $3 bytes or more before it, the result is
+ * `null`.
+ */
 const sized = (statement: string): string =>
   `select workspace_id, id, case when bytes_before < $3 then data end as data
      from (select workspace_id, id, data,

@@ -94,7 +94,7 @@ export const removeDeletedIdentities: RemoveBatch = (db, batch) =>
                       for update of i skip locked)`,
   );
 
-/** Removes deleted APIs, except those that keys still refer to: these keys are reported as gone, which requires the API's record. */
+/** Removes deleted APIs, except those that keys still refer to. Such keys are reported as gone, which requires the API's record. */
 export const removeDeletedApis: RemoveBatch = (db, batch) =>
   remove(
     db,

@@ -28,8 +28,8 @@ export async function findRole(
 }
 
 /**
- * Like `findRole`, and locks the role: other transactions cannot change its row until this one ends. Keys can still be given the role,
- * because its id does not change; a stronger lock would block these transactions, and deadlock with callers that create permissions.
+ * Finds a role like `findRole`, and locks it: other transactions cannot change its row until this one ends. Keys can still be given the
+ * role, because its id does not change. A stronger lock would block these transactions, and deadlock with callers that create permissions.
  * Deleting the role waits for them.
  */
 export async function lockRole(
@@ -46,7 +46,7 @@ export async function lockRole(
   return rows[0];
 }
 
-/** Like `lockRole`, but finds the role by id only. */
+/** Locks a role like `lockRole`, but finds it by id only. */
 export async function lockRoleById(tx: Queryable, { workspaceId, roleId }: RoleRef): Promise<RoleRow | undefined> {
   const text = `select id, name, description, manager
                   from roles
@@ -58,7 +58,7 @@ export async function lockRoleById(tx: Queryable, { workspaceId, roleId }: RoleR
 
 export interface RolePage {
   readonly workspaceId: string;
-  /** First id of the page; the empty string precedes every id. */
+  /** First id of the page. The empty string precedes every id. */
   readonly cursor: string;
   readonly rowsMax: number;
 }

@@ -4,10 +4,10 @@ import { findSetting } from "./settings.ts";
 /** A use of a root key, on a UTC date (`YYYY-MM-DD`). */
 export interface RootKeyUse {
   readonly rootKeyId: string;
-  /** Permission tuple that was required and held; the empty string for any call. */
+  /** Permission tuple that was required and held; the empty string for the mere call. */
   readonly tuple: string;
   readonly usedOn: string;
-  /** Id of the only object that was used on that day through a tuple with `*`; `null` for several ids, or none. */
+  /** Id of the only object for which a tuple with `*` was used on that day; `null` for several ids, or none. */
   readonly onlyId: string | null;
 }
 

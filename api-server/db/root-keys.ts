@@ -52,7 +52,7 @@ export async function insertRootKey(db: Queryable, rootKey: NewRootKey): Promise
 }
 
 /**
- * Registers a root key whose string comes from the configuration, at each start: an existing root key gets the grants of this version, and
+ * Registers a root key whose string comes from the configuration, at each start. An existing root key gets the grants of this version, and
  * becomes live again if it was revoked.
  */
 export async function upsertRootKey(db: Queryable, rootKey: NewRootKey): Promise<void> {
@@ -69,7 +69,7 @@ export async function upsertRootKey(db: Queryable, rootKey: NewRootKey): Promise
   });
 }
 
-/** Root key as administrators may see it: without its string or hash. */
+/** Root key as administrators see it: without its string and hash. */
 export interface RootKeySummary {
   readonly id: string;
   readonly workspace_id: string;
@@ -135,7 +135,7 @@ export interface PagedRootKey extends RootKeySummary {
   readonly next_id: string | null;
 }
 
-/** Returns root keys that are not revoked, starting at `cursor`, sorted by id: as many as fit into a page, and at least the first. */
+/** Returns root keys that are not revoked, starting at `cursor`, sorted by id: at least the first, and as many as fit into a page. */
 export async function pageRootKeys(db: Queryable, page: RootKeyPage): Promise<PagedRootKey[]> {
   const text = `with page as (
                 select ${SUMMARY}

@@ -20,7 +20,7 @@ export interface SessionRow extends PersonRef {
   readonly ended_at: number | null;
 }
 
-/** A session, with the workspace that the session's call names. */
+/** A session, with the workspace that the call names. */
 export interface SessionInWorkspaceRow extends SessionRow {
   /** Workspace that the call names; `null` if it names none, or there is no such workspace. */
   readonly workspace_id: string | null;
@@ -89,7 +89,7 @@ export async function insertSession(db: Queryable, session: NewSession): Promise
   });
 }
 
-/** Sets when the session was last seen, unless that was after `notSince`, so that only one of several concurrent calls writes. */
+/** Sets when the session was last seen, unless that was after `notSince`, so that only one of several concurrent calls writes the row. */
 export async function updateSessionSeen(
   db: Queryable,
   { sessionId, seenAt, notSince }: { sessionId: string; seenAt: number; notSince: number },

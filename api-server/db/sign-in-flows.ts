@@ -11,7 +11,7 @@ export interface SignInFlow {
 }
 
 /**
- * Maximum number of expired flows that one start removes; more than one, so that the table shrinks after many flows were started
+ * Maximum number of expired flows that one start removes. It exceeds one, so that the table shrinks after many flows were started
  * concurrently.
  */
 const EXPIRED_REMOVED_MAX = 10;

@@ -15,14 +15,15 @@ interface OutboxEntry {
 }
 
 /**
- * Maximum number of dropped cache entries per transaction. A larger transaction clears the whole cache of this process, because listing its
- * entries would take longer.
+ * Maximum number of dropped cache entries per transaction. A larger transaction clears the complete cache of this process, because listing
+ * its entries would take longer.
  */
 const ENTRIES_MAX = 5000;
 
 /**
- * Two statements in one round trip. This process's cache drops the records for which the row triggers created outbox entries in this
- * transaction, so that the caller sees the change in its next call. Procedures do not list their changes, so they cannot forget one.
+ * Two statements in one round trip: the second one reads the outbox entries that the row triggers created in this transaction. This
+ * process's cache drops their records, so that the caller sees the change in its next call. Procedures do not list their changes, so they
+ * cannot forget one.
  */
 const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
                        case when k.id is null then o.kind else 'key' end as kind,
@@ -64,7 +65,7 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
   try {
     await tx.query("begin");
     const result = await work(tx);
-    // Several statements in one text return several results, which the types of `pg` do not express.
+    // The types of `pg` do not express that several statements in one text return several results.
     const [entries] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxEntry>];
     if (entries.rows.length > ENTRIES_MAX) deps.projection.forgetAll();
     else deps.projection.drop(entries.rows.flatMap(toRefs));
@@ -74,7 +75,7 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
     broken = await rollback(tx);
     throw error;
   } finally {
-    // The pool closes a connection that failed to roll back, because it is unusable.
+    // Closes a connection that failed to roll back, because it is unusable.
     tx.release(broken);
   }
 }

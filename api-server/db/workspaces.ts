@@ -48,7 +48,7 @@ export async function listWorkspaces(db: Queryable, { rowsMax }: { rowsMax: numb
   return rows;
 }
 
-/** Returns workspaces by id or name, or all of them, sorted by name. A text in the form of an id is never compared with names. */
+/** Returns workspaces by id or name, or all of them, sorted by name. A text that looks like an id is never compared with names. */
 export async function listEnterable(
   db: Queryable,
   { named, rowsMax }: { named: "all" | readonly string[]; rowsMax: number },
@@ -125,8 +125,8 @@ export async function updateWorkspace(
 }
 
 /**
- * Whether a workspace other than this one is enabled. Takes a lock until the transaction ends, so that of two transactions that disable the
- * last two workspaces, the second sees the change of the first.
+ * Returns whether another workspace is enabled. Takes a lock until the transaction ends, so that of two transactions that disable the last
+ * two workspaces, the second sees the change of the first.
  */
 export async function isOtherWorkspaceOpen(tx: Queryable, { workspaceId }: { workspaceId: string }): Promise<boolean> {
   await takeLock(tx, "openWorkspaces");

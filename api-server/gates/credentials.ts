@@ -26,7 +26,7 @@ import { RequestLimits } from "./request-limits.ts";
  */
 
 export interface GateCredentials {
-  /** Name of the cluster of the gates, which is also the manager name of the cluster's operator. */
+  /** Name of the gates' cluster. It is the first part of the manager names that the cluster's operator uses. */
   readonly cluster: string;
   /** Calls the TokenReview API of the cluster that issued the token. Throws if it does not respond. */
   readonly reviewToken: (token: string) => Promise<TokenReviewStatus>;
@@ -61,7 +61,7 @@ export function registerGateCredentials(
     registers: [metrics],
   });
   const parts = { ...given, bounds: new RequestLimits() };
-  // Excluded from the OpenAPI document, because its format may change with any release.
+  // The OpenAPI document excludes this endpoint, because its format may change with any release.
   app.post(CREDENTIALS_PATH, { config: { isOpen: true } }, async (request, reply) => {
     try {
       const credentials = await issue(parts, request);
@@ -92,7 +92,7 @@ async function issue(parts: Parts, request: FastifyRequest): Promise<Credentials
   const { workspaceId } = requested;
   const { policyId, manager } = policyOfPod(requested, pod);
   const policy = await findPolicy(db, { workspaceId, policyId });
-  // A policy that the operator created for this namespace authorizes the namespace to use this workspace.
+  // A policy that the operator created for this namespace permits the namespace to use this workspace.
   if (policy?.manager !== manager) {
     throw new PublicError("policy_not_found", "The pod's namespace has no such policy in this workspace.", {
       retryAfterS: POLICY_RETRY_S,

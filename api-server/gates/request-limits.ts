@@ -43,7 +43,7 @@ export class RequestLimits {
   /** Reviews a token for a caller from `address`. Throws PublicError 429 if the address exceeded its limits. */
   async ask<T>(address: string, review: () => Promise<T>): Promise<T> {
     this.#spend(this.#addresses, address, 1);
-    // Fails without waiting, because a waiting caller costs memory, and gates retry.
+    // Fails without waiting, because a waiting caller costs memory and gates retry.
     if (!this.#places.tryAcquire(address)) throw tooMany(1);
     try {
       return await review();

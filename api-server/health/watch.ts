@@ -25,7 +25,7 @@ const STORE_INFO_EVERY_LOOKS = 10;
 const DROPPED_LATELY_MS = 60_000;
 
 export interface HealthWatch extends Closeable {
-  /** Returns the result of the last check, so that a probe gets a response immediately, however slow Postgres or Redis is. */
+  /** Returns the result of the last check, so that a probe gets a response immediately even if Postgres or Redis is slow. */
   current(): Health;
 }
 
@@ -67,7 +67,7 @@ export async function watchHealth(parts: {
           await within(RESPONSE_MS_MAX, client.query("select 1"));
           client.release();
         } catch (error) {
-          // Discards the connection, because one that does not respond would delay the next check too.
+          // Closes the connection, because a connection that does not respond would delay the next check too.
           client.release(true);
           throw error;
         }
@@ -76,7 +76,7 @@ export async function watchHealth(parts: {
       analytics.trouble?.(),
     ]);
     if (storeAnswers && (!storeAnswered || polls % STORE_INFO_EVERY_LOOKS === 0)) {
-      // If this fails, the next check reports Redis as unreachable.
+      // Ignores an error, because the next check reports an unreachable Redis.
       await responds(async () => {
         const info = await within(RESPONSE_MS_MAX, edge.info());
         storeEvicts = (info.evictionPolicy ?? "noeviction") !== "noeviction";
@@ -196,7 +196,7 @@ function exportHealth(
   });
 }
 
-/** Whether the call resolved. Its error is ignored. */
+/** Returns whether the call resolved. Its error is ignored. */
 async function responds(ask: () => Promise<unknown>): Promise<boolean> {
   try {
     await ask();

@@ -83,7 +83,7 @@ interface Seen {
   readonly sinceMs: number;
 }
 
-/** Metrics of the ingestion: sums over all workspaces, because a label per workspace would have too many values. */
+/** Metrics of the ingestion. They are sums over all workspaces, because a label per workspace would have too many values. */
 export class IngestMetrics {
   readonly #seen = new Map<string, Seen>();
   readonly #failures: Counter;

@@ -55,7 +55,7 @@ export class Ingester {
     return isMore;
   }
 
-  /** Whether the analytics store should store the pending events now, or wait for a larger batch. */
+  /** Returns whether the analytics store should store the pending events now, instead of waiting for a larger batch. */
   #isEnough({ bytes, ageMs }: StreamDepth): boolean {
     const { portions } = this.#options.store;
     return portions === undefined || bytes >= portions.bytesEnough || ageMs >= portions.ageMsEnough;
@@ -106,6 +106,6 @@ export class Ingester {
 /** Logs the first, second, fourth and so on of consecutive failures, because an attacker can cause them indefinitely. */
 const isWorthALine = (failures: number): boolean => Number.isInteger(Math.log2(failures));
 
-/** Whether the same error would occur for every other workspace. */
+/** Returns whether the same error would occur for every other workspace. */
 const isForAll = (error: unknown): boolean =>
   error instanceof EventsUnavailable || error instanceof AnalyticsUnavailable || isUnavailableForAll(error);

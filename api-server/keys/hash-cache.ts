@@ -48,7 +48,7 @@ export function createHashCache<T extends object>({
     if (ref?.kind === kind) {
       found.delete(ref.id);
       absent.delete(ref.id);
-      // A read in flight may have seen the state before the change: its callers use the result, but later callers read again.
+      // A read in flight may have seen the state before the change. Its callers use the result, but later callers read again.
       pending.delete(ref.id);
     } else if (ref === undefined || ref.kind === "workspace") {
       found.clear();
@@ -77,7 +77,7 @@ export function createHashCache<T extends object>({
   return {
     find(hash) {
       const known = found.get(hash);
-      // The workspace of a negative entry is unknown, so the staleness of the stalest workspace applies.
+      // The workspace of a negative entry is unknown, so the maximum staleness of all workspaces applies.
       const isFresh = projection.stalenessMs(known && workspaceOf(known)) <= PROPAGATION_BOUND_MS;
       const cached = isFresh ? (known ?? absent.get(hash)) : undefined;
       return cached ?? pending.get(hash) ?? ask(hash);

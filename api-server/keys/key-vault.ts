@@ -79,10 +79,10 @@ export function createKeyVault(
   };
 }
 
-/** A data key per workspace, so that heavy use by one does not bring the others nearer to the limits of AES-GCM. */
+/** Derives a data key per workspace, so that heavy use by one workspace does not bring the others nearer to the limits of AES-GCM. */
 const dataKey = (secret: Uint8Array, { workspaceId }: KeyOwner): Uint8Array =>
   new Uint8Array(hkdfSync("sha256", secret, "", `${FORMAT} ${workspaceId}`, ENCRYPTION_KEY_BYTES));
 
-/** JSON is unambiguous: different lists never have the same text. */
+/** Encodes the list as JSON, because different lists never have the same JSON. */
 const associatedData = (encryptionKeyId: string, { workspaceId, keyId }: KeyOwner): Uint8Array =>
   Buffer.from(JSON.stringify([FORMAT, encryptionKeyId, workspaceId, keyId]));

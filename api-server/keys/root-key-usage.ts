@@ -34,7 +34,7 @@ export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }):
   let day = Math.floor(nowMs() / DAY_MS);
   let waiting = new Map<string, RootKeyUse>();
 
-  /** Adds a use to those that wait to be stored. Returns false if there are too many. */
+  /** Adds a use to those that wait to be stored. Returns false if too many wait already. */
   function add(use: RootKeyUse): boolean {
     const key = `${use.rootKeyId} ${use.tuple}`;
     const other = waiting.get(key);
@@ -71,7 +71,7 @@ export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }):
   }
 
   async function store(db: Pool): Promise<number> {
-    // The day is computed here and not at each call, so that a use in the first minute after midnight counts for the previous day.
+    // Computes the day here and not in each call, so that a use in the first minute after midnight counts for the previous day.
     day = Math.floor(nowMs() / DAY_MS);
     const uses = [...waiting.values()];
     waiting = new Map();

@@ -27,7 +27,7 @@ export async function openStartupServer(options: {
   const { host, port, docsUrl = "", tls, reason } = options;
   const serve: RequestListener = (request, response) => {
     const respond = (status: number, body: object) => {
-      // The client must connect again, so that its next request reaches the api-server itself.
+      // Closes the connection, so that the client's next request reaches the api-server itself.
       response.writeHead(status, { "Content-Type": "application/json", Connection: "close" });
       response.end(JSON.stringify(body));
     };
@@ -50,7 +50,7 @@ export async function openStartupServer(options: {
       if (!server.listening) return;
       const closed = once(server, "close");
       server.close();
-      // Responses in progress get a short grace period.
+      // Waits briefly for responses in progress.
       await atMost(RESPONSE_MS_MAX, closed);
       server.closeAllConnections();
       await closed;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { all, compile } from "@fastify/proxy-addr";
 import type { AddressBehindProxies } from "./direct-connection.ts";
 
-/** Returns a function that tests whether an address is that of a proxy. Throws like `addressBehind`. */
+/** Returns a function that tests whether an address belongs to a proxy. Throws like `addressBehind`. */
 export function amongProxies(proxies: readonly string[]): (address: string) => boolean {
   const isTrusted = compile([...proxies]);
   return (address) => address !== "" && isTrusted(address, 0);

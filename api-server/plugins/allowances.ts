@@ -1,7 +1,8 @@
 import { BoundedCache } from "../../edge/bounded-cache.ts";
 
 /**
- * Maximum number of tracked clients; more than the pods that an attacker has in a cluster. An evicted client starts with a full allowance.
+ * Maximum number of tracked clients. It exceeds the number of pods that an attacker has in a cluster. An evicted client starts with a full
+ * allowance.
  */
 const ENTRIES_MAX = 10_000;
 

@@ -10,7 +10,7 @@ const VALUES_MAX = 250_000;
 
 const MEDIA_TYPE = /^application\/json[ \t]*(?:;|$)/i;
 
-/** Whether the content type is JSON; parameters are allowed. */
+/** Returns whether the content type is JSON; parameters are allowed. */
 export const isJsonType = (contentType: string | undefined): boolean =>
   contentType === "application/json" || (contentType !== undefined && MEDIA_TYPE.test(contentType));
 
@@ -60,11 +60,11 @@ const BRACKET = 0x5b;
 const BRACE = 0x7b;
 
 /**
- * Whether a JSON text has more than `max` values. Each object, array, member and entry is a value; an empty object or array counts as two.
- * Scans the bytes without allocating; the result is meaningless for invalid JSON.
+ * Returns whether a JSON text has more than `max` values. Each object, array, member and entry is a value; an empty object or array counts
+ * as two. Scans the bytes without allocating; the result is meaningless for invalid JSON.
  */
 export function hasMoreValues(bytes: Buffer, max: number): boolean {
-  // Each value except the first is preceded by at least one separate byte.
+  // A text with more than `max` values has more than `max` bytes, because each value takes at least one byte.
   if (bytes.length <= max) return false;
   let values = 1;
   for (let i = 0; i < bytes.length; i++) {
@@ -89,7 +89,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The error has its own message, because the parser's message quotes the body, which may contain a secret.
+    // The error has its own message. The parser's message would quote the body, which may contain a secret.
     throw refusal("The body is not valid JSON.", { location: "body", message: "expected valid JSON" });
   }
 }
@@ -115,7 +115,7 @@ export function checkStorable(body: unknown): void {
 function findUnstorable(value: unknown, depth: number): Unstorable | undefined {
   if (typeof value === "string") return isStorable(value) ? undefined : unstorable("text");
   if (typeof value === "number") {
-    // The parser returns infinity for a number that is too large; it would be stored and returned as null.
+    // The parser returns infinity for a number that is too large. It would be stored and returned as null.
     return Number.isFinite(value) ? undefined : { ...TOO_LARGE };
   }
   if (typeof value !== "object" || value === null) return undefined;

@@ -71,7 +71,7 @@ export function createConnections(deps: {
     refused.add(socket);
     socket.pause();
     const owed = [...(unanswered.get(socket) ?? [])];
-    // The last request may be the invalid one: its body was cut off, so its response is not awaited.
+    // The last request may be the invalid one. Its body was cut off, so its response is not awaited.
     const complete = owed.filter(({ request }) => request.complete);
     await Promise.all(complete.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
     // A connection that is no longer writable gets no error: its client requested that it close after the last complete request.
@@ -118,11 +118,11 @@ export function createConnections(deps: {
       server.on("tlsClientError", (_error: Error, socket: Socket) => socket.destroy());
       server.prependListener("request", track);
       server.on("checkContinue", (request, response) => {
-        // A client that sends a body which is rejected because of its length need not send it, so it gets no `100 Continue`.
+        // Sends `100 Continue` unless the body is too long: such a request is rejected, so its client need not send the body.
         if (!(Number(request.headers["content-length"]) > BODY_BYTES_MAX)) response.writeContinue();
         server.emit("request", request, response);
       });
-      // `checkHead` rejects an unknown `Expect` header, like every other invalid head.
+      // Passes an unknown `Expect` header on, because `checkHead` rejects it like every other invalid head.
       server.on("checkExpectation", (request, response) => void server.emit("request", request, response));
       server.on("connect", (_request, socket: Socket) => {
         socket.on("error", () => undefined);
@@ -145,7 +145,7 @@ function toPublicError({ code }: ConnectionError): PublicError {
   return new PublicError("request_body_unreadable", "The request is not valid HTTP.");
 }
 
-/** Closing a socket with unread bytes resets the connection, and the client may lose the last response. */
+/** Discards unread bytes before the socket closes. Otherwise the connection would be reset, and the client could lose the last response. */
 function discard(socket: Socket): void {
   let bytes = 0;
   const timer = setTimeout(() => socket.destroy(), DISCARDED_MS_MAX);

@@ -94,7 +94,7 @@ function describe(
     read: (encoding) => {
       const content = known.get(encoding) ?? readContent(absolute, encoding);
       known.set(encoding, content);
-      // A failed read is removed from the cache, so that the next request retries it.
+      // Removes a failed read from the cache, so that the next request retries it.
       content.catch(() => known.delete(encoding));
       return content;
     },

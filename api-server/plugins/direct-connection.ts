@@ -98,8 +98,8 @@ export class DirectConnection implements DirectOwner {
   }
 
   /**
-   * Reason for waiting: the first request, the rest of one, another request, or the client to read a response; `undefined` while a request
-   * is processed or is at Node.
+   * Event for which the connection waits: the first request, the rest of one, another request, or the client to read a response;
+   * `undefined` while a request is processed or is at Node.
    */
   get awaited(): "first" | "rest" | "request" | "reader" | undefined {
     if (this.#isFlushing) return "reader";

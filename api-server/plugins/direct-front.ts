@@ -71,7 +71,7 @@ export function createDirectFront(
     },
     serveByNode: (stream, connection) => {
       streams.set(stream, connection);
-      // The cast is safe, because Node's server documents that a connection may be any duplex stream.
+      // Node's documentation allows any duplex stream as a connection, so the cast is safe.
       giveToNode(stream as unknown as Socket);
     },
     leave: (connection) => {

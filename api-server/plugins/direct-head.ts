@@ -1,8 +1,8 @@
 import type { MessageParser } from "../../http/http1/message-parser.ts";
 
 /*
- * Selects the requests that the direct front serves (decision 0028): the simplest ones. Unusual requests are handed to Node and fastify, so
- * that their rules are not implemented twice.
+ * Selects the simplest requests, which the direct front serves (decision 0028). Other requests are handed to Node and fastify, so that
+ * their rules are not implemented twice.
  */
 
 /** Headers that the directly served procedures read. Other headers are ignored. */
@@ -65,8 +65,8 @@ const isConnection = (name: string): boolean => name.length === 10 && name.toLow
 const isForwarded = (name: string): boolean => name.length === 15 && name.toLowerCase() === "x-forwarded-for";
 
 /**
- * Whether the connection can return from Node after this request: another request may follow, and Node emits `request` for this one, unlike
- * for upgrades and `Expect`.
+ * Returns whether the connection can return from Node after this request: another request may follow, and Node emits `request` for this
+ * one, unlike for upgrades and `Expect`.
  */
 export function mayAlternate({ version, isUpgrade, keepsAlive, headers }: MessageParser): boolean {
   if (version !== 11 || isUpgrade || !keepsAlive || headers.length > HEADERS_BOUND) return false;
@@ -93,7 +93,7 @@ export function readDirectHead(
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
-    // A request with a repeated header is left to Node, which decides the value that applies.
+    // Leaves a request with a repeated header to Node, which decides the value that applies.
     switch (meaningOf(name)) {
       case "":
         if (isConnection(name) && value.toLowerCase() !== "keep-alive") return undefined;

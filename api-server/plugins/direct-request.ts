@@ -23,7 +23,7 @@ export interface DirectOwner {
   respond(text: string, encoding: "latin1" | "utf8", isLast: boolean): void;
 }
 
-/** A complete request and its response in one object, because one is created per verification. */
+/** A complete request and its response. They share one object, because one is created per verification. */
 export class DirectRequest implements ApiRequest, ApiReply {
   readonly id: string;
   readonly headers: DirectHeaders & NodeJS.Dict<string>;
@@ -101,7 +101,7 @@ export class DirectRequest implements ApiRequest, ApiReply {
     const length = Buffer.byteLength(body);
     const keepAlive = this.#isLast ? undefined : this.#owner.keepAliveLines;
     const head = `HTTP/1.1 ${this.#status} ${STATUS_CODES[this.#status]}\r\n${this.#lines}content-type: ${this.#contentType}\r\ncontent-length: ${length}\r\nDate: ${httpDate()}\r\n${keepAlive ?? "Connection: close\r\n"}\r\n`;
-    // The text is ASCII if there are as many bytes as characters; latin1 is written faster.
+    // The text is ASCII if its numbers of bytes and characters are equal. Then latin1, which is written faster, is equivalent.
     const encoding = length === body.length ? "latin1" : "utf8";
     this.#owner.respond(head + body, encoding, keepAlive === undefined);
   }

@@ -25,7 +25,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Paths are relative, so that the page also works below a proxy's path prefix. */
+/** HTML of the page. Its paths are relative, so that the page also works below a proxy's path prefix. */
 const PAGE = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>API · Postern</title>
@@ -87,7 +87,7 @@ function serve({ type, read }: Asset) {
   let content: Promise<Content> | undefined;
   const findContent = (): Promise<Content> => {
     content ??= readContent(read).catch((error) => {
-      // After a failed read, the next request retries.
+      // Drops a failed read, so that the next request retries it.
       content = undefined;
       throw error;
     });
@@ -99,7 +99,7 @@ function serve({ type, read }: Asset) {
       .header("Content-Security-Policy", POLICY)
       .header("X-Content-Type-Options", "nosniff")
       .header("Referrer-Policy", "no-referrer")
-      // Browsers cache the file but revalidate it, because it changes with an upgrade.
+      // Lets browsers cache the file but revalidate it, because it changes with an upgrade.
       .header("Cache-Control", "no-cache")
       .header("ETag", etag);
     if (matchesTag(request.headers["if-none-match"], etag)) return reply.status(304).send();

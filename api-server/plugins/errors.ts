@@ -87,7 +87,7 @@ export function createErrorSender(
       body: errorBody(error, about),
     };
     if (OUTAGES.has(error.kind)) {
-      // The log is throttled, because every request ends here for the same reason in an outage.
+      // Throttles the log, because in an outage every request ends here for the same reason.
       const message = `${error.kind} at ${request.routeOptions.url}`;
       logThrottled(deps, { reason: describeFailure(thrown), message });
     } else if (status >= 500) {
@@ -120,7 +120,7 @@ const FRAMEWORK_DETAILS: Partial<Record<ErrorKind, string>> = {
 
 function toPublicError(request: ApiRequest, thrown: unknown): PublicError {
   if (thrown instanceof PublicError) return thrown;
-  // The client disconnected. Its connection fails with the same code as a connection to the database.
+  // The client disconnected. Its connection fails with the same code as a connection to the database would.
   if (thrown instanceof Error && thrown === request.raw.errored) {
     return new PublicError("request_body_unreadable", "The body could not be read completely.", { cause: thrown });
   }
@@ -188,7 +188,7 @@ export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): 
   };
   app.setNotFoundHandler((request, reply) => sendError(request, reply, refuse(request)));
   app.setErrorHandler<FastifyError>((error, request, reply) => {
-    // For QUERY, fastify checks the content type before it finds that no route has this method.
+    // Fastify checks the content type of a QUERY request before it finds that no route has this method.
     const isUnroutable = error.code === "FST_ERR_ROUTE_MISSING_CONTENT_TYPE";
     sendError(request, reply, isUnroutable ? refuse(request) : error);
   });

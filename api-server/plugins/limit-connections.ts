@@ -26,7 +26,7 @@ export interface ConnectionLimit {
 
 interface LimitOptions {
   readonly max: number;
-  /** Whether connections from this address belong to many clients, and so are exempt from the share per address. */
+  /** Returns whether connections from this address belong to many clients, so that they are exempt from the share per address. */
   readonly isProxy: (address: string) => boolean;
   /** Returns the time since which the server waits for the client, by `performance.now()`; `undefined` while it processes a request. */
   readonly awaitedSince: (socket: Socket, openedMs: number) => number | undefined;
@@ -43,7 +43,7 @@ export function limitConnections(
     mayAcquire: sharedBy(ADDRESS_SHARE),
     onLimitReached: onLimit,
   });
-  /** Sockets after the TLS handshake, by address and port: the socket before the handshake is another object. */
+  /** Sockets after the TLS handshake by address and port, because the socket before the handshake is another object. */
   const secured = new Map<string, Socket>();
   const serve = server.listeners("connection");
   server.removeAllListeners("connection");

@@ -82,8 +82,8 @@ export function registerConnectionMetrics(
 }
 
 /**
- * Requests are counted in plain numbers, which the registry reads at scrape time: the registry's own counters build a label key on each
- * call, which would be a large part of the cost of a verification.
+ * Counts requests in plain numbers, which the registry reads at scrape time. The registry's own counters would build a label key on each
+ * call, a large part of the cost of a verification.
  */
 export function registerMetrics(
   app: FastifyInstance,
@@ -104,7 +104,7 @@ export function registerMetrics(
       }
     },
   });
-  // The histogram is exported without the library's class, which accepts only single observations.
+  // Exports the histogram without the library's class, which accepts only single observations.
   const { name, help } = REQUEST_METRICS.duration;
   registry.registerMetric({
     name,

@@ -26,8 +26,8 @@ export function entityTag(bytes: Buffer, form = ""): string {
 }
 
 /**
- * Whether a header contains the tag (RFC 9110, section 13.1.2): as a list of tags, or as `*`. Weak tags, which a compressing proxy creates,
- * count as equal.
+ * Returns whether a header contains the tag (RFC 9110, section 13.1.2): as a list of tags, or as `*`. Weak tags, which a compressing proxy
+ * creates, count as equal.
  */
 export function matchesTag(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false;

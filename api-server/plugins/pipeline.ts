@@ -42,7 +42,7 @@ export interface PipelineDeps {
 /** Serves every procedure at its path. */
 export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, procedures: readonly Served[]): void {
   const authentication = createAuthentication(parts);
-  // The raw bytes are kept, because they are parsed after the header check, by the rules of body.ts.
+  // Keeps the raw bytes, because they are parsed after the header check, by the rules of body.ts.
   app.removeAllContentTypeParsers();
   const readBytes = createBodyReader(async ({ headers, routeOptions: { config } }) => {
     const { caller } = await authentication.authenticate(authentication.read(headers, config.takesSessions === true));
@@ -160,7 +160,7 @@ function runAuthenticated(
     return charged.then(() => callHandler(arrived, sender, content));
   }
 
-  // Problems of the body are reported before problems of the root key, but a large body is read only for a sender with a valid root key.
+  // Reports problems of the body before problems of the root key. A large body, however, is read only for a sender with a valid root key.
   return (arrived) => {
     const { request } = arrived;
     const content = request.release === undefined ? readContent(request) : undefined;
@@ -202,8 +202,8 @@ function serve(parts: PipelineDeps, authentication: Authentication, served: Serv
       if (deadlines.end(running)) sendError(request, reply, error);
     }
     /**
-     * Release waits for the handler, not for the response, which may be sent earlier, because the handler's memory is freed when the
-     * handler ends.
+     * The slot is released when the handler ends and not when the response is sent, which may be earlier, because the handler's memory is
+     * freed only then.
      */
     const release = (): void => request.release?.();
 

@@ -95,7 +95,7 @@ export function createBodyReader(judge: Checker) {
         const workspaceId = await judge(request);
         if (workspaceId !== undefined) {
           const release = await limiter.acquire(workspaceId);
-          // If the connection failed while the body waited, no other code releases the slot.
+          // Releases the slot if the connection failed while the body waited, because no other code releases it.
           if (isOver) release();
           else request.release = release;
           return;

@@ -21,7 +21,7 @@ export function untilDisconnected({ raw: request }: FastifyRequest, { raw: respo
     if (!response.headersSent) response.writeProcessing();
   };
   const ended = () => {
-    // HTTP/1.0 has no interim responses, so its query runs to completion.
+    // HTTP/1.0 has no interim responses, so a query over it runs to completion.
     if (request.httpVersion !== "1.1") return;
     ask();
     timer = setInterval(ask, ASKED_EVERY_MS);

@@ -13,9 +13,9 @@ const ENTRIES_MAX = 50;
 const NAME_ALL_BYTES_MAX = 16_384;
 
 const COMMON: Options = {
-  // These keywords are only for readers of the OpenAPI document.
+  // Allows a keyword that only readers of the OpenAPI document use.
   keywords: ["x-postern-addition"],
-  // Formats are not validated, because zod adds the pattern of each format.
+  // Skips formats, because zod adds the pattern of each format.
   validateFormats: false,
   coerceTypes: false,
   removeAdditional: false,
@@ -23,7 +23,7 @@ const COMMON: Options = {
   allowUnionTypes: true,
 };
 
-/** `verbose` adds the invalid value to each error, of which only the type or length is reported, because the value may be a secret. */
+/** `verbose` adds the invalid value to each error. Only its type or length is reported, because the value may be a secret. */
 const fast = new Ajv({ ...COMMON, allErrors: false, verbose: true });
 const thorough = new Ajv({ ...COMMON, allErrors: true, verbose: true });
 

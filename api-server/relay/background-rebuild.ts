@@ -87,7 +87,7 @@ export class BackgroundRebuild implements Closeable {
         },
       });
     } catch (error) {
-      // Redis holds another projection: the relay loop detects that too, and begins a new one.
+      // Redis holds another projection. The relay loop detects that too, and begins a new one.
       if (!(error instanceof ProjectionChanged) && !signal.aborted) {
         this.#failure = error;
         onFailed();
@@ -113,7 +113,7 @@ export class BackgroundRebuild implements Closeable {
 
   async #rebuildOne(options: RebuildOptions, workspaceId: string): Promise<void> {
     const startedAtMs = this.#startedAtMs.get(workspaceId) ?? Number.NEGATIVE_INFINITY;
-    // The workspace is skipped for now. It is incomplete, so a later heartbeat reports it again.
+    // Skips the workspace for now. It is incomplete, so a later heartbeat reports it again.
     if (performance.now() - startedAtMs < WORKSPACE_AGAIN_MS) return;
     this.#startedAtMs.set(workspaceId, performance.now());
     await rebuildWorkspace(options, workspaceId);

@@ -15,10 +15,10 @@ import { OUTBOX_CHANNEL } from "../db/outbox.ts";
  */
 
 const KEEP_ALIVE_MS = 1000;
-/** The process stops leading if Postgres does not respond for this long, whether or not it still holds the lock. */
+/** Time without a response of Postgres after which the process stops leading, even if it still holds the lock. */
 const RESPONSE_MS = 4000;
 const SILENCE = "5s";
-/** A process that holds a snapshot for this long without a statement hangs. */
+/** Time after which a process that holds a snapshot without running a statement is assumed to hang. */
 const IDLE_IN_TRANSACTION = "15s";
 
 /** Time after which Postgres ends a transaction without statements, because its process probably hangs while it holds a snapshot. */

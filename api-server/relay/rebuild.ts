@@ -80,7 +80,7 @@ export async function whyRebuild(
 ): Promise<string | undefined> {
   if (state.projectionId === undefined) return EMPTY;
   const remembered = await findRemembered(db);
-  // The versions in Redis were drawn before `lastVersion`, so an equal one belongs to another history.
+  // The versions in Redis were assigned before `lastVersion`, so an equal version belongs to another history.
   if (state.version >= lastVersion) return RESTORED;
   if (remembered?.projectionId !== state.projectionId) return "the store holds another projection";
   if (remembered.timeline !== timeline && timeline !== undefined) return RESTORED;
@@ -119,18 +119,18 @@ export async function beginProjection(
     await renewCreditRevs(db);
     await renewPolicyVersions(db);
   }
-  // The projection is stored in Postgres first: otherwise, after a crash, the next relay would begin yet another projection.
+  // Stores the projection in Postgres first. Otherwise the next relay would begin yet another projection after a crash.
   await putSetting(db, SETTING, { projectionId, runId: state.runId, timeline } satisfies Remembered);
-  // This statement must come last: after it, no version shows that Postgres was restored, so that the relay that follows a crash would not
+  // This statement must come last: after it, no version shows that Postgres was restored, so a relay that starts after a crash would not
   // begin a projection.
   if (reason === RESTORED) await raiseProjectionVersion(db, state.version);
-  // If Redis lost its last announcements, a reader may not have received them, and would still use older data during the new projection.
-  // They are announced again before a heartbeat makes that data look fresh. After a bulk change there are too many entries for that: then
-  // readers must drop their data.
+  // If Redis lost its last announcements, a reader may have missed them, and would still use older data during the new projection. So the
+  // changes are announced again before a heartbeat makes that data look fresh. After a bulk change there are too many entries to announce,
+  // so readers must drop their data.
   const recent = await countRecentChanges(db, { keptMs: RECENT_KEPT_MS, max: RECENT_MAX + 1 });
   const forget = recent > RECENT_MAX;
   if (!forget) await insertRecentChanges(db, { keptMs: RECENT_KEPT_MS });
-  // All changes that Redis has lost since its last heartbeat are among these, so the rest of its records is still valid.
+  // All changes that Redis has lost since its last heartbeat are among the recent ones, so the rest of its records is still valid.
   const isOurs = reason === RESTARTED || reason === WENT_BACK;
   const usePrevious = isOurs && !forget && Math.abs((await writer.nowMs()) - state.asOfMs) < PREVIOUS_AGE_MS_MAX;
   await writer.begin(projectionId, await listEveryWorkspaceId(db), { forget, usePrevious });
@@ -171,7 +171,8 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
   await withConnections(options, PAGES_AT_ONCE, async (db, workers) => {
     const saved = await findSetting<Progress | null>(db, PROGRESS_SETTING);
     const progress = saved?.projectionId === projectionId ? saved : undefined;
-    // Counters from an old snapshot would grant spent credits again, so each must be loaded again before it is spent from.
+    // Closes all credit counters: those from an old snapshot would grant spent credits again, so each must be loaded before credits are
+    // spent.
     if (progress === undefined) await credits.closeAll();
     else log.info({ projectionId, records: progress.records }, "resuming a projection");
     const deps = LISTED_KINDS.slice(progress === undefined ? 0 : LISTED_KINDS.indexOf(progress.kind));
@@ -299,7 +300,7 @@ class Pages {
     return { kind: part?.kind ?? "policy", after: this.#after };
   }
 
-  /** Serializes the use of the connection. */
+  /** Runs `work` alone on the connection, after earlier calls have ended. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#turn.then(work);
     this.#turn = result.catch(() => undefined);
@@ -313,7 +314,7 @@ class Pages {
     const listed = await inSnapshot(this.#db, async () => {
       const found = await listRecordRefs(this.#db, { ...range, max: PAGE });
       const count = await countRecordRefs(this.#db, { ...range, upTo: found.cursor });
-      // If a page omitted a record, its key would be rejected everywhere, although the projection is marked complete.
+      // Fails if a page omitted a record: its key would be rejected everywhere, although the projection is marked complete.
       if (count !== found.refs.length)
         throw new Error(`of ${count} ${part.kind} records, ${found.refs.length} were listed`);
       return found;

@@ -159,7 +159,7 @@ class RelayLoop implements Relay {
   }
 
   async #lead(db: Client, lead: Leadership): Promise<void> {
-    // Promotion or restore of the server ends this connection, so reading the timeline once is enough.
+    // Reading the timeline once is enough, because promotion or restore of the server ends this connection.
     const projected: Projected = { timeline: await findTimeline(db), head: 0, id: undefined, refused: undefined };
     const turns = new FairScheduler();
     const rebuilding = new BackgroundRebuild({
@@ -216,7 +216,7 @@ class RelayLoop implements Relay {
     const isFirst = projected.id === undefined;
     const state = await writer.state();
     const lastVersion = await nextProjectionVersion(db);
-    // Redis as a whole may look right while one workspace's projection state is missing; then the rejected write is the only sign.
+    // A missing projection state of one workspace may be invisible in the global state of Redis; then the rejected write is the only sign.
     const lost = refused?.projectionId === state.projectionId ? refused?.error.message : undefined;
     const reason = (await whyRebuild(db, state, { lastHead: projected.head, lastVersion, timeline })) ?? lost;
     if (reason === undefined && state.projectionId !== undefined) {
@@ -229,7 +229,7 @@ class RelayLoop implements Relay {
       await rebuilding.close();
       const projectionId = newProjectionId();
       await beginProjection({ db, writer }, { projectionId, reason: reason ?? "", state, timeline, log });
-      // The rebuild, which starts only after this, reads truncated tables in their current state.
+      // Deletes the entries now: the rebuild starts later, so it reads truncated tables in their current state.
       if (refused?.error instanceof TableEmptied) await deleteOutbox(db, refused.error.seqs);
       projected.id = projectionId;
       projected.head = 0;
@@ -254,7 +254,7 @@ class RelayLoop implements Relay {
     const { writer } = this.#options;
     const { isComplete } = rebuilding;
     const { begun, incomplete } = await writer.heartbeat(projectionId, until.asOfMs, workspaceIds, until.lagging);
-    // During a full projection, every workspace is incomplete, and does not need a projection of its own for that reason.
+    // During a full projection every workspace is incomplete, so none needs a projection of its own.
     rebuilding.ensureWorkspaces(projectionId, isComplete ? begun : [...begun, ...incomplete]);
     this.#metrics.asOf.set(until.lagging.values().reduce((a, b) => Math.min(a, b), until.asOfMs) / 1000);
     this.#metrics.lagging.set(until.lagging.size);

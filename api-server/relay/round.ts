@@ -56,8 +56,8 @@ export class TableEmptied extends ProjectionChanged {
 }
 
 /**
- * Selects the entries to relay next if there are more than fit into a batch. Workspaces take turns, and so do small and large transactions,
- * so that a bulk change delays neither other workspaces nor small changes of its own.
+ * Selects the entries to relay next if more are pending than fit into a batch. Workspaces take turns, and so do small and large
+ * transactions. So a bulk change delays neither other workspaces nor small changes of its own workspace.
  */
 export class FairScheduler {
   readonly #after = { small: "", bulk: "" };
@@ -73,7 +73,7 @@ export class FairScheduler {
     const bulk = lane === "bulk";
     const after = this.#after[lane];
     const workspaceIds = await listWaitingWorkspaces(db, { bulk, after, max: WORKSPACES_MAX });
-    // A page that is not full contains the last workspaces, so the next batch starts at the beginning.
+    // After a page that is not full, the next batch starts at the beginning, because no workspaces follow.
     this.#after[lane] = workspaceIds.length < WORKSPACES_MAX ? "" : (workspaceIds.at(-1) ?? "");
     if (workspaceIds.length === 0) return after === "" ? [] : this.#take(db, lane, entriesMax);
     const max = Math.max(1, Math.floor(entriesMax / workspaceIds.length));
@@ -119,7 +119,7 @@ export async function relayBatch(
 
 /**
  * Writes the current state of the records under a new version. The writes are not announced, because readers of a new projection have
- * dropped all data. Returns the same kind of workspaces as `Round.begun`.
+ * dropped all data. Returns the workspaces that were restarted, like `Round.begun`.
  */
 export async function projectRecords(
   { db, writer, projectionId }: Projecting,
@@ -129,7 +129,7 @@ export async function projectRecords(
   return inSnapshot(db, () => writeRecords({ db, writer, projectionId }, { refs, version, announce: false }));
 }
 
-/** Returns each record that the entries name, once. A key is named by its hash in this snapshot. */
+/** Returns the distinct records that the entries name. A key is named by its hash in this snapshot. */
 async function refsOf(db: Queryable, entries: readonly ReadEntry[]): Promise<RecordRef[]> {
   const keyIds = new Set<string>();
   const refs = new Map<string, RecordRef>();
@@ -143,8 +143,8 @@ async function refsOf(db: Queryable, entries: readonly ReadEntry[]): Promise<Rec
 }
 
 /**
- * Writes large records in several batches, all read in one snapshot, so that the guarantee of the version holds for each. Referenced
- * records are in an earlier batch, or the same.
+ * Writes large records in several batches, all read in one snapshot, so that the guarantee of the version holds for each batch. Referenced
+ * records are in an earlier batch, or in the same one.
  */
 async function writeRecords(
   { db, writer, projectionId }: Projecting,

@@ -33,7 +33,7 @@ export class Watermark {
   /** Call it with each scan, before entries are relayed. */
   scanned(scan: Scan): void {
     this.#scans.push(scan);
-    // Removes the second-newest scan: the newest one is needed, and lagging workspaces reach the oldest ones next.
+    // Removes the second-newest scan. The newest scan is required, and lagging workspaces reach the oldest ones next.
     if (this.#scans.length > SCANS_MAX) this.#scans.splice(-2, 1);
   }
 
@@ -54,7 +54,7 @@ export class Watermark {
     this.#lagging = lagging;
     this.#asOfMs = newestScan.asOfMs;
     const oldestOfAll = oldest.values().reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
-    // Of the scans that all workspaces have reached, only the newest is needed.
+    // Drops all but the newest of the scans that every workspace has reached.
     while (this.#scans.length > 1 && (this.#scans[1]?.newest ?? 0) < oldestOfAll) this.#scans.shift();
     return { asOfMs: this.#asOfMs, lagging };
   }

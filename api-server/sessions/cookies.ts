@@ -25,13 +25,13 @@ export function readTokenCookie(header: string | undefined, name: string): strin
 }
 
 /**
- * Without Max-Age: the cookie ends with the browser, and the session expires in the database. `Strict` cookies are not sent with requests
- * that other sites initiate.
+ * Session cookie. It has no Max-Age, so it ends with the browser, and the session expires in the database. Browsers do not send `Strict`
+ * cookies with requests that other sites initiate.
  */
 export const sessionCookie = (token: string): string =>
   `${SESSION_COOKIE}=${token}; Path=/; Secure; HttpOnly; SameSite=Strict`;
 
-/** `Lax`, because the provider's redirect back comes from another site, with which a `Strict` cookie is not sent. */
+/** Cookie of a sign-in flow. It is `Lax`, because the provider redirects from another site, and browsers then send no `Strict` cookie. */
 export const flowCookie = (token: string, maxAgeS: number): string =>
   `${FLOW_COOKIE}=${token}; Path=/; Max-Age=${maxAgeS}; Secure; HttpOnly; SameSite=Lax`;
 

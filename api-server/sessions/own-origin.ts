@@ -17,7 +17,7 @@ const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
 /** Returns the origins under which the dashboard may be open in a browser that sends this `Host`. Empty if no session would be safe. */
 export function ownOrigins(host: string | undefined, { url, isTls }: DashboardAddress): readonly string[] {
-  // The configured origin is accepted whatever `Host` contains, because a proxy may send its own host.
+  // The configured origin is accepted with any `Host`, because a proxy may send its own host.
   const configured = url === undefined ? [] : [new URL(url).origin];
   if (host === undefined || !HOST.test(host) || !(isTls || LOOPBACK.test(host))) return configured;
   const reached = URL.parse(`${isTls ? "https" : "http"}://${host}`);

@@ -84,7 +84,10 @@ const WHY: Readonly<Record<SessionEnd, string>> = {
   tooOld: "The session ended because it reached its maximum lifetime.",
 };
 
-/** An unknown token has the same response as a session that was signed out, because the row of such a session is removed later. */
+/**
+ * Returns the error of an ended session. An unknown token gets the same error as a session that was signed out, because the row of such a
+ * session is removed later.
+ */
 export const sessionEnded = (end: SessionEnd): PublicError =>
   new PublicError("session_ended", `${WHY[end]} Sign in again.`, { headers: { "WWW-Authenticate": "Bearer" } });
 

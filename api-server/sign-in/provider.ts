@@ -110,7 +110,7 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
   /** Creates a client for one sign-in, with the current secret. */
   function clientOf(metadata: Configuration): Configuration {
     const server = metadata.serverMetadata();
-    // OpenID Connect Discovery 1.0: the default of an omitted member is `client_secret_basic`.
+    // The default of an omitted member is `client_secret_basic` (OpenID Connect Discovery 1.0).
     const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
     const withSecret = methods.includes("client_secret_basic") ? ClientSecretBasic : ClientSecretPost;
     const made = new Configuration(
@@ -121,7 +121,7 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
     );
     made.timeout = CALL_TIMEOUT_S;
     made[customFetch] = fetchBounded;
-    // The signature is checked, although the token comes directly from the provider, because a proxy may terminate TLS in between.
+    // Checks the signature although the token comes directly from the provider, because a proxy may terminate TLS in between.
     enableNonRepudiationChecks(made);
     if (isInsecure) allowInsecureRequests(made);
     return made;
@@ -188,8 +188,8 @@ const fetchBounded: CustomFetch = async (url, options) => {
 };
 
 /**
- * Whether an error means that the provider is unreachable. `fetch` throws a TypeError if it cannot connect; the library throws an error
- * with a code on timeout. A status from 500 on comes from a proxy in front of an unavailable provider, or from a failing provider.
+ * Returns whether an error means that the provider is unreachable. `fetch` throws a TypeError if it cannot connect; the library throws an
+ * error with a code on timeout. A status from 500 on comes from a proxy in front of an unavailable provider, or from a failing provider.
  */
 function isUnreachable(error: unknown): boolean {
   const { code, status, cause } = error as { code?: string; status?: number; cause?: { status?: number } };
@@ -203,7 +203,7 @@ function toClaimed(
 ): Claimed {
   const { iss, name, preferred_username: username, email } = claims;
   const sub = plainText(claims.sub);
-  // OpenID Connect Core 1.0 limits the length of a subject.
+  // The length of a subject is limited by OpenID Connect Core 1.0.
   if (sub === undefined) throw new Error("the subject is not a string of at most 255 characters");
   const given = [name, username, email, sub].map(plainText).find((text) => text !== undefined);
   const groups = [claims[groupsClaim] ?? []].flat().map(plainText);

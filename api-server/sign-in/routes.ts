@@ -65,7 +65,7 @@ export function registerSignIn(
     }),
   );
 
-  /** Returns no error without a session, because a page calls this before it knows whether the person is signed in. */
+  /** Returns no error without a session, because a page calls this endpoint before it knows whether the person is signed in. */
   app.get("/dashboard/session", (request, reply) =>
     respond(parts, request, reply, async () => {
       demandOwn(request.headers, rules);
@@ -79,7 +79,7 @@ export function registerSignIn(
   app.post("/dashboard/auth/link", { config: { isOpen: true } }, (request, reply) =>
     respond(parts, request, reply, async () => {
       const origin = originOf(request);
-      // The origin is checked first, so that a page of another site cannot use up the allowance of its visitors.
+      // Checks the origin first, so that a page of another site cannot use up the allowance of its visitors.
       demandOrigin(request, rules);
       parts.bounds.begin(origin.clientIp);
       const { token } = readBody(LinkBody, request.body);

@@ -54,7 +54,7 @@ async function redirectTo(
   reply: FastifyReply,
   decide: () => Promise<string>,
 ): Promise<FastifyReply> {
-  // The callback URL contains a code, so the response must not pass the URL on to caches or other pages.
+  // The callback URL contains a code, so the response forbids passing the URL on to caches or other pages.
   reply.header("Cache-Control", "no-store").header("Referrer-Policy", "no-referrer");
   try {
     return reply.redirect(await decide(), 303);
@@ -79,7 +79,7 @@ async function start(parts: SignInDeps, provider: Provider, { request, reply }: 
   } catch (error) {
     return refuse(parts, request, error);
   }
-  // The session cookie is not sent with the provider's redirect, so the old session ends here.
+  // Ends the old session here, because the provider's redirect does not send the session cookie.
   const oldToken = readTokenCookie(request.headers.cookie, SESSION_COOKIE);
   if (oldToken !== undefined) await signOut(deps, rules, { token: oldToken, everywhere: false, origin });
   const browser = newToken(deps);
@@ -95,8 +95,8 @@ async function start(parts: SignInDeps, provider: Provider, { request, reply }: 
 async function callback(parts: SignInDeps, provider: Provider, { request, reply }: Visit): Promise<string> {
   const { deps, rules, bounds } = parts;
   const origin = originOf(request);
-  // A provider redirects the whole window, so that a request for an image, a frame or a script comes from a page of another site. It is not
-  // counted.
+  // A provider redirects the complete window, so a request for an image, a frame or a script comes from a page of another site. Such a
+  // request is not counted.
   const destination = request.headers["sec-fetch-dest"];
   if (destination !== undefined && destination !== "document") return SIGN_IN_PAGE;
   bounds.begin(origin.clientIp);
@@ -152,7 +152,7 @@ function describe(error: unknown): string {
   for (let at = error; at instanceof Error && parts.length < CAUSES_MAX; at = at.cause) {
     const { code, error: kind } = at as { code?: unknown; error?: unknown };
     const codes = [code, kind].filter((one) => typeof one === "string").map((one) => ` [${String(one).slice(0, 100)}]`);
-    // The JSON parser's message quotes the unreadable text, which may be a token.
+    // Omits the message of the JSON parser, which quotes the unreadable text and so may contain a token.
     const message = at instanceof SyntaxError ? "the response is not JSON" : at.message.slice(0, 200);
     parts.push(`${message}${codes.join("")}`);
   }

@@ -44,7 +44,7 @@ export class SignInLimits {
 
   /** Throws PublicError, 429 `sign_in_limited`, if the address, or all addresses together, exceeded the limit. */
   begin(address: string): void {
-    // The address is charged first, so that an address over its own limit does not use up the limit of all addresses.
+    // Charges the address first, so that an address over its own limit does not use up the limit of all addresses.
     this.#demand(this.#addresses.spend(networkOf(address), 1));
     this.#demand(this.#all.spend(ALL, 1));
   }

@@ -32,7 +32,7 @@ function findGaps(
   const target = typeof schema.$ref === "string" ? resolve(schema.$ref, schemas) : schema;
   if (!described && (schema.description ?? target.description) === undefined) gaps.push(`${place}: no description`);
   if (target !== schema) return gaps;
-  // An example of a list or an object covers the members too.
+  // An example of a list or an object covers its members too.
   const parts = { shown: shown || schema.examples !== undefined };
   if (isScalar(schema) && !parts.shown) gaps.push(`${place}: no example`);
   for (const [name, member] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {

@@ -10,15 +10,15 @@ export interface Expected {
   /** Additional permissions by circumstance; `sample-calls.ts` defines the circumstances. */
   readonly also?: Readonly<Record<string, readonly string[]>>;
   /**
-   * Body fields that are looked up before the permission check: an unknown object is 404 even for a root key without permissions. All other
-   * fields report 403 first.
+   * Body fields that are looked up before the permission check. For an unknown object in such a field, even a root key without permissions
+   * gets 404. All other fields report 403 first.
    */
   readonly lookedUpFirst?: readonly string[];
-  /** Whether a rejection names no id because the API is unknown at that point. With a permission for another API, the key is not found. */
+  /** Whether a rejection names no id because the API is unknown when it occurs. With a permission for another API, the key is not found. */
   readonly hidesIds?: true;
   /** Whether a permission for any other object suffices for the call, which then returns an empty result. */
   readonly narrows?: true;
-  /** Whether a root key without the permission for any object is rejected before any read, without an id in the message. */
+  /** Whether the error for a root key without the permission for any object comes before any read and contains no id. */
   readonly strangersLearnNoId?: true;
   /** Alternative permissions, by the permission of `also` that each can replace. */
   readonly orElse?: Readonly<Record<string, string>>;

@@ -124,7 +124,7 @@ const LIST_REFERENCES: Readonly<Record<string, Names>> = {
 const PLAIN: ReadonlySet<string> = new Set([
   ...["name", "description", "slug", "prefix", "start", "search", "tags", "uid", "identifier"],
   ...["tag", "groupBy"],
-  // Label of recorded usage, counted separately in each workspace.
+  // Usage is counted separately in each workspace, so its label names no object.
   "keySpaceId",
   // First part of a policy name.
   "cluster",
@@ -139,9 +139,9 @@ const PLAIN: ReadonlySet<string> = new Set([
   // Filters of the audit log, which is separate per workspace.
   ...["method", "path", "clientIp"],
   ...["event", "actorId", "targetId", "requestId"],
-  // Filter of the root keys, which are separate per workspace.
+  // The filter applies to the root keys of one workspace.
   "v1UsedSince",
-  // Permissions that the caller expects the role to have.
+  // The permissions that the caller expects the role to have, which are only compared.
   "expected",
   // Fields of a compiled policy, which name no object.
   ...["exact", "scheme", "trustedProxies"],

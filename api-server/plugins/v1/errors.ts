@@ -47,14 +47,14 @@ interface Failure {
   readonly code: V1Code;
 }
 
-/** Kinds whose status or code differs from that of others with the same v2 status. */
+/** Kinds whose v1 status or code differs from that of other kinds with the same v2 status. */
 const BY_KIND: Partial<Record<ErrorKind, Failure>> = {
   protected_resource: { status: 412, code: "DELETE_PROTECTED" },
   // v1 does not distinguish deleted namespaces from unknown ones.
   ratelimit_namespace_gone: { status: 404, code: "NOT_FOUND" },
-  // The status is 400, because the caller can request less.
+  // A caller can request less data, so the status is 400.
   query_execution_timeout: { status: 400, code: "BAD_REQUEST" },
-  // v1 has no status for an outage, and its client retries a 500.
+  // v1 has no status for an outage, and v1 clients retry a 500.
   analytics_connection_failed: { status: 500, code: "INTERNAL_SERVER_ERROR" },
   server_busy: { status: 500, code: "INTERNAL_SERVER_ERROR" },
 };

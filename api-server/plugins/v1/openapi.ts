@@ -212,7 +212,7 @@ function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
 
   return Object.fromEntries(
     [...byStatus].map(([status, meanings]) => {
-      // The procedure may have a response of its own with this status, besides the error.
+      // A procedure may have a response of its own with the same status as the error.
       const { otherResponses = {} } = procedure;
       const own = status in otherResponses;
       if (own) throw new Error(`${procedure.path} answers ${status} both with a body of its own and with an error`);

@@ -113,7 +113,7 @@ const createRole = onRbac("create_role", "when one is created");
 const LINKS = { response: LinksResponse, respond: toLinksResponse };
 const NOTHING = { response: Empty, respond: () => ({}) };
 
-/** `keys.addPermissions` and `keys.addRoles` reject a caller that may not create a missing object as UNAUTHORIZED. */
+/** Permission for `keys.addPermissions` and `keys.addRoles`, which reject a caller that may not create a missing object as UNAUTHORIZED. */
 const createPermissionOrUnauthorized = refusedAsUnauthorized(createPermission);
 
 export const addPermissions = define(PERMISSIONS, {

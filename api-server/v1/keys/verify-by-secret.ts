@@ -68,7 +68,7 @@ function respond(
     recordCall(deps, view, { requestId, code, tags: body.tags, counted, startedMs });
     return answerJson(view, { code, requestId, limits: selected, outcomes, remaining });
   };
-  // After a rejection by a limit, the remaining credits are not read, because limits are charged before credits.
+  // Skips reading the credits after a rejection by a limit, because limits are charged before credits.
   if (counted === undefined || code === "RATE_LIMITED") return finish(undefined);
   const remaining = remainingAfter(deps, view, counted);
   return remaining instanceof Promise ? remaining.then(finish) : finish(remaining);

@@ -68,7 +68,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
     if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
     call.require(required.updateKey, apiId);
   } else if (!call.holdsForSome(required.updateKey)) {
-    // The permission is checked first, so that a caller without it learns nothing about the owner or ids.
+    // Checks the permission first, so that a caller without it learns nothing about the owner or ids.
     call.require(required.updateKey);
   }
   const { managedKeys, ...counts } = await enableKeysOfOwner(call, {

@@ -87,7 +87,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   call.require(required.readOverride, namespace.id);
   const ref = { workspaceId, namespaceId: namespace.id, identifier };
   const [exact, patterns] = await Promise.all([findOverride(deps.db, ref), listOverridePatterns(deps.db, ref)]);
-  // Both queries find a pattern that the caller requests in its exact spelling; it is returned once.
+  // If the caller requests a pattern in its exact spelling, both queries find it, and it is returned once.
   const overrides = [...(exact === undefined ? [] : [exact]), ...patterns.filter(({ id }) => id !== exact?.id)];
   const matches = explainOverrides(overrides, identifier);
   const applied = matches[0]?.override;

@@ -9,7 +9,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { unixMs } from "../schemas.ts";
 import { AuditRowOut, toAuditRowOut } from "./listAudit.ts";
 
-/** Maximum number of events of a request, which usually has few: one per call of v2, or several with many limits. */
+/** Maximum number of events in the response. A request usually has few: one per call of v2, or several with many limits. */
 const EVENTS_MAX = 50;
 /**
  * Maximum time range of the scan of raw events. They have no index by request, because the index would be written for each event, and is
@@ -118,7 +118,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   );
   const found = { since, until, changes: changes.map(toAuditRowOut) };
   try {
-    // The queries run sequentially, so that one person cannot take two concurrency slots of the analytics store.
+    // Runs the queries sequentially, so that one person cannot take two concurrency slots of the analytics store.
     const verifications = await findVerifications(call, { since, until });
     return { ...found, verifications, ratelimits: await findRatelimits(call, { since, until }) };
   } catch (error) {

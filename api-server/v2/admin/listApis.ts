@@ -5,7 +5,7 @@ import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { ApiIdOut, Cursor, PageLimit, Search, unixMs } from "../schemas.ts";
 
-/** Maximum number of keys of an API that are counted; beyond it the response says that there are more. */
+/** Maximum number of keys of an API that are counted. If an API has more, the response says so. */
 const COUNTED_KEYS_MAX = 10_000;
 
 const Body = z.strictObject({
@@ -77,7 +77,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedApi
   const { limit, cursor = "" } = body;
   const apiIds = call.idsHeld(required.readApi);
   if (apiIds.length === 0) call.require(required.readApi);
-  // The page is read with one more row: it shows that there is a next page, and is its cursor.
+  // Reads one extra row, which shows that a next page exists and is its cursor.
   const question = {
     workspaceId: caller.workspaceId,
     apiIds,

@@ -143,9 +143,9 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<AuditRowO
   const { limit, cursor, since: sinceMs = 0, until: untilMs, ...filter } = body;
   call.require(required.readAudit);
   const { workspaceId } = caller;
-  // The page is read with one more row: it shows that there is a next page, and is its cursor.
+  // Reads one extra row, which shows that a next page exists and is its cursor.
   const requested = { workspaceId, ...filter, sinceMs, untilMs, from: readCursor(cursor), rowsMax: limit + 1 };
-  // Advice after a timeout: two filters that each match many rows, but together few, may have to read all rows of one of them.
+  // Advice after a timeout. Two filters that each match many rows, but together few, may require reading all rows of one of them.
   const advice = "A shorter time range, or one filter less, is faster.";
   const rows = await readBriefly(deps, advice, (db) => listAuditRows(db, requested));
   const next = rows[limit];

@@ -21,7 +21,7 @@ const Body = z.strictObject(
 );
 type Body = z.output<typeof Body>;
 
-// The permission is on the installation, because its administrators set the limits of a workspace, not the workspace itself.
+// Permission on the installation, because its administrators set the limits of a workspace, not the workspace itself.
 const required = { updateWorkspace: onInstallation("update_workspace") };
 
 export const updateQueryLimits = defineProcedure({

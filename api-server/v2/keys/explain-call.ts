@@ -31,7 +31,7 @@ export interface ExplainedCall {
   readonly asked: Asked;
   /** Policy of the gate that receives the request; `undefined` for a call of keys.verifyKey. */
   readonly gate: PolicyRow | undefined;
-  /** Whether the caller may learn of the keys of an API; "all" if it may learn of every key of the workspace. */
+  /** Returns whether the caller may learn of the keys of an API; "all" if it may learn of every key of the workspace. */
   readonly mayVerify: ((apiId: string) => boolean) | "all";
   /** Client IP of a call of keys.verifyKey. */
   readonly clientIp: string | undefined;
@@ -63,7 +63,7 @@ export async function findGate(deps: Deps, workspaceId: string, asked: Asked): P
 /** Explains the decision of a verification without charging. Throws the same errors as keys.verifyKey for the body. */
 export async function explainCall(call: ExplainedCall): Promise<ExplainedOut> {
   const { deps, workspaceId, hash, gate } = call;
-  // The policy is read first, because a policy of a later release is an error.
+  // Reads the policy first, because a policy of a later release is an error.
   const policy = gate === undefined ? undefined : readPolicy(gate);
   const stalenessMs = deps.projection.stalenessMs(workspaceId);
   const stores = {
@@ -133,7 +133,7 @@ const partsOf = ({ deps, workspaceId }: ExplainedCall): ExplainDeps => ({
   projection: deps.projection,
   recordsAgeMs: () => deps.projection.stalenessMs(workspaceId),
   peekLimits: deps.peekLimits,
-  // This function never falls back to Postgres while the Redis counter is unavailable, because gates do not spend from Postgres.
+  // Uses only the Redis counter, because gates do not spend credits from Postgres.
   readCredits: deps.credits.readSharedRemaining.bind(deps.credits),
 });
 

@@ -62,7 +62,7 @@ async function handle(call: Call<Body, typeof required>): Promise<NewKey> {
     if (old === undefined) throw keyNotFound(body.keyId);
     const vault = await checkGrants(tx, call, old);
     const api = await findApi(tx, { workspaceId, apiId: old.api_id });
-    // The API, and so the key, may be deleted while this call waits for the lock of the key.
+    // The API, and with it the key, may have been deleted while this call waited for the lock of the key.
     if (api === undefined) throw keyNotFound(body.keyId);
     const credits = old.remaining === null ? undefined : await readCredits(changeCredits);
     const successor = await insertSuccessor(tx, call, { old, api, credits, vault });
@@ -138,14 +138,14 @@ async function insertSuccessor(
     hash,
     start,
     name: old.name,
-    // The identity is not copied if it was deleted, because a deleted identity has no keys.
+    // The new key does not get a deleted identity, because a deleted identity has no keys.
     identityId: old.external_id === null ? null : old.identity_id,
     ownerId: old.owner_id,
     environment: old.environment,
     meta: old.meta,
     enabled: old.enabled,
     expiresAt: old.expires_at,
-    // The new key has no manager, because the manifest that manages the old key does not contain the new one.
+    // The new key has no manager, because the manifest of the old key does not contain it.
     manager: null,
     createdAt,
     credits: credits && {

@@ -28,7 +28,7 @@ export const verifyKey = defineProcedure({
 /** Handles a call. Returns without a promise for a cached key without limits and credits, because customers call it with every request. */
 function handle(call: Call<Body, typeof required>): DataJson | Promise<DataJson> {
   const startedMs = performance.now();
-  // The permission is checked before the lookup, so that the error reveals nothing about the key.
+  // Checks the permission before the lookup, so that the error reveals nothing about the key.
   if (!call.holdsForSome(required.verifyKey)) call.require(required.verifyKey);
   const verification = new KeyVerification(call);
   const verdict = verify(new ServerCounting(call.deps), verification);
@@ -67,7 +67,7 @@ function findRemaining(
   const { limited, workspaceId, keyId } = view.key;
   if (!limited) return undefined;
   // The call was rejected before credits were charged. The decision needs no database, so the credits, which are only informative, are
-  // omitted if they cannot be read.
+  // omitted if they are unavailable.
   return deps.credits.readRemaining({ workspaceId, keyId }).catch((error: unknown) => {
     if (isDatabaseUnavailable(error)) return undefined;
     throw error;

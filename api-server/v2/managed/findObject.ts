@@ -64,7 +64,7 @@ async function handle(call: Call<Body, typeof CLAIM_REQUIRED>): Promise<Data> {
   const id = left ? await findRemaining(deps.db, kind, ref) : (await findOwn(deps.db, kind, ref))?.id;
   if (id === undefined) throw notFound();
   const found = await findManagedObject(deps.db, kind, { workspaceId, id });
-  // The object may be deleted or taken over between the two statements.
+  // The object may have been deleted or taken over between the two statements.
   if (found === undefined || found.manager !== (left ? null : manager)) throw notFound();
   call.require(TO_LEARN_OF[kind], found.permissionId);
   const { async, namespaceId } = found;

@@ -67,7 +67,7 @@ async function handle(call: Call<Body, typeof required>): Promise<PermissionOut[
   call.require(required.removePermissionFromRole);
   const newSlugsNeed = required.createPermission;
   return inTransaction(deps, async (tx) => {
-    // The lock serializes calls for one role, so that the result is exactly that of one of them.
+    // Locks the role to serialize calls for it, so that the result is exactly that of one call.
     const role = await lockRoleById(tx, { workspaceId, roleId });
     if (role === undefined) throw roleNotFound(roleId);
     await requireForNewSlugs(tx, call, slugs, newSlugsNeed);

@@ -157,7 +157,7 @@ export async function describePolicies(
 const POD_IDS_MAX = 1_000;
 
 function toDataPlane(reports: readonly PodReportSummary[], version: number): DataPlane {
-  // A rejection whose version the pod could not read still counts.
+  // Counts a rejection even if the pod could not read the version of the policy.
   const refusals = reports.flatMap(({ refused }) =>
     refused !== undefined && (refused.version === version || refused.version === 0) ? [refused.reason] : [],
   );

@@ -29,7 +29,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { ApiId } from "../schemas.ts";
 import { PolicyId, PolicyName } from "./schemas.ts";
 
-/** Maximum number of attempts if others set and delete a policy during the read. */
+/** Maximum number of attempts if other calls set and delete the policy meanwhile. */
 const ATTEMPTS_MAX = 5;
 
 const POLICY_BYTES_MAX = 262_144;
@@ -121,7 +121,7 @@ async function create(tx: PoolClient, call: Call<Body>): Promise<Data | undefine
   const { workspaceId } = caller;
   const { apiId, name, uid, generation, policy } = body;
   const manager = creatingManager(call);
-  // A manager has at most one policy. Creating is safe to repeat, so the response names the existing policy.
+  // A manager has at most one policy. A call can be repeated, so the response names the existing policy.
   const own = await findCreated(tx, call, "policy");
   if (own !== undefined) return { policyId: own.id, version: own.version };
   const otherId = makeId("policy", deps.randomBytes(16));
@@ -140,7 +140,7 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
   const { uid, generation, policy } = body;
   const { id: policyId } = current;
   const manager = guardManaged(call, MANAGED.policy, current);
-  // The manager determines the id. A stored policy may have another id if it is adopted, or if an api-server of an earlier release created
+  // The manager determines the id. A stored policy may have another id if it was adopted, or if an api-server of an earlier release created
   // it.
   const id = manager === null ? policyId : policyIdOf({ workspaceId, manager });
   if (current.uid === uid && generation < current.generation) {

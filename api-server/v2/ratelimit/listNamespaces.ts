@@ -34,7 +34,7 @@ export const listNamespaces = defineListProcedure({
 async function handle(call: Call<Body, typeof required>): Promise<Page<NamespaceOut>> {
   const { limit, cursor = "", search } = call.body;
   call.require(required.readNamespace);
-  // The page is read with one more row: it shows that there is a next page, and is its cursor.
+  // Reads one extra row, which shows that a next page exists and is its cursor.
   const page = { workspaceId: call.caller.workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {
     all: (db) => listNamespaceRows(db, { ...page, search: "" }),

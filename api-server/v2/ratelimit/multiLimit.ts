@@ -93,7 +93,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
     const outcome = consumed.limits[i];
     const request = body[i];
     if (outcome === undefined || request === undefined) throw new Error(`limit ${i} was asked about and not answered`);
-    // The event of the first limit gets the request's id, like that of a single limit.
+    // The event of the first limit has the id of the request, like the event of a single limit.
     const id = i === 0 ? origin.requestId : `${origin.requestId}_${i}`;
     deps.events.add(toLimitEvent(call, one, outcome, { id, timeMs: consumed.nowMs, startedMs }));
     return {
