@@ -255,7 +255,7 @@ const StatusInMetrics = z.object({
     .default({ unguarded: 0, silent: 0 }),
 });
 
-/** Reads a status. A status that another writer has made invalid counts as absent, so the operator writes it again. */
+/** Parses a status. A status that another writer has made invalid counts as absent, so the operator writes it again. */
 function seenStatusOf(status: unknown): z.output<typeof StatusInMetrics> {
   const parsed = StatusInMetrics.safeParse(status ?? {});
   return parsed.success ? parsed.data : StatusInMetrics.parse({});

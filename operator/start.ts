@@ -123,13 +123,13 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const syncs = createSyncTimes();
   const synced = createSyncedObjects(resyncMs);
   const policyCache = createPolicyCache((pace) => poll.hurry(pace));
-  /** Queues an object that has changed, and discards its cached state. */
+  /** Queues a changed object, and drops its cached state. */
   const addChanged = (kind: Kind, key: ObjectKey) => {
     if (kind === "ApiKeyPolicy") policyCache.forget(key);
     else synced.forget(kind, key);
     controllers.get(kind)?.add(key);
   };
-  // Changes are collected, because pods start in groups and change several times during their start.
+  // Collects changes, because pods start in groups and change several times during their start.
   const touched = collectKeys(PODS_MS, (key) => controllers.get("ApiKeyPolicy")?.add(key));
   const objectsIn = (kind: Kind, namespace?: string) =>
     namespace === undefined ? source.list(kind) : source.having(kind, "namespace", namespace);
@@ -264,7 +264,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
 
   const webhook = serveWebhook?.({ cluster, source, workspaces, isListed: () => isListed, registry, nowMs, log });
-  // The admin server must respond to probes before the first list, which waits while the Kubernetes API is unreachable.
+  // Starts the admin server first, because it must respond to probes before the first list, which waits while the Kubernetes API is
+  // unreachable.
   let election: LeaderElection | undefined;
   const notReady = (): string[] => {
     const problems = [...watchStates().map(watchProblem), election?.problem, webhook?.problem(), workspaces.problem()];
@@ -273,7 +274,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
   const admin = config.admin === undefined ? undefined : await startAdmin({ ...config.admin, registry, notReady });
   try {
-    // The Namespaces are listed first, so that no object is assigned to a wrong workspace.
+    // Lists the Namespaces first, so that no object is assigned to a wrong workspace.
     await workspaces.ready;
     await source.start(onChange);
   } catch (error) {
@@ -295,11 +296,11 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     problems,
     close: async () => {
       await Promise.all([admin?.close(), webhook?.close()]);
-      // Running reconciles may complete, but an unresponsive API must not delay the exit.
+      // Lets running reconciles complete, but an unresponsive API must not delay the exit.
       const late = setTimeout(() => stop.abort(), CLOSE_MS);
       await closeWorkers();
       clearTimeout(late);
-      // The Lease is released last, after all writes, because the next leader must not start while this process writes.
+      // Releases the Lease last, after all writes, because the next leader must not start while this process writes.
       await election?.close();
       await closeFollowed();
     },

@@ -100,7 +100,7 @@ export function createStoreApi({
     return stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
   };
   const client = createFetchClient<paths>({ baseUrl: url.replace(/\/+$/, "") });
-  // openapi-fetch cannot infer the path of a generic procedure; `call` restores the exact types for its callers.
+  // openapi-fetch cannot infer the path of a generic procedure, so `call` restores the exact types for its callers.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
 
   const send = (procedure: string, body: unknown, management: Management | undefined): Promise<RawResponse> =>
@@ -160,7 +160,7 @@ async function outcomeOf(procedure: string, send: () => Promise<RawResponse>): P
   const kind = error?.error?.type?.split("/").at(-1) ?? "";
   const detail = error?.error?.detail ?? "";
   if (kind === UNKNOWN_PROCEDURE) {
-    // The error must not mean "no such object", because a deletion would then leave stored objects behind.
+    // A 404 for an unknown path must not mean that the object does not exist, because a deletion would then leave stored objects behind.
     const message = `the API does not have ${procedure}: it is older than this operator, or is not the Postern API`;
     return { error: new ApiUnavailable(message), status };
   }

@@ -38,7 +38,7 @@ export function withoutGate(pod: Pod): Pod | undefined {
   const written = pod.metadata.annotations?.[BEFORE_ANNOTATION];
   const isInjected = initContainers.some(({ name }) => isOurs(name));
   if (containers.some(({ name }) => isOurs(name))) return undefined;
-  // A template copied from an injected pod may have the annotation but no gate.
+  // A template copied from an injected pod may have the annotation without a gate.
   if (!isInjected) return { ...pod, metadata: withoutAnnotation(pod.metadata) };
   const before = readBefore(written);
   if (before === undefined) return undefined;

@@ -12,7 +12,7 @@ import type { Container, Pod } from "./pod.ts";
 import type { GateProtocols } from "./protocols.ts";
 import { parseQuantity } from "./quantity.ts";
 
-/** User id in the Postern images, none of which defines a name for it. */
+/** User id of the Postern images. None of them defines a name for it. */
 const UID = 65_532;
 
 const TOKEN_DIR = "/var/run/secrets/postern";
@@ -114,7 +114,7 @@ function environmentOf({
   const plain: Record<string, string> = {
     NODE_OPTIONS: nodeOptionsFor(rest.resources.memoryLimit),
     ...config.env,
-    // The kubelet expands the pod's name, which is known only after the pod is created.
+    // The kubelet expands the name of the pod, which is known only after the pod is created.
     POSTERN_POD: "$(POD_NAMESPACE)/$(POD_NAME)",
     POSTERN_WORKSPACE: workspaceId,
     POSTERN_POLICY: policy,
@@ -200,7 +200,7 @@ export function resourcesOf(
   const shares = (resource: "cpu" | "memory") => (requests[resource] ?? limits[resource]) !== undefined;
   const bounded = (limit: string, resource: "cpu" | "memory") => smaller(limit, limits[resource] ?? limit);
   const resources = { ...defaults, ...given };
-  // Values in the pod's annotations override a default that contradicts them.
+  // Adjusts a default that contradicts a value in the pod's annotations.
   const memoryLimit = bounded(given.memoryLimit ?? larger(resources.memoryRequest, resources.memoryLimit), "memory");
   if ((parseQuantity(memoryLimit) ?? 0) < (parseQuantity(MEMORY_MIN) ?? 0)) {
     const source =

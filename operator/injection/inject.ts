@@ -222,7 +222,7 @@ function moveIn(pod: Pod, target: Target, interception: PolicyOfPod["interceptio
 
   const change = (container: Container): Container => {
     if (interception === "None") return container;
-    // Probes and hooks are changed first, because their port names are resolved among the container's original ports.
+    // Changes probes and hooks first, because their port names are resolved among the container's original ports.
     const detour = detourProbes(container, target.number, adminPort);
     probes.push(...detour.probes);
     before.probes.push(...detour.former);
@@ -262,8 +262,8 @@ function giveUpNames(container: Container, { number, names }: Target, before: Be
 }
 
 /**
- * Delays the app's termination, because clients still send requests until they notice it. The sleep takes at most half of the grace period,
- * which includes it.
+ * Delays the termination of the app, because clients still send requests until they notice it. The sleep is part of the grace period and
+ * takes at most half of it.
  */
 function sleepBeforeEnd(container: Container, { spec }: Pod, { preStopSeconds }: InjectionConfig): Container {
   const { terminationGracePeriodSeconds: graceSeconds = 30 } = spec;
@@ -288,8 +288,8 @@ function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod:
     ...(guarded === undefined || guarded === "true" || guarded === "false"
       ? []
       : [`the label ${GUARDED_LABEL} has the value "${guarded}", which counts as "true": write "true" or "false".`]),
-    // If all containers have a CPU limit, the namespace probably has a quota. Kubernetes then rejects a pod with a container without a
-    // limit, in an error that names only this container.
+    // Sets a CPU limit if all containers have one, because the namespace then probably has a quota. Kubernetes would reject a pod with a
+    // container without a limit, in an error that names only this container.
     ...(cpuLimit === undefined && pod.spec.containers.every(({ resources }) => resources?.limits?.cpu !== undefined)
       ? [
           `the gate has no CPU limit, unlike the other containers: if a ResourceQuota counts limits.cpu, annotate the pod with ${RESOURCE_ANNOTATIONS.cpuLimit}.`,

@@ -30,7 +30,7 @@ function patchOfMembers(before: Members, after: Members, path: string): PatchOpe
   });
 }
 
-/** Returns a member of an object, but no inherited one such as `toString`. */
+/** Returns a member of the object itself, unlike an inherited one such as `toString`. */
 const memberOf = (members: Members, name: string): unknown =>
   Object.hasOwn(members, name) ? members[name] : undefined;
 

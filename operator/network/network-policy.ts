@@ -76,7 +76,7 @@ function withoutWriters({ apiVersion, kind, metadata, spec }: KubeObject): KubeO
   return { ...(apiVersion && { apiVersion }), ...(kind && { kind }), metadata: kept, spec };
 }
 
-/** A NetworkPolicy that waits for a finalizer during its deletion is still enforced. */
+/** A NetworkPolicy that is being deleted but waits for a finalizer is still enforced. */
 export const NETWORK_POLICIES: FollowedKind<NetworkPolicy> = {
   groupPath: "/apis/networking.k8s.io/v1",
   plural: "networkpolicies",
@@ -85,7 +85,7 @@ export const NETWORK_POLICIES: FollowedKind<NetworkPolicy> = {
 };
 export type NetworkPolicies = FollowedObjects<NetworkPolicy>;
 
-/** Returns the NetworkPolicies that isolate pods with these labels, so that only the listed ports are open. */
+/** Returns the NetworkPolicies that isolate pods with these labels: only the ports that they list are open. */
 export const isolating = (
   policies: readonly NetworkPolicy[],
   labels: Readonly<Record<string, string>>,

@@ -13,8 +13,8 @@ import {
 /** Reads all NetworkPolicies of the cluster, and writes and deletes those that manifests own. */
 export interface OwnNetworkPolicies extends Pick<NetworkPolicies, "in"> {
   /**
-   * Writes the owner's NetworkPolicy by server-side apply: `found`, or a new one if `found` is `undefined`. Throws if another object has
-   * the name.
+   * Writes the owner's NetworkPolicy by server-side apply; creates a new one if `found` is `undefined`. Throws if another object has the
+   * name.
    */
   apply(
     owner: ManifestObject,
@@ -25,7 +25,7 @@ export interface OwnNetworkPolicies extends Pick<NetworkPolicies, "in"> {
   orphan(found: NetworkPolicy, pods: ReadonlyArray<{ readonly name: string; readonly uid: string }>): Promise<void>;
   /** Returns the spec that this process last wrote for the owner; `undefined` if it wrote none or has deleted it since. */
   lastWritten(owner: ManifestObject): NetworkPolicySpec | undefined;
-  /** Deletes the NetworkPolicy, unless its name now belongs to another one. */
+  /** Deletes the NetworkPolicy unless another one now has its name. */
   remove(found: NetworkPolicy): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ export function openOwnNetworkPolicies(client: KubeClient, policies: NetworkPoli
     const response = await client.send<KubeObject>({
       method: "PATCH",
       path: pathOf({ namespace, name }),
-      // No other manager has fields in a new object, so `force` is not necessary. The uid prevents a write to another object of the same
+      // `force` is unnecessary, because no other manager has fields in a new object. The uid prevents a write to another object of the same
       // name.
       query: { fieldManager: FIELD_MANAGER, force: String(uid !== undefined) },
       contentType: "application/apply-patch+yaml",
@@ -58,7 +58,7 @@ export function openOwnNetworkPolicies(client: KubeClient, policies: NetworkPoli
         spec,
       },
     });
-    // The response is cached immediately, so that the next reconcile does not write again.
+    // Caches the response immediately, so that the next reconcile does not write again.
     policies.put(response);
   };
 
@@ -86,7 +86,7 @@ export function openOwnNetworkPolicies(client: KubeClient, policies: NetworkPoli
           body: { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid: found.uid } },
         });
       } catch (error) {
-        // Status 409 means that the name now belongs to another NetworkPolicy.
+        // Status 409 means that another NetworkPolicy now has the name.
         if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
       }
       if (policies.in(found.namespace)?.some(({ uid }) => uid === found.uid)) policies.forget(found);

@@ -169,6 +169,6 @@ export function interceptionOf(
 export function portIn({ guards, own, ports }: GateSummary, port: string | number): number | undefined {
   if (typeof port === "number") return port;
   const number = ports.find(({ name }) => name === port)?.number;
-  // The gate has taken over the name of the app's port.
+  // Uses the gate's port if the gate has taken over the name of the app's port.
   return number !== undefined && own.includes(number) ? guards : number;
 }

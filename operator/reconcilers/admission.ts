@@ -6,9 +6,9 @@ import { progressing, stalled, type Verdict } from "./plan.ts";
 import { namespaceNameIn, roleNameIn, rolesIn } from "./raw-spec.ts";
 
 /*
- * Checks the workspace of an object, and whether the object may act in it, before anything is read or changed. This is the only boundary
- * between teams, for all kinds. The steps of a kind receive the API of one workspace and a source with the objects of this workspace only,
- * so an object cannot change, read or block resources of another workspace, even if the code of its kind has a defect.
+ * Checks the workspace of an object, and whether the object may act in it, before the operator reads or changes anything. This is the only
+ * boundary between teams, for all kinds. The steps of a kind receive the API of one workspace and a source with the objects of this
+ * workspace only, so an object cannot change, read or block resources of another workspace, even if the code of its kind has a defect.
  */
 
 export type Admission =
@@ -27,7 +27,7 @@ export function admit(object: ManifestObject, ctx: OperatorContext): Admission {
   const { workspace } = place;
   const former = formerWorkspaceOf(object, workspace);
   if (former !== undefined) return { verdict: moved(former, workspace) };
-  // The cleanup of a deleted object is always allowed.
+  // Always allows the cleanup of a deleted object.
   if (object.metadata.deletionTimestamp === undefined && !mayUseItsName(object, workspace, ctx)) {
     return { verdict: notGranted(object) };
   }
@@ -46,7 +46,7 @@ function formerWorkspaceOf(object: ManifestObject, workspace: Workspace): string
   const foreign = storeFinalizersOf(object).find(
     (finalizer) =>
       finalizer !== finalizerOf(workspace) &&
-      // A finalizer without a workspace name stands for the default workspace.
+      // `FINALIZER`, which names no workspace, stands for the default workspace.
       !(finalizer === FINALIZER && workspace.isDefault),
   );
   if (foreign === undefined) return undefined;
@@ -73,7 +73,8 @@ function mayUseItsName(
   const { kind, metadata } = object;
   const may = (named: NamedKind, name: string): boolean =>
     workspaces.mayUseName({ kind: named, name, namespace: metadata.namespace, workspace: workspace.name });
-  // An object that may not manage a role of this name may not assign this role to a key either.
+  // The permission for the name of a role also limits assignments: an object that may not manage a role of this name may not assign it to a
+  // key.
   if (kind === "ApiKey") return rolesIn(object).every((role) => may("Role", role));
   const name = isNamed(kind) ? NAME_OF[kind](object) : undefined;
   return !isNamed(kind) || name === undefined || may(kind, name);
@@ -85,7 +86,7 @@ const notGranted = ({ kind, metadata: { namespace } }: ManifestObject): Verdict 
     `${kind === "ApiKey" ? "spec.roles" : "spec.name"}: objects of the namespace ${namespace} may not use ${kind === "ApiKey" ? "all of these names" : "this name"}. Choose another one, or ask the operator's administrator for a grant. The previous state stays active.`,
   );
 
-/** Returns the source restricted to one workspace. An object that is not permitted to use its claim blocks no other object. */
+/** Returns the source restricted to one workspace. An object that may not use its claim blocks no other object. */
 function sourceIn(workspace: Workspace, ctx: OperatorContext): Context["source"] {
   const { source, workspaces } = ctx;
   const isHere = (namespace: string): boolean => {

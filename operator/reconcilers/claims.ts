@@ -18,7 +18,7 @@ import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secre
  * compete if their claims are equal.
  */
 const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefined>> = {
-  // The database compares role names ignoring case.
+  // The database compares role names without case.
   Role: (object) => roleNameIn(object)?.toLowerCase(),
   RatelimitNamespace: namespaceNameIn,
   RatelimitOverride: (object) => {
@@ -55,8 +55,8 @@ export const competitorsOf = (object: ManifestObject, source: Lookup<"claim">): 
   claimantsOf(object.kind, [claimOf(object)], source);
 
 /**
- * Returns the older competitor of `object`; `undefined` if `object` owns the claim. The oldest object owns a claim, or of several with the
- * same age the one with the smallest uid.
+ * Returns the older competitor of `object`; `undefined` if `object` owns the claim. The oldest object owns a claim; of several with the
+ * same age, the one with the smallest uid.
  */
 export function olderCompetitor(
   object: ManifestObject,
@@ -128,7 +128,7 @@ export function conflictOf<Stored extends Managed>(
   terms: ConflictTerms<Stored>,
 ): Verdict | undefined {
   const { object, claimants } = claimed;
-  // An object keeps its stored resource: a new manifest must not take over a resource in use.
+  // An object keeps its stored resource, so that a new manifest never takes over a resource in use.
   if (ownOf(claimed) !== undefined) return undefined;
   const competitor = olderCompetitor(object, claimants);
   const message =

@@ -5,7 +5,7 @@ import type { IndexedSource, Indexes, Lookup } from "../source/indexed.ts";
 import { claimOf } from "./claims.ts";
 import { apiIn, apiRefIdIn, namespaceRefOf, policyRefOf, rolesIn } from "./raw-spec.ts";
 
-/* Names of the reconcilers' indexes, by which reconciling one object never lists all objects. */
+/* Names of the reconcilers' indexes. With them, reconciling one object never lists all objects. */
 
 export type IndexName = "claim" | "namespace" | "reference";
 export type ObjectLookup = Lookup<IndexName>;

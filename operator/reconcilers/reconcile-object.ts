@@ -89,7 +89,7 @@ export async function reconcileObject<Observed, Action>(
         await ctx.workspaces.confirm(object.metadata.namespace);
         const confirmed = admit(object, ctx);
         if (confirmed.workspace?.name !== workspace.name || confirmed.verdict !== undefined) continue;
-        // The finalizer is set before a resource is created for the object. The plan remains valid, because only the cached object changes.
+        // Sets the finalizer before a resource is created for the object. The plan stays valid, because only the cached object changes.
         await ctx.source.setFinalizers(object, [...foreignFinalizersOf(object), finalizerOf(workspace)]);
       }
       if (plan.actions.length === 0) {
@@ -128,7 +128,7 @@ async function applyAll<Observed, Action>(
     if (applied.refusal !== undefined) {
       const detail = withoutForeignManagers(applied.refusal.detail, managerOf(ctx, object));
       const verdict = verdictOn({ ...applied.refusal, detail }, object);
-      // The refusal is temporary: for example, an object was deleted after gathering, and the next pass makes another plan.
+      // The refusal is temporary. For example, an object was deleted after gathering, and the next pass makes another plan.
       if (verdict === undefined) throw new Error(`${steps.describe(action)}: ${applied.refusal.detail}`);
       return verdict;
     }
@@ -181,7 +181,7 @@ async function conclude<Action>(
   ctx: OperatorContext,
   drift?: string,
 ): Promise<WorkResult> {
-  // The object may have changed in the meantime, but its status must describe exactly the reconciled generation.
+  // The object may have changed in the meantime, but its status must describe the reconciled generation.
   const now = current(object, ctx);
   const unknown = unknownFields(now, conditionsOf(now));
   const { status, events } = statusOf({

@@ -82,7 +82,7 @@ export function invalid(problems: readonly ManifestProblem[]): Verdict {
     : "InvalidSpec";
   const shown = problems.slice(0, SHOWN_MAX).map(({ location, message }) => `${location}: ${message}`);
   const more = problems.length > SHOWN_MAX ? ` (and ${problems.length - SHOWN_MAX} more)` : "";
-  // The message about an invalid query already ends with a period.
+  // Omits a second period, because the message about an invalid query already ends with one.
   const what = `${shown.join("; ")}${more}`.replace(/\.$/, "");
   return stalled(reason, `${what}. The previous state stays active; correct the manifest.`);
 }

@@ -33,7 +33,7 @@ export interface Owned {
   /** Id of the namespace of an override; `undefined` for other kinds. */
   readonly namespaceId: string | undefined;
   readonly async: boolean | undefined;
-  /** Digest of the object, read before the rest of the object; `undefined` for kinds without digests and for an older api-server. */
+  /** Digest of the object, read before its other fields; `undefined` for kinds without digests and for an older api-server. */
   readonly digest?: string | undefined;
 }
 

@@ -15,7 +15,7 @@ export const ExecPlugin = z.object({
 });
 export type ExecPlugin = z.infer<typeof ExecPlugin>;
 
-/** Client certificate and key, in PEM format. */
+/** Client certificate and key in PEM format. */
 export const IssuedCredential = z.object({
   token: z.string().optional(),
   clientCertificateData: z.string().optional(),

@@ -56,7 +56,7 @@ export function followObjects<Seen extends Named>(options: FollowOptions<Seen>):
       const seen = byNamespace.get(is.namespace) ?? new Map<string, Seen>();
       byNamespace.set(is.namespace, seen.set(is.name, is));
     } else if (was !== undefined) forget(was);
-    // Most changes affect only fields that are not cached.
+    // Ignores a change that affects only fields that are not cached, as most changes do.
     if (JSON.stringify(was) === JSON.stringify(is)) return;
     options.onChange([was, is].filter((version) => version !== undefined));
   };

@@ -165,7 +165,7 @@ export function createKubeClient(access: ClusterAccess, options: KubeClientOptio
           },
           body: body === undefined ? null : JSON.stringify(body),
           signal: signal === undefined ? deadline : AbortSignal.any([signal, deadline]),
-          // undici detects a dead connection only by these timeouts, and then opens another one.
+          // Timeouts by which undici detects a dead connection, and then opens another one.
           headersTimeout: deadlineMs,
           bodyTimeout: deadlineMs,
         }),

@@ -52,7 +52,7 @@ export function createKubeConnections(proxyUrl: string | undefined): KubeConnect
       : new ProxyAgent({ ...options, uri: proxyUrl, requestTls: connect });
   };
 
-  /** After a certificate is replaced, new requests use new connections, and requests in flight complete on their old connections. */
+  /** New requests use new connections after a certificate was replaced. Requests in flight complete on their old connections. */
   const openFor = (tls: TlsSettings): Open => {
     const text = JSON.stringify(tls);
     if (current?.tls === text) return current;

@@ -68,7 +68,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   let failing: { readonly error: unknown; readonly since: number } | undefined;
   let seen: { resourceVersion: string; at: number } | undefined;
 
-  // The deadline allows two more attempts within a term, because the first attempt may only detect a dead connection.
+  // Deadline of a request. It allows two more attempts within a term, because the first attempt may only detect a dead connection.
   const deadlineMs = Math.round(timing.giveUpMs / 3);
   const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
 
@@ -97,7 +97,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     return {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      // The labels and annotations of the installer are preserved, because it uses them to remove the Lease.
+      // Keeps the labels and annotations of the installer, which uses them to remove the Lease.
       metadata: { ...previous?.metadata, name, namespace },
       spec: {
         holderIdentity: holder,
@@ -163,7 +163,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     }
   }
 
-  // A timer checks the term, because a request without a response must not extend it.
+  // Checks the term with a timer, because a request without a response must not extend it.
   const guard = setInterval(() => {
     if (isOver()) follow();
   }, timing.renewMs);
@@ -176,7 +176,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     get problem() {
       if (failing === undefined) return undefined;
       const { error, since } = failing;
-      // Temporary failures are retried, but a missing permission or namespace is permanent.
+      // Retries temporary failures; a missing permission or namespace is permanent.
       const isFinal = [401, 403, 404].some((status) => isKubeError(error, status));
       if (!isFinal && monotonicMs() - since < timing.leaseMs) return undefined;
       return `the Lease ${namespace}/${name} cannot be renewed: ${error instanceof Error ? error.message : String(error)}`;
@@ -186,7 +186,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       stop.abort();
       await campaigning;
       follow();
-      // A follower releases the Lease too: its last attempt may have succeeded although the response was lost.
+      // Releases the Lease as a follower too: the last attempt may have succeeded although its response was lost.
       await release().catch((error: unknown) =>
         log.warn({ lease: name, err: error }, "lease cannot be released; the next leader waits until it expires"),
       );
@@ -194,7 +194,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   };
 
   async function release(): Promise<void> {
-    // An unresponsive cluster must not delay the exit; the Lease then expires.
+    // Limits the release, because an unresponsive cluster must not delay the exit; the Lease then expires.
     const signal = AbortSignal.timeout(RELEASE_MS);
     const lease = await client.send<Lease>({ method: "GET", path, signal });
     if (lease.spec.holderIdentity === identity) await write(lease, "", signal);

@@ -100,7 +100,7 @@ export function startListWatch({
       next = page.metadata.continue === "" ? undefined : page.metadata.continue;
       listedVersion = page.metadata.resourceVersion;
     } while (next !== undefined);
-    // The version is set only after the last page, because a list that fails between two pages must restart.
+    // Sets the version only after the last page, because a list that fails between two pages must restart.
     resourceVersion = listedVersion;
     for (const [key, object] of [...cache]) if (!found.has(key)) remove(object);
     for (const object of found.values()) put(object);
@@ -144,7 +144,7 @@ export function startListWatch({
           log.warn({ path, err: error, failures }, "watch failed; retrying");
         }
       }
-      // The wait applies even after a watch that ended normally, because a server may close each watch immediately.
+      // Waits even after a watch that ended normally, because a server may close each watch immediately.
       const waitMs =
         failures === 0 && performance.now() - startedAt > SHORT_MS ? 0 : backoffMs(Math.max(1, failures), RETRY);
       await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);

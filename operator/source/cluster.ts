@@ -19,7 +19,7 @@ export interface OpenCluster {
   readonly namespace: string;
 }
 
-/** Opens a cluster with a kubeconfig file. Default: the credentials of the pod in which this process runs. */
+/** Opens a cluster with a kubeconfig file. Default: the credentials of the pod that runs this process. */
 export async function openCluster(
   kubeconfig: string | undefined,
   env: Environment,

@@ -89,7 +89,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     for (const name of names) {
       const text = await readFile(join(dir, name), "utf8").catch((error: NodeJS.ErrnoException) => error);
       if (text instanceof Error) {
-        // A file that was removed between the two calls is treated as not listed. After any other error, the file exists but is unreadable.
+        // A file that was removed between the two calls counts as not listed. After any other error, the file exists but is unreadable.
         if (text.code === "ENOENT") readings.delete(name);
         else readings.set(name, { text: "", documents: [unreadable(name, text)] });
       } else if (readings.get(name)?.text !== text) {
@@ -187,7 +187,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
         const isDeleted = stored.deletionTimestamp !== undefined && finalizers.length === 0;
         return isDeleted ? undefined : { ...stored, finalizers };
       });
-      // The document of a deleted object may have returned, and can now create a new object.
+      // The document of a deleted object may exist again, and can now create a new object.
       if (finalizers.length === 0) hint();
     },
     recordEvent: async ({ kind, metadata: { namespace, name } }, { type, reason, action, note }) => {

@@ -33,9 +33,9 @@ export interface Index<Name extends string> extends Lookup<Name> {
 
 export function createIndex<Name extends string>(indexes: Indexes<Name>): Index<Name> {
   const names = Object.keys(indexes) as Name[];
-  /** Objects by index entry (kind, index and value), then by the object's own name. */
+  /** Objects by index entry (kind, index and value), and then by their own name. */
   const places = new Map<string, Map<string, ManifestObject>>();
-  /** Index entries of each object as of its last change. */
+  /** Index entries of each object since its last change. */
   const placesOf = new Map<string, readonly string[]>();
 
   const remove = (id: string) => {

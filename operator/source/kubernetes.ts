@@ -57,7 +57,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
   const remember = (kind: Kind, object: KubeObject) => {
     const isDeleted =
       object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
-    // If the object has moved to another operator, the watch has already reported this.
+    // Skips an object that has moved to another operator, because the watch has already reported this.
     if (isDeleted || !isOfClass(object.metadata.labels, controllerClass)) return;
     const at = namespaces?.indexOf(object.metadata.namespace ?? "") ?? 0;
     watches.get(kind)?.[at]?.put(trimObject(object));
@@ -115,7 +115,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         path: `${pathOf(pluralOf(kind), namespace)}/${name}`,
         query: { fieldManager: FIELD_MANAGER },
         contentType: "application/merge-patch+json",
-        // A merge patch replaces the list, so the resource version must prevent overwriting a change by another writer.
+        // A merge patch replaces the complete list, so the resource version prevents overwriting a change by another writer.
         body: { metadata: { uid, resourceVersion, finalizers } },
       });
       remember(kind, written);
@@ -131,7 +131,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
         });
         hasLoggedEventFailure = false;
       } catch (error) {
-        // A missing permission affects every Event, so it is logged only once; the request metric counts all failures.
+        // Logs a missing permission only once, because it affects every Event; the request metric counts all failures.
         const isFirst = isKubeError(error, 403) && !hasLoggedEventFailure;
         if (isFirst) hasLoggedEventFailure = true;
         log[isFirst ? "warn" : "debug"](

@@ -102,7 +102,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     };
     const only = { workspace: open(defaultWorkspace, keys.rootKey, onRootKey) };
     const stop = new AbortController();
-    // This client checks the root key, because without objects no other request does.
+    // Client that checks the root key: without objects, no other request does.
     const check = createStoreApi({ url: apiUrl, rootKey: keys.rootKey, signal: stop.signal, observe, onRootKey });
     const checking = (async () => {
       while (!isAccepted && !stop.signal.aborted) {
@@ -161,7 +161,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     },
     mayUseName: mayUse,
     ready: followed()?.listed ?? Promise.resolve(),
-    // The rejected key of one team blocks only the objects of this team.
+    // The rejected key of one team blocks only the objects of that team.
     problem: () => undefined,
     confirm: async (namespace) => await followed()?.refresh(namespace),
     close: async () => {

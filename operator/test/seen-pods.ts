@@ -14,7 +14,7 @@ export const aGate: GateSummary = {
   ],
 };
 
-/** Summary of a running pod in namespace `shop` with a gate of policy `it`. */
+/** Summary of a running pod in the namespace `shop`, with a gate of the policy `it`. */
 export const aPodSummary = (name: string, more: Partial<PodSummary> = {}): PodSummary => ({
   namespace: "shop",
   name,

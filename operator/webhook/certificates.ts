@@ -96,7 +96,7 @@ export function keepCertificates(options: CertificatesOptions): Certificates {
     client: options.client,
     name: options.configurationName,
     restoreMs: options.restoreMs ?? RESTORE_MS,
-    // A failure is retried with backoff.
+    // Retries a failure with backoff.
     onChange: () => {
       if (failures === 0) wake.abort();
     },
@@ -137,7 +137,7 @@ async function share(options: CertificatesOptions): Promise<CertificateSet> {
     const data = Object.fromEntries(
       Object.entries(MEMBERS).map(([member, name]) => [name, encode(set[member as keyof CertificateSet])]),
     );
-    // The labels and annotations of the Secret are preserved, because its creator, such as a tool that applies the chart, may need them.
+    // Keeps the labels and annotations of the Secret, because its creator, such as a tool that applies the chart, may need them.
     const metadata = secret?.metadata ?? { name: secretName, namespace };
     const body = { apiVersion: "v1", kind: "Secret", type: "Opaque", metadata, data };
     try {
@@ -145,7 +145,7 @@ async function share(options: CertificatesOptions): Promise<CertificateSet> {
       else await client.send({ method: "PUT", path: `${path}/${secretName}`, body });
       return set;
     } catch (error) {
-      // Another replica has written the Secret first, so its set is used.
+      // Uses the set of another replica that has written the Secret first.
       if (!isKubeError(error, 409)) throw error;
     }
   }

@@ -92,7 +92,7 @@ export async function startWebhookServer(
       while (performance.now() < drainedMs && (await connectionsOf(server)) > 0) await sleep(DRAIN_POLL_MS);
       const closed = once(server, "close");
       server.close();
-      // Calls in flight end soon, but idle connections would keep the server open.
+      // Closes idle connections, which would keep the server open. Calls in flight end soon.
       server.closeIdleConnections();
       setTimeout(() => server.closeAllConnections(), REQUEST_MS).unref();
       await closed;
@@ -170,7 +170,7 @@ function send(response: ServerResponse, { status, body }: Reply, isLast: boolean
   response.writeHead(status, {
     "content-type": isText ? "text/plain; charset=utf-8" : "application/json",
     "content-length": Buffer.byteLength(text),
-    // The connection is closed after an oversized body, whose rest is not read.
+    // Closes the connection after an oversized body, because the rest of the body is not read.
     ...(status === 413 || isLast ? { connection: "close" } : {}),
   });
   response.end(text);

@@ -47,7 +47,7 @@ export interface WebhookDeps {
 }
 
 export interface Webhook {
-  /** Requests data in advance that pods of these namespaces require. */
+  /** Requests data in advance that the pods of these namespaces will require. */
   prepare(namespaces: Iterable<string>): void;
   /** Returns the reason why calls are not served; `undefined` if they are. */
   problem(): string | undefined;
@@ -80,7 +80,7 @@ export function startWebhook(config: WebhookConfig, deps: WebhookDeps): Webhook 
   async function use(pair: { cert: string; key: string }): Promise<void> {
     if (server !== undefined) server.setCertificate(pair);
     else {
-      // This step precedes the first call, which may depend on it.
+      // Runs before the first call, which may depend on the result.
       injection = await withoutSleep(injection, deps);
       const { host, port } = config;
       server = await startWebhookServer({ host, port, handlers, isReady: deps.isListed, observe, log }, pair);

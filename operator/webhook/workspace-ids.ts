@@ -51,7 +51,7 @@ export function createWorkspaceIds(
     },
     prepare: (namespace) => {
       const { workspace } = workspaces.resolve(namespace);
-      // The function `idOf` has already logged the error.
+      // Ignores the error, because `idOf` has already logged it.
       if (workspace !== undefined) idOf(workspace).catch(() => undefined);
     },
   };

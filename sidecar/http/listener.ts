@@ -58,7 +58,7 @@ export function createListener(
     const expectation = httpVersion !== "1.0" ? headerIn(rawHeaders, "expect") : undefined;
     if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
     else if (namesTwoHosts(exchange)) refuse(exchange, TWO_HOSTS);
-    // Other upgrades are ignored, as RFC 9110 (section 7.8) allows, because requests over `h2c` would bypass the gate. Upgrades of HTTP/1.0
+    // Other upgrades are ignored, as RFC 9110, section 7.8, allows, because requests over `h2c` would bypass the gate. Upgrades of HTTP/1.0
     // must be ignored.
     else if (isUpgrade && method === "GET" && httpVersion !== "1.0" && isWebSocket(rawHeaders)) {
       // The read scheduler keeps HTTP/2 connections, because their other streams continue.

@@ -28,7 +28,7 @@ export async function applyPolicy(action: PolicyAction, object: ManifestObject, 
     }
     case "setPolicy": {
       const { type: _, policy, ...body } = action;
-      // The policy name is reserved for this object, so only this object can have orphaned an unmanaged policy of this name.
+      // Only this object can have orphaned an unmanaged policy of this name, because the name is reserved for it.
       return await api.call("policies.setPolicy", { ...body, policy }, { ...management, adopt: true });
     }
     case "deletePolicy":

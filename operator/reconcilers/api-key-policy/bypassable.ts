@@ -147,7 +147,9 @@ function isClosed({ gate, labels }: PodSummary, own: NetworkPolicy, { parsed: { 
   return isolating([own], labels).length > 0 && ports.every((one) => one !== undefined && closes(own.spec, one));
 }
 
-/** Returns whether a pod was created before a change of the policy: its gate guards another port or uses another interception mode. */
+/**
+ * Returns whether a pod was created before a change of the policy, so that its gate guards another port or uses another interception mode.
+ */
 function isMadeBefore(pod: PodSummary, { parsed: { spec } }: Observed): boolean {
   if (pod.gate === undefined || spec === undefined) return false;
   const target = portIn(pod.gate, spec.target.port);

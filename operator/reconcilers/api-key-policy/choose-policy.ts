@@ -21,8 +21,7 @@ export interface Choice {
 }
 
 /**
- * Chooses the policy of a pod, and ignores policies of other namespaces. Returns `undefined` if the pod names no policy and no policy
- * selects it.
+ * Chooses the policy of a pod among the policies of its namespace. Returns `undefined` if the pod names no policy and no policy selects it.
  */
 export function choosePolicy(pod: PodToGuard, policies: readonly ManifestObject[]): Choice | undefined {
   const { namespace, policy: named } = pod;

@@ -13,7 +13,7 @@ import { concerns, selectorOf } from "./choose-policy.ts";
 import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
 import { gatedOf, namedBy, selectedBy } from "./selection.ts";
 
-/** Reads the complete state of a policy, unless it is cached and at most the reports of its sidecars have changed. */
+/** Reads the complete state of a policy. Uses the cache if at most the reports of its sidecars have changed. */
 export async function gatherPolicy(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
   const known = ctx.looks.get(object) ?? (await readPolicy(object, ctx));
   return { ...known, ...seenNow(object, ctx) };
@@ -81,7 +81,7 @@ function select(object: ManifestObject, { pods, source, isNamespaceGuarded }: Co
   if (pods === undefined || selectorOf(object) === undefined) return undefined;
   const seen = pods.in(namespace);
   if (seen === undefined) return "unknown";
-  // Policies are listed only if this policy concerns a pod, because otherwise no other policy can select the same pod.
+  // Lists policies only if this policy concerns a pod; otherwise no other policy can select the same pod.
   const policies = seen.some((pod) => concerns(object, pod))
     ? source.having("ApiKeyPolicy", "namespace", namespace)
     : [];
@@ -113,7 +113,7 @@ async function findPolicy(
   const found = foundOr404(await api.call("policies.getPolicy", named));
   if (found === undefined) return undefined;
   const { policyId, workspaceId, uid, generation, version, policy, manager, dataPlane } = found;
-  // In the types of the OpenAPI document, an optional field is never absent but `undefined`.
+  // In the types of the OpenAPI document, an absent optional field has the value `undefined`.
   return {
     policyId,
     workspaceId,

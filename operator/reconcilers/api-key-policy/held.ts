@@ -13,7 +13,7 @@ import { ofSidecars } from "./sidecars.ts";
 /** Returns the conditions. `observed` is `undefined` if the database was not read. */
 export function heldConditions(verdict: Verdict, observed?: ObservedPolicy): readonly FurtherCondition[] {
   const { reason, message } = verdict;
-  // The spec may be valid although the API is unavailable.
+  // The spec may be valid even if the API is unavailable.
   const status = reason === "ApiUnavailable" ? "Unknown" : "False";
   const accepted: FurtherCondition = { type: "Accepted", status, reason, message };
   if (observed === undefined) return [accepted, { type: "Enforced", status, reason, message: UNSEEN }];

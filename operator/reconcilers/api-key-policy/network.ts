@@ -52,7 +52,7 @@ export const ownNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "obje
 
 /**
  * Returns a NetworkPolicy that has the reserved name but does not belong to the object. A NetworkPolicy that a deleted object of this name
- * left to its pods is adopted instead.
+ * left to its pods does not count, because the object adopts it.
  */
 export const foreignNetworkPolicy = ({ object, network }: Pick<ObservedPolicy, "object" | "network">) =>
   typeof network === "object"

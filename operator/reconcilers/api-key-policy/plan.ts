@@ -71,11 +71,11 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   }
   const active = enforced(stored?.dataPlane, observed);
   const sidecars = ofSidecars(observed);
-  // A policy may become Stale by the passage of time, even if the reports do not change.
+  // A policy may become Stale as time passes, even if the reports do not change.
   const isOpen = sidecars.some(({ type, status: known }) => type === "Stale" && known === "Unknown");
   const conflict = networkConflict(observed);
   return {
-    // Pods that start and end cause network actions, which are no drift of the database.
+    // Pods that start and end cause network actions, which are not drift of the database.
     actions: networkActions(observed),
     isDue: true,
     verdict: conflict ?? ready(`The policy is stored as ${stored?.policyId ?? ""}.`),
@@ -92,7 +92,7 @@ const CHECKS = [
   ({ parsed }: ObservedPolicy): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
 
-  // A pod has one gate, and a gate has one policy: that of the older object, for which the webhook injects the gate.
+  // A pod has one gate, and a gate has one policy: the older one, for which the webhook injects the gate.
   ({ selected, object, manager }: ObservedPolicy): Verdict | undefined => {
     if (typeof selected !== "object" || selected.competitor === undefined) return undefined;
     return conflictOf(
@@ -107,7 +107,7 @@ const CHECKS = [
   (observed: ObservedPolicy): Verdict | undefined => {
     const { parsed, namespaces } = observed;
     if (parsed.spec === undefined) return undefined;
-    // All names count as resolved here, so that manifest errors are reported before missing dependencies.
+    // Treats all names as resolved here, so that manifest errors are reported before missing dependencies.
     const namespaceIds = new Map([...namespaces.keys()].map((name) => [name, name]));
     const compiled = compilePolicy(parsed.spec, { apiId: "unknown", namespaceIds });
     return Array.isArray(compiled) ? invalid(compiled) : undefined;
@@ -148,7 +148,7 @@ const CHECKS = [
       : stalled("NotAllowed", `The API ${api?.apiId} does not belong to this namespace. ${reserved}`);
   },
 
-  // Checks the API. An API of another manager is no conflict here, because the previous check has decided whether the policy may use it.
+  // Checks the API. An API of another manager is not a conflict here, because the previous check has decided whether the policy may use it.
   ({ api, ...claimed }: ObservedPolicy): Verdict | undefined =>
     conflictOf(
       { ...claimed, stored: api },
@@ -205,7 +205,7 @@ function compile(spec: ApiKeyPolicySpec, apiId: string, namespaces: ObservedPoli
     if ("namespaceId" in resolved) namespaceIds.set(name, resolved.namespaceId);
   const compiled = compilePolicy(spec, { apiId, namespaceIds });
   if (Array.isArray(compiled)) throw new Error("a policy that cannot be compiled passed the checks");
-  // The conversion removes `undefined` members, which API responses do not contain either.
+  // Removes `undefined` members, which API responses do not contain either.
   return JSON.parse(JSON.stringify(compiled)) as CompiledPolicy;
 }
 

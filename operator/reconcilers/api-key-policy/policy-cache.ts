@@ -34,10 +34,13 @@ interface Remembered extends PolicyReading {
 export interface PolicyCache {
   /** Called before a full read. Returns the unique number of this read. */
   begin(key: ObjectKey): number;
-  /** Stores the result of a full read, unless the policy was dropped after the read began, because the read may have missed the change. */
+  /**
+   * Stores the result of a full read. A policy that was dropped after the read began is not stored, because the read may have missed the
+   * change.
+   */
   remember(look: PolicyReading): void;
   forget(key: ObjectKey): void;
-  /** Returns the cached state with the newest reports; `undefined` if a full read is due. */
+  /** Returns the cached state with the newest reports; `undefined` if the policy must be read completely. */
   get(object: ManifestObject): ObservedPolicy | undefined;
   /**
    * Applies the result of a poll that began at `atMs`, and returns whether the policy must be reconciled. `picture` is `undefined` if the
@@ -45,8 +48,8 @@ export interface PolicyCache {
    */
   show(key: ObjectKey, picture: Picture | undefined, atMs: number): boolean;
   /**
-   * Returns the time of the last report of each gate of a policy, Unix ms, by reporting name. The number of gates is limited to those
-   * with the newest reports.
+   * Returns the time of the last report of each gate of a policy, Unix ms, by the name under which the gate reports. The number of gates is
+   * limited to those with the newest reports.
    */
   reporters(key: ObjectKey): ReadonlyMap<string, number>;
   /** Removes a policy that was deleted. */
@@ -60,7 +63,7 @@ const HEARD_MAX = 2_000;
 
 /** Creates the cache. It calls `onPace` with the pace of each policy that is expected to change. */
 export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined): PolicyCache {
-  // Cached policies, ordered by their last full read; computing a status from the cache does not change the order.
+  // Cached policies in the order of their last full read. Computing a status from the cache does not change the order.
   const readings = new Map<string, Remembered>();
   // Number of the running or cached full read, per policy.
   const begun = new Map<string, number>();
@@ -118,7 +121,7 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
       const name = formatKey(key);
       observe(key, picture?.dataPlane, atMs);
       const look = readings.get(name);
-      // The result of a poll that began before the full read is older than that of the read.
+      // The result of a poll that began before the full read is older than the result of that read.
       if (look === undefined || atMs < look.observed.seenAtMs) return false;
       if (picture === undefined || !isAsSeen(picture, look.observed)) {
         forget(key);

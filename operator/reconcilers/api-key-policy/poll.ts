@@ -160,6 +160,8 @@ async function listPictures(api: ApiClient, cluster: string): Promise<Map<string
   return found;
 }
 
-/** Returns the first `max` entries whose last full read is older than `beforeMs`; `looks` is sorted by the last full read. Pure. */
+/**
+ * Returns the first `max` entries whose last full read is older than `beforeMs`; `looks` is sorted by the time of the last full read. Pure.
+ */
 export const duePolls = (looks: readonly PolicyReading[], beforeMs: number, max: number): readonly PolicyReading[] =>
   looks.filter(({ observed }) => observed.seenAtMs < beforeMs).slice(0, max);

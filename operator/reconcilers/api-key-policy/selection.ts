@@ -6,7 +6,7 @@ import { choosePolicy, concerns, selectorOf } from "./choose-policy.ts";
 
 /* Determines which pods a policy selects, and which of them it guards. Pure. */
 
-/** Returns whether a pod could match both selectors: no label must have two values. */
+/** Returns whether a pod could match both selectors, that is, no label would need two values. */
 export function mayShare(a: ManifestObject, b: ManifestObject): boolean {
   const [one, other] = [selectorOf(a), selectorOf(b)];
   if (one === undefined || other === undefined || a.metadata.namespace !== b.metadata.namespace) return false;
@@ -21,7 +21,7 @@ export interface Selected {
   readonly gated: readonly PodSummary[];
   /** Pods that the policy's NetworkPolicy selects. Anyone who may edit a pod can add the label, even if the pod has no gate. */
   readonly labelled: readonly PodSummary[];
-  /** Number of pods with a gate of this policy. */
+  /** Number of the policy's pods that have its gate. */
   readonly guarded: number;
   /** Names under which injected gates report, sorted. A manually deployed gate may report under any name. */
   readonly expected: readonly string[];
@@ -59,7 +59,7 @@ export function selectedBy(
   const { name, uid } = policy.metadata;
   const older = policies.filter((one) => one.metadata.uid !== uid && oldestOf(policy, [one]) === one);
   const running = pods.filter((pod) => pod.isRunning && concerns(policy, pod));
-  // Older policy that guards each pod, if any. A pod that names a younger or missing policy has no gate of this policy.
+  // Older policy that guards each pod, if any. A pod that names a younger or missing policy has no gate of the current policy.
   const competitors = running.map((pod) => choosePolicy(pod, older)?.policy);
   const own = running.filter((_, i) => competitors[i] === undefined);
   const isGuarded = (pod: PodSummary) => pod.gate !== undefined && (pod.policy ?? name) === name;
@@ -105,7 +105,7 @@ function isOutdated({ gate, policy: named }: PodSummary, policy: ManifestObject)
   const port = targetPortOf(policy);
   if (gate?.guards === undefined || port === undefined) return false;
   const meant = portIn(gate, port);
-  // The webhook rejects pods without the named port, but a manually deployed gate needs no port names.
+  // The webhook rejects pods without the named port, whereas a manually deployed gate needs no port names.
   if (meant === undefined) return named !== undefined;
   return meant !== gate.guards;
 }

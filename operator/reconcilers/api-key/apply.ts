@@ -12,7 +12,7 @@ export async function applyApiKey(action: ApiKeyAction, object: ManifestObject, 
       return await ctx.api.call("keys.updateKey", action.changes, managementOf(ctx, object));
     case "revoke": {
       const response = await ctx.api.call("keys.deleteKey", { keyId: action.keyId }, managementOf(ctx, object));
-      // The key has been revoked or deleted with its API in the meantime, which is the desired result.
+      // The key has been revoked or deleted with its API in the meantime, which is the desired state.
       return response.refusal?.status === 404 ? {} : response;
     }
     case "removeSecret":
@@ -22,8 +22,8 @@ export async function applyApiKey(action: ApiKeyAction, object: ManifestObject, 
 }
 
 /**
- * Creates a key and writes its secret into the Secret. Only this function holds the secret, for the duration of the call. Creates no key if
- * the Secret is not writable.
+ * Creates a key and writes its secret into the Secret. The secret exists only in this function, for the duration of the call. Creates no
+ * key if the Secret is not writable.
  */
 async function issue(
   { key, secret, successorOf }: Extract<ApiKeyAction, { type: "issue" }>,

@@ -18,7 +18,7 @@ export function settingsOf(spec: ApiKeySpec, name: string) {
     roles,
     permissions,
     ratelimits,
-    /** Returns the members for creating a key. `left` is the number of remaining credits of the previous key, if any. */
+    /** Returns the members for creating a key. `left` is the number of remaining credits of the previous key, if there was one. */
     forCreation: (left: number | undefined) => ({
       roles,
       permissions,
@@ -36,7 +36,7 @@ const refillOf = (refill: Refill | undefined) => (refill === undefined ? {} : { 
 const toApi = ({ interval, ...refill }: Refill) =>
   plainRefill({ ...refill, interval: interval === "Daily" ? "daily" : "monthly" });
 
-/** Returns the refill without `undefined` members, as API responses contain it. */
+/** Returns the refill without `undefined` members, in the form of API responses. */
 const plainRefill = ({ interval, amount, refillDay }: NonNullable<NonNullable<StoredKey["credits"]>["refill"]>) => ({
   interval,
   amount,
@@ -63,7 +63,7 @@ export function changesOf(key: StoredKey, spec: ApiKeySpec, name: string): Chang
   return Object.keys(changes).length === 0 ? undefined : changes;
 }
 
-/** Returns whether both lists are equal ignoring case, because names and slugs are unique in the database ignoring case. */
+/** Returns whether both lists are equal apart from case, because names and slugs are unique in the database apart from case. */
 function areSame(stored: readonly string[] = [], desired: readonly string[]): boolean {
   const fold = (names: readonly string[]) => new Set(names.map((name) => name.toLowerCase()));
   return isDeepStrictEqual(fold(stored), fold(desired));

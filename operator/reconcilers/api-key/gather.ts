@@ -36,7 +36,8 @@ export async function gatherApiKey(object: ManifestObject, ctx: Context): Promis
     parsed,
     manager,
     api: await resolveApi(object, ctx),
-    // Revoking the keys of a deleted object does not require its Secret, so the operator then needs no permission on Secrets.
+    // Skips the Secret of a deleted object: revoking its keys does not require the Secret, so the operator then needs no permission on
+    // Secrets.
     secret:
       secretName === undefined || (isDeleting && secrets.areCollected)
         ? { state: "absent" }

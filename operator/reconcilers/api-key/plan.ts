@@ -94,7 +94,9 @@ const CHECKS = [
   },
 ];
 
-/** Returns the verdict for missing permissions. `why` is the API server's message, which names the user, the verb and the namespace. */
+/**
+ * Returns the verdict for missing permissions. `why` is the message of the API server, which names the user, the verb and the namespace.
+ */
 export const missingRights = (namespace: string, why: string): Verdict =>
   progressing(
     "Forbidden",
@@ -130,7 +132,7 @@ function actionsFor(
   const isDue = current === undefined || (isOver(rotationMs(current, spec), nowMs) && !isBeingIssued(current));
   if (isDue && !hasEnded(spec, nowMs)) {
     const { name: secretName, key: member } = spec.secretRef;
-    // The newest key that was ever in use passes on its remaining credits.
+    // The newest key that was ever in use passes its remaining credits on.
     const former = keys.find((key) => !isBeingIssued(key));
     const desired = settingsOf(spec, name);
     const key = {
@@ -150,7 +152,7 @@ function actionsFor(
       const expires = Math.min(endMs, key.expires ?? endMs);
       return { type: "update", changes: { keyId: key.keyId, name: `${name}${replaced(key.keyId)}`, expires } };
     });
-  // Updates come last, because the current key gets a name that another key had until then.
+  // Updates come last, because the current key takes a name that another key had until then.
   return [...revocations, ...replacements, ...(current === undefined ? [] : updatesOf(current, spec, name))];
 }
 

@@ -64,7 +64,7 @@ async function resolveById(apiId: string, object: ManifestObject, ctx: Context):
 
 function refusalOf(policy: ManifestObject, { metadata: { namespace } }: ManifestObject): Verdict | undefined {
   if (!mayRefer(ApiKeyPolicySpec, policy, namespace)) {
-    // The message omits the name, because an author without access to the other namespace must not learn which objects it contains.
+    // The message omits the name: an author without access to the other namespace must not learn which objects it contains.
     return stalled(
       "NotAllowed",
       `The policy of this API does not allow keys of the namespace ${namespace}. Add ${namespace} to its spec.allowedNamespaces.`,

@@ -7,8 +7,8 @@ import { secretNameIn } from "../raw-spec.ts";
 import { wasReady } from "../status.ts";
 
 /*
- * Checks one after another, in a loop, whether the Secrets of ApiKeys still exist. A watch would be faster but requires permission to list
- * all Secrets of a namespace. A check uses a permission that the operator already has, and reads only metadata.
+ * Checks in a loop whether the Secrets of ApiKeys still exist. A watch would be faster but requires permission to list all Secrets of a
+ * namespace. A check uses a permission that the operator already has, and reads only metadata.
  */
 
 export interface SecretPollingOptions {
@@ -37,7 +37,7 @@ export function startSecretPolling(options: SecretPollingOptions): LeaderWork {
   async function poll(key: ObjectKey): Promise<void> {
     const object = source.get("ApiKey", key);
     const name = object === undefined ? undefined : secretNameIn(object);
-    // The queue already processes objects that are not in sync.
+    // Skips objects that are not in sync, because the queue already processes them.
     if (object === undefined || name === undefined || !isInSync(object)) return;
     try {
       const found = await source.secrets.find(object, name);

@@ -33,7 +33,7 @@ export function startDigestPoll({ ctx, add, log }: DigestPollOptions): LeaderWor
   const asking = createSideBySide<ApiClient>();
   /** API clients whose last poll failed. A series of failures is logged once, until the next success. */
   const failing = new Set<ApiClient>();
-  // There are at least two polls per resync period, so that an object whose resync is due was checked shortly before.
+  // Polls at least twice per resync period, so that an object whose resync is due was checked shortly before.
   const pollMs = Math.min(POLL_MS, ctx.resyncMs / 2);
   let isPaused = true;
 

@@ -29,7 +29,7 @@ export interface Settled {
   /** Object that matched its stored state. */
   readonly object: ManifestObject;
   readonly plan: Plan<unknown>;
-  /** Digest of the stored state at `seenAtMs` or before. */
+  /** Digest of the stored state, as of `seenAtMs` or earlier. */
   readonly digest: string;
   /** Last known time at which the database contained this state. */
   readonly seenAtMs: number;
@@ -106,7 +106,7 @@ export function createSyncedObjects(resyncMs: number, random: () => number = Mat
     show: (synced, digest, atMs) => {
       const { kind, metadata } = synced.object;
       const now = of(kind).get(formatKey(metadata));
-      // The entry has been dropped or read again since the list was requested, so the list is older.
+      // The entry was dropped or read again since the list was requested, so the list is older than the entry.
       if (now === undefined || now !== synced) return false;
       if (digest !== synced.digest) {
         forget(kind, metadata);

@@ -53,7 +53,7 @@ const CHECKS = [
         `${competitor} is older and has the same spec.name. Remove one of the two objects; to share the namespace, use its allowedNamespaces.`,
       managed: ({ name }, manager) =>
         `The rate-limit namespace ${name} is managed by ${manager}. Use that namespace, or choose another spec.name.`,
-      // A namespace has no settings that could differ from the spec, so both values of `spec.adopt` have the same result.
+      // Both values of `spec.adopt` have the same result, because a namespace has no settings that could differ from the spec.
       unmanaged: ({ name }) => ({
         adopt: spec?.adopt,
         unasked: `The rate-limit namespace ${name} already exists and is unmanaged. Set spec.adopt to Match to adopt it, or choose another spec.name.`,

@@ -36,7 +36,7 @@ export interface ObservedOverride {
 export async function gatherOverride(object: ManifestObject, ctx: Context): Promise<ObservedOverride> {
   const parsed = parseSpec(RatelimitOverrideSpec, object);
   const manager = managerOf(ctx, object);
-  // The digest is read first, because it must not be newer than the rest.
+  // Reads the digest first, because it must not be newer than the rest.
   const owned = await findOwned(ctx.api, "override", manager);
   const target = targetOf(object, ctx);
   const namespace = await resolve(object, target, ctx);
@@ -48,7 +48,7 @@ export async function gatherOverride(object: ManifestObject, ctx: Context): Prom
   const former =
     owned === undefined || owned.id === stored?.overrideId ? undefined : await readOwned(owned, manager, ctx);
   const claimants = competitorsOf(object, ctx.source)
-    // Objects that are not allowed in the namespace are ignored, because they would block the allowed ones.
+    // Ignores objects that are not allowed in the namespace, because they would block the allowed ones.
     .filter(({ metadata }) => target === undefined || mayReferTo(target, metadata.namespace));
   return { object, parsed, manager, namespace, stored, former, claimants, digest: owned?.digest };
 }
@@ -75,7 +75,7 @@ async function findOverride(
   { api }: Context,
 ): Promise<StoredOverride | undefined> {
   const found = foundOr404(await api.call("ratelimit.getOverride", { namespace: namespaceId, identifier }));
-  // The response contains the active override, whose identifier may be a pattern that matches.
+  // The response contains the active override, which may be a matching pattern with another identifier.
   if (found === undefined || found.identifier !== identifier) return undefined;
   return await withManager(found, namespaceId, api);
 }

@@ -51,7 +51,7 @@ type Setting = Extract<OverrideAction, { readonly type: "set" }>;
 const setting = (desired: Omit<Setting, "type" | "adopt">, stored: StoredOverride | undefined): Setting => ({
   type: "set",
   ...desired,
-  // An unmanaged override that passed the preceding checks is one that this object may adopt.
+  // Adopts an unmanaged override. Those that this object may not adopt did not pass the preceding checks.
   ...(stored !== undefined && stored.manager === undefined ? { adopt: true } : {}),
 });
 

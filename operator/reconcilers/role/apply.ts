@@ -23,7 +23,7 @@ export async function applyRole(action: RoleAction, object: ManifestObject, ctx:
     }
     case "delete": {
       const { roleId, onlyIfUnused } = action;
-      // The member is omitted unless set, because an older api-server does not support it.
+      // Omits the member unless it is set, because an older api-server does not support it.
       const body = { role: roleId, ...(onlyIfUnused ? { onlyIfUnused } : {}) };
       return await api.call("permissions.deleteRole", body, managementOf(ctx, object));
     }

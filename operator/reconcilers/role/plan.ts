@@ -80,7 +80,7 @@ function creation({ name, description, permissions }: RoleSpec): RoleAction {
 
 function changes(spec: RoleSpec, stored: StoredRole, adopt: boolean): RoleAction[] {
   const { roleId } = stored;
-  // An empty description is stored as null.
+  // The database stores an empty description as null.
   const description = spec.description || null;
   const isSame = spec.name === stored.name && description === (stored.description ?? null);
   const { permissions } = spec;
@@ -92,7 +92,7 @@ function changes(spec: RoleSpec, stored: StoredRole, adopt: boolean): RoleAction
   ];
 }
 
-/** Returns whether both lists are equal ignoring case, because slugs are unique in the database ignoring case. */
+/** Returns whether both lists are equal apart from case, because slugs are unique in the database apart from case. */
 function areSameSlugs(a: readonly string[], b: readonly string[]): boolean {
   const fold = (slugs: readonly string[]) => new Set(slugs.map((slug) => slug.toLowerCase()));
   return isDeepStrictEqual(fold(a), fold(b));

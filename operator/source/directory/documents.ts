@@ -53,8 +53,8 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
     return [{ ...at, problems: [{ file, ...at, location: "file", message }], lineOf: () => 1 }];
   }
   return splitDocuments(text).flatMap(({ text: part, line }, index) => {
-    // Warnings are suppressed, because they would go to the console; parseManifest reports problems with their location. Mappings as keys
-    // are rejected, because each of them would be converted to a string once per enclosing mapping.
+    // Suppresses warnings, which would go to the console; parseManifest reports problems with their location. Rejects mappings as keys,
+    // because each of them would be converted to a string once per enclosing mapping.
     const lines = new LineCounter();
     const [document] = parseAllDocuments(part, { logLevel: "error", lineCounter: lines, stringKeys: true });
     const isEmpty = document === undefined || (document.contents === null && document.errors.length === 0);
@@ -83,7 +83,7 @@ function splitDocuments(text: string): Array<{ text: string; line: number }> {
     if (!/^---(\s|$)/.test(one)) lines.push(one);
     else {
       end(index + 1);
-      // Text after the marker belongs to the document, and its line number stays correct.
+      // Keeps text after the marker, which belongs to the document, so that line numbers stay correct.
       lines.push(one.slice(3));
     }
   }

@@ -51,7 +51,7 @@ export function createDirectorySecrets(stateDir: string): SecretStore {
   };
 }
 
-/** Replaces the file atomically. */
+/** Replaces the file atomically by renaming a new one. */
 async function replaceFile(folder: string, name: string, text: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, name);
