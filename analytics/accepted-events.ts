@@ -24,12 +24,12 @@ export const acceptedTimes = (nowMs: number): AcceptedTimes => ({
   beforeMs: nowMs + AHEAD_MS_MAX,
 });
 
-/** The only member that may have a fraction; all other numbers are integers. */
+/** Name of the only member that may have a fraction; all other numbers are integers. */
 const FRACTION = "latencyMs";
 
 /**
- * Returns the JSON line of an event after replacing values that a store rejects: U+0000, lone surrogates and fractional counts. Pods can
- * write such events, and a single invalid event would otherwise block its whole batch.
+ * Returns the JSON line of an event without values that a store rejects: U+0000, lone surrogates and fractional counts. Pods can write such
+ * events, and a single invalid event would otherwise block its complete batch.
  */
 export function cleanLine(event: UsageEvent): string {
   return JSON.stringify(event, (member, value: unknown) => {

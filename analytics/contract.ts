@@ -30,8 +30,8 @@ export interface QueryScope {
 }
 
 /**
- * Start of the visible range per table in Unix ms. Visible are events from then on, and buckets that end after it. All verification tables
- * have the same retention; each rate-limit table has its own.
+ * Start of the visible range per table, Unix ms. Events from then on are visible, and so are buckets that end after it. All verification
+ * tables have the same retention; each rate-limit table has its own.
  */
 export type VisibleFrom = Readonly<Record<Bucket | "raw", number>>;
 
@@ -78,7 +78,7 @@ export interface QueryResponse {
   /** JSON array of objects, returned to the caller unchanged. */
   readonly rowsJson: string;
   readonly rows: number;
-  /** Execution time in the store. */
+  /** Execution time in the store, ms. */
   readonly tookMs: number;
 }
 
@@ -96,14 +96,14 @@ export class QueryRejected extends Error {
   }
 }
 
-/** Maximum wait in the queue, and maximum queued queries per workspace: more than a dashboard has panels. */
+/** Maximum wait in the queue, and maximum number of queued queries per workspace: more than a dashboard has panels. */
 export const QUERY_WAITING = {
   waitersMax: 50,
   waitMsMax: 15_000,
   busy: "The server runs as many usage queries as it can at once, or as many of this workspace",
 } as const;
 
-/** The store is currently unavailable to all workspaces. */
+/** Error for a store that is currently unavailable to all workspaces. */
 export class AnalyticsUnavailable extends Error {
   override name = "AnalyticsUnavailable";
 }
@@ -118,7 +118,7 @@ export type StoreProblem = (typeof STORE_PROBLEMS)[number];
 
 export interface AnalyticsStore extends Closeable {
   readonly kind: "postgres" | "clickhouse";
-  /** Batching hints for a store that prefers few large batches: sufficient size, or sufficient age, of a batch. */
+  /** Batching hints for a store that prefers few large batches: the size or age from which a batch is stored. */
   readonly portions?: { readonly bytesEnough: number; readonly ageMsEnough: number } | undefined;
   /**
    * Stores the events of a batch exactly once, even if the batch is delivered several times. Throws if the events are not the cause of a
@@ -144,8 +144,8 @@ export interface AnalyticsStore extends Closeable {
    */
   uncountedForMs(workspaceId: string): Promise<number>;
   /**
-   * Probes the store and returns the most severe problem of the probe and of recent operations. Never throws, and takes up to 2 s. Omitted
-   * by the Postgres store, because the database has its own health check.
+   * Probes the store and returns the most severe problem of the probe and of recent operations. Never throws, and takes up to 2 s. The
+   * Postgres store has no such method, because the database has its own health check.
    */
   trouble?(): Promise<StoreProblem | undefined>;
 }
@@ -153,6 +153,6 @@ export interface AnalyticsStore extends Closeable {
 export interface QueryRun {
   readonly scope: QueryScope;
   readonly limits: QueryLimits;
-  /** Aborted when the caller disconnects; cancels the query. */
+  /** Signal that cancels the query when the caller disconnects. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -16,16 +16,16 @@ export type Target = "key" | "identity" | "tags" | "tag";
 
 export interface CountQuery {
   readonly workspaceId: string;
-  /** `undefined` for all key spaces. */
+  /** Key space of the counts; `undefined` for all key spaces. */
   readonly keySpaceId: string | undefined;
   /** Selects events of any of these keys; `undefined` for all keys. */
   readonly keyIds: readonly string[] | undefined;
   readonly identityId: string | undefined;
   /** Selects events that have all of these tags. */
   readonly tags: readonly string[];
-  /** Unix ms, a full hour in UTC. */
+  /** Start, Unix ms; a full hour in UTC. */
   readonly fromMs: number;
-  /** Exclusive end in Unix ms, a full hour in UTC. */
+  /** Exclusive end, Unix ms; a full hour in UTC. */
   readonly toMs: number;
   readonly slice: Slice | undefined;
   readonly by: readonly Target[];
@@ -34,14 +34,14 @@ export interface CountQuery {
 }
 
 export interface CountOrder {
-  /** `time` is the start of the slice. Ties are sorted by slice and then by target. */
+  /** Sort key. `time` is the start of the slice. Ties are sorted by slice and then by target. */
   readonly by: "time" | "total" | Code;
   readonly descending: boolean;
 }
 
 /** Counts of a slice, a target or a combination of both that has events. */
 export interface UsageCount {
-  /** Unix ms, the start of the slice; `undefined` without slices. */
+  /** Start of the slice, Unix ms; `undefined` without slices. */
   readonly timeMs: number | undefined;
   readonly keyId: string | undefined;
   readonly identity: { readonly id: string; readonly externalId: string } | undefined;

@@ -1,9 +1,9 @@
 import type { Queryable } from "../postgres/queryable.ts";
 
-/* Locks for work outside of Postgres that only one process at a time may do. They end with the transaction. */
+/* Advisory locks for work outside of Postgres that only one process at a time may do. A lock ends with its transaction. */
 
 const CLICKHOUSE_MIGRATION = 7_061_002;
-/** First key of the advisory lock; the second is a hash of the workspace id. */
+/** First key of the advisory lock. The second key is a hash of the workspace id. */
 const INGESTION = 7_053;
 
 /** Waits for the lock. */

@@ -48,7 +48,7 @@ const TIME: Readonly<Record<Bucket | "raw", string>> = {
   month: "First day of the month, UTC.",
 };
 
-/** Returns `undefined` if the table does not have the column. */
+/** Returns the meaning of a column; `undefined` if the table does not have it. */
 export function columnMeaning({ of, bucket, columns }: PublicTable, name: string): string | undefined {
   if (!Object.hasOwn(columns, name)) return undefined;
   if (name === "time") return TIME[bucket ?? "raw"];

@@ -8,7 +8,7 @@ import type { PostgresAnalyticsOptions } from "./postgres/store.ts";
 export interface AnalyticsAddress {
   /** ClickHouse address, `http(s)://user:password@host:port/database`. `undefined` selects the main Postgres database. */
   readonly url?: string | undefined;
-  /** The same form, with a read-only user for queries. Default: `url`. */
+  /** Address with a read-only user for queries. Default: `url`. */
   readonly readerUrl?: string | undefined;
   /** ClickHouse cluster name from `system.clusters`; tables are created on all of its servers. */
   readonly cluster?: string | undefined;

@@ -32,7 +32,7 @@ export class QueryMetrics {
     this.#seconds = new Histogram({ ...exported(QUERY_METRICS.seconds), buckets, registers });
   }
 
-  /** `abandoned`: the caller disconnected. */
+  /** Counts an ended query. `abandoned`: the caller disconnected. */
   ended(outcome: ErrorKind | "answered" | "abandoned"): void {
     this.#queries.inc({ outcome });
   }

@@ -32,7 +32,7 @@ export interface RetentionRow {
   readonly ratelimits_month_days: number | null;
 }
 
-/** Returns `undefined` if the workspace has no settings. */
+/** Returns the retention settings of a workspace; `undefined` if it has none. */
 export async function findRetention(
   db: Queryable,
   { workspaceId }: { workspaceId: string },

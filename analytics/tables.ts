@@ -3,7 +3,7 @@
  * stores present these tables; their internal tables differ.
  */
 
-/** `DateTime` has a resolution of seconds and is in UTC, like `Date`. An `Int64` column `time` is Unix ms. */
+/** Column type. `DateTime` has a resolution of seconds and is in UTC, like `Date`. An `Int64` column `time` is Unix ms. */
 export type ColumnType = "String" | "Int64" | "Float64" | "Bool" | "DateTime" | "Date" | "Array(String)";
 
 /** Time bucket of an aggregated table; `undefined` for a raw table with one row per event. */
@@ -16,7 +16,7 @@ export interface PublicTable {
   readonly of: AnalyticsOf;
   readonly name: string;
   readonly bucket: Bucket | undefined;
-  /** Columns in the order of `*`. */
+  /** Columns by name. Their order is that of `*`. */
   readonly columns: Readonly<Record<string, ColumnType>>;
 }
 

@@ -45,7 +45,7 @@ export async function withDatabase<T>(
   await migrateReachable(url, { waitMs: options.waitMs ?? 0 });
   const db = createPool(url, { applicationName: "postern-cli" });
   try {
-    // A command has no record cache, so there is nothing to invalidate.
+    // Invalidates no cache entries, because a command has no record cache.
     const projection = { drop: () => undefined, forgetAll: () => undefined };
     return await work({
       db,
@@ -60,7 +60,10 @@ export async function withDatabase<T>(
   }
 }
 
-/** Like `withDatabase`, with the workspace of `--workspace` or the default workspace. Throws if no workspace has this id or name. */
+/**
+ * Runs `work` like `withDatabase`, with the workspace of `--workspace` or the default workspace. Throws if no workspace has this id or
+ * name.
+ */
 export async function withWorkspace<T>(
   options: WorkspaceOptions,
   work: (administrator: Administrator, workspace: WorkspaceRow) => Promise<T>,
@@ -108,12 +111,12 @@ export async function migrateReachable(
 export const notFound = (what: string, workspace: WorkspaceRow, list: string): Error =>
   new Error(`there is no ${what} in workspace ${workspace.name}; \`postern ${list}\` lists them`);
 
-/** The database does not know which person runs the command, so the audit log gets the user and host name. */
+/** Returns the actor for the audit log: the user and host name, because the database does not know which person runs the command. */
 function actor(): Administrator["actor"] {
   return { type: "cli", id: "cli", name: `${userName()}@${hostname()}` };
 }
 
-/** In a container the process may run under a user id without a user name. */
+/** Returns the name of the user; in a container the process may run under a user id without a name. */
 function userName(): string {
   try {
     return userInfo().username;

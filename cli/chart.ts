@@ -30,7 +30,7 @@ export function formatPlot(
   const shown = Array.from({ length: Math.ceil(points.length / perColumn) }, (_, index) =>
     highest(points.slice(index * perColumn, (index + 1) * perColumn)),
   );
-  // The chart library needs two points for a line.
+  // Repeats a single point, because the chart library needs two points for a line.
   const line = shown.length === 1 ? [first, first] : shown;
   const drawn = plot(
     line.map(({ value }, index): [number, number] => [index, value]),

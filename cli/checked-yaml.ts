@@ -21,7 +21,7 @@ export interface CheckedYaml<T> {
   problemAt(path: readonly (string | number)[], message: string): FileProblem;
 }
 
-/** Thrown if the file is invalid. The message has one line per problem. */
+/** Error for an invalid file. The message has one line per problem. */
 export class WrongFile extends Error {
   override name = "WrongFile";
   readonly problems: readonly FileProblem[];
@@ -70,7 +70,7 @@ function contentOf(document: Document, whole: (message: string) => WrongFile): u
   try {
     return document.toJS();
   } catch (error) {
-    // The YAML parser throws for too many aliases and for an alias of an unknown anchor.
+    // The YAML parser throws for too many aliases, and for an alias of an unknown anchor.
     throw whole(error instanceof Error ? error.message : "the file cannot be read");
   }
 }

@@ -89,7 +89,7 @@ export interface Input {
   ask(prompt: string): Promise<string>;
 }
 
-/** Thrown for an invalid call of a command; the exit code is 2. */
+/** Error for an invalid call of a command; the exit code is 2. */
 export class UsageError extends Error {
   override name = "UsageError";
 }
@@ -139,7 +139,7 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
     }
     if (row.repeats !== true) values[name] = value;
     else {
-      // A value from the environment becomes a list with one entry.
+      // Makes a list with one entry of a value from the environment.
       const list = Array.isArray(value) ? value : value === undefined ? [] : [String(value)];
       values[name] = row.separates === true ? list.flatMap(splitList) : list;
     }
@@ -166,7 +166,7 @@ function readArguments(table: OptionTable, args: readonly string[]): Record<stri
     const value = token.value ?? true;
     const before = given[name];
     if (table[name]?.repeats === true) given[name] = [...(Array.isArray(before) ? before : []), String(value)];
-    // `parseArgs` would silently use the last value.
+    // Throws for a second value, because `parseArgs` would silently use the last one.
     else if (before !== undefined) throw new UsageError(`--${name} may be set only once`);
     else given[name] = value;
   }

@@ -61,7 +61,7 @@ export async function refillInDev({ url, token }: DevControl["state"], date: str
   const response = await fetch(`${url}/refill/${date}`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}` },
-    // A redirect would send the token to another server.
+    // Rejects redirects, which would send the token to another server.
     redirect: "error",
     signal: AbortSignal.timeout(RESPONSE_DEADLINE_MS),
   });

@@ -65,7 +65,7 @@ export async function startEmbeddedPostgres(options: {
   const cluster = join(home, "cluster");
   const secretFile = join(home, "password");
   if (!existsSync(join(cluster, "PG_VERSION"))) {
-    // An incomplete database cluster is unusable.
+    // Removes an incomplete database cluster, which is unusable.
     rmSync(cluster, { recursive: true, force: true });
     writeFileSync(secretFile, randomBytes(24).toString("base64url"), { mode: 0o600 });
     if (runAs !== undefined) for (const path of [home, secretFile]) chownSync(path, runAs.uid, runAs.gid);
@@ -92,12 +92,12 @@ export async function startEmbeddedPostgres(options: {
   });
   const unwatched = killOnExit(child, {
     commandWord: cluster,
-    // A server with temporary files needs no clean shutdown.
+    // Skips the clean shutdown of a server with temporary files.
     signal: options.temporary === true ? "QUIT" : "INT",
     removeFolder: options.temporary === true ? home : undefined,
     runAs: options.temporary === true ? undefined : runAs,
   });
-  // This process may exit without a shutdown because of an exception; after SIGQUIT, Postgres recovers at its next start.
+  // Kills Postgres if this process exits without a shutdown because of an exception. After SIGQUIT, Postgres recovers at its next start.
   const killOnExit2 = () => child.kill("SIGQUIT");
   process.once("exit", killOnExit2);
   void exited.then(() => process.removeListener("exit", killOnExit2));
@@ -199,7 +199,7 @@ function reachableDataDir(dataDir: string): string {
 /** Returns whether other users can reach the path, that is whether all parent directories have the execute bit for others. */
 function isReachable(path: string): boolean {
   for (let folder = path; ; folder = dirname(folder)) {
-    // Postgres owns its data directory and closes it to other users.
+    // Postgres closes its data directory to other users, so its permissions are not checked.
     if ((statSync(folder).mode & 0o001) === 0 && !(folder === path && statSync(folder).uid !== 0)) return false;
     if (folder === dirname(folder)) return true;
   }

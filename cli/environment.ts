@@ -16,7 +16,7 @@ const OF_A_SERVICE =
 export function isOfService(name: string, env: Environment): boolean {
   const service = name.replace(OF_A_SERVICE, "");
   if (service === name || env[`${service}_SERVICE_HOST`] === undefined) return false;
-  // POSTERN_WEBHOOK_PORT is also a variable of Postern, whose value is a plain number.
+  // Excludes POSTERN_WEBHOOK_PORT if its value is a plain number, because it is also a variable of Postern.
   return name !== `${service}_PORT` || (env[name] ?? "").includes("://");
 }
 
@@ -45,7 +45,7 @@ const KNOWN: ReadonlySet<string> = new Set(KNOWN_VARIABLES);
 const CHANGES_MAX = 4;
 
 function nearestTo(name: string): string | undefined {
-  // Some known names have no prefix: a user who sets POSTERN_REDIS_URL probably means REDIS_URL.
+  // Compares the name without the prefix too: a user who sets POSTERN_REDIS_URL probably means REDIS_URL.
   const bare = name.slice(PREFIX.length);
   if (KNOWN.has(bare)) return bare;
   let nearest: { known: string; changes: number } | undefined;

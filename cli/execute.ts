@@ -26,7 +26,7 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
     const isTaken = "code" in reason && reason.code === "EADDRINUSE";
     const hint = isTaken ? `; choose another port: \`postern${name} --help\` shows the options` : "";
     io.note(`postern${name}: ${describe(reason, options)}${hint}`);
-    // The stack trace is printed only if POSTERN_DEBUG=1.
+    // Prints the stack trace only if POSTERN_DEBUG=1.
     if (io.env.POSTERN_DEBUG === "1" && reason.stack !== undefined) io.note(reason.stack);
     return 1;
   }
@@ -34,7 +34,8 @@ export async function execute(load: () => Promise<Command>, args: readonly strin
 
 /** Returns one line with the messages of the error and its causes. */
 function describe(error: NodeJS.ErrnoException, options: Readonly<Record<string, unknown>>): string {
-  // For a host with several addresses, such as `localhost`, Node.js throws an AggregateError that has one error per address and no message.
+  // For a host with several addresses, such as `localhost`, Node.js throws an AggregateError, which has one error per address and no
+  // message.
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return describe(error.errors[0], options);
   const { path } = error;
   const [named] =

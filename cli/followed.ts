@@ -60,7 +60,7 @@ export function followed({ name, value, file, log, accept = (text) => text }: Fo
   return file === undefined ? undefined : followFile(file, { name: `${name}-file`, log, accept });
 }
 
-/** Like `followed`, for values that are only accepted as a file, such as certificates. */
+/** Returns a function like `followed`, for values that are only accepted as a file, such as certificates. */
 export function followFile(
   file: string,
   { name, log, accept = (text) => text }: Pick<FollowOptions, "name" | "log" | "accept">,
@@ -69,7 +69,7 @@ export function followFile(
   let current = accept(text, undefined);
   let readAtMs = performance.now();
   let problem: string | undefined;
-  /** The last rejected text is not validated again, because validation may be slow. */
+  /** Last rejected text. It is not validated again, because validation may be slow. */
   let refused: string | undefined;
   return () => {
     const nowMs = performance.now();
@@ -87,7 +87,7 @@ export function followFile(
       }
       problem = undefined;
     } catch (error) {
-      // The log entry does not contain the text, which is a secret.
+      // Omits the text from the log entry, because it is a secret.
       const message = error instanceof Error ? error.message : String(error);
       if (message !== problem)
         log.warn({ reason: message }, `--${name} is not reloaded; the last valid value stays in use`);

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Below the ephemeral ports of Linux and macOS, so that no outgoing connection takes the port before its server listens. */
+/** Range below the ephemeral ports of Linux and macOS, so that no outgoing connection takes the port before its server listens. */
 const [MIN_PORT, MAX_PORT] = [20_000, 32_000];
 const ATTEMPTS_MAX = 100;
 

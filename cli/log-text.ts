@@ -29,7 +29,10 @@ export function toTextLine(line: string): string {
   return err === undefined ? head : `${head}\n${errorText(err)}`;
 }
 
-/** A name or other text of an untrusted client must not be able to start a new line or to send escape codes to the terminal. */
+/**
+ * Returns the text as one line. A name or other text of an untrusted client must neither start a new line nor send escape codes to the
+ * terminal.
+ */
 const oneLine = (text: string): string => printableJson(text).slice(1, -1).replaceAll('\\"', '"');
 
 function valueText(value: unknown): string {

@@ -16,5 +16,5 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (!isService) process.exit(141);
 });
 
-// A handle that keeps the event loop running after a command is a bug, but must not make a script hang.
+// Exits explicitly: a handle that keeps the event loop running after a command is a bug, but must not make a script hang.
 process.exit(await runCommand(COMMANDS, process.argv.slice(2), processIo));

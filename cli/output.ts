@@ -65,7 +65,7 @@ export async function printPages<Row>(
   for await (const page of pages) {
     if (json) {
       const objects = page.rows.map((row) => printableJson(toObject(fields, row)));
-      // Nothing is written before the first page arrives, so that a failed call prints no partial result.
+      // Writes nothing before the first page arrives, so that a failed call prints no partial result.
       if (!isBegun) write(`{"${resources}":[`);
       write(`${shown > 0 && objects.length > 0 ? "," : ""}${objects.join(",")}`);
       isBegun = true;

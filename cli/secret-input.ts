@@ -34,7 +34,7 @@ export const inputOf = (input: ReadStream, prompts: NodeJS.WritableStream): Inpu
         prompts.write("\n");
         settle();
       };
-      // In raw mode the terminal does not edit lines, so the editing keys are handled here.
+      // Handles the editing keys, because the terminal does not edit lines in raw mode.
       const take = (chunk: Buffer): void => {
         for (const character of chunk.toString("utf8")) {
           if (LINE_END.test(character) || character === CTRL_D) {

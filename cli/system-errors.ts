@@ -28,11 +28,11 @@ export function saySystemError(error: NodeJS.ErrnoException, flag?: string): str
   const { address, port, hostname } = error as { address?: string; port?: number; hostname?: string };
   const file = FILE_REASONS[code];
   if (file !== undefined && (path !== undefined || code === "EISDIR")) {
-    // Reading a directory fails after `open`, and the error does not contain the path.
+    // The error of reading a directory does not contain the path, because it occurs after `open`.
     return `cannot open ${path === undefined ? "a path" : `"${path}"`}: ${file}; correct ${flag ?? "the path"} (${code})`;
   }
   const network = NETWORK_REASONS[code];
-  // Libraries use the same codes for their own errors, whose messages have more details.
+  // Leaves errors of libraries unchanged: they use the same codes, but their messages have more details.
   if (network === undefined || syscall === undefined) return undefined;
   const where =
     address === undefined ? (hostname ?? "the server") : `${address}${port === undefined ? "" : `:${port}`}`;

@@ -20,8 +20,8 @@ export const formatTable = <Row>(fields: Fields<Row>, rows: readonly Row[], widt
   openTable(fields, width)(rows);
 
 /**
- * Like `formatTable` for rows that arrive in several parts. The first part has the heading and sets the column widths. In later parts, a
- * text that must not be shortened may exceed its column.
+ * Formats a table like `formatTable`, for rows that arrive in several parts. The first part has the heading and sets the column widths. In
+ * later parts, a text that must not be shortened may exceed its column.
  */
 export function openTable<Row>(
   fields: Fields<Row>,
@@ -98,7 +98,7 @@ function shrink(widths: number[], mayShrink: readonly boolean[], width: number):
 const totalOf = (widths: readonly number[]): number =>
   widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
 
-/** Counts code points, so that a character outside the BMP counts as one. */
+/** Returns the number of code points, so that a character outside the BMP counts as one. */
 const lengthOf = (text: string): number => [...text].length;
 
 function padOrCut(text: string, width: number, mayCut: boolean): string {

@@ -73,12 +73,12 @@ export function parseDurationOption(
   { minMs, maxMs }: { minMs: number; maxMs?: number | undefined },
 ): number {
   try {
-    // Options accept days; the duration parser of manifests does not, because Kubernetes durations have no days.
+    // Parses days, which options accept. Kubernetes durations have no days, so the duration parser of manifests does not accept them.
     const [, days] = /^(\d{1,6})d$/.exec(text) ?? [];
     const ms = days === undefined ? parseDuration(text === "0" ? "0s" : text) : Number(days) * DAY_MS;
     if (ms >= minMs && ms <= (maxMs ?? Number.POSITIVE_INFINITY)) return ms;
   } catch {
-    // The invalid value is reported below.
+    // Falls through: the invalid value is reported below.
   }
   const range =
     maxMs === undefined ? `of at least ${minMs} ms` : `from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`;
@@ -91,7 +91,7 @@ export function parseJsonObject(option: string, text: string): Record<string, un
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // The invalid value is reported below.
+    // Falls through: the invalid value is reported below.
   }
   throw new UsageError(`invalid value for --${option}: must be a JSON object such as '{"plan":"pro"}'`);
 }
@@ -186,7 +186,7 @@ export function parseInstant(
   throw invalidValue(option, text, `a time such as 2026-12-31, 2026-12-31T18:00:00Z or 30d${word}`);
 }
 
-/** Like `parseInstant`, for a time after `nowMs`. Today's date is rejected, because midnight UTC is in the past. */
+/** Parses a time like `parseInstant`, which must be after `nowMs`. Today's date is rejected, because midnight UTC is in the past. */
 export function parseFuture(option: string, text: string, { nowMs, or }: { nowMs: number; or?: string }): number {
   const ms = parseInstant(option, text, { nowMs, spans: "ahead", ...(or === undefined ? {} : { or }) });
   if (ms > nowMs) return ms;
@@ -197,7 +197,7 @@ export function parseFuture(option: string, text: string, { nowMs, or }: { nowMs
 function parseIso(text: string): number {
   const [, date = ""] = DATE.exec(text) ?? [];
   const midnight = new Date(`${date}T00:00:00Z`);
-  // `Date.parse` reads 30 February as 2 March.
+  // Rejects a day that does not exist: `Date.parse` reads 30 February as 2 March.
   if (Number.isNaN(midnight.getTime()) || midnight.toISOString().slice(0, 10) !== date) return Number.NaN;
   return Date.parse(text);
 }

@@ -56,7 +56,7 @@ async function build(): Promise<void> {
   const madeFrom = await fingerprint();
   const { NODE_ENV } = process.env;
   try {
-    // Vite uses NODE_ENV. A test run sets it to "test", which would select slow development versions of libraries.
+    // Vite reads NODE_ENV. A test run sets it to "test", which would select slow development versions of libraries.
     process.env.NODE_ENV = "production";
     await buildByVite({
       configFile: false,
@@ -65,26 +65,26 @@ async function build(): Promise<void> {
       logLevel: "warn",
       build: {
         outDir: next,
-        // The Content-Security-Policy of the dashboard forbids data URLs.
+        // Keeps assets in files, because the Content-Security-Policy of the dashboard forbids data URLs.
         assetsInlineLimit: 0,
         target: "es2023",
         modulePreload: { polyfill: false },
         reportCompressedSize: false,
         chunkSizeWarningLimit: Number.POSITIVE_INFINITY,
-        // All styles together are about 8 kB compressed; one file is cheaper than twenty requests.
+        // Writes one style file, because all styles together are about 8 kB compressed, and one file is cheaper than twenty requests.
         cssCodeSplit: false,
         rolldownOptions: {
           output: { codeSplitting: { groups: SHARED } },
-          // Libraries mark modules that run in browsers with a directive, which is irrelevant here because all modules run in browsers.
+          // Hides notes about directives with which libraries mark modules for browsers, because all modules here run in browsers.
           onLog: (level, log, report) => log.code !== "MODULE_LEVEL_DIRECTIVE" && report(level, log),
         },
       },
     });
     await compressBelow(next);
-    // A temporary directory is readable only by its owner, but the server may run as another user.
+    // Makes the directory readable: a temporary directory is readable only by its owner, but the server may run as another user.
     await chmod(next, 0o755);
     await writeFile(join(next, STAMP), madeFrom);
-    // The directory may be missing, for example because a concurrent build has moved it; the result of that build is equivalent.
+    // Ignores a missing directory, for example because a concurrent build has moved it; the result of that build is equivalent.
     await rename(DASHBOARD_DIST, last).catch(() => undefined);
     await rename(next, DASHBOARD_DIST).catch((error) => {
       if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;

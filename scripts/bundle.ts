@@ -29,8 +29,8 @@ interface Part {
 }
 
 /**
- * The file has its own copies of its imports, so it must not import modules with state. The caller passes the decision function as an
- * argument.
+ * Entry of the separate file. It has its own copies of its imports, so it must not import modules with state. The caller passes the
+ * decision function as an argument.
  */
 const GRPC_EXT_AUTH = { entry: "sidecar/ext-auth/grpc-server.ts", file: "grpc-ext-auth.mjs" };
 
@@ -94,7 +94,7 @@ else {
 async function bundleFile(entry: string, outfile: string): Promise<Metafile> {
   const { metafile } = await build({
     format: "esm",
-    // CommonJS libraries call `require`, which does not exist in an ES module.
+    // Defines `require`, which CommonJS libraries call and which does not exist in an ES module.
     banner: { js: 'const require = process.getBuiltinModule("node:module").createRequire(import.meta.url);' },
     absWorkingDir: ROOT,
     entryPoints: [entry],
@@ -107,8 +107,8 @@ async function bundleFile(entry: string, outfile: string): Promise<Metafile> {
     logLevel: "warning",
     plugins: [GRPC_EXT_AUTH_APART, LLHTTP_AS_BYTES],
   });
-  // esbuild escapes non-ASCII characters except in comments. One such character makes V8 store the whole source with two bytes per
-  // character: 2 MB for every pod.
+  // Replaces the non-ASCII characters of comments, which esbuild does not escape. One such character makes V8 store the complete source with
+  // two bytes per character: 2 MB for every pod.
   writeFileSync(outfile, readFileSync(outfile, "utf8").replace(/[^\0-\x7f]/g, "?"));
   return metafile;
 }

@@ -62,7 +62,7 @@ async function asOne(name: string): Promise<Count> {
 type Counts = Count & { skipped: number };
 
 async function allTests(): Promise<Counts> {
-  // The build happens here, because otherwise it would count against the timeout of the first test that needs it.
+  // Builds the dependency here, because otherwise the build would count against the timeout of the first test that needs it.
   await prepare(prepareKubernetes);
   await prepare(findChromium);
   return countedTests("test");
@@ -101,13 +101,13 @@ async function countedTests(script: "test" | "e2e", args: readonly string[] = []
     () => undefined,
   );
   if (report === undefined) return { passed: 0, failed: 1, skipped: 0 };
-  // A test file that cannot be loaded, or whose hook failed, has no failed test to count.
+  // Counts a test file that cannot be loaded, or whose hook failed, because it has no failed test to count.
   const brokenFiles = report.testResults.filter(
     (file) => file.status === "failed" && !file.assertionResults.some(({ status }) => status === "failed"),
   );
   const failed = report.numFailedTests + brokenFiles.length;
   failures.push(...failuresOf(report));
-  // An error outside all tests also fails the run.
+  // Counts an error outside all tests, which also fails the run.
   return {
     passed: report.numPassedTests,
     failed: failed === 0 && code !== 0 ? 1 : failed,
@@ -131,7 +131,7 @@ async function prepare(get: () => Promise<unknown>): Promise<void> {
   try {
     await get();
   } catch (error) {
-    // The tests that need the dependency fail with the same message.
+    // Only warns, because the tests that need the dependency fail with the same message.
     process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
   }
 }

@@ -6,7 +6,7 @@ export type { ClickHouseClient } from "@clickhouse/client";
 
 /** Request timeout. It exceeds the server-side limits of every query and insert. */
 const REQUEST_MS_MAX = 60_000;
-/** Maximum connections for all work. Caller queries have an additional limit of their own. */
+/** Maximum number of connections for all work. Caller queries have an additional limit of their own. */
 const CONNECTIONS_MAX = 16;
 
 export interface ClientOptions {
@@ -34,7 +34,7 @@ export function openClient(
     application: "postern",
     request_timeout: requestMsMax,
     max_open_connections: connectionsMax,
-    // Callers log failures. The client's own log would write query texts to the console.
+    // Disables the client's own log, which would write query texts to the console. Callers log failures.
     log: { level: ClickHouseLogLevel.OFF },
     clickhouse_settings: { session_timezone: "UTC", ...(readonly ? { readonly: "1" } : {}) },
   });

@@ -12,7 +12,7 @@ export async function countLatencies(client: ClickHouseClient, question: Latency
     ...(keyId === undefined ? [] : ["e.key_id = {keyId:String}"]),
     ...(externalId === undefined ? [] : ["e.external_id = {externalId:String}"]),
   ];
-  // Exact quantile with linear interpolation, like `percentile_cont` in Postgres.
+  // Computes an exact quantile with linear interpolation, like `percentile_cont` in Postgres.
   const query = `select intDiv(e.time, {stepMs:Int64}) * {stepMs:Int64} as step, count() as events,
                         quantilesExactInclusive(0.5, 0.95, 0.99)(e.latency_ms) as p
                    from verification_events as e

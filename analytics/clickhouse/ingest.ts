@@ -22,7 +22,7 @@ import type { ClickhouseWatch } from "./watch.ts";
  */
 
 const LOCK_MS_MAX = 2_000;
-/** A lock holder that is idle for longer loses the lock. Must exceed the maximum duration of an insert. */
+/** Idle time after which a lock holder loses the lock. It must exceed the maximum duration of an insert. */
 const IDLE_MS_MAX = 60_000;
 const INSERT_SECONDS_MAX = 30;
 const MINUTE_MS = 60_000;
@@ -34,7 +34,7 @@ export interface IngestDeps {
   readonly idleMsMax?: number | undefined;
 }
 
-/** Throws `AnalyticsUnavailable`, or the error of ClickHouse or Postgres if only this workspace is affected. */
+/** Stores a batch. Throws `AnalyticsUnavailable`, or the error of ClickHouse or Postgres if only this workspace is affected. */
 export async function ingestBatch(
   { client, watch, db, idleMsMax = IDLE_MS_MAX }: IngestDeps,
   batch: TakenEvents,
@@ -113,7 +113,7 @@ async function insert(client: ClickHouseClient, kind: Kind, token: string, rows:
         parallel_view_processing: 0,
         group_by_two_level_threshold: "0",
         group_by_two_level_threshold_bytes: "0",
-        // The views have already grouped the rows of the count tables.
+        // Skips grouping at insertion, because the views have already grouped the rows of the count tables.
         optimize_on_insert: 0,
         max_execution_time: INSERT_SECONDS_MAX,
       },

@@ -15,7 +15,7 @@ interface Migration {
   readonly statements: (layout: Layout) => readonly string[];
 }
 
-/** Append-only: a released migration never changes. */
+/** Migrations in order. A released migration never changes; new ones are appended. */
 const MIGRATIONS: readonly Migration[] = [{ id: 1, name: "tables-and-views", statements: createStatements }];
 
 const RECORDS = "postern_migrations";

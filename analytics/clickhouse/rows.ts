@@ -52,7 +52,7 @@ const isBounded = (event: UsageEvent): boolean =>
     event.keyId.length <= ID_LENGTH_MAX &&
     event.outcome.length <= OUTCOME_LENGTH_MAX);
 
-/** Whether `cleanLine` would leave the event unchanged. Cheap, and true for nearly every event. */
+/** Returns whether `cleanLine` would leave the event unchanged. The check is cheap, and true for nearly every event. */
 function isClean(event: UsageEvent): boolean {
   for (const value of Object.values(event)) {
     if (typeof value === "string" && !isText(value)) return false;
@@ -71,7 +71,7 @@ export const keptDays = (retention: AnalyticsRetention, of: AnalyticsOf): number
 
 /** Values common to all rows of a batch. */
 export interface RowsOf {
-  /** 32 hexadecimal digits. */
+  /** Batch id: 32 hexadecimal digits. */
   readonly batchId: string;
   readonly keptDays: readonly number[];
 }

@@ -16,9 +16,12 @@ import { clickhouseEncoder, textOf } from "./value-json.ts";
 import type { ClickhouseWatch } from "./watch.ts";
 
 const QUERIES_MAX = 8;
-/** Less than all connections, so that slow queries of one workspace do not block the others. */
+/**
+ * Maximum concurrent queries per workspace. It is below the number of connections, so that slow queries of one workspace do not block the
+ * others.
+ */
 const PER_WORKSPACE_MAX = 3;
-/** Replacing aliases by their definitions can expand a query of 16 KiB to a longer text. */
+/** Maximum length of the emitted SQL. Replacing aliases by their definitions can expand a query of 16 KiB. */
 const TEXT_BYTES_MAX = 4 * 1024 * 1024;
 /** Upper bound of ClickHouse's overhead per byte of response JSON. */
 const RESULT_BYTES_PER_RESPONSE_BYTE = 8;
@@ -65,7 +68,7 @@ export class ClickhouseReader {
   }
 
   /**
-   * Whether the server responds to other requests. Query planning is not subject to the query's time limit, so a timeout on a responsive
+   * Returns whether the server responds to other requests. The query's time limit does not cover planning, so a timeout on a responsive
    * server is due to the query.
    */
   async #responds(): Promise<boolean> {
@@ -111,7 +114,7 @@ export class ClickhouseReader {
   }
 }
 
-/** Delay after the query's own time limit. A server that has not responded by then is stalled or unreachable. */
+/** Delay after the query's own time limit. A server without a response by then is stalled or unreachable. */
 const GRACE_MS = 5_000;
 const PING_MS_MAX = 2_000;
 
@@ -153,7 +156,7 @@ const settingsOf = ({
   // Cancels a query when the client closes its connection.
   cancel_http_readonly_queries_on_client_close: 1,
   max_query_size: String(TEXT_BYTES_MAX),
-  // Otherwise an error after the first rows would be appended to the response body.
+  // Waits for the end of the query. Otherwise an error after the first rows would be appended to the response body.
   wait_end_of_query: 1,
   join_use_nulls: 0,
   union_default_mode: "",

@@ -30,7 +30,7 @@ interface Kind {
   readonly columns: readonly string[];
   /** Columns that distinguish rows of the same bucket, with the type in the count tables and the expression over an event. */
   readonly dimensions: readonly { readonly name: string; readonly type: string; readonly from?: string }[];
-  /** The leading dimensions of the sorting key. */
+  /** Leading dimensions of the sorting key. */
   readonly sortedBy: readonly string[];
   readonly sums: readonly { readonly name: string; readonly of: string }[];
 }
@@ -112,7 +112,7 @@ const COMMON = [
   "kept_days Array(UInt16)",
 ];
 
-/** Returns the columns of an event row, in the order of `rows.ts`. */
+/** Returns the columns of an event row. Their order is that of `rows.ts`. */
 const columnsOf = (kind: Kind): readonly string[] => [...COMMON, ...kind.columns];
 
 /** Returns the name from a column definition `name type …`. */
@@ -154,7 +154,7 @@ export function createStatements(layout: Layout): string[] {
     ...BUCKETS.map((bucket) => createTable(layout, countsOf(kind, bucket), countsBody(layout, kind, bucket))),
     ...(kind === VERIFICATIONS ? [createTable(layout, TOTALS, totalsBody(layout))] : []),
     createTable(layout, kind.arriving, `(${columnsOf(kind).map(withoutCodec).join(", ")}) engine = Null`),
-    // Created from last to first, so that no view forwards rows before the next view exists.
+    // Creates the views from last to first, so that no view forwards rows before the next view exists.
     ...(kind === VERIFICATIONS ? [createView(layout, TOTALS, totalsSelect())] : []),
     ...BUCKETS.toReversed().map((bucket) => createView(layout, countsOf(kind, bucket), countsSelect(kind, bucket))),
     createView(layout, kind.raw, newEventsSelect(kind)),
@@ -191,8 +191,8 @@ function rawBody(layout: Layout, kind: Kind): string {
 }
 
 /**
- * `dims` is a hash of all dimensions; rows with equal hashes are summed. With the dimensions themselves as sorting key, each query would
- * have to read all of them.
+ * Body of a count table. `dims` is a hash of all dimensions; rows with equal hashes are summed. With the dimensions themselves as sorting
+ * key, each query would have to read all of them.
  */
 function countsBody(layout: Layout, kind: Kind, bucket: Bucket): string {
   const columns = [
@@ -231,7 +231,7 @@ function countsSelect(kind: Kind, bucket: Bucket): string {
   return `select ${columns.join(", ")} from ${isFirst ? kind.raw : countsOf(kind, from)} as e group by all`;
 }
 
-/** Totals without keys, identities and tags: reading the usage of an API then costs the same for any number of keys. */
+/** Totals without keys, identities and tags, so that the cost of reading the usage of an API does not depend on the number of keys. */
 const totalsBody = (
   layout: Layout,
 ): string => `(workspace_id ${LOW}, key_space_id ${LOW}, time ${TIME_OF.hour}, outcome ${LOW},

@@ -5,7 +5,7 @@ import { STORE_PROBLEMS, type StoreProblem } from "../contract.ts";
 export const errorType = (error: unknown): string | undefined =>
   error instanceof ClickHouseError ? (error.type ?? error.code) : undefined;
 
-/** `forAll` is true if the error would affect every other workspace as well. */
+/** Meaning of an error. `forAll` is true if the error would affect every other workspace as well. */
 interface Meaning {
   readonly trouble: StoreProblem;
   readonly forAll: boolean;
@@ -34,7 +34,7 @@ const MEANINGS: ReadonlyMap<string, Meaning> = new Map(
     TOO_MANY_SIMULTANEOUS_QUERIES: { trouble: "overloaded", forAll: FOR_ALL },
     SERVER_OVERLOADED: { trouble: "overloaded", forAll: FOR_ALL },
     CANNOT_SCHEDULE_TASK: { trouble: "overloaded", forAll: FOR_ALL },
-    // The size of a single batch can cause these errors.
+    // A single large batch can cause these errors.
     MEMORY_LIMIT_EXCEEDED: { trouble: "overloaded", forAll: FOR_ONE },
     CANNOT_ALLOCATE_MEMORY: { trouble: "overloaded", forAll: FOR_ONE },
     TIMEOUT_EXCEEDED: { trouble: "slow", forAll: FOR_ONE },
@@ -52,11 +52,11 @@ export function meaningOf(error: unknown): Meaning {
   return MEANINGS.get(errorType(error) ?? "") ?? { trouble: "access_denied", forAll: FOR_ONE };
 }
 
-/** Whether the client's request timeout expired. */
+/** Returns whether the client's request timeout expired. */
 const isTimeout = (error: unknown): boolean =>
   error instanceof Error && (/^timeout error/i.test(error.message) || error.name === "TimeoutError");
 
-/** Whether ClickHouse currently fails for all workspaces. */
+/** Returns whether ClickHouse currently fails for all workspaces. */
 export const isUnavailable = (error: unknown): boolean => meaningOf(error).forAll;
 
 /** Observed state of a ClickHouse server. */
@@ -69,9 +69,12 @@ export interface Seen {
   readonly insertingMs: number;
 }
 
-/** A normal insert takes about 100 ms. */
+/** Duration from which an insert is slow. A normal insert takes about 100 ms. */
 const SLOW_MS = 10_000;
-/** Longer than the retry interval of 30 s, so that a persistent failure is always renewed, by this process or another. */
+/**
+ * Time for which a failure is remembered. It exceeds the retry interval of 30 s, so that this process or another renews a persistent
+ * failure.
+ */
 const REMEMBERED_MS = 90_000;
 
 /** Returns the most severe current problem. */
@@ -79,7 +82,7 @@ export function evaluateProblem({ noResponse, failures, insertingMs }: Seen): St
   const remembered = failures.filter(({ agoMs }) => agoMs <= REMEMBERED_MS).map(({ trouble: problem }) => problem);
   const holds = new Set([
     ...(noResponse === undefined ? [] : [noResponse]),
-    // The server responds now, so earlier `unavailable` failures no longer apply.
+    // Ignores earlier `unavailable` failures, because the server responds now.
     ...remembered.filter((problem) => problem !== "unavailable"),
     ...(insertingMs > SLOW_MS ? ["slow"] : []),
   ]);

@@ -31,13 +31,13 @@ const READABLE_MS_MAX = 5_000;
 export interface ClickhouseAnalyticsOptions extends Layout {
   /** `http(s)://user:password@host:port/database`. */
   readonly url: string;
-  /** The same form, with a read-only user for queries. Default: `url`. */
+  /** Address with a read-only user for queries. Default: `url`. */
   readonly readerUrl?: string | undefined;
   /** Postgres pool for locks, workspace settings and the last use of keys. */
   readonly db: Pool;
   /** Logs failures that concern an operator. Default: no logging. */
   readonly log?: { warn(about: object, message: string): void };
-  /** Default: a new registry. */
+  /** Metrics registry. Default: a new one. */
   readonly metrics?: Registry;
   /** Time after which an idle lock holder loses its workspace lock. Default: 60 s. */
   readonly idleMsMax?: number;
@@ -48,7 +48,10 @@ export interface ClickhouseAnalyticsOptions extends Layout {
 /** Analytics store on ClickHouse. Materialized views aggregate events at insertion, and table TTLs enforce retention. */
 export class ClickhouseAnalytics implements AnalyticsStore {
   readonly kind = "clickhouse";
-  /** Each insert creates a part in every table, which the server merges later. ClickHouse recommends only a few inserts per second. */
+  /**
+   * Batching hints. Each insert creates a part in every table, which the server merges later, and ClickHouse recommends only a few inserts
+   * per second.
+   */
   readonly portions = { bytesEnough: 2 * 1024 * 1024, ageMsEnough: 2_000 };
   readonly #options: ClickhouseAnalyticsOptions;
   readonly #client: ClickHouseClient;
@@ -58,7 +61,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
   readonly #reader: ClickhouseReader;
   #ready: Promise<void> | undefined;
 
-  /** Does not connect. Throws if the address is invalid. */
+  /** Creates the store without connecting. Throws if the address is invalid. */
   constructor(options: ClickhouseAnalyticsOptions) {
     this.#options = options;
     const { url, readerUrl, requestMsMax } = options;
@@ -76,7 +79,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     try {
       return await ingestBatch({ client: this.#client, watch: this.#watch, db, idleMsMax }, batch, nowMs);
     } catch (error) {
-      // The database was replaced by an empty one.
+      // An empty database has replaced the previous one.
       if (error instanceof AnalyticsUnavailable && errorType(error.cause) === "UNKNOWN_TABLE") this.#ready = undefined;
       throw error;
     }
@@ -104,7 +107,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     return this.#counted(() => countLatencies(this.#readingClient, question));
   }
 
-  /** Always 0: the insert that stores events also updates the count tables. */
+  /** Returns 0, because the insert that stores events also updates the count tables. */
   async uncountedForMs(): Promise<number> {
     return 0;
   }
@@ -127,7 +130,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     }
   }
 
-  /** Waits briefly for the schema, because a caller is waiting. Throws QueryRejected. */
+  /** Waits briefly for the schema, because a caller waits for the result. Throws QueryRejected. */
   async #readable(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<never>((_, reject) => {

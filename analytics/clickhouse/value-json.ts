@@ -42,7 +42,7 @@ export function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : jsonOf(value);
 }
 
-/** JSON.stringify writes minus zero as 0. */
+/** Writes minus zero, which JSON.stringify would write as 0. */
 const jsonOf = (value: unknown): string => (Object.is(value, -0) ? "-0" : JSON.stringify(value));
 
 function arrayOf(encode: ValueEncoder): ValueEncoder {

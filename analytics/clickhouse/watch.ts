@@ -5,11 +5,11 @@ import { ClickhouseMetrics, type Operation } from "./metrics.ts";
 import { evaluateProblem, meaningOf } from "./store-problem.ts";
 
 const RESPONSE_MS_MAX = 2_000;
-/** `/ping` does not authenticate, so every 30th probe runs a query to check the credentials. */
+/** Number of probes per query that checks the credentials, because `/ping` does not authenticate. */
 const ADMITTED_EVERY_LOOKS = 30;
 
 export interface WatchOptions {
-  /** Client with a separate connection: a server whose other connections are all busy with queries is reachable. */
+  /** Client with a separate connection. A server whose other connections are all busy with queries is still reachable. */
   readonly client: ClickHouseClient;
   readonly metrics: Registry;
 }
@@ -95,7 +95,7 @@ export class ClickhouseWatch {
       return undefined;
     } catch (error) {
       const { trouble: problem } = meaningOf(error);
-      // A trivial query that takes two seconds means that the server is stalled.
+      // A trivial query that takes two seconds shows that the server is stalled.
       return problem === "slow" ? "unavailable" : problem;
     }
   }

@@ -33,7 +33,7 @@ export function readQuery(text: string, { of, ...clock }: Clock & { readonly of:
     () => shadowProblems(query),
     () => [...noted(parsed, "in"), ...inProblems(query)],
     () => noted(parsed, "from"),
-    // The parser's problem takes precedence at the same position because it is more precise: `db.table` is not a table named `db`.
+    // The parser's problem takes precedence at the same position, because it is more precise: `db.table` is no table named `db`.
     () => [...noted(parsed, "tables"), ...tableProblems(query, of)],
     () => functionProblems(query),
     () => retentionProblems(query, clock),

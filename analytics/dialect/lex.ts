@@ -7,7 +7,7 @@ import type { Span } from "./tree.ts";
  * meaning (a string that is not UTF-8, `x'41'`) is rejected.
  */
 
-/** `text` is the unescaped value of a string, the unquoted name, the number in decimal, or otherwise the source text. */
+/** A token. `text` is the unescaped value of a string, the unquoted name, the number in decimal, or otherwise the source text. */
 export interface Token {
   readonly kind: "word" | "quotedName" | "string" | "number" | "sign" | "end";
   readonly text: string;
@@ -123,7 +123,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "=": "=",
 };
 
-/** A backslash before any other character stays in the text: `'\%'` has two characters, which is significant for LIKE. */
+/** Keeps a backslash before any other character: `'\%'` has two characters, which is significant for LIKE. */
 function readEscape(text: string, at: number): { value: Buffer; end: number } {
   const letter = String.fromCodePoint(text.codePointAt(at + 1) ?? 0);
   if (letter === "x") {

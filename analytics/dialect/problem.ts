@@ -15,7 +15,7 @@ export type QueryProblemKind = Extract<
 export class QueryProblem extends Error {
   override name = "QueryProblem";
   readonly kind: QueryProblemKind;
-  /** Problem and suggested fix: begins in lower case and contains neither a period at the end nor the position. */
+  /** Problem and suggested fix. The text begins in lower case and contains neither a period at the end nor the position. */
   readonly detail: string;
   /** Source range of the problem. */
   readonly span: Span;

@@ -3,7 +3,7 @@
  * without a node here. Names and types are not resolved yet.
  */
 
-/** Offsets of UTF-16 code units in the caller's text; `end` is exclusive. */
+/** Source range as offsets of UTF-16 code units in the caller's text; `end` is exclusive. */
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -15,7 +15,7 @@ interface Node {
 
 export type Query = Select | SetOperation;
 
-/** `with` belongs to the first branch of a set operation, as in ClickHouse, but its names are visible in all branches. */
+/** Set operation. `with` belongs to the first branch, as in ClickHouse, but its names are visible in all branches. */
 export interface SetOperation extends Node {
   readonly kind: "set";
   readonly operator: "union all" | "union distinct" | "except" | "except distinct";
@@ -40,7 +40,7 @@ export interface Select extends Node {
   readonly offset: Expression | undefined;
 }
 
-/** `name AS (SELECT …)`, or ClickHouse's `expression AS name`. */
+/** CTE `name AS (SELECT …)`, or ClickHouse's `expression AS name`. */
 export interface CommonTable extends Node {
   readonly name: Identifier;
   readonly is: Query | { readonly kind: "expression"; readonly expression: Expression };
@@ -74,7 +74,7 @@ export interface Join extends Node {
   readonly using: readonly Identifier[];
 }
 
-/** `ARRAY JOIN array AS alias`. With `left`, a row without elements has the default. */
+/** `ARRAY JOIN array AS alias`. With `left`, a row whose array is empty gets the default. */
 export interface ArrayJoin extends Node {
   readonly left: boolean;
   readonly array: Expression;
@@ -95,7 +95,7 @@ export interface LimitBy extends Node {
   readonly by: readonly Expression[];
 }
 
-/** `WITH FILL FROM … TO … STEP …`, each part optional. */
+/** `WITH FILL FROM … TO … STEP …`, of which each part is optional. */
 export interface Fill extends Node {
   readonly from: Expression | undefined;
   readonly to: Expression | undefined;
@@ -145,13 +145,13 @@ export type Expression =
   | Lambda
   | Aliased;
 
-/** The unescaped text. */
+/** String literal with its unescaped text. */
 export interface StringLiteral extends Node {
   readonly kind: "string";
   readonly value: string;
 }
 
-/** Digits as in the source, because an Int64 does not fit into a JavaScript number. */
+/** Number literal with its digits as in the source, because an Int64 does not fit into a JavaScript number. */
 export interface NumberLiteral extends Node {
   readonly kind: "number";
   readonly text: string;
@@ -162,19 +162,19 @@ export interface NamedLiteral extends Node {
   readonly value: "null" | "true" | "false" | "nan" | "inf";
 }
 
-/** `column`, `table.column`. */
+/** Column name: `column` or `table.column`. */
 export interface Name extends Node {
   readonly kind: "name";
   readonly parts: readonly Identifier[];
 }
 
-/** `*` or `table.*`, including the argument of `count(*)`. */
+/** Star: `*` or `table.*`, including the argument of `count(*)`. */
 export interface Star extends Node {
   readonly kind: "star";
   readonly of: Identifier | undefined;
 }
 
-/** `name(parameters)(arguments)`; `parameters` is undefined without the first pair of parentheses. */
+/** Function call `name(parameters)(arguments)`; `parameters` is undefined without the first pair of parentheses. */
 export interface Call extends Node {
   readonly kind: "call";
   readonly name: Identifier;
@@ -193,7 +193,7 @@ export interface Unary extends Node {
 
 export type BinaryOperator = "and" | "or" | "=" | "!=" | "<" | "<=" | ">" | ">=" | "+" | "-" | "*" | "/" | "%" | "||";
 
-/** `==` is `=`, and `<>` is `!=`. */
+/** Binary operator. `==` is represented as `=`, and `<>` as `!=`. */
 export interface Binary extends Node {
   readonly kind: "binary";
   readonly operator: BinaryOperator;
@@ -237,7 +237,7 @@ export interface Case extends Node {
   readonly otherwise: Expression | undefined;
 }
 
-/** `CAST(x AS T)`, `CAST(x, 'T')`, `x::T`; the type as in the source, without whitespace. */
+/** Cast: `CAST(x AS T)`, `CAST(x, 'T')` or `x::T`. The type is as in the source, without whitespace. */
 export interface Cast extends Node {
   readonly kind: "cast";
   readonly operand: Expression;
@@ -263,7 +263,7 @@ export interface Interval extends Node {
   readonly unit: IntervalUnit;
 }
 
-/** A scalar subquery, or `EXISTS (…)`. */
+/** Scalar subquery, or `EXISTS (…)`. */
 export interface Subquery extends Node {
   readonly kind: "subquery";
   readonly exists: boolean;
@@ -275,7 +275,7 @@ export interface ArrayLiteral extends Node {
   readonly elements: readonly Expression[];
 }
 
-/** `array[index]`, counted from 1. */
+/** Array element `array[index]`, counted from 1. */
 export interface Element extends Node {
   readonly kind: "element";
   readonly array: Expression;

@@ -1,6 +1,6 @@
 import type { Expression, From, Query, Span } from "./tree.ts";
 
-/** Tree node with a kind. Items of ORDER BY, windows and CTE definitions have no kind; a walk descends through them. */
+/** A part of the tree with a kind. Items of ORDER BY, windows and CTE definitions have no kind, but a walk descends through them. */
 export type Part = Expression | From | Query;
 
 /**

@@ -16,14 +16,14 @@ export interface InsertedLines {
   readonly accepted: number;
 }
 
-/** `Number.MAX_SAFE_INTEGER`. Sums saturate at this value, so that a single overflow cannot block a roll-up. */
+/** Maximum count, `Number.MAX_SAFE_INTEGER`. Sums saturate at this value, so that a single overflow cannot block a roll-up. */
 export const COUNT_MAX = 9_007_199_254_740_991;
 
 /**
  * Stores events of both kinds, queues the number of new events per minute for the roll-ups, and records the last use of their keys to the
- * minute. One statement parses the JSON lines in Postgres, because this process also serves requests. Invalid events are skipped. A line
- * that is not a JSON object, or has a member of a wrong type, makes Postgres reject the complete statement; the caller must then clean each
- * event. Duplicates of stored events are neither updated nor counted.
+ * minute. One statement parses the JSON lines in Postgres, because this process also serves requests. Invalid events are skipped. If a line
+ * is not a JSON object or has a member of a wrong type, Postgres rejects the complete statement, and the caller must clean each event.
+ * Duplicates of stored events are neither updated nor counted.
  */
 export async function insertEventLines(
   db: Queryable,
@@ -37,9 +37,9 @@ export async function insertEventLines(
 }
 
 /*
- * Parameters: $1 events, $2 workspace, $3 and $4 the accepted time range. Writers choose event ids, so an id is stored with the workspace
- * as prefix and cannot collide with ids of another workspace. Indexed columns have a length limit. Events are inserted in the order of
- * their ids, and rows of keys are locked in the order of key ids, so that concurrent statements do not deadlock.
+ * Statement that stores events. Parameters: $1 events, $2 workspace, $3 and $4 the accepted time range. Writers choose event ids, so an id
+ * is stored with the workspace as prefix and cannot collide with ids of another workspace. Indexed columns have a length limit. Events are
+ * inserted in the order of their ids, and rows of keys are locked in the order of key ids, so that concurrent statements do not deadlock.
  */
 const INSERT = `
   with e as materialized (

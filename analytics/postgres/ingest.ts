@@ -19,10 +19,10 @@ import { insertQueued } from "./rollup-queue.ts";
 const ATTEMPTS_MAX = 3;
 /** Maximum transactions for a batch that contains events that the database rejects. */
 const ATTEMPTS_AT_POISON = 30;
-/** Bounds the delay that locked rows of one workspace cause for the others. */
+/** Timeouts of a transaction. They bound the delay that locked rows of one workspace cause for the others. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
 
-/** Maximum cached keys. The cache avoids an update of the last use for each event of the same minute. */
+/** Maximum number of cached keys. The cache avoids an update of the last use for each event of the same minute. */
 const KEYS_REMEMBERED_MAX = 100_000;
 
 /** Last use of keys that this process has stored, in Unix ms to the minute, by workspace and key. */
@@ -126,7 +126,7 @@ const toIngested = ({ lines, stored, late, accepted }: InsertedLines): Ingested 
   omitted: lines - late - accepted,
 });
 
-/** Timeouts are caused by locked rows or by the database, not by the events. */
+/** Returns whether the events caused the error. Locked rows or the database cause timeouts. */
 const isOfTheEvents = (error: unknown): boolean =>
   !isDatabaseUnavailable(error) && !isRetryable(error) && !isWaitOver(error);
 

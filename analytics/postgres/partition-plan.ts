@@ -9,7 +9,7 @@ const DAYS_AHEAD = 2;
 export interface Partition {
   readonly table: StoredTable;
   readonly name: string;
-  /** UTC dates, `YYYY-MM-DD`; `to` is exclusive. */
+  /** Start as UTC date, `YYYY-MM-DD`; `to` is exclusive. */
   readonly from: string;
   readonly to: string;
 }
@@ -63,7 +63,7 @@ function endOf(table: StoredTable, from: string): string {
   return utcDate(next.getTime());
 }
 
-/** Returns `undefined` for a name that this store does not use. */
+/** Parses the name of a partition; returns `undefined` for a name that this store does not use. */
 function readPartition(name: string): Partition | undefined {
   const table = STORED_TABLES.find((each) => name.startsWith(`${each.name}_`));
   const [, year, month, day = "01"] = /_(\d{4})(\d{2})(\d{2})?$/.exec(name) ?? [];

@@ -25,7 +25,7 @@ const MINUTE_MS = 60_000;
 const TEXT_MAX = 4096;
 const ID_MAX = 256;
 
-/** Returns `undefined` if any event is not plain. Does not check for duplicates. */
+/** Converts a batch to rows; returns `undefined` if any event is not plain. Does not check for duplicates. */
 export function readPlainBatch(
   lines: string,
   { workspaceId, afterMs, beforeMs }: AcceptedTimes & { workspaceId: string },
@@ -201,17 +201,17 @@ const isLatency = (value: unknown): value is number => Number.isFinite(value) &&
 
 const sum = (a: number, b: number): number => Math.min(Number.MAX_SAFE_INTEGER, a + b);
 
-/** Order of text in Postgres's collation C. */
+/** Compares texts as Postgres's collation C does. */
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-/** Quotes only if required: few strings need quotes, and each nesting level escapes the inner quotes. */
+/** Adds quotes only where they are required: few strings need quotes, and each nesting level escapes the inner quotes. */
 const inQuotes = (text: string, required: RegExp): string =>
   text !== "" && !required.test(text) ? text : quoted(text);
 
 const quoted = (text: string): string => (/["\\]/.test(text) ? `"${text.replace(/["\\]/g, "\\$&")}"` : `"${text}"`);
 
 const arrayOf = (texts: readonly string[]): string => `{${texts.map((text) => inQuotes(text, ELEMENT)).join(",")}}`;
-/** The bare word NULL, in any case, means null. */
+/** Pattern of an element that requires quotes. The bare word NULL, in any case, means null. */
 const ELEMENT = /[\s,{}"\\]|^null$/i;
 
 /** A record contains commas and therefore always needs quotes. */

@@ -1,7 +1,7 @@
 import type { QueryLimits } from "../contract.ts";
 
 const MEGABYTE = 1024 * 1024;
-/** Divisor for work_mem: each sort of a plan may use work_mem, each hash twice as much, and a query has several of them. */
+/** Divisor for work_mem. Each sort of a plan may use work_mem, each hash twice as much, and a query has several of them. */
 const PARTS_OF_MEMORY = 16;
 const WORK_MEM_BYTES_MIN = 4 * MEGABYTE;
 const WORK_MEM_BYTES_MAX = 128 * MEGABYTE;
@@ -27,7 +27,7 @@ const SETTINGS: Readonly<Record<string, (limits: QueryLimits) => string>> = {
   // Ten times the default of Postgres. The planner assumes that a third of the rows satisfy the view's retention bound, but nearly all do.
   // With the default setting, it chose a bitmap scan of a complete partition, which took two to three times as long as a sequential scan.
   cpu_index_tuple_cost: () => "0.05",
-  // JIT compilation takes longer than most queries, and memory that no limit covers.
+  // Disables JIT compilation, which takes longer than most queries, and memory that no limit covers.
   jit: () => "off",
   row_security: () => "on",
   search_path: () => "pg_catalog, analytics, pg_temp",

@@ -17,7 +17,7 @@ const TOO_DEEP: Refusal = { reason: "query", detail: "The query is nested too de
 /** Rejections by SQLSTATE. Callers never receive Postgres's own messages, which may name internal objects below the views. */
 const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["57014", TIMEOUT],
-  // transaction_timeout, which closes the connection.
+  // transaction_timeout closes the connection.
   ["25P04", TIMEOUT],
   ["53000", MEMORY],
   ["53100", MEMORY],

@@ -103,7 +103,10 @@ async function readRoleState(db: Queryable): Promise<RoleState> {
   return rows[0] ?? { exists: false, usable: false, superuser: false };
 }
 
-/** NOINHERIT: a role that an administrator grants to it, for a report, must not extend what queries of callers can read. */
+/**
+ * Creates the role with NOINHERIT: a role that an administrator grants to it, for a report, must not extend the rows that queries of
+ * callers can read.
+ */
 async function makeRole(db: Queryable): Promise<boolean> {
   try {
     await db.query(`create role ${ANALYTICS_ROLE} nologin noinherit`);

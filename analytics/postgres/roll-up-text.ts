@@ -42,7 +42,7 @@ const LEVELS: readonly { bucket: Bucket; type: "timestamp" | "date" }[] = [
 const summed = (columns: readonly string[]): string =>
   columns.map((column) => `least(sum(${column}), ${COUNT_MAX})::bigint as ${column}`).join(", ");
 
-/** Adds to the existing row. Sums saturate at COUNT_MAX, so that adding two of them cannot overflow. */
+/** Emits the addition to an existing row. Sums saturate at COUNT_MAX, so that adding two of them cannot overflow. */
 const added = (table: string, columns: readonly string[]): string =>
   columns.map((column) => `${column} = least(${table}.${column} + excluded.${column}, ${COUNT_MAX})`).join(", ");
 
@@ -115,8 +115,8 @@ function totalsOf({ table, bucket, dims, order }: Totals, firstParameter: number
 }
 
 /**
- * $1: ids of the queue's rows. Further parameters: start of the first partition per kind and level. Returns the number of added events and
- * groups.
+ * Statement of a roll-up. $1: ids of the queue's rows. Further parameters: start of the first partition per kind and level. Returns the
+ * number of added events and groups.
  */
 export const ROLL_UP = `
   with taken as materialized (

@@ -8,9 +8,9 @@ import { type AnalyticsOf, BUCKETS } from "../tables.ts";
 import { ROLL_UP } from "./roll-up-text.ts";
 import { listQueued, type QueueChoice } from "./rollup-queue.ts";
 
-/** Another roll-up has locks only while a process that lost its own lock shuts down. */
+/** Timeouts of a roll-up. Another roll-up has locks only while a process that lost its own lock shuts down. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 30_000, idleMsMax: 10_000 };
-/** Sufficient for the groups of a batch; larger sorts use temporary files. */
+/** Memory for sorting the groups of a batch; larger sorts use temporary files. */
 const WORK_MEMORY = "32MB";
 const KINDS: readonly AnalyticsOf[] = ["verifications", "ratelimits"];
 
@@ -47,7 +47,7 @@ export async function rollUpBatch(
   try {
     return await withoutOutbox(db, async (tx) => {
       await limitWaiting(tx, BOUNDS);
-      // JIT compilation costs more than it saves for a statement of about a second.
+      // Disables JIT compilation, which costs more than it saves for a statement of about a second.
       await tx.query("select set_config('jit', 'off', true), set_config('work_mem', $1, true)", [WORK_MEMORY]);
       if (!(await tryLockInTransaction(tx, "rollUp"))) return NOTHING;
       const { portions, isMore } = await listQueued(tx, choice);

@@ -59,7 +59,7 @@ export async function listQueued(
   return { portions: rows, isMore: (rows[0]?.portions ?? 0) > rows.length };
 }
 
-/** `verifications` and `ratelimits` are array literals of groups. */
+/** Queues the counts of a batch. `verifications` and `ratelimits` are array literals of groups. */
 export async function insertQueued(
   tx: Queryable,
   queued: { workspaceId: string; events: number; groups: number; verifications: string; ratelimits: string },

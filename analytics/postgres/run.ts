@@ -24,14 +24,14 @@ import { postgresEncoder } from "./value-json.ts";
  */
 
 const CONNECTIONS_MAX = 4;
-/** Half of the connections, so that slow queries of one workspace do not block the others. */
+/** Maximum concurrent queries per workspace: half of the connections, so that slow queries of one workspace do not block the others. */
 const PER_WORKSPACE_MAX = 2;
-/** Delay after the statement timeout. A server that has not canceled by then is stalled or unreachable. */
+/** Delay after the statement timeout. A server that has not canceled the statement by then is stalled or unreachable. */
 const RESPONSE_GRACE_MS = 5_000;
 const TIMEOUT_MS_MAX = 30_000;
-/** Interval of the size check. A single row can exceed the maximum response and is parsed only when it is complete. */
+/** Interval of the size check. A single row can exceed the maximum response, and is parsed only when it is complete. */
 const LOOK_AT_BYTES_MS = 20;
-/** Postgres's text of a row, for example of numeric arrays, may be longer than its JSON. */
+/** Factor between Postgres's text of a row, for example of numeric arrays, and its JSON, which may be shorter. */
 const WIRE_BYTES_PER_RESPONSE_BYTE = 2;
 const WIRE_BYTES_SPARE = 64 * 1024;
 
@@ -67,7 +67,7 @@ export function openPostgresReader({
   });
   let preparing: Promise<ReadonlySet<string>> | undefined;
 
-  /** Prepares once per process, and again after a failure. */
+  /** Prepares the role once per process, and again after a failure. */
   const prepared = async (): Promise<ReadonlySet<string>> => {
     preparing ??= prepare(pool, log);
     try {
@@ -132,7 +132,7 @@ async function readRows(
     broken = false;
     return rows;
   } catch (error) {
-    // After an error response from Postgres, the connection is reusable.
+    // The connection is reusable after an error response from Postgres.
     broken = !(error instanceof pg.DatabaseError) || !(await rolledBack(client));
     throw error;
   } finally {
@@ -177,16 +177,16 @@ async function collect(
       text,
       values: [...values],
       rowMode: "array",
-      // Required even without values, because the simple protocol accepts several statements.
+      // Uses the extended protocol even without values, because the simple protocol accepts several statements.
       queryMode: "extended",
       // Keeps all values as text; the columns of the query define their types.
       types: { getTypeParser: () => (value: string) => value },
-      // With a query timeout, which this pool sets, errors are reported only to the callback.
+      // Errors reach only the callback if a query timeout is set, as in this pool.
       callback: (error: Error | null) => end(() => (error === null ? resolve(rows.respond()) : reject(error))),
     };
     const submitted = new pg.Query<(string | null)[]>(config as unknown as pg.QueryArrayConfig);
     submitted.on("row", (row: (string | null)[], result) => {
-      // Otherwise the driver would retain all rows a second time.
+      // Drops the rows of the driver, which would retain all of them a second time.
       if (result !== undefined) result.rows.length = 0;
       try {
         rows.add(row);

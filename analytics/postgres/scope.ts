@@ -20,7 +20,7 @@ export async function settableSettings(db: Queryable, names: readonly string[]):
 
 /**
  * Begins a read-only transaction with these settings, binds it to the scope, and switches from the user's own role to the one that reads
- * the views. All of this ends with the transaction.
+ * the views. The settings and the role end with the transaction.
  */
 export async function beginReading(
   tx: Queryable,

@@ -27,18 +27,18 @@ export interface PostgresAnalyticsOptions {
   readonly log: Logger;
   readonly metrics: Registry;
   /**
-   * Whether this process formats rows for COPY: faster in Postgres, but ten times the CPU time here. Only for a process that serves no
-   * requests.
+   * Whether this process formats rows for COPY, which is faster in Postgres but takes ten times the CPU time here. Only for a process that
+   * serves no requests.
    */
   readonly copies?: boolean;
-  /** Maximum groups per roll-up. Default: 40,000, about 10 MB and up to a few seconds. */
+  /** Maximum number of groups per roll-up. Default: 40,000, about 10 MB and up to a few seconds. */
   readonly groupsMax?: number;
 }
 
 /** Workspace that the next roll-ups skip. */
 interface PutOff {
   readonly delayMs: number;
-  /** By `performance.now()`. */
+  /** End of the delay, by `performance.now()`. */
   readonly untilMs: number;
 }
 

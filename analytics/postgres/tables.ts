@@ -3,7 +3,7 @@ import { type AnalyticsOf, BUCKETS, type Bucket } from "../tables.ts";
 /** Table of this store, partitioned by UTC day or month. */
 export interface StoredTable {
   readonly of: AnalyticsOf;
-  /** `undefined` for raw events. */
+  /** Bucket of the table; `undefined` for raw events. */
   readonly bucket: Bucket | undefined;
   readonly name: string;
   readonly partition: "day" | "month";

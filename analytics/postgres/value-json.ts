@@ -2,8 +2,8 @@ import type { ResultType } from "../contract.ts";
 import { floatJson, type ValueEncoder } from "../row-json.ts";
 
 /**
- * Integers stay text, because a bigint does not fit into a JavaScript number. Throws if the text is not an integer and therefore invalid
- * JSON.
+ * Returns an integer as text, because a bigint does not fit into a JavaScript number. Throws if the text is not an integer and therefore
+ * invalid JSON.
  */
 const integer: ValueEncoder = (text) => {
   if (!/^-?\d+$/.test(text)) throw new Error("a value of the answer is not the whole number that its column promises");
@@ -18,7 +18,7 @@ const ENCODERS: Readonly<Record<ResultType, ValueEncoder>> = {
   String: quoted,
   Int64: integer,
   Int32: integer,
-  // A comparison, which is the number 1 or 0, may arrive as a boolean.
+  // A comparison, which is the number 1 or 0, may arrive as a Postgres boolean.
   UInt8: (text) => (text === "t" ? "1" : text === "f" ? "0" : integer(text)),
   Float64: floatJson,
   Bool: truth,

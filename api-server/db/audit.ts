@@ -2,7 +2,7 @@ import { makeId } from "../../core/ids.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 import type { AuditChange, Fields } from "./audit-change.ts";
 
-/** Object of an event; `type` is one of the names in api-v2.md section 20. */
+/** Object of an event. `type` is one of the names in api-v2.md section 20. */
 export interface AuditTarget {
   readonly type:
     | "key"

@@ -56,7 +56,7 @@ interface Chosen extends Pick<Connection, "url" | "rootKey" | "rootKeyFrom"> {
 function fromProfileOrDev(options: ConnectionOptions, env: Io["env"]): Chosen {
   const { profile: named, "data-dir": dataDir } = options;
   const profiles = readProfiles(profilesFile(env));
-  // A given --data-dir selects the running `postern dev` although there is a default profile.
+  // An explicit --data-dir selects the running `postern dev` even if there is a default profile.
   const name = named ?? (isGiven(options, "data-dir") ? undefined : profiles.current);
   if (name === undefined) {
     const { apiUrl: url, rootKey } = findRunningDev(dataDir) ?? {};
@@ -97,7 +97,7 @@ export async function withApi<T>(
   return withConnection(readConnection(options, io), work, secrets);
 }
 
-/** Like `withApi`, but with a given connection. */
+/** Runs `work` like `withApi`, but with a given connection. */
 export async function withConnection<T>(
   connection: Connection,
   work: (api: Api) => Promise<T>,

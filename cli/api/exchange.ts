@@ -15,7 +15,7 @@ export interface Answered {
   readonly text: string;
 }
 
-/** Thrown if no complete response arrived. */
+/** Error for a call without a complete response. */
 export class NoResponse extends Error {
   override readonly name = "NoAnswer";
   /** Network or TLS error code such as `ECONNREFUSED`, or `TIMEOUT` or `TOO_LARGE`. */

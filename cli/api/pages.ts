@@ -60,7 +60,7 @@ export async function* pagesOf<P extends List>(
     yield { rows, next };
     left -= rows.length;
     if (next === undefined) return;
-    // A server that repeats a cursor would cause an endless loop.
+    // Records the cursor, because a server that repeats one would cause an endless loop.
     seen.add(cursor);
     if (seen.has(next) || rows.length === 0) throw new Error(`${list} returned the cursor ${next} twice`);
     if (seen.size > PAGES_MAX)

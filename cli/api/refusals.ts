@@ -5,11 +5,11 @@ import type { Answered, NoResponse } from "./exchange.ts";
 
 /* Messages for failed API calls: the problem and the next action. The functions are pure. */
 
-/** Thrown if the API responded with an error. */
+/** Error for a call to which the API responded with an error. */
 export class ApiRefusal extends Error {
   override readonly name = "ApiRefusal";
   readonly status: number;
-  /** The last segment of `error.type`, such as `key_not_found`. */
+  /** Kind of the error: the last segment of `error.type`, such as `key_not_found`. */
   readonly kind: string;
   /** Problems of an invalid input, each with its location, as the server sent them. */
   readonly faults: readonly FieldProblem[];

@@ -166,7 +166,7 @@ async function explainRequest(
   of: { readonly requestId: string; readonly circumstances: Omit<Body, "key">; readonly json: boolean },
 ): Promise<number> {
   const { requestId, circumstances, json: asJson } = of;
-  // The margin of one minute allows for a clock difference between this machine and the server.
+  // The margin of one minute covers a clock difference between this machine and the server.
   const since = Date.now() - 7 * DAY_MS + 60_000;
   const { data } = await api.call("admin.explainRequest", { requestId, since });
   if (data.problem !== undefined) throw new Error(data.problem);
@@ -182,7 +182,8 @@ async function explainRequest(
   });
   const { policyId = circumstances.permissions === undefined ? first.policyId : "" } = circumstances;
   if (policyId !== "" && circumstances.path === undefined) {
-    // A gate does not store the method and path of a request. An explanation without them could show VALID for a request that was rejected.
+    // Prints notes, because a gate does not store the method and path of a request. An explanation without them could show VALID for a
+    // request that was rejected.
     for (const line of then) io.note(line);
     throw new UsageError(`a gate does not store the method and path of ${requestId}; set --request`);
   }
@@ -192,8 +193,8 @@ async function explainRequest(
     return exitCodeOf(explained.code, explained.allowed);
   }
   for (const line of then) io.out(line);
-  // The explanation does not know the permissions and the cost of the original call. A call that was rejected because of them can be VALID
-  // here.
+  // Prints a note, because the explanation does not know the permissions and the cost of the original call. A call that was rejected
+  // because of them can be VALID here.
   const { permissions = "none", credits } = circumstances;
   const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the original values are not stored, set --permissions and --credits)`;
   io.out(`now${policyId === "" ? printable(call) : ""}:`);

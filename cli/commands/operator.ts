@@ -194,13 +194,13 @@ export const operator = defineCommand({
   },
 });
 
-/** The cluster name is the first part of a manager name, in which slashes separate the parts. */
+/** Parses the cluster name. It is the first part of manager names, whose parts are separated by slashes. */
 function parseCluster(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(text)) return text;
   throw invalidValue("cluster", text, 'a name of up to 63 letters, digits, "-", "_" and "."');
 }
 
-/** The class becomes a part of the Lease name and a label value. */
+/** Parses the class, which becomes a part of the Lease name and a label value. */
 function parseClass(
   options: Readonly<Record<"controller-class" | "manifests", string | undefined>>,
 ): string | undefined {
@@ -215,7 +215,10 @@ function parseClass(
 const leaseName = (controllerClass: string | undefined): string =>
   controllerClass === undefined ? "postern-operator" : `postern-operator-${controllerClass}`;
 
-/** If both were set, the root key for a namespace without a workspace would be ambiguous. */
+/**
+ * Returns the root keys. A single root key and a folder exclude each other: with both, the root key for a namespace without a workspace
+ * would be ambiguous.
+ */
 function keysOf(rootKeysDir: string | undefined, rootKey: Followed | undefined): OperatorConfig["keys"] {
   if (rootKeysDir === undefined) {
     if (rootKey !== undefined) return { rootKey };

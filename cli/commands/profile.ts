@@ -26,7 +26,7 @@ const profileFields: Fields<NamedProfile> = [
 
 const INPUT_BYTES_MAX = 64 * 1024;
 
-/** The output of `postern rootkey create --json` has further members. */
+/** Members of the output of `postern rootkey create --json` that the command reads; others are ignored. */
 const Made = z.looseObject({ rootKey: z.string() });
 
 export const profileAdd = defineCommand({
@@ -53,7 +53,7 @@ export const profileAdd = defineCommand({
     const apiUrl = parseApiUrl(options["api-url"]);
     const timeoutMs = parseTimeout(options.timeout);
     const caFile = options["ca-file"] === undefined ? undefined : resolve(options["ca-file"]);
-    // An unreadable CA file or an existing name is reported before the prompt for the root key.
+    // Reports an unreadable CA file or an existing name before it prompts for the root key.
     const ca = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
     demandFree(readProfiles(file).profiles, named, options.replace);
     const rootKey = await readRootKey(io);
@@ -62,7 +62,7 @@ export const profileAdd = defineCommand({
       const { data } = await withConnection(tried, (api) => api.call("workspaces.getWorkspace", {}));
       io.note(`the root key belongs to workspace ${printable(data.name)}`);
     }
-    // The file is read again because it may have changed during the prompt.
+    // Reads the file again, because it may have changed during the prompt.
     const { current, profiles } = readProfiles(file);
     demandFree(profiles, named, options.replace);
     const used = options.use || current === undefined ? named : current;

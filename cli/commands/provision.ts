@@ -65,7 +65,7 @@ async function keepRootKey({ administrator, client, ref, workspaceId }: Place): 
   const { text, resourceVersion } = await readSecretValue(client, ref);
   const before = text === undefined ? undefined : await findRootKey(administrator.db, { hash: hashKey(text) });
   if (before !== undefined && isUsable(before, { workspaceId, nowMs: administrator.nowMs() })) {
-    // The root key is updated in place, so that running pods keep it if a new version requires other permissions.
+    // Updates the root key in place, so that running pods keep it if a new version requires other permissions.
     await changeRootKey(administrator, { workspaceId, rootKeyId: before.id, permissions: OPERATOR_PERMISSIONS });
     return "kept";
   }
@@ -74,7 +74,7 @@ async function keepRootKey({ administrator, client, ref, workspaceId }: Place): 
   try {
     await writeSecretValue(client, ref, { text: made.rootKey, resourceVersion });
   } catch (error) {
-    // The secret of the new root key is not stored anywhere, so the root key is revoked.
+    // Revokes the root key, because its secret was not stored anywhere.
     await revokeRootKey(administrator, { workspaceId, rootKeyId: made.rootKeyId });
     throw error;
   }

@@ -282,17 +282,17 @@ export const sidecar = defineCommand({
         },
         cache: parseCache(options),
         podId: options["pod-id"] ?? hostname(),
-        // The token is not an option because every user of the machine can read command lines.
+        // The token comes from the environment, because every user of the machine can read command lines.
         hookToken: io.env.POSTERN_HOOK_TOKEN,
-        // The operator sets POSTERN_PROBES when it injects the gate.
+        // The operator sets this variable when it injects the gate.
         probes: parseProbes(io.env.POSTERN_PROBES),
         region: options.region,
         errorDocsUrl: withoutSlash(options["docs-url"]),
-        // A policy id is a hash, so the log contains the policy's name, which makes a wrong name visible.
+        // Logs the name of the policy rather than its id, which is a hash, so that a wrong name is visible.
         logger: log.child({ policy: options.policy }),
       });
       closers.add("sidecar", () => gate.close());
-      // The handler is installed after the start, because an error during the start must end the process.
+      // Installs the handler after the start, because an error during the start must end the process.
       surviveStrayErrors({ log, onInternalError: gate.logStrayError });
       const { url, authorizeUrl, grpcUrl, adminUrl } = gate;
       log.info({ url, authorizeUrl, grpcUrl, adminUrl }, "listening");
@@ -341,7 +341,7 @@ function readExtAuth(options: ExtAuthOptions): ExtAuthConfig | undefined {
   };
 }
 
-/** The secret is not an option, because every user of the machine can read command lines. */
+/** Returns the snapshot settings. The secret comes from the environment, because every user of the machine can read command lines. */
 function snapshotOf(
   options: { readonly "snapshot-dir": string | undefined; readonly "redis-prefix": string; readonly workspace: string },
   policyId: string,

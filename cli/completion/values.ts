@@ -12,7 +12,7 @@ const WORD = /^[a-z][a-z0-9_-]*$/;
 
 export function valuesOf(command: Pick<Command, "name">, name: string, row: OptionRow): Values {
   if (row.type === "boolean") return { kind: "none" };
-  // Profile names are the only names that are available without an API call.
+  // Profile names are the only names that completion can list without an API call.
   const isProfile = name === "profile" || (/^profile (use|remove)$/.test(command.name) && name === "name");
   if (isProfile) return { kind: "profile" };
   const { placeholder = "" } = row;

@@ -53,7 +53,9 @@ export function findApisixKeys(documents: readonly unknown[], discovered: Discov
   }
 }
 
-/** The Admin API stores consumers at `/consumers/NAME` and their credentials at `/consumers/NAME/credentials/ID`. */
+/**
+ * Reads responses of the Admin API, which stores consumers at `/consumers/NAME` and their credentials at `/consumers/NAME/credentials/ID`.
+ */
 function findInAnswers(kept: readonly z.output<typeof Kept>[], discovered: DiscoveredKeys): void {
   const consumers = new Map<string, Consumer>();
   for (const { key, value } of kept) {

@@ -6,7 +6,7 @@ import * as z from "zod";
 
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;
 
-/** Thrown if a file is invalid. The message names the file, and the position if known. */
+/** Error for an invalid file. The message names the file, and the position if known. */
 export class WrongImport extends Error {
   override name = "WrongImport";
 }
@@ -46,7 +46,7 @@ function parseDocuments(text: string, name: string): unknown[] {
     try {
       return document.toJS() as unknown;
     } catch (error) {
-      // The YAML parser throws for too many aliases and for an alias of an unknown anchor.
+      // The YAML parser throws for too many aliases, and for an alias of an unknown anchor.
       throw new WrongImport(`${name}: ${error instanceof Error ? error.message : "cannot be read"}`);
     }
   });

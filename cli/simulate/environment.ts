@@ -40,7 +40,7 @@ export interface World {
 
 const idOf = (prefix: string, name: string): string => `${prefix}_${name}`;
 
-/** The secret has only letters and digits, so that every header and query can carry it. */
+/** Returns the secret of a key. It has only letters and digits, so that every header and query can carry it. */
 const secretOf = (name: string): string => `decide_${createHash("sha256").update(name).digest("hex").slice(0, 32)}`;
 
 type Of<Kind extends Manifest["kind"]> = Extract<Manifest, { kind: Kind }>;
@@ -196,7 +196,7 @@ const DEFAULT_NAMESPACE = "default";
 
 const placeOf = ({ metadata: { namespace = DEFAULT_NAMESPACE, name } }: Manifest): string => `${namespace}/${name}`;
 
-/** Policies that name the same API share the API's keys. */
+/** Returns the id of a policy's API. Policies that name the same API share its keys. */
 const apiIdOf = ({ spec: { api } }: Of<"ApiKeyPolicy">): string => api.id ?? idOf("api", api.name ?? "");
 
 /** Returns the policy of this name, or the only policy if no name is given; otherwise the reason why none can be chosen. */

@@ -141,7 +141,7 @@ export class OfflineGate {
     return {
       nowMs: this.#parts.nowMs,
       projection: this.#projection,
-      // The files were just read, so the records have age 0.
+      // The records have age 0, because the files were just read.
       recordsAgeMs: () => 0,
       peekLimits: edge.counters({ timeoutMs: TIMEOUT_MS }).peek,
       readCredits: async (ref: { readonly workspaceId: string; readonly keyId: string }) => {

@@ -118,7 +118,7 @@ export async function runCase(
       const decision = await send(gate, request, step.times);
       const differences = compare(step, decision);
       results.push({ step, decision, differences });
-      // Later steps would only repeat the difference.
+      // Stops at the first difference, because later steps would only repeat it.
       if (differences.length > 0) break;
     }
     return { name, steps: results };

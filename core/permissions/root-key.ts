@@ -103,7 +103,7 @@ export function tupleHeld(
   return held.has(tuple) ? tuple : undefined;
 }
 
-/** Returns the tuples of which any one is sufficient, joined with "or", for the detail of a 403. */
+/** Returns the tuples, joined with "or", any one of which is sufficient. The detail of a 403 contains them. */
 export const enoughFor = (permission: RootKeyPermission, id: string | undefined): string =>
   permission.orFor === undefined || id === undefined
     ? permission.tuple
@@ -152,7 +152,7 @@ export function tupleCovering(tuple: string, held: ReadonlySet<string>): string 
 export const beyond = (tuples: readonly string[], held: ReadonlySet<string>): readonly string[] =>
   tuples.filter((tuple) => tupleCovering(tuple, held) === undefined);
 
-/** Returns a tuple as stored: `apis` is an alias of `api` from documents about v1. */
+/** Returns a tuple as stored. `apis` is an alias of `api` that documents about v1 use. */
 export const storedTuple = (tuple: string): string => tuple.replace(/^apis\./, "api.");
 
 /**

@@ -205,5 +205,5 @@ function spellCanonically(rawPath: string, pathDecides: boolean): string | { ref
 const HASH = 0x23;
 const encodeByte = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
 
-/** Manifests are Unicode text; requests contain it as UTF-8. */
+/** Encodes characters beyond ASCII, because manifests are Unicode text and requests contain UTF-8. */
 const encodeNonAscii = (path: string): string => path.toWellFormed().replace(/[^\0-\x7f]+/g, encodeURIComponent);

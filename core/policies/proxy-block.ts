@@ -4,7 +4,7 @@ import { canonicalIp } from "../verification/ip-address.ts";
 export interface ProxyBlock {
   /** The address as written in the policy. */
   readonly address: string;
-  /** Number of its leading bits that count: 0 to 32, for an address with colons 0 to 128. */
+  /** Number of leading bits that must match: 0 to 32, or 0 to 128 for an address with colons. */
   readonly bits: number;
 }
 

@@ -6,7 +6,7 @@ export interface Asked {
   /** Window duration of each counter. The order is that of the counters' keys. */
   readonly durations: readonly number[];
   readonly charges: ReadonlyArray<{ readonly limit: number; readonly cost: number }>;
-  /** For each charge the index of its counter, from 0. */
+  /** Index of the counter of each charge, from 0. */
   readonly counters: readonly number[];
   readonly dryRun: boolean;
   /** Charge of the credits, whose three keys follow those of the counters. */

@@ -53,7 +53,7 @@ return exact({rev, granted, spent})
 `,
 );
 
-/** Removes a counter. KEYS: the credits. ARGV: the deadline, after which it does nothing and replies -1. */
+/** Removes a counter. After the deadline the script does nothing and replies -1. KEYS: the credits. ARGV: the deadline. */
 export const REMOVE = defineScript(
   { keys: 1, args: 1 },
   `${SHARED_LUA}

@@ -12,7 +12,7 @@ export interface Script {
 /** Limits on the largest call that this code sends. ACLs cannot bound script calls, so each script rejects a larger one itself. */
 export interface CallLimits {
   readonly keys: number;
-  /** Maximum arguments of a call, independent of its number of keys. Default: 0. */
+  /** Maximum number of arguments of a call, not counting those per key. Default: 0. */
   readonly args?: number;
   /** Additional arguments per key. Default: 0. */
   readonly argsPerKey?: number;

@@ -1,6 +1,6 @@
 import type { GateSummary, PodSummary } from "../pods/pod.ts";
 
-/** Summary of an injected gate in front of app port 8080. */
+/** Summary of a gate that the webhook injected in front of port 8080 of an app. */
 export const aGate: GateSummary = {
   guards: 8080,
   redirects: false,

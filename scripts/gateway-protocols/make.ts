@@ -29,7 +29,7 @@ try {
   const packages = TOOLS.flatMap((tool) => ["--package", tool]);
   const command = ["exec", "--yes", ...packages, "--", "buf", "generate", "--template", join(work, "template.json")];
   execFileSync("npm", command, { cwd: work, stdio: "inherit" });
-  // The protobuf library already includes these files.
+  // Removes files that the protobuf library already includes.
   rmSync(join(work, "out/google/protobuf"), { recursive: true });
   cpSync(join(OUT, "README.md"), join(work, "out/README.md"));
   rmSync(OUT, { recursive: true, force: true });

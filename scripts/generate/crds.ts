@@ -62,8 +62,8 @@ function objectSchema({ description, specSchema, statusSchema }: KindDefinition)
       status: {
         description: "State of the object, written by the operator.",
         ...structuralSchema(statusSchema, "output"),
-        // An operator of another version may write unknown fields. Without this extension, the Kubernetes API server would reject the
-        // complete status with "field not declared in schema".
+        // Accepts unknown fields, which an operator of another version may write. Without this extension, the Kubernetes API server would
+        // reject the complete status with "field not declared in schema".
         "x-kubernetes-preserve-unknown-fields": true,
         default: PENDING_STATUS,
       },

@@ -95,7 +95,7 @@ function typeOf(schema: Structural): string {
     return items === "" ? "list" : `list of ${items}`;
   }
   if (schema.additionalProperties !== undefined) return `map of ${typeOf(schema.additionalProperties as Structural)}`;
-  // A field with members needs no type: the next entries show them.
+  // Omits the type of a field with members, because the next entries show them.
   return schema.type === "object" ? "" : String(schema.type);
 }
 

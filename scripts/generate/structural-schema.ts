@@ -52,9 +52,9 @@ export function structuralSchema(schema: z.ZodType, io: "input" | "output"): Str
 function convert(schema: JsonSchema, path: string): Structural {
   const structural: Structural = {};
   for (const keyword of KEPT) if (schema[keyword] !== undefined) structural[keyword] = schema[keyword];
-  // `kubectl explain` shows neither the pattern nor the alternative types.
+  // Extends the description, because `kubectl explain` shows neither the pattern nor the alternative types.
   if (schema.pattern === DURATION_PATTERN) structural.description = `${schema.description} ${DURATION_FORM}`;
-  // The Kubernetes API server uses Go regular expressions, which do not support JavaScript's `\u` escapes.
+  // Rewrites `\u` escapes of JavaScript, which the Go regular expressions of the Kubernetes API server do not support.
   if (typeof schema.pattern === "string") structural.pattern = schema.pattern.replace(/\\u([0-9a-f]{4})/gi, "\\x{$1}");
   if (schema.const !== undefined) structural.enum = [schema.const];
   convertFormat(schema, structural);
@@ -66,7 +66,7 @@ function convert(schema: JsonSchema, path: string): Structural {
     }
   }
   if (structural["x-kubernetes-int-or-string"] === true) delete structural.type;
-  // A value without a type but with a list of allowed values.
+  // Handles a value without a type that has a list of allowed values.
   else if (structural["x-kubernetes-preserve-unknown-fields"] === true && Array.isArray(schema.enum))
     delete structural.type;
   else if (schema.anyOf !== undefined || Array.isArray(schema.type))
@@ -78,7 +78,7 @@ function convertFormat({ type, format }: JsonSchema, structural: Structural): vo
   if (type === "integer") structural.format = "int64";
   if (format !== "date-time") return;
   structural.format = "date-time";
-  // The format expresses the same rule in a readable form.
+  // Drops the pattern, because the format expresses the same rule in a readable form.
   delete structural.pattern;
 }
 

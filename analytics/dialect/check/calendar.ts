@@ -13,7 +13,7 @@ const FIXED_MS: Readonly<Partial<Record<BucketUnit | IntervalUnit, number>>> = {
   day: DAY_MS,
 };
 const MONTHS: Readonly<Partial<Record<BucketUnit | IntervalUnit, number>>> = { month: 1, quarter: 3, year: 12 };
-/** The first Sunday and the first Monday after the epoch, which was a Thursday. */
+/** Start of the first week after the epoch, which was a Thursday: a Sunday for `week`, a Monday for `mondayWeek`. */
 const WEEK_BEGINS_MS = { week: 3 * DAY_MS, mondayWeek: 4 * DAY_MS };
 
 /** Returns the start of the bucket that contains the timestamp. A `week` begins on Sunday, a `mondayWeek` on Monday. */

@@ -8,8 +8,8 @@ import { type BucketUnit, plusUnits, startOf } from "./calendar.ts";
  */
 
 /**
- * Unix ms. If `ms` is the start of a bucket, `latest` is the timestamp that the caller meant: now for `toStartOfHour(now())`. The start of
- * a bucket may be past retention if `latest` is not.
+ * Timestamp in Unix ms. If `ms` is the start of a bucket, `latest` is the time that the caller meant: now for `toStartOfHour(now())`. The
+ * start of a bucket may be past retention even if `latest` is not.
  */
 export interface Timestamp {
   readonly kind: "date" | "dateTime";
@@ -17,7 +17,7 @@ export interface Timestamp {
   readonly latest: number;
 }
 
-/** Plain number whose unit depends on the other operand of the comparison. `latest` as in `Timestamp`, in the unit of the number. */
+/** Plain number whose unit depends on the other operand of the comparison. `latest` is as in `Timestamp`, in the unit of the number. */
 export interface Count {
   readonly kind: "count";
   readonly value: number;
@@ -72,7 +72,7 @@ export function bucketOfCall({ name, arguments: values }: Call): Bucket | undefi
     if (unit === "week") return { unit: "mondayWeek", of: second, isDate: true };
     return isUnit(unit) ? { unit, of: second, isDate: isDated(unit) } : undefined;
   }
-  // The bucket of a local time begins at another moment, which the rule does not compute.
+  // Skips local times, because their buckets begin at other moments, which the rule does not compute.
   if (first === undefined || values.slice(1).some(isForeignZone)) return undefined;
   if (published === "toDate") return { unit: "day", of: first, isDate: true };
   if (published === "toStartOfWeek" && second !== undefined) {
@@ -104,7 +104,7 @@ function constantOfCall(call: Call, nowMs: number): Timestamp | Count | undefine
   }
   const bucket = bucketOfCall(call);
   if (bucket !== undefined) return startOfConstant(bucket, constantOf(bucket.of, nowMs));
-  // The rule does not compute local times.
+  // Skips local times, which the rule does not compute.
   if (call.arguments.slice(1).some(isForeignZone)) return undefined;
   const operand = first === undefined ? undefined : constantOf(first, nowMs);
   switch (published) {
@@ -126,7 +126,7 @@ function constantOfCall(call: Call, nowMs: number): Timestamp | Count | undefine
   }
 }
 
-/** The timestamp passed to a bucket function is the latest meaning. A literal date means the complete day. */
+/** Evaluates a bucket function. The timestamp that is passed to it becomes `latest`. A literal date means the complete day. */
 function startOfConstant(
   { unit, isDate }: Pick<Bucket, "unit" | "isDate">,
   operand: Timestamp | Count | undefined,

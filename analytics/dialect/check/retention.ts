@@ -59,7 +59,7 @@ function lowerBounds(where: Expression): readonly Bound[] {
   return bounds;
 }
 
-/** `time` of a table, or the start of its bucket. */
+/** Column `time` of a table, or the start of the bucket of that time. */
 interface ComparedTime {
   readonly table: PublicTable;
   /** Unit in ms of a plain number on the other side; `undefined` if the two cannot be compared. */
@@ -81,11 +81,11 @@ function timeOf(expression: Expression, select: Select): ComparedTime | undefine
   }
   const [first] = expression.arguments;
   if (first === undefined) return undefined;
-  // A text beside a time in a zone is a local time, which the rule does not compute.
+  // A text that is compared with a time in a zone is a local time, which the rule does not compute.
   if (expression.arguments.slice(1).some(isForeignZone)) return undefined;
   if (published === "fromUnixTimestamp64Milli") return conversionOf(first, select);
   if (published !== "toDateTime" && published !== "toDateTime64") return undefined;
-  // `toDateTime(time / 1000)` of a raw table.
+  // Matches `toDateTime(time / 1000)` of a raw table.
   if (
     first.kind === "binary" &&
     first.operator === "/" &&
@@ -111,7 +111,7 @@ function timeOfName({ parts }: Extract<Expression, { kind: "name" }>, select: Se
   const table = tableOf(select.from, parts.length === 2 ? first?.text : undefined);
   if (table === undefined) return undefined;
   const alias = parts.length === 1 ? aliasedAs(select, "time") : undefined;
-  // An alias hides a column of the same name, even in WHERE. Within the alias's own definition, `time` is the column.
+  // An alias hides a column with the same name, even in WHERE. Within the alias's own definition, `time` is the column.
   if (alias !== undefined) {
     return timeOf(alias, { ...select, columns: [], with: [], where: undefined });
   }
@@ -119,7 +119,7 @@ function timeOfName({ parts }: Extract<Expression, { kind: "name" }>, select: Se
   return { table, unitMs, buckets: table.bucket === undefined ? [] : [table.bucket] };
 }
 
-/** Returns the public table that `name` refers to, or the first table if `name` is omitted. `undefined` for a subquery or a CTE. */
+/** Returns the public table that `name` refers to, or the first table if `name` is omitted; `undefined` for a subquery or a CTE. */
 function tableOf(from: From, name: string | undefined): PublicTable | undefined {
   if (from.kind === "join")
     return tableOf(from.left, name) ?? (name === undefined ? undefined : tableOf(from.right, name));
@@ -147,7 +147,7 @@ function isBeyond(
   const constant = constantOf(expression, nowMs);
   if (constant === undefined) return false;
   const latest = constant.kind === "count" ? constant.latest * (unitMs ?? Number.NaN) : constant.latest;
-  // A bucket is visible if it is retained in part, so the start of the first such bucket is allowed.
+  // A bucket is visible if a part of it is retained, so the start of the first such bucket is allowed.
   const allowedFrom = buckets.reduce((ms, unit) => startOf(unit, ms), visibleFrom[table.bucket ?? "raw"]);
   return latest < allowedFrom;
 }

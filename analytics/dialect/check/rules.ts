@@ -40,7 +40,7 @@ export function inProblems(query: Query): readonly QueryProblem[] {
   return problems;
 }
 
-/** Whether the expression consists of literals and calls on literals, such as `toDate('2024-01-31')`. */
+/** Returns whether the expression consists of literals and calls on literals, such as `toDate('2024-01-31')`. */
 function isConstant(expression: Expression): boolean {
   let constant = true;
   walk(expression, ({ kind }) => {

@@ -4,8 +4,7 @@ import type { CommonTable, Query, Select, TableReference } from "../tree.ts";
 import { queriesIn, walk } from "../walk.ts";
 
 /**
- * Reports CTEs that have the name of a public table of either procedure, ignoring case: such a CTE would hide the table or appear to hide
- * it.
+ * Reports CTEs with the name of a public table of either procedure, ignoring case: such a CTE would hide the table or appear to hide it.
  */
 export function shadowProblems(query: Query): readonly QueryProblem[] {
   const problems: QueryProblem[] = [];
@@ -31,7 +30,7 @@ export function tableProblems(query: Query, of: AnalyticsOf): readonly QueryProb
     if (inside.kind === "select") {
       checkSelect(inside, visible);
     } else {
-      // CTEs of the first branch are visible in all branches.
+      // The CTEs of the first branch are visible in all branches.
       const seen = union(visible, definedBy(firstSelect(inside).with));
       check(inside.left, seen);
       check(inside.right, seen);

@@ -125,7 +125,7 @@ class Writer {
       case "bigint":
         return value < 0n ? `(${value})` : String(value);
       case "boolean":
-        // GROUP BY and ORDER BY would read a bare literal as a column position.
+        // Emits a call for a literal, because GROUP BY and ORDER BY would read a bare literal as a column position.
         return `toBool(${Number(value)})`;
       case "number":
         return floatSql(value);
@@ -147,7 +147,7 @@ class Writer {
   }
 }
 
-/** A bare constant would be a position. */
+/** Emits LIMIT BY. A bare constant would be a column position. */
 const limitBySql = ({ limit, offset }: ResolvedLimitBy, keys: string): string =>
   `limit ${limit} offset ${offset} by ${keys || "toString('')"}`;
 
@@ -175,7 +175,7 @@ function columnsOf(source: Source): Columns {
   }
 }
 
-/** Emits the expressions of one SELECT. */
+/** Emits the expressions of one SELECT for ClickHouse. */
 class Expressions {
   readonly #writer: Writer;
   readonly #columns: Columns;

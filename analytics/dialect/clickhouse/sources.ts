@@ -5,7 +5,7 @@ import type { AnalyticsOf, Bucket, PublicTable } from "../../tables.ts";
  * parameters, below all SQL that the caller wrote.
  */
 
-/** Column that is restricted to the ids that the root key may read. */
+/** Column that is restricted to the ids that the root key may read, by kind of usage. */
 const RESTRICTED: Readonly<Record<AnalyticsOf, string>> = { verifications: "key_space_id", ratelimits: "namespace_id" };
 
 /** Internal column names that differ from the public ones. */

@@ -16,22 +16,22 @@ import type { Docs } from "./entry.ts";
 
 export interface AggregateFunction {
   readonly docs: Docs;
-  /** The aggregate function whose last argument is a condition here, such as `sum` for `sumIf`. */
+  /** Name of the aggregate function without a condition, such as `sum` for `sumIf`, whose last argument is the condition. */
   readonly conditionalOf?: string;
-  /** Minimum and maximum argument count; one argument by default. */
+  /** Minimum and maximum argument count. Default: one argument. */
   readonly takes?: readonly [number, number];
-  /** Maximum argument count after DISTINCT; by default as without. */
+  /** Maximum argument count after DISTINCT. Default: the same as without DISTINCT. */
   readonly distinctMax?: number;
-  /** Whether the function accepts a first argument of the type; by default, everything but an interval. */
+  /** Returns whether the function accepts a first argument of the type. Default: every type but an interval. */
   readonly accepts?: (type: Type) => boolean;
-  /** How many levels a quantile takes, and the level of a call without any. */
+  /** Maximum number of levels of a quantile, and the level of a call without any. */
   readonly levels?: { readonly max: number; readonly byDefault?: number };
   /** Result type, or the result type for the types of the arguments. The result for Nothing is Nothing. */
   readonly returns: Type | ((type: Type, other: Type | undefined) => Type);
   readonly postgres: (call: Aggregated, writer: Writer) => string;
 }
 
-/** Most values of a distinct count. */
+/** Maximum number of values in a distinct count. */
 const VALUES_MAX = 16;
 
 const sumType = (type: Type): Type => (type.name === "Float64" ? FLOAT64 : widthOf(type).signed ? INT64 : UINT64);

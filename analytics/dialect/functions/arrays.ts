@@ -5,7 +5,10 @@ import { call, type ResolvedExpression } from "../resolve/resolved.ts";
 import { typeText, UINT8 } from "../resolve/types.ts";
 import { ANY, ARRAY, checked, type Docs, type ScalarFunction } from "./entry.ts";
 
-/** The needle, or all elements, may differ in type from the array if one of the two types includes the other. */
+/**
+ * Membership in an array. The type of the needle, or of all elements, may differ from that of the array if one of the two types includes
+ * the other.
+ */
 const membership = (
   name: "has" | "hasAny" | "hasAll",
   docs: Docs,
@@ -16,7 +19,7 @@ const membership = (
     const args = checked(called, [ARRAY, name === "has" ? ANY : ARRAY]);
     const [array, other] = args as [ResolvedExpression, ResolvedExpression];
     const elementsOf = ({ type }: ResolvedExpression) => (type.name === "Array" ? type.of : type);
-    // The needle of `has` is a single element, so an array is invalid for an array of strings.
+    // `has` searches for a single element, so an array is invalid for an array of strings.
     if (commonType([elementsOf(array), name === "has" ? other.type : elementsOf(other)]) === undefined) {
       throw invalidQuery(`${typeText(array.type)} cannot have ${typeText(other.type)}`, called.span);
     }

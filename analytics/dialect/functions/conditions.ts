@@ -6,13 +6,13 @@ import { withNull } from "../resolve/types.ts";
 import type { Span } from "../tree.ts";
 import type { PostgresSql, ScalarFunction } from "./entry.ts";
 
-/** The first value that is not null. Values after one that cannot be null do not matter. */
+/** Returns the first value that is not null. Values after one that cannot be null do not matter. */
 function firstKnown(args: readonly ResolvedExpression[], span: Span): ResolvedExpression {
   const nullable = args.every((argument) => argument.type.nullable);
   return call("coalesce", args, withNull(sharedType(args, span), nullable), span, nullable);
 }
 
-/** `if`, `multiIf` and CASE: alternating conditions and values, then a default value. */
+/** Emits `if`, `multiIf` and CASE: alternating conditions and values, then a default value. */
 const multiIfSql: PostgresSql = ({ arguments: args, type }, writer) => {
   const branches: string[] = [];
   for (let index = 0; index + 2 < args.length; index += 2) {

@@ -39,15 +39,15 @@ export interface ScalarFunction {
   readonly sql?: (...args: string[]) => string;
   /** Replaces `sql` if the SQL depends on types or literals. */
   readonly postgres?: PostgresSql;
-  /** Whether `sql` or `postgres` is a Postgres `boolean`, instead of a value of the result type. */
+  /** Whether `sql` or `postgres` returns a Postgres `boolean` instead of a value of the result type. */
   readonly isCondition?: boolean;
-  /** ClickHouse SQL. By default, the call under its own name. */
+  /** ClickHouse SQL. Default: the call under its own name. */
   readonly clickhouse?: (call: FunctionCall, args: readonly string[], nowMs: number) => string;
 }
 
 export interface ArgumentKind {
   readonly is: (type: Type) => boolean;
-  /** Name in problems. */
+  /** Name of the argument in error messages. */
   readonly called: string;
   /** Postgres SQL of an argument of this kind. */
   readonly sql: (argument: ResolvedExpression, writer: Writer) => string;
@@ -85,7 +85,7 @@ export function resolveFunction(name: string, entry: ScalarFunction, called: Cal
   return call(name, args, typeof returns === "function" ? returns(args) : returns, called.span);
 }
 
-/** Checks number and kinds of the arguments. Null is of every kind. */
+/** Checks the number and kinds of the arguments. Null is of every kind. */
 export function checked(
   { name, args, span }: Called,
   kinds: readonly ArgumentKind[],

@@ -8,7 +8,7 @@ import { call, type FunctionCall, type ResolvedExpression } from "../resolve/res
 import { FLOAT64, INT32, INT64, integer, isInteger, type Type, widthOf } from "../resolve/types.ts";
 import { ANY, checked, INTEGER, literalInteger, NUMBER, type ScalarFunction } from "./entry.ts";
 
-/** The number of digits must be a literal. */
+/** Rounding functions. Their number of digits must be a literal. */
 const rounding = (name: "round" | "floor" | "ceil", meaning: string): ScalarFunction => ({
   docs: [`${name}(x, digits)`, meaning],
   resolve: (called) => {

@@ -62,7 +62,7 @@ const SCALARS: ReadonlyMap<string, ScalarFunction> = new Map(
 const AGGREGATES: ReadonlyMap<string, AggregateFunction> = new Map(Object.entries(AGGREGATE_FUNCTIONS));
 const WINDOWS: ReadonlyMap<string, WindowFunction> = new Map(Object.entries(WINDOW_FUNCTIONS));
 
-/* The lookups take the ClickHouse spelling of a name. */
+/* Lookups of functions. They take the ClickHouse spelling of a name. */
 
 /** @throws TypeError if there is no such function; `publishedFunction` tells. */
 export function scalarFunction(name: string): ScalarFunction {

@@ -27,7 +27,7 @@ const toText: ScalarFunction = {
   postgres: ({ arguments: [operand] }, writer) => textSql(operand as ResolvedExpression, writer),
 };
 
-/** Functions of strings. Postgres compares and changes strings by bytes as well, because all text has collation C. */
+/** Functions of strings. Postgres compares and changes strings by bytes, as ClickHouse does, because all text has collation C. */
 export const TEXT_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
   lower: {
     docs: ["lower(s)", "Text with ASCII letters in lower case."],

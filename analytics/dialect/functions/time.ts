@@ -53,7 +53,7 @@ import {
   TIME64,
 } from "./entry.ts";
 
-/** Removes the time zone argument at an index. `zone` is undefined without the argument, and UTC has the name. */
+/** Removes the time zone argument at an index. `zone` is `undefined` if the argument is missing or names UTC. */
 function takeZone(called: Called, index: number): { readonly called: Called; readonly zone: Zone | undefined } {
   if (called.args.length <= index) return { called, zone: undefined };
   const zone = readZone(literalText(called.args[index], called), called.args[index]?.span ?? called.span);
@@ -61,7 +61,7 @@ function takeZone(called: Called, index: number): { readonly called: Called; rea
 }
 
 interface Zone {
-  /** Undefined for UTC. */
+  /** Name of the time zone; `undefined` for UTC. */
   readonly name: string | undefined;
 }
 
@@ -82,7 +82,7 @@ export const TO_TIME_ZONE: ScalarFunction = {
 
 const operandOf = ({ args: [operand] }: Called): ResolvedExpression => operand as ResolvedExpression;
 
-/** The clock is read once per query. */
+/** Functions of the clock, which is read once per query. */
 const clock = (type: Type, docs: Docs): ScalarFunction => ({
   docs,
   takes: [],
@@ -135,7 +135,7 @@ const toTimestamp = (name: "toDate" | "toDateTime", type: Type, docs: Docs, post
   postgres,
 });
 
-/** Start of a unit, as a DateTime up to `day` and as a Date from `month` upward. */
+/** Start of a unit: a DateTime up to `day`, a Date from `month` upward. */
 function startOf(unit: "minute" | "hour" | "day" | "month" | "quarter" | "year"): ScalarFunction {
   const name = `toStartOf${unit[0]?.toUpperCase()}${unit.slice(1)}`;
   const kind: ArgumentKind = unit === "minute" || unit === "hour" ? TIME : DATE_OR_TIME;
@@ -151,7 +151,7 @@ function startOf(unit: "minute" | "hour" | "day" | "month" | "quarter" | "year")
   };
 }
 
-/** Like `firstInZone`, but also accepts a Date, whose day begins at the midnight of the zone. */
+/** Converts the first argument like `firstInZone`, but also accepts a Date, whose day begins at the midnight of the zone. */
 function dayInZone(written: Called): Called {
   const { called, zone } = takeZone(written, 1);
   const [operand, ...more] = called.args;
@@ -269,7 +269,7 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
       return call("dateDiff", [valueLiteral(unit, STRING, called.span), ...times], INT64, called.span);
     },
     postgres: dateDifferenceSql,
-    // ClickHouse takes no parameter as the unit.
+    // ClickHouse accepts no parameter as the unit.
     clickhouse: ({ arguments: [unit] }, [, ...times]) =>
       `dateDiff('${unit?.kind === "literal" ? unit.value : ""}', ${times.join(", ")})`,
   },
@@ -334,7 +334,7 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
   ...Object.fromEntries([...FINE_UNITS, ...DAY_UNITS].map(toInterval)),
 };
 
-/** Resolved form of INTERVAL. Has one argument, the amount; the type contains the unit. */
+/** Resolved form of INTERVAL. Its only argument is the amount; the type contains the unit. */
 export const TO_INTERVAL: ScalarFunction = {
   postgres: intervalSql,
   clickhouse: ({ type }, args) =>

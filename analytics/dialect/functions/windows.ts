@@ -8,9 +8,9 @@ import type { Docs } from "./entry.ts";
 /** Function that is valid only with OVER. */
 export interface WindowFunction {
   readonly docs: Docs;
-  /** Minimum and maximum argument count. Without arguments, the result is a UInt64; otherwise it has the type of the first. */
+  /** Minimum and maximum argument count. Without arguments, the result is a UInt64; otherwise it has the type of the first argument. */
   readonly takes: readonly [number, number];
-  /** `over` is `over (…)`. */
+  /** Emits the Postgres call. `over` is the text `over (…)`. */
   readonly postgres: (call: WindowCall, over: string, writer: Writer) => string;
 }
 
@@ -20,7 +20,7 @@ const rank = (name: string, meaning: string): WindowFunction => ({
   postgres: (_, over) => `${name}()${over}`,
 });
 
-/** Outside the partition, the result is the default from the call or the default of the type. */
+/** `lag` and `lead`. Outside the partition, the result is the default from the call or the default of the type. */
 const neighbor = (name: "lag" | "lead", meaning: string): WindowFunction => ({
   docs: [`${name}(x) OVER (ORDER BY t)`, meaning],
   takes: [1, 3],

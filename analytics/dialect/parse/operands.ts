@@ -94,7 +94,7 @@ export function readOpened(grammar: Grammar): { expression: Expression; closed: 
   const first = cursor.peek();
   cursor.expectSign("(");
   const inner = startsSelect(cursor) ? undefined : grammar.expression();
-  // `((SELECT 1) UNION ALL …)`: the parenthesized subquery is the first branch of a query.
+  // In `((SELECT 1) UNION ALL …)` the parenthesized subquery is the first branch of a query.
   const isBranch = inner?.kind === "subquery" && !inner.exists && startsSetOperator(cursor);
   if (inner !== undefined && !isBranch) {
     const expression = withAlias(grammar, inner);
@@ -143,7 +143,7 @@ function readCast(grammar: Grammar): Expression {
   const first = cursor.next();
   cursor.expectSign("(");
   const inner = grammar.expression();
-  // In `CAST(x AS y AS T)` the first AS defines an alias.
+  // In `CAST(x AS y AS T)` the first AS defines an alias of the operand.
   const operand = cursor.isWord("as", 2) ? withAlias(grammar, inner) : inner;
   let type: string;
   if (cursor.takeSign(",")) {
@@ -167,7 +167,7 @@ function readExists(grammar: Grammar): Expression {
   return { kind: "subquery", exists: true, query, span: cursor.since(first) };
 }
 
-/** `DATE '2024-01-31'` is equivalent to `toDate('2024-01-31')`. */
+/** Parses `DATE '2024-01-31'`, which is equivalent to `toDate('2024-01-31')`. */
 function readDate(cursor: Cursor): Expression {
   const word = cursor.next();
   const string = cursor.next();

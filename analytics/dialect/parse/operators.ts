@@ -6,8 +6,9 @@ import { readOpened, readOperand } from "./operands.ts";
 import { readType } from "./types.ts";
 
 /*
- * Operator precedence as in ClickHouse's parser: a higher value binds first, and equal values associate to the left. NOT has a lower
- * precedence than comparisons, and BETWEEN a lower one than `=`, so that `a BETWEEN 1 AND b = c` compares `a` with `b = c`.
+ * Operator precedence as in ClickHouse's parser. An operator with a higher value binds first; operators with equal values associate to the
+ * left. NOT has a lower precedence than comparisons, and BETWEEN a lower one than `=`, so that `a BETWEEN 1 AND b = c` compares `a` with `b
+ * = c`.
  */
 const AUTHORITY = {
   or: 3,
@@ -129,7 +130,7 @@ function readIn(grammar: Grammar, operand: Expression, negated: boolean): Expres
 function readInList(grammar: Grammar): readonly Expression[] | Query {
   const { cursor } = grammar;
   if (cursor.isSign(")", 1)) throw cursor.problem("the list after IN is empty");
-  // A subquery, or the opening parenthesis and the first item.
+  // Reads a subquery, or the opening parenthesis and the first item.
   const { expression, closed } = readOpened(grammar);
   if (closed) return expression.kind === "subquery" && !expression.exists ? expression.query : [expression];
   const items = [expression];
@@ -160,7 +161,7 @@ function readPrefixed(grammar: Grammar): Expression {
       cursor.nested(() => readOperand(grammar)),
     );
   if (cursor.peek().kind === "number") {
-    // The sign belongs to a number literal: `-1::Int64` casts -1, but `-a::Int64` negates a cast.
+    // The sign is part of a number literal: `-1::Int64` casts -1, but `-a::Int64` negates a cast.
     const operand = readOperand(grammar);
     return readSuffixes(grammar, { kind: "unary", operator: "-", operand, span: spanOf(first, operand) });
   }

@@ -10,7 +10,7 @@ import type { Writer } from "./writer.ts";
 export interface Aggregated extends Pick<Aggregate, "parameters" | "arguments" | "filter" | "type" | "span"> {
   readonly name: string;
   readonly distinct: boolean;
-  /** `over (…)`, or an empty string. */
+  /** SQL of the window, `over (…)`, or an empty string. */
   readonly over: string;
 }
 
@@ -28,7 +28,7 @@ function applied(name: string, operand: string, call: Aggregated, writer: Writer
 const canBeEmpty = (call: Aggregated, writer: Writer): boolean =>
   writer.groupsCanBeEmpty || call.filter !== undefined || call.over !== "";
 
-/** Returns the type's default for an empty group, if the group can be empty. */
+/** Returns the type's default for an empty group, unless the group cannot be empty. */
 const filled = (sql: string, call: Aggregated, writer: Writer, type: Type = call.type): string =>
   canBeEmpty(call, writer) ? orDefault(sql, type) : sql;
 
@@ -47,7 +47,7 @@ function emptyExtreme(operand: ResolvedExpression): ResolvedExpression {
   return { kind: "literal", value, type, span };
 }
 
-/** Whether the operand is a sum, difference, product or quotient, and therefore a number or a time. */
+/** Returns whether the operand is a sum, difference, product or quotient, and therefore a number or a time. */
 const isCalculated = (operand: ResolvedExpression): boolean => operand.kind === "call" && ARITHMETIC.has(operand.name);
 
 const ARITHMETIC: ReadonlySet<string> = new Set(["plus", "minus", "multiply", "divide"]);
@@ -58,7 +58,7 @@ export const countSql: Write = (call, writer) => {
   if (operands.length > 1 && operands.some(({ type }) => type.nullable)) {
     throw invalidQuery("distinct counts of several values are supported when none can be null", call.span);
   }
-  // Postgres reports an error for a parameter that is declared and not used.
+  // Postgres reports an error for a parameter that is declared but not used.
   if (!call.distinct && operands.every(({ type }) => !type.nullable)) return applied("count", "*", call, writer);
   const values = operands.map((operand) => writer.value(operand));
   refuseOverWindow(call, call.distinct);
@@ -105,7 +105,7 @@ export const extremeSql =
     const value = writer.value(operand);
     if (operand.type.name === "Bool")
       return filled(applied(name === "min" ? "bool_and" : "bool_or", value, call, writer), call, writer);
-    // Postgres sorts NaN above all floats; ClickHouse ignores NaN.
+    // Excludes NaN, which Postgres sorts above all floats and ClickHouse ignores.
     const unless = mayBeNaN(operand) ? `${value} = 'NaN'` : undefined;
     const found = applied(name, value, call, writer);
     // ClickHouse does not rewrite aggregates with a filter, DISTINCT or a window.
@@ -138,7 +138,7 @@ export const distinctSql: Write = (call, writer) => {
   return countSql({ ...call, distinct: true }, writer);
 };
 
-/** Sorted values of a group without null and NaN. */
+/** Array of the sorted values of a group, without null and NaN. */
 function sortedSql(call: Aggregated, writer: Writer): string {
   refuseOverWindow(call);
   const operand = only(call);
@@ -168,7 +168,7 @@ export const quantilesSql: Write = (call, writer) => {
   return `array[${call.parameters.map((level) => `coalesce(${levelSql(sorted, level, writer)}, 'NaN')`).join(", ")}]`;
 };
 
-/** Rows where either value is null do not count. The order by the result as well makes it deterministic. */
+/** Ignores rows with a null in either value. The result is part of the sort order, so that it is deterministic. */
 export const extremeArgumentSql =
   (direction: "asc" | "desc"): Write =>
   (call, writer) => {

@@ -12,8 +12,8 @@ const both = ({ arguments: args }: FunctionCall) => args as readonly [ResolvedEx
 const OPERATORS = { plus: "+", minus: "-", multiply: "*" } as const;
 
 /**
- * 64-bit integers wrap in ClickHouse and overflow with an error in Postgres, so a function emulates wrapping; narrower results cannot
- * overflow. An unsigned result that is out of range is an error instead of wrapping.
+ * Emits arithmetic. 64-bit integers wrap in ClickHouse and overflow with an error in Postgres, so a function emulates wrapping; narrower
+ * results cannot overflow. An unsigned result that is out of range is an error instead of wrapping.
  */
 export const arithmeticSql =
   (name: keyof typeof OPERATORS): Write =>
@@ -28,10 +28,10 @@ export const arithmeticSql =
     return `analytics.${name}(${a}, ${b})`;
   };
 
-/** Whether the type is a signed 64-bit integer. */
+/** Returns whether the type is a signed 64-bit integer. */
 const isWide = (type: Type): boolean => isInteger(type) && widthOf(type).bits === 64 && widthOf(type).signed;
 
-/** Division of floats; division by zero returns infinity or NaN. */
+/** Emits a division of floats. Division by zero returns infinity or NaN. */
 export const divideSql: Write = (call, writer) => {
   const [left, right] = both(call);
   const [a, b] = [left, right].map((operand) => writer.as(operand, FLOAT64)) as [string, string];
@@ -39,7 +39,7 @@ export const divideSql: Write = (call, writer) => {
   return known ? `(${a} / ${b})` : `analytics.divide(${a}, ${b})`;
 };
 
-/** ClickHouse rejects the minimum integer modulo -1, except if only the divisor is constant: the result is then 0. */
+/** Emits a modulo. ClickHouse rejects the minimum integer modulo -1, unless only the divisor is constant: then the result is 0. */
 export const moduloSql: Write = (call, writer) => {
   const [left, right] = both(call);
   if (call.type.name === "Float64") throw invalidQuery("% of floats is not supported", call.span);
@@ -49,7 +49,7 @@ export const moduloSql: Write = (call, writer) => {
   return `(${writer.as(left, INT64)} % ${writer.as(right, INT64)})`;
 };
 
-/** The quotient has the width of the dividend, so that 200, a UInt8, by -1 wraps to the Int8 56. */
+/** Emits an integer division. The quotient has the width of the dividend, so that 200, a UInt8, by -1 wraps to the Int8 56. */
 export const integerDivisionSql: Write = (call, writer) => {
   const [left, right] = both(call);
   if (left.type.name === "Nothing" || right.type.name === "Nothing")
@@ -64,8 +64,8 @@ export const integerDivisionSql: Write = (call, writer) => {
 const DIGITS_MAX = 15;
 
 /**
- * `round`, `floor` and `ceil` to digits after the decimal point, or before it if negative. Floats round half to even, integers half away
- * from zero.
+ * Emits `round`, `floor` and `ceil` to digits after the decimal point, or before it if negative. Floats round half to even, integers half
+ * away from zero.
  */
 export const roundingSql =
   (name: "round" | "floor" | "ceil"): Write =>
@@ -101,11 +101,11 @@ function shiftedSql(sign: "+" | "-", call: FunctionCall, writer: Writer): string
   return call.type.name === "DateTime" ? `analytics.wrapped_date_time(${moved})` : `(${moved})`;
 }
 
-/** Days and longer units are those of the calendar, so that a day may have 23 hours. */
+/** Emits an interval of days or longer units, which are those of the calendar, so that a day may have 23 hours. */
 export const byDays = ({ type }: ResolvedExpression): boolean =>
   type.name === "Interval" && ["day", "week", "month", "quarter", "year"].includes(type.unit);
 
-/** Months stop at the first representable day; other units wrap. */
+/** Emits a shift. Months stop at the first representable day; other units wrap. */
 const byMonths = ({ type }: ResolvedExpression): boolean =>
   type.name === "Interval" && ["month", "quarter", "year"].includes(type.unit);
 
@@ -114,7 +114,7 @@ function distanceSql(date: ResolvedExpression, by: ResolvedExpression, writer: W
   return `${writer.as(by, INT64)} * interval '1 ${date.type.name === "Date" ? "day" : "second"}'`;
 }
 
-/** Difference in days between dates, or in seconds between date-times. */
+/** Emits a difference: in days between dates, or in seconds between date-times. */
 function differenceSql(call: FunctionCall, writer: Writer): string {
   const [left, right] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const [a, b] = [writer.value(left), writer.value(right)];

@@ -18,7 +18,7 @@ export const arraySql: Write = (call, writer) => {
   return `array[${call.arguments.map((element) => writer.as(element, type.of)).join(", ")}]::${typeName(type)}`;
 };
 
-/** Indexes start at 1, or at the end if negative. Returns the type's default for an index out of range. */
+/** Emits an array access. Indexes start at 1, or at the end if negative. For an index out of range, the result is the type's default. */
 export const arrayElementSql: Write = (call, writer) => {
   const [of, index] = both(call);
   const value = writer.value(of);
@@ -32,7 +32,7 @@ export const arrayElementSql: Write = (call, writer) => {
 /** Converts the arrays, or the array and the element, to a common element type. */
 export function alignedArrays(call: FunctionCall, writer: Writer): readonly [string, string] {
   const [left, right] = both(call);
-  // The element type of an empty array is undefined.
+  // An empty array has no element type.
   const types = [left, right].map(({ type }) => elementOf(type));
   const element = commonType(types.filter(({ name }) => name !== "Nothing")) ?? STRING;
   if (element.nullable || right.type.name === "Nothing")
@@ -43,7 +43,7 @@ export function alignedArrays(call: FunctionCall, writer: Writer): readonly [str
   ];
 }
 
-/** Keeps the order of the array. */
+/** Emits `arrayFilter`, which keeps the order of the array. */
 export function arrayFilterSql({ array, variable, condition, type }: ArrayFilter, writer: Writer): string {
   if (type.name !== "Array" || type.of.name === "Array")
     throw invalidQuery("arrays of arrays are not supported", array.span);
@@ -51,5 +51,5 @@ export function arrayFilterSql({ array, variable, condition, type }: ArrayFilter
   return `array(select ${name}.v from unnest(${writer.value(array)}) with ordinality as ${name}(v, place) where ${writer.truth(condition)} order by ${name}.place)`;
 }
 
-/** Name of a lambda parameter. Equal lambdas have equal names, so that their SQL is equal. */
+/** Returns the name of a lambda parameter. Equal lambdas have equal names, so that their SQL is equal. */
 export const variableName = (variable: number): string => `l${variable}`;

@@ -8,7 +8,7 @@ type Write = (call: FunctionCall, writer: Writer) => string;
 
 const first = ({ arguments: [operand] }: FunctionCall): ResolvedExpression => operand as ResolvedExpression;
 
-/** `now`, `now64` and `today`, by the type of the call. */
+/** Emits `now`, `now64` and `today`, by the type of the call. */
 export const clockSql: Write = (call, { parameters, nowMs }) => {
   const { type } = call;
   const digits = type.name === "DateTime64" ? Math.min(scaled(type, call).scale, 3) : 0;
@@ -70,11 +70,11 @@ function truncated(value: string, scale: number, call: FunctionCall): string {
   throw invalidQuery("fewer digits of a second are supported as 0 or 3", call.span);
 }
 
-/** A local date before the first day becomes the first day, such as that of an empty `min` in America. */
+/** Emits a local date. A date before the first representable day becomes that day, such as the date of an empty `min` in America. */
 const localDateSql = ({ type }: ResolvedExpression, date: string): string =>
   zoneOf(type) === undefined || type.nullable ? date : `greatest(${date}, date '1970-01-01')`;
 
-/** Start of a unit: a Date from `month` upward, otherwise a time. */
+/** Emits the start of a unit: a Date from `month` upward, otherwise a time. */
 export const startSql =
   (unit: string): Write =>
   (call, writer) => {
@@ -82,12 +82,12 @@ export const startSql =
     if (call.type.name === "Date")
       return localDateSql(operand, `date_trunc('${unit}', ${localSql(operand, writer)})::date`);
     const [time, zone] = [timestampSql(operand, writer), zoneOf(call.type)];
-    // The minutes of all zones begin together.
+    // The minutes of all time zones begin at the same instant.
     if (zone === undefined || unit === "minute") return `date_trunc('${unit}', ${time})`;
     return `analytics.start_of_${unit}(${time}, ${writer.parameters.text(zone)})`;
   };
 
-/** Postgres weeks begin on Monday. The first day is 1970-01-01. */
+/** Emits the start of a week, which in Postgres begins on Monday. The first day is 1970-01-01. */
 export const weekSql: Write = (call, writer) => {
   const [operand, mode] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const value = localSql(operand, writer);
@@ -98,7 +98,7 @@ export const weekSql: Write = (call, writer) => {
   return operand.type.nullable ? start : `greatest(${start}, date '1970-01-01')`;
 };
 
-/** Integer seconds since 1970 of a timestamp. */
+/** Emits the integer seconds from 1970 to a timestamp. */
 export const secondsSql = (timestamp: string): string => `floor(extract(epoch from ${timestamp}))::bigint`;
 
 /** Postgres interval unit and factor for each unit. */
@@ -122,7 +122,10 @@ export const intervalSql: Write = (call, writer) => {
   return `(${writer.as(first(call), INT64)} * interval '${step.times} ${step.unit}')`;
 };
 
-/** Number of a unit since a fixed start, for a time in UTC up to the hour, and a local time from the day upward. Weeks begin on Monday; 1970-01-01 was a Thursday. */
+/**
+ * Emits the number of a unit since a fixed start, for a time in UTC up to the hour, and a local time from the day upward. Weeks begin on
+ * Monday; 1970-01-01 was a Thursday.
+ */
 const NUMBERS: Readonly<Record<string, (timestamp: string, zone: string | undefined) => string>> = {
   second: (t) => `floor(extract(epoch from ${t}))::bigint`,
   minute: (t) => `floor(extract(epoch from ${t}) / 60)::bigint`,

@@ -62,7 +62,7 @@ const partsSql = (prefix: readonly string[], filled: string): string => {
 
 interface Steps {
   readonly series: string;
-  /** Converts a step to the type of the filled expression. */
+  /** Step, converted to the type of the filled expression. */
   readonly value: string;
   /** Condition that excludes steps at or after the end. */
   readonly before: string;
@@ -95,7 +95,9 @@ function stepsOf({ expression, descending }: ResolvedOrder, fill: ResolvedFill, 
   };
 }
 
-/** In an added row, sort key columns contain the step or the partition's value, and other columns the default of their type. */
+/**
+ * Emits the columns of an added row. Sort keys contain the step or the partition's value; other columns contain the default of their type.
+ */
 function addedColumns({
   select: { columns, orderBy },
   types,

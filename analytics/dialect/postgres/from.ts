@@ -62,7 +62,7 @@ function joinSql(join: JoinSource, writer: FromWriter): WrittenFrom {
   };
 }
 
-/** The unmatched side of an outer join has type defaults in ClickHouse, and null in Postgres. */
+/** Replaces nulls by defaults: the unmatched side of an outer join has type defaults in ClickHouse, and null in Postgres. */
 function withDefaults({ columns }: WrittenFrom, types: ReadonlyMap<number, readonly Type[]>): WrittenFrom["columns"] {
   return new Map(
     Array.from(columns, ([id, names]) => [

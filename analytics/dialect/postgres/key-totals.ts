@@ -7,7 +7,7 @@ import { childrenOf } from "../resolve/subexpressions.ts";
  */
 
 const DAYS = "key_verifications_per_day_v1";
-/** Contains a subset of the columns of `DAYS`, with the same names. */
+/** Table with a subset of the columns of `DAYS`, under the same names. */
 export const KEY_TOTALS = "key_totals_per_day";
 
 const SUMS: readonly string[] = ["spent_credits", "count"];
@@ -16,8 +16,8 @@ const DIMENSIONS: readonly string[] = ["time", "workspace_id", "key_space_id", "
 const OF_VALUES: readonly string[] = ["min", "max", "uniq", "uniqExact"];
 
 /**
- * Whether the result is the same if rows of the same key and day are summed into one. A condition on keys reads the complete table, which
- * has an index on keys.
+ * Returns whether the result stays the same if rows of the same key and day are summed into one. A condition on keys reads the complete
+ * table, which has an index on keys.
  */
 export function readsKeyTotals({ from, aggregated, arrayJoins, ...select }: ResolvedSelect): boolean {
   if (from.kind !== "table" || from.table.name !== DAYS || !aggregated || arrayJoins.length > 0) return false;

@@ -12,7 +12,7 @@ export function membershipSql(expression: Membership, writer: Writer): string {
 
 const isList = (of: Membership["of"]): of is readonly ResolvedExpression[] => Array.isArray(of);
 
-/** Strings and integers become a single array parameter, so that an index can be used. */
+/** Emits strings and integers as a single array parameter, so that Postgres can use an index. */
 function amongSql(operand: ResolvedExpression, list: readonly ResolvedExpression[], writer: Writer): string {
   const elements = list.filter(({ type }) => type.name !== "Nothing");
   if (elements.length === 0) return "false::boolean";
@@ -29,7 +29,7 @@ function amongSql(operand: ResolvedExpression, list: readonly ResolvedExpression
       throw invalidQuery("whole numbers from 2^63 on are not supported", operand.span);
     return `(${writer.value(operand)} = any (${writer.parameters.bigintArray(integers)}))`;
   }
-  // IN matches NaN, unlike a comparison.
+  // IN matches NaN, whereas a comparison does not.
   const comparisons = elements.map((element) => alignedSql([operand, element], writer).join(" = "));
   return `(${comparisons.join(" or ")})`;
 }

@@ -1,6 +1,6 @@
 import type { ResolvedExpression } from "../resolve/resolved.ts";
 
-/** Whether a float can be NaN. Stored floats are never NaN. */
+/** Returns whether a float can be NaN. Stored floats are never NaN. */
 export function mayBeNaN(expression: ResolvedExpression): boolean {
   if (expression.type.name !== "Float64") return false;
   switch (expression.kind) {
@@ -16,7 +16,7 @@ export function mayBeNaN(expression: ResolvedExpression): boolean {
   }
 }
 
-/** Whether division by this divisor of a finite number returns neither infinity nor NaN. */
+/** Returns whether dividing a finite number by this divisor returns neither infinity nor NaN. */
 function isOrdinary(divisor: ResolvedExpression | undefined): boolean {
   return divisor?.kind === "literal" && Number(divisor.value) !== 0 && Number.isFinite(Number(divisor.value));
 }

@@ -82,7 +82,7 @@ const keyColumns = ({ orderBy, limitBy }: ResolvedSelect, writer: Writer): reado
 
 const groupName = (index: number): string => `g${index + 1}`;
 
-/** LIMIT BY separates 0 from -0 in ClickHouse. */
+/** Emits a key of LIMIT BY, which separates 0 from -0 in ClickHouse. */
 function groupKeySql(key: ResolvedExpression, writer: Writer): string {
   if (key.type.name === "Float64") throw invalidQuery("LIMIT BY of floats is not supported", key.span);
   return writer.value(key);
@@ -105,7 +105,7 @@ function limitedSql(select: ResolvedSelect, rows: string, byKeys: Writer): strin
 
 const orderClause = ({ orderBy, from }: ResolvedSelect, writer: Writer): readonly string[] => {
   if (orderBy.length === 0) return [];
-  // Columns of an outer join may be null, so the condition requires a single table.
+  // Returns whether the expression is a stored column. Columns of an outer join may be null, so the SELECT must read a single table.
   const isStored = ({ kind }: ResolvedExpression) => kind === "column" && from.kind === "table";
   return [`order by ${orderBy.map((one) => orderSql(one, writer, isStored)).join(", ")}`];
 };
@@ -162,7 +162,7 @@ const namesOf = ({ columns }: WrittenFrom, arrayJoins: readonly ResolvedArrayJoi
   },
 });
 
-/** Used where only the result columns are in scope. */
+/** Names for clauses in which only the result columns are in scope. */
 const NO_NAMES: Names = {
   column: () => {
     throw new RangeError("no column is left");
@@ -172,7 +172,7 @@ const NO_NAMES: Names = {
   },
 };
 
-/** `instead` replaces the default view of the table. */
+/** Creates the writer of a FROM. `instead` replaces the default view of the table. */
 const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
   table: (name) => tableSql(instead ?? name, statement),
   body: (body) => bodySql(body, body.types, statement),
@@ -181,8 +181,8 @@ const fromWriter = (statement: Statement, instead?: string): FromWriter => ({
 });
 
 /**
- * The view alone decides which rows are visible, by a bound that the planner cannot estimate. An additional condition with the workspace as
- * a plain value lets the planner estimate the row count.
+ * Adds a condition with the workspace as a plain value. The view alone decides which rows are visible, but by a bound that the planner
+ * cannot estimate; with the additional condition it can estimate the row count.
  */
 function tableSql(name: string, { parameters, workspaceId }: Statement): string {
   if (workspaceId === undefined) return `analytics.${name}`;
@@ -193,7 +193,7 @@ function tableSql(name: string, { parameters, workspaceId }: Statement): string 
 /** Expression kinds that are not computable from DISTINCT rows. */
 const OF_ROWS: readonly ResolvedExpression["kind"][] = ["column", "arrayJoin", "aggregate", "window"];
 
-/** `outputs` maps expressions that already exist as columns. */
+/** Creates a writer. `outputs` maps expressions that already exist as columns. */
 function writerOf(
   statement: Statement,
   names: Names,

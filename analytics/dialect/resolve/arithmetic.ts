@@ -22,7 +22,7 @@ import {
 } from "./types.ts";
 
 /*
- * Arithmetic with ClickHouse's type rules: narrow integers widen to avoid overflow, 64-bit integers wrap, `/` returns a float, adding a
+ * Operators with ClickHouse's type rules: narrow integers widen to avoid overflow, 64-bit integers wrap, `/` returns a float, adding a
  * number to a date adds days, and adding a number to a date-time adds seconds.
  */
 

@@ -24,7 +24,7 @@ import {
  * such as for Int64 and Float64, ClickHouse uses Variant; this dialect rejects the query.
  */
 
-/** Returns `undefined` if there is no common type. */
+/** Returns the common type; `undefined` if there is none. */
 export function commonType(types: readonly Type[]): Type | undefined {
   return types.reduce<Type | undefined>((common, type) => common && commonOfTwo(common, type), types[0]);
 }
@@ -48,7 +48,7 @@ function commonOfTwo(one: Type, other: Type): Type | undefined {
   return common && withNull(common, one.nullable || other.nullable);
 }
 
-/** Arrays cannot be null. */
+/** Arrays stay as they are, because they cannot be null. */
 const nullableOrNone = (type: Type): Type | undefined => (type.name === "Array" ? undefined : withNull(type, true));
 
 /** An empty array has the element type Nothing, which does not make the common type nullable. */

@@ -101,7 +101,7 @@ function namedLiteral(value: "null" | "true" | "false" | "nan" | "inf", span: Sp
   return valueLiteral(value === "nan" ? Number.NaN : Number.POSITIVE_INFINITY, FLOAT64, span);
 }
 
-/** A minus before a number belongs to the literal and affects the literal's type. */
+/** Resolves a minus. Before a number it is part of the literal, and affects the literal's type. */
 function minus(operand: Expression, place: ExpressionContext, span: Span): ResolvedExpression {
   if (operand.kind === "number") return numberLiteral(`-${operand.text}`, span);
   return negation(resolveExpression(operand, place), span);
@@ -138,7 +138,7 @@ function binary(
     : logical(operator === "and" ? "and" : "or", pair, compared.span);
 }
 
-/** Numbers other than 0 are true. The result is a Bool if any operand is a Bool. */
+/** Resolves AND, OR and XOR. Numbers other than 0 are true. The result is a Bool if any operand is a Bool. */
 function logical(name: "and" | "or", operands: readonly ResolvedExpression[], span: Span): ResolvedExpression {
   operands.forEach(checkTruth);
   return call(name, operands, operands.some(({ type }) => type.name === "Bool") ? BOOL : UINT8, span);
@@ -174,7 +174,7 @@ function membership(expression: In, place: ExpressionContext): ResolvedExpressio
   return { kind: "in", negated: isNegated, operand, of: elements, type, span };
 }
 
-/** A Date is the midnight of a zone, which the values of a list or a column need not share. */
+/** Rejects Dates next to times in different zones: a Date is the midnight of one zone. */
 function checkZones(one: Type, other: Type, span: Span): void {
   const isMixed = (one.name === "Date") !== (other.name === "Date") && zoneOf(one) !== zoneOf(other);
   if (isMixed) throw invalidQuery(`IN compares no ${typeText(one)} with ${typeText(other)}`, span);
@@ -258,7 +258,7 @@ function aggregateCall(
   place: ExpressionContext,
 ): AggregateCall {
   const within = (one: Expression) => resolveExpression(one, place);
-  // `count(*)` counts rows.
+  // For `count(*)`, the star stands for all rows.
   const [only, ...more] = written.arguments;
   const isStar = name === "count" && only?.kind === "star" && more.length === 0;
   return {

@@ -46,7 +46,7 @@ interface Levels {
   readonly seen: Set<ResolvedExpression>;
 }
 
-/** A column outside an aggregate function must be part of a GROUP BY key. */
+/** Checks that a column outside an aggregate function is part of a GROUP BY key. */
 function checkLevels(expression: ResolvedExpression, levels: Levels): void {
   if (levels.seen.has(expression)) return;
   levels.seen.add(expression);

@@ -49,7 +49,7 @@ export class Identities {
     }
   }
 
-  /** A subquery equals only itself. */
+  /** Numbers a subquery, which equals only itself. */
   #object(object: object): number {
     const number = this.#known.get(object) ?? this.#numbers.size;
     this.#numbers.set(`object ${number}`, number);

@@ -75,11 +75,11 @@ const NAMED_FLOATS: Readonly<Record<string, number>> = {
 const DATE_AND_TIME = /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?(Z|[+-]\d\d:\d\d)?$/;
 
 const FIRST_MS = 0;
-/** Maximum of a UInt16 of days and of a UInt32 of seconds. */
+/** Maximum date and time: a UInt16 of days, and a UInt32 of seconds. */
 const LAST_DATE_MS = Date.UTC(2149, 5, 6);
 const LAST_DATE_TIME_MS = (2 ** 32 - 1) * 1000;
 
-/** Whether the text is a date, optionally with a time, in the form that `readAs` accepts. */
+/** Returns whether the text is a date, optionally with a time, in the form that `readAs` accepts. */
 export const isDateText = (text: string): boolean => DATE_AND_TIME.test(text);
 
 function dateLiteral(type: Type, text: string, span: Span): Literal {

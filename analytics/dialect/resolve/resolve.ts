@@ -24,7 +24,7 @@ export function resolveQuery({ query, text }: { readonly query: Query; readonly 
 /** Definitions that are visible from enclosing queries: the items of their WITH. */
 interface QueryScope {
   readonly common: ReadonlyMap<string, Definition>;
-  /** Named expressions. Within a subquery they must be constant. */
+  /** Named expressions from enclosing queries. Within a subquery they must be constant. */
   readonly constants: ReadonlyMap<string, () => ResolvedExpression>;
 }
 

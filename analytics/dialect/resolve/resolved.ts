@@ -22,7 +22,7 @@ export interface ResolvedQuery {
 
 export type ResolvedBody = ResolvedSelect | ResolvedSet;
 
-/** Both sides have as many columns as `types`. Their column types may differ; `types` are the common types. */
+/** Set operation. Both sides have as many columns as `types`. Their column types may differ; `types` are the common types. */
 export interface ResolvedSet {
   readonly kind: "set";
   readonly span: Span;
@@ -45,7 +45,7 @@ export interface ResolvedSelect {
   /** Whether rows are aggregated: the SELECT has a GROUP BY, or an aggregate function outside a window. */
   readonly aggregated: boolean;
   readonly groupBy: readonly ResolvedExpression[];
-  /** Filters rows if the SELECT is not aggregated. */
+  /** Condition on the rows of a SELECT without aggregation. */
   readonly having: ResolvedExpression | undefined;
   readonly orderBy: readonly ResolvedOrder[];
   readonly limitBy: ResolvedLimitBy | undefined;
@@ -55,7 +55,7 @@ export interface ResolvedSelect {
 
 export interface ResolvedArrayJoin {
   readonly operand: ResolvedExpression;
-  /** The function, or the clause, which keeps a row without elements if it is `left`. */
+  /** Origin: the function or the clause. `left` keeps a row whose array is empty. */
   readonly by: "function" | "inner" | "left";
 }
 
@@ -69,7 +69,7 @@ export interface ResolvedLimitBy {
   readonly by: readonly ResolvedExpression[];
 }
 
-/** Source of rows. `id` is unique within the query. */
+/** Source of rows. The `id` is unique within the query. */
 export type Source = TableSource | CommonSource | DerivedSource | JoinSource;
 
 export interface TableSource {
@@ -92,8 +92,8 @@ export interface DerivedSource {
 }
 
 /**
- * On the side of an outer join without a matching row, columns have the type's default instead of null. `on` is `undefined` for a cross
- * join only.
+ * Join. On the side of an outer join without a matching row, columns have the type's default instead of null. `on` is `undefined` only for
+ * a cross join.
  */
 export interface JoinSource {
   readonly kind: "join";
@@ -103,7 +103,7 @@ export interface JoinSource {
   readonly on: ResolvedExpression | undefined;
 }
 
-/** NULL and NaN sort last in both directions unless `nullsFirst` is set. */
+/** Sort key. NULL and NaN sort last in both directions unless `nullsFirst` is set. */
 export interface ResolvedOrder {
   readonly expression: ResolvedExpression;
   readonly descending: boolean;
@@ -115,7 +115,7 @@ export interface ResolvedFill {
   readonly span: Span;
   readonly from: ResolvedExpression | undefined;
   readonly to: ResolvedExpression | undefined;
-  /** Number (negative for descending order) or interval; `undefined` means one. */
+  /** Step: a number (negative for descending order) or an interval; `undefined` means one. */
   readonly step: ResolvedExpression | undefined;
 }
 
@@ -138,8 +138,8 @@ interface Node {
 }
 
 /**
- * Integers are bigint; `nan` and `inf` are numbers. Dates are `2024-01-31`, date-times `2024-01-31 23:59:59` in UTC with the
- * fraction digits of the type. The same applies to a string in the query that is compared with a date.
+ * Literal. Integers are bigint; `nan` and `inf` are numbers. Dates are `2024-01-31`, date-times `2024-01-31 23:59:59` in UTC with the
+ * fraction digits of the type, also for a string that the query compares with a date.
  */
 export interface Literal extends Node {
   readonly kind: "literal";
@@ -157,7 +157,7 @@ export interface ColumnReference extends Node {
 /** Operator or scalar function. */
 export interface FunctionCall extends Node {
   readonly kind: "call";
-  /** ClickHouse spelling, by which `functions/registry.ts` has an entry. `if` and CASE are `multiIf`. */
+  /** ClickHouse spelling of the name, which is the key in `functions/registry.ts`. `if` and CASE are `multiIf`. */
   readonly name: string;
   readonly arguments: readonly ResolvedExpression[];
 }
@@ -173,7 +173,7 @@ export function call(
   return { kind: "call", name, arguments: args, type: withNull(type, nullable), span };
 }
 
-/** `countIf`, `sumIf` and FILTER are represented by `filter`. `count` of all rows has no argument. */
+/** Call of an aggregate function. `filter` represents `countIf`, `sumIf` and FILTER. `count` of all rows has no argument. */
 export interface Aggregate extends Node {
   readonly kind: "aggregate";
   readonly name: string;
@@ -211,7 +211,7 @@ export interface Conversion extends Node {
   readonly operand: ResolvedExpression;
 }
 
-/** Null in the list or among the rows never matches; null IN any list is null. */
+/** IN. Null in the list or among the rows never matches; null IN any list is null. */
 export interface Membership extends Node {
   readonly kind: "in";
   readonly negated: boolean;
@@ -219,7 +219,7 @@ export interface Membership extends Node {
   readonly of: readonly ResolvedExpression[] | ResolvedBody;
 }
 
-/** Null if there is no row. `exists` tests only for the presence of a row. */
+/** Subquery with one value, which is null if there is no row. `exists` tests only for the presence of a row. */
 export interface ScalarSubquery extends Node {
   readonly kind: "subquery";
   readonly exists: boolean;

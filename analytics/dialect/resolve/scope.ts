@@ -18,7 +18,7 @@ export interface VisibleSource {
 export interface MergedColumn {
   readonly name: string;
   readonly expression: ResolvedExpression;
-  /** The merged columns, which `*` does not list again. */
+  /** Columns of both sides, which `*` does not list again. */
   readonly of: readonly ColumnReference[];
 }
 
@@ -112,7 +112,7 @@ export class Scope {
     if (parts.length > 2 || last === undefined) return undefined;
     const from =
       parts.length === 2 ? this.#sources.filter(({ names }) => names.includes(parts[0] ?? "")) : this.#sources;
-    // The first source with the column takes precedence, as in ClickHouse.
+    // The first source that has the column takes precedence, as in ClickHouse.
     for (const source of from) {
       const index = source.columns.findIndex((column) => column.name === last);
       if (index >= 0) return columnOf(source, index, name.span);
@@ -156,7 +156,7 @@ export class Scope {
     return window;
   }
 
-  /** Equal operands are expanded once. */
+  /** Registers an ARRAY JOIN. Equal operands are expanded once. */
   arrayJoin(operand: ResolvedExpression, span: Span): ArrayJoinReference {
     const element = elementOf(operand, "arrayJoin");
     const same = this.identities.of(operand);
@@ -186,7 +186,7 @@ export class Scope {
 
   #nameOf(source: VisibleSource, index: number): string {
     const name = source.columns[index]?.name ?? "";
-    // Among two tables, columns of the first are unqualified; among more, an ambiguous name is qualified everywhere.
+    // With two tables, columns of the first are unqualified. With more, an ambiguous name is qualified everywhere.
     const others =
       this.#sources.length > 2
         ? this.#sources.filter((other) => other !== source)

@@ -145,8 +145,7 @@ function mergedColumn(
 ): ResolvedExpression {
   if (join.type === "right") return right;
   if (join.type !== "full") return left;
-  // In a full join the column comes from either side: the unmatched side has the type's default, which equals no other value only for
-  // strings.
+  // In a full join the column comes from either side. The default on the unmatched side equals no other value only for strings.
   if (left.type.name !== "String" || right.type.name !== "String") {
     throw invalidQuery("FULL JOIN … USING is supported for Strings alone: use ON", name.span);
   }

@@ -37,11 +37,11 @@ const VARYING: ReadonlySet<ResolvedExpression["kind"]> = new Set([
   ...(["column", "aggregate", "window", "subquery", "arrayJoin", "variable"] as const),
 ]);
 
-/** Whether the expression has a single value in the whole query. ClickHouse evaluates constants before it reads rows. */
+/** Returns whether the expression has a single value in the complete query. ClickHouse evaluates constants before it reads rows. */
 export const isConstant = (expression: ResolvedExpression): boolean =>
   !contains(expression, ({ kind }) => VARYING.has(kind));
 
-/** Whether `found` returns true for the expression or one of its descendants. Each object is visited once. */
+/** Returns whether `found` is true for the expression or one of its descendants. Each object is visited once. */
 export function contains(
   expression: ResolvedExpression,
   found: (one: ResolvedExpression) => boolean,
@@ -52,7 +52,7 @@ export function contains(
   return found(expression) || childrenOf(expression).some((child) => contains(child, found, seen));
 }
 
-/** Maximum expressions after alias expansion. Nested aliases can double the size at each level. */
+/** Maximum number of expressions after alias expansion. Nested aliases can double the size at each level. */
 const EXPRESSIONS_MAX = 10_000;
 
 /** @throws QueryProblem if a body exceeds the maximum after alias expansion. */

@@ -12,7 +12,7 @@ export type Type = ScalarType | DateTime64Type | ArrayType | IntervalType;
 export interface ScalarType {
   readonly name: IntegerName | "Float64" | "String" | "Bool" | "Date" | "DateTime" | "Nothing";
   readonly nullable: boolean;
-  /** Time zone of a DateTime; UTC without one. */
+  /** Time zone of a DateTime; `undefined` for UTC. */
   readonly zone?: string | undefined;
 }
 
@@ -24,14 +24,14 @@ export interface DateTime64Type {
   readonly zone?: string | undefined;
 }
 
-/** Elements may be nullable; the array itself may not. */
+/** Array. Its elements may be nullable, but the array itself may not. */
 export interface ArrayType {
   readonly name: "Array";
   readonly of: Type;
   readonly nullable: false;
 }
 
-/** Can only be added to a date or subtracted from a date. */
+/** Interval, which can only be added to a date or subtracted from one. */
 export interface IntervalType {
   readonly name: "Interval";
   readonly unit: IntervalUnit;
@@ -68,7 +68,7 @@ const BITS: Readonly<Record<IntegerName, number>> = {
 export const isIntegerName = (name: string): name is IntegerName => Object.hasOwn(BITS, name);
 export const isInteger = ({ name }: Type): boolean => isIntegerName(name);
 export const isDate = ({ name }: Type): boolean => name === "Date" || name === "DateTime" || name === "DateTime64";
-/** Whether arithmetic accepts the type; a Bool counts as UInt8. */
+/** Returns whether arithmetic accepts the type; a Bool counts as UInt8. */
 export const isNumeric = (type: Type): boolean => isInteger(type) || type.name === "Float64" || type.name === "Bool";
 
 /** Returns bits and sign of an integer; a Bool has 8 bits. */

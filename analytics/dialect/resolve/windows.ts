@@ -74,7 +74,7 @@ function ranked({ name, written, args, span }: WindowCalled): { readonly name: s
   return { name, type };
 }
 
-/** Bounds of RANGE are offsets from the single ORDER BY value. */
+/** Checks a frame. Bounds of RANGE are offsets from the single ORDER BY value. */
 function checkFrame({ orderBy, frame }: ResolvedWindow): void {
   if (!frame || frame.unit === "rows") return;
   const hasDistance = "by" in frame.start || "by" in frame.end;

@@ -71,7 +71,7 @@ export function writtenName(expression: Expression, naming: Naming): string {
     case "interval":
       return apply(`toInterval${expression.unit[0]?.toUpperCase()}${expression.unit.slice(1)}`, expression.amount);
     case "subquery":
-      // EXISTS contains an additional subquery.
+      // ClickHouse counts an additional subquery for EXISTS.
       if (expression.exists) naming.nextSubquery();
       return expression.exists ? `exists(_subquery_${naming.nextSubquery()})` : `_subquery_${naming.nextSubquery()}`;
     case "array":
@@ -81,7 +81,7 @@ export function writtenName(expression: Expression, naming: Naming): string {
     case "lambda":
       return `lambda(tuple(${expression.parameters.map(({ text }) => text).join(", ")}), ${write(expression.body)})`;
     case "aliased":
-      // Called for its side effect: the expression's subqueries are counted.
+      // This call only counts the subqueries of the expression.
       write(expression.expression);
       return expression.alias.text;
   }
@@ -106,7 +106,7 @@ const OPERATORS = {
 
 const FLAT: readonly string[] = ["and", "or", "||"];
 
-/** `a AND b AND c` is one call with three arguments. */
+/** Returns the operands of a chain: `a AND b AND c` is one call with three arguments. */
 function operands(expression: Extract<Expression, { kind: "binary" }>): readonly Expression[] {
   const { operator, left, right } = expression;
   if (!FLAT.includes(operator)) return [left, right];
@@ -115,7 +115,7 @@ function operands(expression: Extract<Expression, { kind: "binary" }>): readonly
   );
 }
 
-/** Integers are written as in the source; floats always have a point or an exponent. */
+/** Returns the text of a number. Integers are written as in the source; floats always have a point or an exponent. */
 function numberText(text: string): string {
   const digits = text.replaceAll("_", "");
   if (/^\d+$/.test(digits)) return String(BigInt(digits));
@@ -123,7 +123,7 @@ function numberText(text: string): string {
   return /[.e]/.test(value) ? value.replace("e+", "e") : `${value}.`;
 }
 
-/** If any element is a float, all elements are written as floats. */
+/** Returns the texts of the elements. If any element is a float, all elements are written as floats. */
 function elementTexts(elements: readonly Expression[], write: (one: Expression) => string): readonly string[] {
   const texts = elements.map(write);
   const float = elements.every(({ kind }) => kind === "number") && texts.some((text) => /[.e]/.test(text));

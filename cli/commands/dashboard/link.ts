@@ -86,7 +86,7 @@ export const dashboardLink = defineCommand({
   },
 });
 
-/** `postern dev` serves only the dashboard of its own database. */
+/** Returns the URL of a running `postern dev`, which serves only the dashboard of its own database. */
 const runningDevUrl = (
   options: Parameters<typeof readAddress>[0] & { readonly "data-dir": string },
 ): string | undefined => (readAddress(options) === undefined ? findRunningDev(options["data-dir"])?.apiUrl : undefined);

@@ -4,7 +4,7 @@ import { type Io, UsageError } from "../../command.ts";
 
 const INPUT_BYTES_MAX = 4096;
 
-/** The key is read from a file, because every user of the machine can read command lines. */
+/** Option for a file with the key, because every user of the machine can read command lines. */
 export const keyFile = {
   type: "string",
   placeholder: "PATH",

@@ -52,7 +52,7 @@ const chartYaml = ({ version, description }: { version: string; description: str
     "",
   ].join("\n");
 
-/** The template replaces these names with the names of the Helm release. */
+/** Returns the webhook configurations as a template, which replaces these names with the names of the Helm release. */
 function webhooksYaml(): string {
   const configurations = webhookConfigurations({
     name: "NAME",
