@@ -106,7 +106,7 @@ export const v1 = {
   "api-v1": {
     type: "string",
     placeholder: "on|off",
-    help: "API v1; `off` responds with 410",
+    help: "availability of API v1; with `off`, every call gets 410",
     default: "on",
     env: "POSTERN_API_V1",
     accepts: SWITCH,

@@ -9,7 +9,7 @@ interface Refusal {
 const TIMEOUT: Refusal = { reason: "timeout", detail: "The query took longer than its time limit." };
 const MEMORY: Refusal = { reason: "memory", detail: "The query needs more memory than its limit." };
 const OUT_OF_RANGE: Refusal = { reason: "query", detail: "A number is out of the range of its type." };
-const NO_TIME: Refusal = { reason: "query", detail: "A text is no date or time, or a time is out of range." };
+const NO_TIME: Refusal = { reason: "query", detail: "A text is not a date or time, or a time is out of range." };
 const NO_NUMBER: Refusal = { reason: "query", detail: "A text is not a value of the type that it is converted to." };
 const NO_PATTERN: Refusal = { reason: "query", detail: "The pattern of a LIKE ends in its escape character." };
 const TOO_DEEP: Refusal = { reason: "query", detail: "The query is nested too deeply." };
@@ -32,7 +32,7 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["22025", NO_PATTERN],
   ["54001", TOO_DEEP],
   // Partitions are currently being created or dropped.
-  ["55P03", { reason: "unavailable", detail: "The usage events are busy. Try again." }],
+  ["55P03", { reason: "unavailable", detail: "The usage data is locked by another operation. Try again." }],
 ]);
 
 /** SQLSTATE class of errors caused by values in the query. */

@@ -539,7 +539,7 @@ describe("error messages describe the query only", () => {
   test.each<[string, string, string]>([
     ["select (1 / 0)::text", "query", "Division by zero."],
     ["select (9223372036854775807 + 1::bigint)::text", "query", "A number is out of the range of its type."],
-    ["select date '2024-02-30'::text", "query", "A text is no date or time, or a time is out of range."],
+    ["select date '2024-02-30'::text", "query", "A text is not a date or time, or a time is out of range."],
     ["select 'secret'::bigint::text", "query", "A text is not a value of the type that it is converted to."],
     [`select ('a' like '\\')::text`, "query", "The pattern of a LIKE ends in its escape character."],
     ["select chr(-1)", "query", "A value is outside of what an operation of the query accepts."],

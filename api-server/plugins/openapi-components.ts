@@ -22,7 +22,7 @@ export const ErrorResponse = z
       .strictObject({
         title: z
           .string()
-          .describe("Short and the same for every error of the kind.")
+          .describe("Short title, the same for every error of this kind.")
           .meta({ examples: ["Not Found"] }),
         detail: z
           .string()
@@ -30,7 +30,7 @@ export const ErrorResponse = z
           .meta({ examples: ["There is no key key_4fGh7Jk2LmN8pQrS."] }),
         status: z
           .int()
-          .describe("Equals the HTTP status.")
+          .describe("HTTP status of the response.")
           .meta({ examples: [404] }),
         type: z
           .string()
@@ -43,24 +43,24 @@ export const ErrorResponse = z
             z.strictObject({
               location: z
                 .string()
-                .describe("Where the offending value is.")
+                .describe("Location of the invalid value.")
                 .meta({ examples: ["body.ratelimits[2].limit"] }),
               message: z
                 .string()
-                .describe("What was expected, and what was there.")
+                .describe("Expected value, and the value in the request.")
                 .meta({ examples: ["expected at least 1, got 0"] }),
               fix: z
                 .string()
                 .optional()
-                .describe("A suggestion.")
+                .describe("Suggestion for a valid value.")
                 .meta({ examples: ["Give the limit as a positive integer."] }),
             }),
           )
           .max(50)
           .optional()
-          .describe("Only with status 400, 408 and 413; may be empty."),
+          .describe("Invalid values, possibly none; only with status 400, 408 and 413."),
       })
-      .describe("What went wrong."),
+      .describe("Details of the error."),
   })
   .describe("Every error has this form.");
 

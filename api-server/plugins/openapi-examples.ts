@@ -36,10 +36,10 @@ export function exampleOf(
 /** Returns the examples of a request: one with every field, and one with only the required fields, if that is shorter. */
 export function requestExamples(schema: JsonSchema, components: Readonly<Record<string, JsonSchema>>): JsonSchema {
   const [least, full] = [exampleOf(schema, components, "required"), exampleOf(schema, components, "all")];
-  if (JSON.stringify(least) === JSON.stringify(full)) return { full: { summary: "Whole", value: full } };
+  if (JSON.stringify(least) === JSON.stringify(full)) return { full: { summary: "Complete", value: full } };
   return {
     full: { summary: "With every field", value: full },
-    least: { summary: "Only what is required", value: least },
+    least: { summary: "Required fields only", value: least },
   };
 }
 

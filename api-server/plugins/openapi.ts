@@ -87,7 +87,7 @@ function liveness(schemas: DocumentSchemas): JsonSchema {
     .describe("Free text.")
     .meta({ examples: ["OK"] });
   const body = z.strictObject({
-    data: z.strictObject({ message }).describe("About the server."),
+    data: z.strictObject({ message }).describe("State of the server."),
     meta: ResponseMeta,
   });
   return {

@@ -60,20 +60,20 @@ export const ResponseMeta = z
   .strictObject({
     requestId: z
       .string()
-      .describe("Created by the server for each request; logs, events and audit rows have it.")
+      .describe("Id that the server creates for each request. Logs, events and audit rows contain it.")
       .meta({ examples: ["req_1aBc2DeF3gHi4JkL"] }),
   })
-  .describe("About the answer itself.");
+  .describe("Metadata of the response.");
 export const Pagination = z
   .strictObject({
-    hasMore: z.boolean().describe("Whether there is a next page."),
+    hasMore: z.boolean().describe("Whether a next page exists."),
     cursor: z
       .string()
       .optional()
-      .describe("Where the next page begins; only when there is one.")
+      .describe("Cursor of the next page; omitted on the last page.")
       .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
   })
-  .describe("Whether the list goes on, and where.");
+  .describe("Pagination of the list.");
 
 /** Returns the zod schema of a complete success body. */
 export function successBody(procedure: AnyProcedure): z.ZodType {

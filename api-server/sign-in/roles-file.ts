@@ -15,9 +15,9 @@ export const RolesFile = z
   .strictObject({
     groups: z
       .record(Name, z.record(Name, z.enum(PERSON_ROLES)))
-      .describe("By the group, as the provider names it: by the workspace (its id, its name, or * for all) the role."),
+      .describe("Roles by group name and workspace; a workspace is an id, a name, or * for all."),
   })
-  .describe("Which roles the groups of an OpenID provider have at the dashboard.");
+  .describe("Dashboard roles of the groups of an OpenID provider.");
 export type RolesFile = z.infer<typeof RolesFile>;
 
 /** Returns the assignments of a person with these groups. A group that is not in the file has no role. */

@@ -132,7 +132,7 @@ export const roleDelete = defineCommand({
   description: "Requires rbac.*.delete_role.",
   options: {
     role,
-    "only-if-unused": { type: "boolean", help: "delete it only if no key has it" },
+    "only-if-unused": { type: "boolean", help: "delete the role only if no key has it" },
     ...connection,
     json,
   },

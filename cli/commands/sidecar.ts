@@ -45,7 +45,7 @@ const BODY_TIMEOUT = duration({ minMs: 1_000, maxMs: 86_400_000 });
 const BODY_RATE = integer({ min: 0, max: 1_000_000, unit: "bytes per second" });
 const DRAIN = duration({ minMs: 0, maxMs: 3_600_000 });
 const BLOCKS: Accepts = {
-  ...text("addresses and blocks", "such as 10.0.0.0/8, separated by commas"),
+  ...text("addresses and CIDR blocks", "such as 10.0.0.0/8, separated by commas"),
   check: (option, blocks) => void parseBlocks(option, blocks),
 };
 

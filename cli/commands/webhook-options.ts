@@ -64,7 +64,7 @@ export const webhookOptions = {
   "gate-port": {
     type: "string",
     placeholder: "PORT",
-    help: "port of gates; the next free port in pods that already use it",
+    help: "port of the gate; in pods that already use it, the next free port",
     default: String(DEFAULT_GATE_PORT),
     env: "POSTERN_GATE_PORT",
     accepts: PORT,
@@ -72,7 +72,7 @@ export const webhookOptions = {
   "gate-admin-port": {
     type: "string",
     placeholder: "PORT",
-    help: "port of gates for probes and metrics; the next free port in pods that already use it",
+    help: "port of the gate for probes and metrics; in pods that already use it, the next free port",
     default: String(DEFAULT_GATE_ADMIN_PORT),
     env: "POSTERN_GATE_ADMIN_PORT",
     accepts: PORT,

@@ -1755,7 +1755,7 @@ export interface paths {
       };
     };
   };
-  /** Read the key that has a secret. */
+  /** Read a key by its secret. */
   "/v2/keys.whoami": {
     post: {
       requestBody: { content: { "application/json": {

@@ -33,12 +33,12 @@ const HeaderName = z
  */
 export const CredentialLocation = z.discriminatedUnion("in", [
   z.strictObject({
-    in: z.literal("header").describe("In a header."),
+    in: z.literal("header").describe("The key is in a header."),
     name: HeaderName,
     scheme: z.string().min(1).max(32).optional().describe("The authentication scheme before the key."),
   }),
   z.strictObject({
-    in: z.literal("query").describe("In a query parameter."),
+    in: z.literal("query").describe("The key is in a query parameter."),
     name: z.string().min(1).max(128).describe("Name of the parameter."),
   }),
 ]);
@@ -47,9 +47,11 @@ export type CredentialLocation = z.infer<typeof CredentialLocation>;
 /** `prefix` matches complete segments; `exact` matches byte for byte. At most one is set; with neither, every path matches. */
 export const PathMatch = z.union([
   z.strictObject({
-    prefix: z.string().min(1).max(1024).regex(/^\//).describe("Whole segments that the path begins with."),
+    prefix: z.string().min(1).max(1024).regex(/^\//).describe("Path prefix of complete segments."),
   }),
-  z.strictObject({ exact: z.string().min(1).max(1024).regex(/^\//).describe("The path, byte for byte.") }),
+  z.strictObject({
+    exact: z.string().min(1).max(1024).regex(/^\//).describe("Complete path, compared byte for byte."),
+  }),
 ]);
 export type PathMatch = z.infer<typeof PathMatch>;
 
@@ -58,33 +60,36 @@ export const RuleRatelimit = z.strictObject({
   scope: z
     .discriminatedUnion("kind", [
       z.strictObject({
-        kind: z.literal("name").describe("The rule's own."),
+        kind: z.literal("name").describe("Limit of the rule itself."),
         name: z.string().min(1).max(255).describe("Name of the limit."),
       }),
       z.strictObject({
-        kind: z.literal("namespace").describe("Shared, with overrides."),
+        kind: z.literal("namespace").describe("Limit of a namespace, which may have overrides."),
         namespaceId: z.string().min(1).max(255).describe("Id of the namespace."),
       }),
     ])
-    .describe("Where it is counted."),
+    .describe("Counter of the limit."),
   identifier: z.enum(["key", "identity"]).describe("Whether each key or each identity is counted."),
   limit: z.int().min(0).describe("Units per window."),
   durationMs: z.int().min(1000).describe("Length of the window, ms."),
   cost: whenMissing(z.int().min(0).describe("Units per request."), 1),
-  accuracy: whenMissing(z.enum(["strict", "local"]).describe("Decided in the shared store, or in the pod."), "strict"),
+  accuracy: whenMissing(
+    z.enum(["strict", "local"]).describe("`strict` counts in the shared store, `local` in the pod."),
+    "strict",
+  ),
 });
 export type RuleRatelimit = z.infer<typeof RuleRatelimit>;
 
 export const PolicyRule = z.strictObject({
-  methods: z.array(HttpMethod).max(HTTP_METHODS.length).optional().describe("Omitted: every method."),
-  path: PathMatch.optional().describe("Omitted: every path."),
-  access: whenMissing(z.enum(["Key", "Anonymous"]).describe("Whether a valid key is needed."), "Key"),
-  permissions: z.string().min(1).max(1000).optional().describe("The permission query of keys.verifyKey."),
+  methods: z.array(HttpMethod).max(HTTP_METHODS.length).optional().describe("HTTP methods. Default: every method."),
+  path: PathMatch.optional().describe("Paths. Default: every path."),
+  access: whenMissing(z.enum(["Key", "Anonymous"]).describe("Whether the rule requires a valid key."), "Key"),
+  permissions: z.string().min(1).max(1000).optional().describe("Permission query, as in keys.verifyKey."),
   creditCost: whenMissing(
     z.int().min(0).max(1_000_000_000_000).describe("Credits per request; the default of keys.verifyKey is 1."),
     1,
   ),
-  ratelimits: z.array(RuleRatelimit).max(16).describe("What a request is counted against; all or nothing."),
+  ratelimits: z.array(RuleRatelimit).max(16).describe("Limits that a request is charged to, all or none."),
 });
 export type PolicyRule = z.infer<typeof PolicyRule>;
 
@@ -113,7 +118,7 @@ export const PolicyInput = z
       ),
     apiId: z.string().min(1).max(255).describe("Id of the API whose keys are accepted."),
     mode: whenMissing(
-      z.enum(["Enforce", "Audit"]).describe("Audit: decide and record, but let everything through."),
+      z.enum(["Enforce", "Audit"]).describe("`Audit` records decisions but admits every request."),
       "Enforce",
     ),
     credentials: z
@@ -138,7 +143,7 @@ export const PolicyInput = z
             900_000,
           ),
         })
-        .describe("How gates treat requests when changes stop arriving."),
+        .describe("Behavior of gates while no changes arrive."),
       { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
     ),
     onCounterFailure: whenMissing(
@@ -150,25 +155,30 @@ export const PolicyInput = z
       "Local",
     ),
     onCreditFailure: whenMissing(
-      z.enum(["Deny", "Allow"]).describe("What happens to a limited key while its credit counter cannot be read."),
+      z
+        .enum(["Deny", "Allow"])
+        .describe("Decision for keys with limited credits while the credit counter is unavailable."),
       "Deny",
     ),
     clientAddress: z
       .discriminatedUnion("from", [
-        z.strictObject({ from: z.literal("connection").describe("The address of the connection.") }),
+        z.strictObject({ from: z.literal("connection").describe("Address of the connection.") }),
         z.strictObject({
           from: z.literal("forwardedFor").describe("The last entry of `X-Forwarded-For` that is not a trusted proxy."),
           trustedProxies: z.array(z.string().min(1).max(64)).max(64).describe("Addresses or ranges of the proxies."),
         }),
       ])
       .optional()
-      .describe("How the client's address is found; without it the IP allow-list of the API is not checked."),
+      .describe("Source of the client's address. Without it, the IP allow-list of the API is not checked."),
     allowPaths: whenMissing(
-      z.array(PathAllowance).max(PathAllowance.options.length).describe("Forms of paths that do not get 400."),
+      z
+        .array(PathAllowance)
+        .max(PathAllowance.options.length)
+        .describe("Unusual path forms that gates admit instead of rejecting them with 400."),
       [],
     ),
   })
-  .describe("An ApiKeyPolicy with its names resolved and its defaults filled in.")
+  .describe("A compiled ApiKeyPolicy: names are resolved, and defaults are filled in.")
   .meta({
     examples: [
       {

@@ -131,7 +131,7 @@ const UNTRUSTED: Problem = {
   kind: "forbidden",
   detail: "This address is not a trusted gateway and may not request decisions.",
 };
-const ELSEWHERE: Problem = { kind: "not_found", detail: `Questions are asked at ${EXT_AUTH_PATH}.` };
+const ELSEWHERE: Problem = { kind: "not_found", detail: `Requests for decisions must be sent to ${EXT_AUTH_PATH}.` };
 
 function passOver(req: IncomingMessage): void {
   let left = BODY_BYTES_MAX;

@@ -49,7 +49,7 @@ const wrong = casesOf((accepts) => {
   if (accepts.unit === "word") return ["maybe", "", "ON"];
   if (accepts.unit === "URL") return ["example.com", "", "ftp://a", "//a", "file:///etc/passwd"];
   if (accepts.unit === "address" && accepts.says.startsWith("PORT")) return ["", "a b:1", "127.0.0.1:70000"];
-  if (accepts.unit === "addresses and blocks") return ["", "10.0.0.0/33", "gateway"];
+  if (accepts.unit === "addresses and CIDR blocks") return ["", "10.0.0.0/33", "gateway"];
   return [];
 });
 const right = casesOf((accepts) => {

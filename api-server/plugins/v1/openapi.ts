@@ -21,11 +21,11 @@ const ErrorResponse = z
       .object({
         code: z
           .enum(Object.keys(V1_CODES) as [V1Code, ...V1Code[]])
-          .describe("What went wrong, for programs.")
+          .describe("Error code for programs.")
           .meta({ examples: ["NOT_FOUND"] }),
         docs: z
           .string()
-          .describe("The address of a page about the code.")
+          .describe("URL of a page about the code.")
           .meta({ examples: ["https://postern.example/api-reference/errors/code/NOT_FOUND"] }),
         message: z
           .string()
@@ -36,13 +36,13 @@ const ErrorResponse = z
           .describe("Equals the header `X-Request-Id`.")
           .meta({ examples: ["req_1aBc2DeF3gHi4JkL"] }),
       })
-      .describe("What went wrong."),
+      .describe("Details of the error."),
   })
   .describe("Every error has this form.");
 
 const HEADERS: Readonly<Record<string, JsonSchema>> = {
   RequestId: {
-    description: "Created by the server for each request; logs, events and audit rows have it.",
+    description: "Id that the server creates for each request. Logs, events and audit rows contain it.",
     schema: { type: "string", examples: ["req_1aBc2DeF3gHi4JkL"] },
   },
   Deprecation: {

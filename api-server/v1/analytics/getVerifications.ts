@@ -48,7 +48,9 @@ const Query = z.object({
     .optional()
     .describe("Only verifications that carry all of these tags.")
     .meta({ examples: [["path=/orders"]] }),
-  start: Instant.nullish().describe("Unix ms; the whole hour counts. 24 hours before `end` when left out."),
+  start: Instant.nullish().describe(
+    "Start of the period, Unix ms, rounded to the hour. Default: 24 hours before `end`.",
+  ),
   end: Instant.nullish().describe("End of the period, Unix ms, rounded to the hour. Default: now."),
   groupBy: z
     .array(z.string().max(255))
@@ -86,11 +88,11 @@ const Datapoint = z.object({
   insufficientPermissions: count("Verifications of keys that lacked a permission."),
   expired: count("Verifications of expired keys."),
   total: count("Number of all verifications."),
-  time: unixMs("Start of the slice, with a unit of time.").optional(),
+  time: unixMs("Start of the time slice; only if grouped by a unit of time.").optional(),
   keyId: z
     .string()
     .optional()
-    .describe("With `key`.")
+    .describe("Id of the key; only if grouped by `key`.")
     .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
   identity: z
     .object({
@@ -104,16 +106,16 @@ const Datapoint = z.object({
         .meta({ examples: ["user_123"] }),
     })
     .optional()
-    .describe("With `identity`."),
+    .describe("Identity of the keys; only if grouped by `identity`."),
   tags: z
     .array(z.string())
     .optional()
-    .describe("With `tags`, sorted.")
+    .describe("All tags of the verifications, sorted; only if grouped by `tags`.")
     .meta({ examples: [["path=/orders"]] }),
   tag: z
     .string()
     .optional()
-    .describe("With `tag`.")
+    .describe("Tag of the verifications; only if grouped by `tag`.")
     .meta({ examples: ["path=/orders"] }),
 });
 type Datapoint = z.output<typeof Datapoint>;

@@ -18,7 +18,7 @@ import { checkIdentitySelector, selectIdentity } from "./select-identity.ts";
 const Body = z.object({
   identityId: IdentityId.optional(),
   externalId: ExternalId.optional(),
-  environment: Environment.describe("Accepted without effect."),
+  environment: Environment.describe("Accepted for compatibility; has no effect."),
   meta: Meta.optional().describe(
     "New metadata, which replaces the old. `{}` removes it. If omitted, it does not change.",
   ),

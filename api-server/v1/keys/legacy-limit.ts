@@ -26,11 +26,11 @@ export const LegacyRatelimit = z
     type: z
       .enum(["fast", "consistent"])
       .optional()
-      .describe("Accepted without effect.")
+      .describe("Accepted for compatibility; has no effect.")
       .meta({ examples: ["fast"] }),
-    async: z.boolean().optional().describe("Accepted without effect."),
+    async: z.boolean().optional().describe("Accepted for compatibility; has no effect."),
     limit: atLeastOne("Units per window.", 100),
-    refillRate: atLeastOne("Accepted without effect.", 100).optional(),
+    refillRate: atLeastOne("Accepted for compatibility; has no effect.", 100).optional(),
     refillInterval: atLeastOne("The duration, when that is left out.", 60_000).optional(),
     duration: atLeastOne("Length of the window, ms; at least 1000.", 60_000).optional(),
   })

@@ -11,7 +11,9 @@ export const ExternalId = z
   .describe("The owner's external id in your system; creates the identity if it does not exist.")
   .meta({ examples: ["user_123"] });
 
-export const OwnerId = ExternalId.describe("Deprecated: `externalId`, which wins over it.").meta({ deprecated: true });
+export const OwnerId = ExternalId.describe("Deprecated. Use `externalId`, which takes precedence.").meta({
+  deprecated: true,
+});
 
 interface Owned {
   readonly externalId?: string | null | undefined;

@@ -31,7 +31,7 @@ const create = z.boolean().default(false).describe("Whether to create the permis
 
 const permissionId = id("permission", "perm_4jKm6Np8Qr1St3Uv");
 const slugAsName = text("Slug of the permission; case-insensitive.", "documents.read");
-const slug = text("Slug of the permission; it wins over `name`.", "documents.read");
+const slug = text("Slug of the permission; takes precedence over `name`.", "documents.read");
 
 export const PermissionItem = z.object({ id: permissionId, name: slugAsName, create });
 export const PermissionItemWithSlug = z.object({ id: permissionId, slug, name: slugAsName, create });

@@ -71,7 +71,7 @@ export const Body = z.object({
   ratelimit: z
     .object({ cost: Cost.default(1).describe("Units to consume of the limit `default`.") })
     .optional()
-    .describe("Deprecated: name `default` among `ratelimits`."),
+    .describe("Deprecated. Name `default` in `ratelimits` instead."),
   ratelimits: z
     .array(RequestedRatelimit)
     .max(50)

@@ -51,7 +51,7 @@ export const whoami = defineV1Procedure({
   method: "POST",
   successor: "keys.whoami",
   effect: "read",
-  summary: "Read the key that has a secret",
+  summary: "Read a key by its secret",
   description:
     "Reads the key, also if it is disabled or expired. This is not a verification: it charges no limit, spends no credit and records no use.",
   permissions: required,

@@ -23,7 +23,9 @@ export const itemFields = {
     .min(1)
     .max(512)
     .optional()
-    .describe("The secret. Stored hashed, and encrypted where the API keeps recoverable keys. It wins over `hash`.")
+    .describe(
+      "The secret. The server stores its hash, and an encrypted copy if keys of the API can be recoverable. Takes precedence over `hash`.",
+    )
     .meta({ examples: ["prod_5Kd3NBUAdUnhyzen"] }),
   hash: z
     .object({
@@ -52,7 +54,7 @@ export const itemFields = {
     .string()
     .max(8)
     .optional()
-    .describe("Accepted without effect.")
+    .describe("Accepted for compatibility; has no effect.")
     .meta({ examples: ["prod"] }),
   name: KeyName.optional(),
   ownerId: OwnerId.optional(),

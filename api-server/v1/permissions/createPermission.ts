@@ -7,7 +7,7 @@ import { defineV1Procedure } from "../procedure.ts";
 import { Description, PermissionId, PermissionIdentifier, PermissionSlug } from "./schemas.ts";
 
 const Body = z.object({
-  name: PermissionIdentifier.describe("A name for people; need not be unique."),
+  name: PermissionIdentifier.describe("Display name; need not be unique."),
   slug: PermissionSlug.optional().describe("Slug that permission queries name. Default: the name."),
   description: Description.optional(),
 });

@@ -30,12 +30,12 @@ export const Description = z
   .string()
   .max(256)
   .regex(/^(?:[\s\S]{3,})?$/)
-  .describe("Purpose, as a text for people: empty, or at least three characters.")
+  .describe("Description of the purpose: empty, or at least three characters.")
   .meta({ examples: ["May read every document."] });
 
 const DescriptionResponse = z
   .string()
-  .describe("Purpose, as a text for people.")
+  .describe("Description of the purpose.")
   .meta({ examples: ["May read every document."] });
 
 export const PermissionId = z

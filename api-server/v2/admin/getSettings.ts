@@ -12,7 +12,7 @@ export const getSettings = defineProcedure({
   path: "admin.getSettings",
   effect: "read",
   summary: "Read the settings of the workspace",
-  description: "Its quota, whether its usage can be queried, and what bounds those queries, each with its default.",
+  description: "Returns the quota, whether usage can be queried, and the limits of usage queries with their defaults.",
   permissions: required,
   errors: [],
   addition: true,

@@ -29,7 +29,7 @@ export const updateQueryLimits = defineProcedure({
   effect: "change",
   summary: "Set the limits of a workspace's usage queries",
   description:
-    "Of the caller's workspace: also for how long its usage can be asked for. Members that are left out keep their value. Usage that was dropped does not come back with a longer retention.",
+    "Changes the query limits and the retention of the caller's workspace. Omitted members keep their value. A longer retention does not restore deleted usage.",
   permissions: required,
   errors: [],
   addition: true,

@@ -19,7 +19,7 @@ export const updateSettings = defineProcedure({
   path: "admin.updateSettings",
   effect: "change",
   summary: "Enable or disable a workspace's usage queries",
-  description: "A change is in force for the next query. What bounds them is set by `admin.updateQueryLimits`.",
+  description: "A change takes effect with the next query. `admin.updateQueryLimits` sets the limits of the queries.",
   permissions: required,
   errors: [],
   addition: true,

@@ -23,7 +23,7 @@ const required = { readKey: onApi("read_key") };
 export const whoami = defineProcedure({
   path: "keys.whoami",
   effect: "read",
-  summary: "Read the key that has a secret",
+  summary: "Read a key by its secret",
   description:
     "Returns everything about the key except its secret, also when it is disabled or expired. This is no verification: no limit is charged, no credit is spent, no use is recorded.",
   permissions: required,

@@ -9,12 +9,12 @@ import { Cursor, Slug } from "../schemas.ts";
 export const Description = z
   .string()
   .max(512)
-  .describe("Purpose, as a text for people. An empty text means no description.")
+  .describe("Description of the purpose. An empty text means no description.")
   .meta({ examples: ["May read every document."] });
 
 const DescriptionOut = z
   .string()
-  .describe("Purpose, as a text for people.")
+  .describe("Description of the purpose.")
   .meta({ examples: ["May read every document."] });
 
 export const NewRoleName = z

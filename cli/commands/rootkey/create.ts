@@ -58,14 +58,14 @@ export const rootkeyCreate = defineCommand({
     role: {
       type: "string",
       placeholder: PERSON_ROLES.join("|"),
-      help: "adds the permissions of a dashboard role in the workspace",
+      help: "dashboard role whose permissions are added",
     },
     workspace,
     name: { type: "string", placeholder: "TEXT", help: "name in lists and the audit log" },
     environment: {
       type: "string",
       placeholder: "WORD",
-      help: "label such as production, without effect",
+      help: "label, such as production; does not restrict the root key",
     },
     expires: {
       type: "string",
