@@ -47,7 +47,7 @@ describe("encryption keys", () => {
     expect(read).toThrow(expect.not.objectContaining({ message: expect.stringContaining(one.slice(0, 12)) }));
   });
 
-  test("encryption keys come from the variable or the file, not from both, and are optional", () => {
+  test("encryption keys are optional, and come from either the variable or the file", () => {
     const file = join(dir, "keys");
     writeFileSync(file, `filed:${one}\n`);
     const env = { POSTERN_ENCRYPTION_KEYS: `given:${one}` };

@@ -28,7 +28,7 @@ describe("unknown variables", () => {
     expect(findUnknownVariables({ [unknown.name]: "1", POSTERN_DRAIN_TIMEOUT: "2", DRIAN: "3" })).toEqual([unknown]);
   });
 
-  test("variables of other components and of Services are not unknown variables", () => {
+  test("variables of other components and of Services are not reported as unknown", () => {
     const env = { ...ofService("POSTERN"), ...ofService("POSTERN_WEBHOOK"), ...ofService("POSTERN_API_SERVER", 80) };
     expect(findUnknownVariables({ ...env, ...Object.fromEntries(KNOWN_VARIABLES.map((name) => [name, "1"])) })).toEqual(
       [],
@@ -36,7 +36,7 @@ describe("unknown variables", () => {
     for (const name of Object.keys(env)) expect(isOfService(name, env), name).toBe(true);
   });
 
-  test("unknown variables include those that look like a missing Service", () => {
+  test("variables named like those of a missing Service are reported as unknown", () => {
     expect(findUnknownVariables({ POSTERN_SHOP_SERVICE_PORT: "80" })).toHaveLength(1);
   });
 });

@@ -86,9 +86,9 @@ const UNITS = [
 /** Formats a time relative to now: `in 3 days`, `2 hours ago` or `now`. `none` is the text for `null`. */
 export function relativeText(ms: number | null, nowMs: number, none = "-"): string {
   if (ms === null) return none;
-  const unavailableMs = Math.abs(ms - nowMs);
-  const unit = UNITS.find((one) => unavailableMs >= 2 * one.ms) ?? { ms: 1000, name: "second" };
-  const count = Math.round(unavailableMs / unit.ms);
+  const distanceMs = Math.abs(ms - nowMs);
+  const unit = UNITS.find((one) => distanceMs >= 2 * one.ms) ?? { ms: 1000, name: "second" };
+  const count = Math.round(distanceMs / unit.ms);
   if (count === 0) return "now";
   const span = `${count} ${unit.name}${count === 1 ? "" : "s"}`;
   return ms > nowMs ? `in ${span}` : `${span} ago`;

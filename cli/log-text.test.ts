@@ -20,13 +20,13 @@ test("log line of an error is followed by its causes, indented", () => {
   ]);
 });
 
-test("foreign text in a log cannot begin a line", () => {
+test("client text in a log cannot begin a line", () => {
   expect(line({ msg: 'say "a"\nFATAL', kind: "x\ny" })).toBe(
     '2026-01-02T03:04:05.006Z WARN  say "a"\\nFATAL kind="x\\ny"',
   );
 });
 
-test("foreign text in a log contains no terminal control, also beyond JSON escapes", () => {
+test("client text in a log contains no terminal control characters, even those that JSON does not escape", () => {
   const said = line({ msg: "a\u009b2Jb", kind: "x\u202ey\u007f", err: { message: "c\u001b[31m\u2066" } });
   expect(said).toMatch(/ a\\u009b2Jb kind="x\\u202ey\\u007f"\n {4}c\\u001b\[31m\\u2066$/);
 });

@@ -9,7 +9,7 @@ test.each(["SUSPENDED", "constructor", "VALID\u001b[31m", ""])(
   },
 );
 
-test("exit code of a rejected request is never 0, whatever its code is", () => {
+test("exit code of a rejected request is never 0, even for an unknown outcome", () => {
   expect(OUTCOMES.filter((code) => exitCodeOf(code, false) === 0)).toEqual([]);
   expect(exitCodeOf("NOT_FOUND", false)).toBe(10);
   expect(exitCodeOf("DISABLED", true)).toBe(0);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { logRedisErrors } from "./redis-errors.ts";
 
-test("Redis errors distinguish a rejected user from a lost connection, and are throttled", () => {
+test("log distinguishes a rejected Redis user from a lost connection, and is throttled", () => {
   const lines: unknown[] = [];
   const note = logRedisErrors({ warn: (...said: unknown[]) => void lines.push(said) } as never);
   for (let i = 0; i < 1_000; i++) {

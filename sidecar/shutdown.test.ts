@@ -78,7 +78,7 @@ test("gate drain after a signal counts from the start of pod termination", async
   await gate.close();
 });
 
-test("gate is unready while the app refuses connections and recovers with it", async () => {
+test("gate is unready while the app refuses connections, and ready again afterwards", async () => {
   const app = await startApp();
   const gate = await openGate({ ...OPEN, app });
   const [first, idle] = [keptAgent(), keptAgent()];

@@ -23,7 +23,9 @@ describe("a test file is pure", () => {
       name: "when it imports only the type of something real",
       sources: { "core/a.test.ts": 'import type { Redis } from "ioredis";\nexport type { Pool } from "pg";' },
     },
-  ])("test file is pure $name", ({ sources }) => expect(selectFrom(filesOf(sources)).pure).toEqual(["core/a.test.ts"]));
+  ])("test file is pure: $name", ({ sources }) =>
+    expect(selectFrom(filesOf(sources)).pure).toEqual(["core/a.test.ts"]),
+  );
 
   test.each([
     { name: "the harness", sources: { "core/a.test.ts": 'import { waitFor } from "../test/harness/wait.ts";' } },

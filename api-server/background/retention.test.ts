@@ -180,7 +180,7 @@ describe("usage of a workspace with a shorter retention", () => {
     return (await db.query<{ ms: number }>(text, [ws])).rows.map(({ ms }) => (NOW_MS - ms) / HOUR_MS);
   };
 
-  test("shorter usage retention deletes events and expired buckets row by row", async () => {
+  test("shorter usage retention of a workspace deletes its events and expired buckets individually", async () => {
     await db.query(
       "insert into analytics_settings (workspace_id, verifications_days) values ('ws_a', 3), ('ws_b', 60)",
     );
@@ -213,7 +213,7 @@ describe("usage of a workspace with a shorter retention", () => {
   });
 });
 
-test("retention waits while the outbox is deep, and failures affect one kind only", async () => {
+test("retention pauses while the outbox is full, and a failure affects only one kind of rows", async () => {
   await addApi("api_1", "ws_a", OLD_MS);
   await db.query(
     "insert into outbox (workspace_id, kind, id) select 'ws_a', 'api', n::text from generate_series(1, 2500) n",

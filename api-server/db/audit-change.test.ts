@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { changeOf } from "./audit-change.ts";
 
-test("audit change lists only differing fields, with null for a missing side", () => {
+test("audit change lists only changed fields, with null for a missing value", () => {
   expect(changeOf({ name: "a", enabled: true }, { name: "b", enabled: true, expires: 5 })).toEqual({
     before: { name: "a", expires: null },
     after: { name: "b", expires: 5 },

@@ -41,7 +41,7 @@ describe("a change of the externalId through v2", () => {
     { name: "to none clears the owner", body: { externalId: null }, owner: null },
     { name: "to the same one keeps the owner", body: { externalId: "user_1" }, owner: "user_1" },
     { name: "that is none keeps the owner", body: { name: "renamed", credits: { remaining: 3 } }, owner: "user_1" },
-  ])("updateKey of externalId $name and keeps the environment", async ({ body, owner }) => {
+  ])("updateKey with an externalId $name and keeps the environment", async ({ body, owner }) => {
     const { keyId } = await aKey({ ownerId: "user_1", environment: "staging" }, { externalId: "user_1" });
     await t.data("keys.updateKey", { keyId, ...body });
     expect(await row(keyId)).toMatchObject({ owner_id: owner, environment: "staging" });

@@ -154,7 +154,7 @@ test("direct front gives a slow reader the full timeout for its next request", a
 });
 
 describe("a connection that Node serves in between", () => {
-  test("is closed when idle, by the keep-alive timeout of the server", async () => {
+  test("connection is closed when idle by the keep-alive timeout of the server", async () => {
     const { socket, atServer } = await open("at once");
     socket.resume();
     socket.write(requests(1) + requests(1, "/other"));
@@ -164,14 +164,14 @@ describe("a connection that Node serves in between", () => {
     await waitFor("the connection to close", () => atServer.destroyed);
   });
 
-  test("is closed when its client leaves Node's response unread", async () => {
+  test("connection is closed when its client leaves Node's response unread", async () => {
     const { socket, atServer } = await open("at once");
     server.timeout = READ_MS;
     socket.write(requests(1, "/node-large"));
     await waitFor("the connection to close", () => atServer.destroyed);
   });
 
-  test("stays open between requests longer than the read timeout of Node", async () => {
+  test("connection stays open between requests for longer than Node's read timeout", async () => {
     const { socket, atServer } = await open("at once", { readMs: 100 });
     server.timeout = 100;
     socket.resume();
@@ -183,7 +183,7 @@ describe("a connection that Node serves in between", () => {
     expect(servedAtNode).toBe(1);
   });
 
-  test("is closed with the server while idle, not while the direct front serves it", async () => {
+  test("closing server closes an idle connection, but none that the direct front serves", async () => {
     const { socket, atServer } = await open("at once", { readMs: 60_000 });
     socket.write(requests(1, "/other"));
     await waitFor("Node to serve", () => servedAtNode === 1);
@@ -198,7 +198,7 @@ describe("a connection that Node serves in between", () => {
     await waitFor("the connection to close", () => atServer.destroyed);
   });
 
-  test("ends Node's response when the client disconnects", async () => {
+  test("client disconnect ends the response of Node", async () => {
     const { socket } = await open("at once");
     const requested = once(server, "request") as Promise<[IncomingMessage, ServerResponse]>;
     socket.write(requests(1, "/silent"));
@@ -209,7 +209,7 @@ describe("a connection that Node serves in between", () => {
     expect(response.writableFinished).toBe(false);
   });
 
-  test("buffers few bytes of a client that sends without end and reads nothing", async () => {
+  test("server buffers few bytes of a client that sends endlessly and reads nothing", async () => {
     const { socket, atServer } = await open("at once", { readMs: 60_000 });
     for (let i = 0; i < 400; i += 1) socket.write(requests(200) + requests(200, "/other"));
     await settled(atServer);
@@ -217,7 +217,7 @@ describe("a connection that Node serves in between", () => {
     expect(atServer.writableLength).toBeLessThan(HIGH_WATER_MARK + 61_000);
   });
 
-  test("returns to the direct front when Node has responded before the body arrived", async () => {
+  test("connection returns to the direct front when Node responds before the body has arrived", async () => {
     const { socket } = await open("at once");
     socket.resume();
     const early = requests(1, "/early").replace("Content-Length: 2", "Content-Length: 1000000");

@@ -68,7 +68,7 @@ test.each([
   { args: ["update", "--identity", "ada", "--no-ratelimits", "--ratelimit", "a=1/1s"], says: "exclude each other" },
   { args: ["create", "--external-id", "x", "--meta", "null"], says: "must be a JSON object" },
   { args: ["get"], says: "--identity is required" },
-])("identity $args.0 is a usage error when $says", async ({ args, says }) => {
+])("identity $args.0 is a usage error: $says", async ({ args, says }) => {
   const ran = await cli.run(["identity", ...args]);
   expect(ran).toMatchObject({ code: 2, text: "" });
   expect(ran.notes.join()).toContain(says);

@@ -78,7 +78,7 @@ test.each([
   expect(ran.notes.join()).toContain(says);
 });
 
-test("override commands find none of another workspace, and name a missing permission", async () => {
+test("override commands find no override of another workspace, and name a missing permission", async () => {
   const { namespace, namespaceId, identifier } = await cli.resources.override();
   const { rootKey } = await cli.t.makeWorkspace();
   const named = ["--namespace", namespace, "--identifier", identifier];

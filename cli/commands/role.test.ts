@@ -38,7 +38,7 @@ test("role is created with permissions, shown, changed and deleted", async () =>
   expect((await cli.run(["role", "get", "--role", "editor"])).code).toBe(1);
 });
 
-test("role delete deletes a role that keys have, unless told not to", async () => {
+test("role delete deletes a role that keys have, unless --only-if-unused is set", async () => {
   const { name } = await cli.resources.role();
   const { keyId } = await cli.resources.key({ roles: [name] });
   expect((await cli.run(["role", "delete", "--role", name, "--only-if-unused"])).code).toBe(1);

@@ -61,7 +61,7 @@ async function runIn(env: Record<string, string>, ...args: string[]) {
   return { code: await runCommand(COMMANDS, args, io), out, notes };
 }
 
-test("status reads the user's kubeconfig by default, as kubectl does", async () => {
+test("postern status reads the user's kubeconfig by default, as kubectl does", async () => {
   const HOME = mkdtempSync(join(tmpdir(), "postern-home-"));
   onTestFinished(() => rmSync(HOME, { recursive: true }));
   expect((await runIn({ HOME }, "status", "-n", namespace)).notes.join()).toContain("set a kubeconfig file");
@@ -74,7 +74,7 @@ test("status reads the user's kubeconfig by default, as kubectl does", async () 
   expect(inPod).toMatchObject({ code: 1, out: [] });
 });
 
-test("status lists enforced policies and exits with 0", async () => {
+test("postern status lists enforced policies and exits with 0", async () => {
   const { code, out } = await status("--json");
   expect(code).toBe(0);
   expect(JSON.parse(out[0] ?? "")).toMatchObject({
@@ -95,7 +95,7 @@ test("status lists enforced policies and exits with 0", async () => {
   });
 });
 
-test("status of a Ready policy without pods exits with 0", async () => {
+test("postern status exits with 0 for a Ready policy without pods", async () => {
   const none = condition("Enforced", "False", "No gate has reported this policy recently.", "NoPods");
   await write("idle", [condition("Ready", "True"), none]);
   const { code, out } = await status();
@@ -106,7 +106,7 @@ test("status of a Ready policy without pods exits with 0", async () => {
   await write("idle", [condition("Ready", "True"), none]);
 });
 
-test("status explains unenforced policies, shows missing ones as Unknown, and exits with 1", async () => {
+test("postern status explains unenforced policies, shows missing conditions as Unknown, and exits with 1", async () => {
   await write("bypassed", [condition("Ready", "True"), condition("Enforced", "False", "2 pods have no gate.")], {
     pods: 3,
     updated: 1,
@@ -121,7 +121,7 @@ test("status explains unenforced policies, shows missing ones as Unknown, and ex
   expect(out.find((line) => line.includes("young"))).toMatch(/young +Unknown +Unknown +Unknown +- +- +-/);
 });
 
-test("status of an edited policy is Unknown until the operator has seen the edit", async () => {
+test("postern status shows Unknown for an edited policy until the operator has seen the edit", async () => {
   const patch = JSON.stringify({ spec: { mode: "Audit" } });
   await cluster.kubectl(["-n", namespace, "patch", "apikeypolicy", "enforced", "--type=merge", "-p", patch]);
   const { out } = await status("--json");
@@ -129,7 +129,7 @@ test("status of an edited policy is Unknown until the operator has seen the edit
   expect(policies.find(({ name }: { name: string }) => name === "enforced")).toMatchObject({ enforced: "Unknown" });
 });
 
-test("status of an empty namespace is empty, and an unreachable cluster fails in one line", async () => {
+test("postern status prints nothing for an empty namespace, and one line for an unreachable cluster", async () => {
   expect((await run("status", "--kubeconfig", cluster.kubeconfigPath, "-n", "nowhere")).code).toBe(0);
   const { code, notes } = await run("status", "--kubeconfig", "/nowhere");
   expect(code).not.toBe(0);

@@ -79,7 +79,7 @@ describe("workspace list", () => {
 });
 
 describe("workspace disable, enable and update --per-minute", () => {
-  test("workspace changes apply by id or name, and repeating one has no effect", async () => {
+  test("workspace update accepts an id or name, and a repeated update has no effect", async () => {
     const { workspaceId } = await cli.json("workspace create --name changing");
     const state = async () => {
       const { rows } = await cli.db.query("select enabled, quota_per_minute from workspaces where id = $1", [

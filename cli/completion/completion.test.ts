@@ -171,7 +171,7 @@ test("completion scripts contain every command, option and value, and no profile
   }
 });
 
-test("each shell parses its complete completion script", async () => {
+test("each shell parses its generated completion script", async () => {
   for (const shell of ["bash", "zsh", "fish"]) {
     const { stderr } = await run(await shellOf(shell), ["-n", join(dir, `postern.${shell}`)], { env });
     expect(stderr).toBe("");

@@ -121,7 +121,7 @@ describe("a rejected request target", () => {
     { target: "/public%2f%2e%2e/admin", allow: ["EncodedSlash"] as const },
     { target: "/public\\..\\admin", allow: ["Backslash"] as const },
     { target: "/public%5c..", allow: ["Backslash"] as const },
-  ])("request target $target hides a dot segment from early decoders", ({ target, allow }) => {
+  ])("request target $target is rejected because early decoding reveals a dot segment", ({ target, allow }) => {
     expect(checkTarget(target, { allow, pathDecides: true })).toEqual({ refused: "the path has a dot segment" });
   });
 

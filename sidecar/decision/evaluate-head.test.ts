@@ -250,7 +250,7 @@ describe("policy rules", () => {
     expect(essence(judged(request))).toEqual({ ...verifying, hash: hashKey(key), ...expected }),
   );
 
-  test("the verification result is evaluated with the policy that requested it", () => {
+  test("verification result is evaluated by the policy that requested it", () => {
     const decision = judged({ headers: BEARER });
     expect(decision.kind === "verify" && decision.active).toBe(ENFORCED);
   });

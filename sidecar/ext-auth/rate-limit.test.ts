@@ -59,7 +59,7 @@ describe("Redis is unavailable", () => {
     expect(countedLocally).toEqual([]);
   });
 
-  test("onCounterFailure Deny fails rate limit requests while Redis is unavailable", async () => {
+  test("onCounterFailure Deny makes rate limit requests fail while Redis is unavailable", async () => {
     const { parts: deps } = partsWithout({ onCounterFailure: "Deny" });
     expect(await rateLimit(deps, "edge", descriptors)).toMatchObject({ kind: "undecided" });
   });

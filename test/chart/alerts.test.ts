@@ -67,7 +67,7 @@ async function evaluate(cases: ReadonlyArray<{ one: AlertCase; series: readonly 
 
 const CASES = ALERT_CASES.map((one, index) => ({ ...one, index }));
 
-test.each(CASES)("alert $alert fires despite other installations: $says", ({ says, index }) => {
+test.each(CASES)("alert $alert fires independently of other installations: $says", ({ says, index }) => {
   expect(firing[index]).toEqual([expect.stringMatching(says)]);
 });
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { QUERY_ERRORS } from "../../api-server/domain/analytics/refusals.ts";
 import { usageTodo } from "../../dashboard/components/explain-error.ts";
 
-test("every query error has advice or an error position", () => {
+test("every error of a usage query has advice or an error position", () => {
   const silent = QUERY_ERRORS.filter((kind) => usageTodo(kind) === undefined);
   expect(silent).toEqual([
     "invalid_analytics_query",

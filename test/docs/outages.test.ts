@@ -22,7 +22,7 @@ test("a test covers every row of docs/operations/failure-modes.md, and the page 
   expect([...covered].sort()).toEqual(rows.toSorted());
 });
 
-test("the tests exist that cover promises which the outages do not", () => {
+test("every promise that no outage test covers has another test", () => {
   const missing = SHOWN.filter(({ file, name }) => !readFileSync(join(ROOT, file), "utf8").includes(name));
   expect(missing).toEqual([]);
 });

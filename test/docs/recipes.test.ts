@@ -30,7 +30,7 @@ const about = {
 describe.each(RECIPES)("$heading", ({ heading, parts, notTaken }) => {
   const steps = stepsOf(contributing, heading);
 
-  test("recipe test performs each step or explains why not", () => {
+  test("recipe test performs each step of a recipe or explains why not", () => {
     const taken = new Set([...parts.map(({ step }) => step), ...Object.keys(notTaken).map(Number)]);
     expect([...taken].sort((a, b) => a - b)).toEqual([...steps.keys()]);
   });
@@ -76,16 +76,16 @@ describe("followed on a copy of the working tree", () => {
     ]);
   }, RUN_MS);
 
-  test("recipe result passes type check and formatting", () => {
+  test("files created by the recipes pass the type check and the formatter", () => {
     expect(types.output).toBe("");
     expect(form.code, form.output).toBe(0);
   });
 
-  test("recipe result breaks no test", () => {
+  test("files created by the recipes break no test", () => {
     expect(runs.flatMap(({ failures }) => [...failures])).toEqual([]);
   });
 
-  test.each(about.files)("recipe result %s has a test", (file) => {
+  test.each(about.files)("file %s created by a recipe has a test", (file) => {
     expect(runs.some(({ passed }) => passed.has(file))).toBe(true);
   });
 

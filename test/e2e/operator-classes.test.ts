@@ -110,7 +110,7 @@ const seenBy = (operator: Operator): string[] =>
     .map(({ name }) => name)
     .sort();
 
-test("each object belongs to the operator of its class, or to the one without", async () => {
+test("object belongs to the operator of its class, or without a class to the operator without one", async () => {
   await Promise.all([role("ours", "ours"), role("theirs", "theirs", "blue"), role("none", "none", "green")]);
   await Promise.all([untilReady("ours"), untilReady("theirs")]);
   expect(seenBy(plain)).toEqual(["ours"]);
@@ -122,7 +122,7 @@ test("each object belongs to the operator of its class, or to the one without", 
   expect(await store.call("permissions.getRole", { role: "none" })).toMatchObject({ status: 404 });
 }, 120_000);
 
-test("name claimed by two operator classes is decided by the database", async () => {
+test("database decides which of two operator classes gets a name", async () => {
   await role("first", "shared", "blue");
   await untilReady("first");
   await role("second", "shared");
@@ -153,7 +153,7 @@ test("object that changes its class moves to the other operator with its data", 
   );
 }, 120_000);
 
-test("guarded pod gets its policy by class, and a class without operator admits none", async () => {
+test("guarded pod gets the policy of its class, and is rejected if no operator has the class", async () => {
   const policy = (name: string, controllerClass?: string) =>
     send("POST", pathOf("apikeypolicies"), {
       apiVersion: "postern.dev/v1alpha1",

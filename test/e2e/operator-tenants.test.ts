@@ -248,7 +248,7 @@ let ids: Readonly<Record<"apiId" | "policyId" | "namespaceId" | "roleId" | "keyI
 let uids: Readonly<Record<keyof typeof HERS, string>>;
 let before: unknown;
 
-test("tenant ann keeps every object that she created", async () => {
+test("tenant ann keeps every object that ann created", async () => {
   for (const one of Object.values(HERS)) await apply(ANN, one);
   const options = {
     app: "orders",

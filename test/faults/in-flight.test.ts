@@ -44,7 +44,7 @@ describe.each([
       before: { enabled: true, permissions: ["a.read"] },
       after: { enabled: true, permissions: [] },
     },
-  ])("reader returns the $part read before the change once only", async (given) => {
+  ])("reader returns a $part that it read before the change only once", async (given) => {
     const system = await openSystem();
     const api = await system.api();
     await api.data("permissions.createPermission", { name: "a.read", slug: "a.read" });

@@ -3,7 +3,7 @@ import { everyProcedure } from "../../api-server/test/every-procedure.ts";
 import { NOTICED, UNNOTICED } from "./noticed-changes.ts";
 import { V1_NOTICED, V1_UNNOTICED } from "./noticed-changes-v1.ts";
 
-test("propagation table states for every change what pods notice", () => {
+test("propagation table states the effect of every change on pods", () => {
   const noticed = { ...NOTICED, ...V1_NOTICED };
   const changes = everyProcedure.filter(({ effect }) => effect === "change").map(({ path }) => path);
   const listed = [noticed, UNNOTICED, V1_UNNOTICED].flatMap(Object.keys);

@@ -10,7 +10,7 @@ import { openSystem } from "./system.ts";
 
 const MAX = 60;
 
-test("api-server survives exhaustion of Redis connections by another client", async () => {
+test("api-server keeps serving when another client uses up the Redis connections", async () => {
   const system = await openSystem({ ownRedis: true });
   await system.raw.config("SET", "maxclients", String(MAX));
   const api = await system.spawnApi();
@@ -82,7 +82,7 @@ test("api-server started without Redis connections serves and counts in Redis la
   await waitFor("it to be whole", () => api.isComplete());
 }, 60_000);
 
-test("api-server reports how close Redis is to its connection limit", async () => {
+test("api-server reports Redis connections as a fraction of the connection limit", async () => {
   const [events, system] = [
     await startOwnRedis({ args: ["--maxclients", "10"] }),
     await openSystem({ ownRedis: true }),

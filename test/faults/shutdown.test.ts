@@ -122,7 +122,7 @@ test("SIGTERM under load ends the api-server with code 0 within five seconds", a
   );
 });
 
-test("client of a closing server is told to close and is never interrupted", async () => {
+test("closing server asks clients to close and interrupts no request", async () => {
   const system = await openSystem();
   const api = await system.api();
   let answered = 0;

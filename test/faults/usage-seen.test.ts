@@ -8,7 +8,7 @@ import { openSystem } from "./system.ts";
 /** Promise of api-v2.md section 18. */
 const BOUND = { deadlineMs: 5000, everyMs: 100 };
 
-test("usage of API and gate is visible in v2 and v1 within 5 s", async () => {
+test("usage of the API and of a gate is visible in v2 and v1 within 5 s", async () => {
   const system = await openSystem();
   const [a, b] = [await system.api(), await system.api()];
   const { apiId, keyId, key } = await makeKey(a);

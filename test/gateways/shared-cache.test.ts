@@ -55,16 +55,19 @@ test.each([
   { said: ["max-age=60, x-public"], isPrivate: true },
   { said: ["public, max-age=60"], isPrivate: false },
   { said: ["max-age=1", "S-Maxage=60"], isPrivate: false },
-])("keyed response is private: $isPrivate, when the app sends Cache-Control $said", async ({ said, isPrivate }) => {
-  const key = await gate.records.putKey();
-  const path = `/data?${said.map((value) => `cc=${encodeURIComponent(value)}`).join("&")}`;
-  const first = await call(cache.port, { path, headers: { "X-API-Key": key } });
-  expect(first.status).toBe(200);
-  expect(first.headers["cache-control"]).toBe([...said, ...(isPrivate ? ["private"] : [])].join(", "));
-  const stranger = await call(cache.port, { path });
-  expect(stranger.status).toBe(isPrivate ? 401 : 200);
-  if (!isPrivate) expect(stranger.body).toBe(first.body);
-});
+])(
+  "response to a request with a key is private: $isPrivate, if the app sends Cache-Control $said",
+  async ({ said, isPrivate }) => {
+    const key = await gate.records.putKey();
+    const path = `/data?${said.map((value) => `cc=${encodeURIComponent(value)}`).join("&")}`;
+    const first = await call(cache.port, { path, headers: { "X-API-Key": key } });
+    expect(first.status).toBe(200);
+    expect(first.headers["cache-control"]).toBe([...said, ...(isPrivate ? ["private"] : [])].join(", "));
+    const stranger = await call(cache.port, { path });
+    expect(stranger.status).toBe(isPrivate ? 401 : 200);
+    if (!isPrivate) expect(stranger.body).toBe(first.body);
+  },
+);
 
 test("response that needs no key may be stored by a shared cache", async () => {
   const first = await call(cache.port, { path: "/open" });

@@ -152,7 +152,7 @@ describe("objects of a real cluster", () => {
   const policy = (name: string, spec: object = {}) =>
     aManifest("ApiKeyPolicy", name, { api: { name: `${name}-api` }, target: { port: "http" }, ...spec });
 
-  test("real objects are Healthy, Progressing and Degraded in Flux for each kind", async () => {
+  test("objects of each kind are Healthy, Progressing and Degraded in Flux", async () => {
     const good = [
       aManifest("Role", "good", { name: "good" }),
       aManifest("RatelimitNamespace", "good", { name: "good" }),
@@ -184,7 +184,7 @@ describe("objects of a real cluster", () => {
     expect(await judged(waits)).toBe("Current, Healthy");
   });
 
-  test("real objects with a pending deletion are Terminating", async () => {
+  test("objects with a pending deletion are Terminating in Flux", async () => {
     const kept = policy("kept", { deletionPolicy: "Delete" });
     await world.apply(kept);
     const { apiId } = await untilReason(world, kept, "Succeeded");

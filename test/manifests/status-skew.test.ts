@@ -24,7 +24,7 @@ beforeAll(async () => {
   client = (await openCluster(kubernetes.kubeconfigPath, {})).client;
 }, KUBERNETES_START_MS);
 
-test.each(KINDS)("$kind status accepts a field that its schema lacks", async ({ kind, plural }) => {
+test.each(KINDS)("status of $kind accepts a field that its schema does not contain", async ({ kind, plural }) => {
   const manifest = [...GOOD_MANIFESTS.map((tried) => tried.manifest), NAMESPACE].find((tried) => tried.kind === kind);
   if (manifest === undefined) throw new Error(`no good manifest of the kind ${kind}`);
   const path = `/apis/${manifest.apiVersion}/namespaces/${namespace}/${plural}`;

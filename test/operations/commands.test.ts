@@ -23,7 +23,7 @@ const linesOf = (page: string): string[] =>
     .filter((line) => line !== "");
 const asProgram = (line: string): string => line.replace(/(^|\$\()postern /g, `$1${POSTERN} `);
 
-test("each component starts by the documented commands, and the gate asks for a key", async () => {
+test("documented commands start each component, and the gate requires a key", async () => {
   const system = await openSystem();
   const app = await startApp();
   onTestFinished(() => app.close());
@@ -91,7 +91,7 @@ test.each([
   { part: "operator", without: "POSTERN_ROOT_KEY", says: /POSTERN_ROOT_KEY/ },
   { part: "sidecar", without: "REDIS_URL", says: /REDIS_URL/ },
   { part: "sidecar", without: "POSTERN_WORKSPACE", says: /POSTERN_WORKSPACE/ },
-])("$part without $without exits with 2 and names it", async ({ part, without, says }) => {
+])("$part started without $without exits with 2 and names it", async ({ part, without, says }) => {
   const line = linesOf("start-by-hand.md").find((one) => one.startsWith(`postern ${part}`)) ?? "";
   const env: Record<string, string | undefined> = {
     ...{ DATABASE_URL: "postgres://127.0.0.1:9/none", REDIS_URL: "redis://127.0.0.1:9", POSTERN_ADMIN_PORT: "0" },

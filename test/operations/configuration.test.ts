@@ -87,7 +87,7 @@ test.each(right)("$command.name --$option accepts $value", ({ command, option, v
   expect(parse(command, [...required(command, option), `--${option}=${value}`])()).toMatchObject({ [option]: value });
 });
 
-test("empty variables count as unset, switches are validated, messages hide addresses", () => {
+test("empty variables count as unset, switches are validated, and messages omit addresses", () => {
   const sidecar = commands.find(({ name }) => name === "sidecar") as Command;
   const operator = commands.find(({ name }) => name === "operator") as Command;
   expect(parse(sidecar, required(sidecar, ""), { POSTERN_DRAIN_TIMEOUT: "" })()).toMatchObject({

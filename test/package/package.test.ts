@@ -146,7 +146,7 @@ test("quickstart works from a guarded app to an edited manifest", async () => {
   await waitFor("the lower limit to be enforced", async () => (await send(key)) === 429);
 });
 
-test("other commands work with the npm package, also as kubectl plugin", async () => {
+test("npm package provides all other commands, also as a kubectl plugin", async () => {
   expect((await postern("postern", "rootkey", "list")).stdout).toContain("postern dev");
   expect((await postern("kubectl-postern", "audit")).stdout).toContain("key.create");
   expect((await postern("kubectl-postern", "validate", "-f", "manifests")).stdout).toMatch(/4/);

@@ -8,7 +8,7 @@ import { torture } from "./torture.ts";
 const KEYS = 7_500;
 const TIMEOUT_MS = 300_000;
 
-test("one minute of torture keeps every promise", {
+test("system keeps every promise during one minute of torture", {
   timeout: TIMEOUT_MS,
 }, async ({ signal }) => {
   const lines: string[] = [];

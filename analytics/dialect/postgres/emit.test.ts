@@ -16,7 +16,7 @@ async function answerTo(expression: string): Promise<unknown> {
 }
 
 const responds = (cases: readonly (readonly [string, unknown])[]) =>
-  test.each(cases)("analytics query %s returns %j", async (expression, expected) =>
+  test.each(cases)("analytics query %s emitted for Postgres returns %j", async (expression, expected) =>
     expect(await answerTo(expression)).toEqual(expected),
   );
 

@@ -301,7 +301,7 @@ describe("a request", () => {
 });
 
 describe("a secret of another workspace", () => {
-  test("explanation of a foreign secret equals that of an unknown one", async () => {
+  test("admin explanation responds alike to a key of another workspace and an unknown key", async () => {
     const other = await t.makeWorkspace();
     const theirs = makeResources(t.deps.db, {
       workspaceId: other.id,
@@ -329,7 +329,7 @@ describe("a secret of another workspace", () => {
     ]);
   });
 
-  test("explanation of a foreign secret leaves no trace in the database", async () => {
+  test("admin explanation of another workspace's key leaves no trace in the database", async () => {
     const { key, keyId } = await resources.key({
       credits: { remaining: 2, refill: { interval: "daily", amount: 5 } },
       externalId: "traced",
@@ -361,7 +361,7 @@ describe("a secret of another workspace", () => {
   });
 });
 
-test("explanation contains neither secrets nor hashes", async () => {
+test("admin explanation contains neither secrets nor hashes", async () => {
   const { key, keyId } = await resources.key({ credits: { remaining: 2 }, meta: { note: "private words" } });
   const text = JSON.stringify([await explain({ keyId }), await explain({ keyHash: hashOf(key) })]);
   for (const word of [key, hashOf(key), "private words"]) expect(text).not.toContain(word);

@@ -74,7 +74,7 @@ describe("the state equals the next verification:", () => {
     return state;
   };
 
-  test("key state reports an exhausted limit of the key only", async () => {
+  test("key state reports an exhausted limit that applies automatically, but no named one", async () => {
     const made = await create({ ratelimits: [limit("auto"), limit("asked", false)] });
     for (let i = 0; i < 3; i++) {
       expect(await stateOf(made)).toEqual({ code: "VALID", reasons: [] });
@@ -82,7 +82,7 @@ describe("the state equals the next verification:", () => {
     expect(await stateOf(made)).toEqual({ code: "RATE_LIMITED", reasons: ["limitReached"] });
   });
 
-  test("key state reports spent credits by the shared counter", async () => {
+  test("key state reports exhausted credits according to the Redis counter", async () => {
     const made = await create({ credits: { remaining: 1 } });
     expect(await stateOf(made)).toEqual({ code: "VALID", reasons: [] });
     expect(await stateOf(made)).toEqual({ code: "USAGE_EXCEEDED", reasons: ["noCredits"] });
@@ -106,7 +106,7 @@ describe("the state equals the next verification:", () => {
     expect((await details(orphan.keyId)).apiDeletedAt).toEqual(expect.any(Number));
   });
 
-  test("key state is valid after its identity was deleted", async () => {
+  test("key stays valid after its identity was deleted", async () => {
     const made = await create({ externalId: "leaves.soon" });
     await t.data("identities.deleteIdentity", { identity: "leaves.soon" });
     expect(await stateOf(made)).toEqual({ code: "VALID", reasons: [] });
@@ -114,7 +114,7 @@ describe("the state equals the next verification:", () => {
   });
 });
 
-test("key state of a permanently deleted key is 404", async () => {
+test("getKeyDetails of a permanently deleted key returns 404", async () => {
   const { keyId } = await create();
   await t.data("keys.deleteKey", { keyId, permanent: true });
   expect((await t.call("admin.getKeyDetails", { keyId })).status).toBe(404);

@@ -244,7 +244,7 @@ describe("permissions", () => {
     expect((await t.call("keys.explainVerification", { keyId: mine.keyId, policyId }, { rootKey })).status).toBe(403);
   });
 
-  test("explainVerification of a foreign key equals that of an unknown key", async () => {
+  test("explainVerification responds alike to a key of another workspace and an unknown key", async () => {
     const { key, keyId } = await resources.key();
     const { rootKey } = await t.makeWorkspace();
     expect((await explain({ key }, { rootKey })).code).toBe("NOT_FOUND");

@@ -34,12 +34,12 @@ const HOUR = 3_600_000;
 const limit = { name: "requests", limit: 10, duration: HOUR, autoApply: true };
 
 describe("the response", () => {
-  test("verifyKey response for a minimal key", async () => {
+  test("verifyKey returns only the required fields for a minimal key", async () => {
     const { keyId, key } = await create();
     expect(await verify(key)).toEqual({ valid: true, code: "VALID", keyId, enabled: true });
   });
 
-  test("verifyKey response for a complete key", async () => {
+  test("verifyKey returns all fields for a complete key", async () => {
     const shared = { ...limit, name: "shared", autoApply: false };
     const { identityId } = await t.data("identities.createIdentity", {
       externalId: "everything",

@@ -70,13 +70,13 @@ describe("key create", () => {
     { name: "a time that is none", args: ["--expires", "soon"], says: "for --expires: must be a time" },
     { name: "a time in the past", args: ["--expires", "2020-01-01"], says: "for --expires: must be in the future" },
     { name: "a span of nothing", args: ["--expires", "0s"], says: "must be in the future, such as 30d" },
-  ])("key create is a usage error with $name", async ({ args, says }) => {
+  ])("key create with $name is a usage error", async ({ args, says }) => {
     const ran = await cli.run(["key", "create", "--api", apiId, ...args]);
     expect(ran).toMatchObject({ code: 2, text: "" });
     expect(ran.notes.join()).toContain(says);
   });
 
-  test("key create prints every field error of the API and what is missing", async () => {
+  test("key create prints all field errors that the API reports", async () => {
     const faulty = await cli.run(["key", "create", "--api", "x", "--prefix", "a b"]);
     expect(faulty).toMatchObject({ code: 1, text: "" });
     expect(faulty.notes.join()).toMatch(/body\.apiId: .*body\.prefix: /);
@@ -85,7 +85,7 @@ describe("key create", () => {
   });
 });
 
-test("key commands name the permission that a root key lacks, and how to get it", async () => {
+test("key commands name the missing permission of a root key, and how to add it", async () => {
   const { keyId } = await cli.resources.key({ apiId });
   const poor = cli.as(await cli.t.rootKey(["api.*.verify_key"]));
   const before = await cli.t.audit();
@@ -294,7 +294,7 @@ describe("key list", () => {
     { args: ["--all", "--limit", "3"], says: "--all and --limit exclude each other" },
     { args: ["--limit", "0"], says: "or --all" },
     { args: ["--cursor", ""], says: '"" for --cursor: must be' },
-  ])("key list is a usage error with $args", async ({ args, says }) => {
+  ])("key list with $args is a usage error", async ({ args, says }) => {
     const ran = await cli.run(["key", "list", "--api", many, ...args]);
     expect(ran.code).toBe(2);
     expect(ran.notes.join()).toContain(says);

@@ -223,7 +223,7 @@ describe("commands that call the API", () => {
   });
 
   describe("rootkey disable, enable, update and revoke", () => {
-    test("rootkey update, revoke and the like change one root key and write audit rows", async () => {
+    test("rootkey commands change one root key and write audit rows", async () => {
       const { rootKeyId: id } = await create();
       expect(await json(`rootkey disable --id ${id}`)).toMatchObject({ rootKeyId: id, enabled: false });
       expect((await rowOf(id)).enabled).toBe(false);
@@ -281,7 +281,7 @@ describe("commands that call the API", () => {
       },
     );
 
-    test("rootkey update requires a time", async () => {
+    test("rootkey update of the expiry requires a time", async () => {
       const ran = await run("rootkey update --id rk_x --expires 2026-02-30");
       expect(ran.code).toBe(2);
       expect(ran.notes.join()).toContain("for --expires: must be a time");

@@ -473,7 +473,7 @@ describe("Bypassable", () => {
   });
 
   // A user with write access to one namespace controls these numbers, while the operator must admit the pods of all namespaces.
-  test("Bypassable is computed in eight seconds for thousands of Services and NetworkPolicies", () => {
+  test("Bypassable condition of thousands of Services and NetworkPolicies is computed within eight seconds", () => {
     const listed = Array.from({ length: 100 }, (_, i) => ({ name: `p${i}`, number: 9_100 + i }));
     const gate = { ...aGate, ports: [...listed, ...aGate.ports] };
     const pods = Array.from({ length: 100 }, (_, i) => aPodSummary(`pod-${i}`, { gate }));

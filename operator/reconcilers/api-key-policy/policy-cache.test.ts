@@ -149,7 +149,7 @@ describe("a forgotten policy", () => {
   });
 });
 
-test("PolicyCache reports a poll interval for an unsettled policy", () => {
+test("PolicyCache reports a poll interval for a policy whose state may change soon", () => {
   const paces: Pace[] = [];
   const looks = createPolicyCache((pace) => paces.push(pace));
   looks.remember({ observed: lookAt(looks).observed, pace: { soonMs: 1000, sinceMs: 5 } });
@@ -176,7 +176,7 @@ test("PolicyCache repeats full reads in order and at a limited rate", () => {
   expect(names(1000, 0)).toEqual([]);
 });
 
-test("PolicyCache remembers the last report time of a limited number of silent gates", () => {
+test("PolicyCache remembers the last report time of a limited number of gates", () => {
   const looks = createPolicyCache();
   const dataPlane = (podIds: string[]) => ({ pods: podIds.length, updated: 0, maxStalenessMs: 0, podIds });
   const show = (podIds: string[], atMs: number) => looks.show(KEY, { dataPlane: dataPlane(podIds) } as Picture, atMs);

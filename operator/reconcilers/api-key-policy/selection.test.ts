@@ -164,7 +164,7 @@ describe("Enforced", () => {
     ]);
     const one = { pods: 1, updated: 1, maxStalenessMs: 1, podIds: ["shop/b"] };
 
-    test("Enforced condition first names a silent gate and its last report time", () => {
+    test("Enforced condition names gates that stopped reporting first, with their last report time", () => {
       const condition = enforced({ ...one, updated: 0 }, { selected, heard });
       expect(condition).toMatchObject({ status: "False", reason: "PodsSilent" });
       expect(condition.message).toContain(
@@ -173,14 +173,14 @@ describe("Enforced", () => {
       expect(toDataPlaneStatus(one, { selected, heard })).toMatchObject({ silent: 1 });
     });
 
-    test("Enforced condition names a silent gate even without other reports", () => {
+    test("Enforced condition names a gate that stopped reporting even without reports of other gates", () => {
       const none = { pods: 0, updated: 0, maxStalenessMs: 0 };
       expect(enforced(none, { selected, heard })).toMatchObject({ reason: "PodsSilent" });
       expect(enforced(none, { selected })).toMatchObject({ reason: "NoPods" });
       expect(toDataPlaneStatus(none, { selected })).toMatchObject({ silent: 2 });
     });
 
-    test("Enforced condition of a policy without selector names silent gates by annotation", () => {
+    test("Enforced condition of a policy without selector names gates without reports by their annotation", () => {
       const named = ["shop/a", "shop/b"];
       expect(enforced(one, { selected: undefined, named, heard })).toMatchObject({ reason: "PodsSilent" });
       expect(
@@ -190,7 +190,7 @@ describe("Enforced", () => {
       });
     });
 
-    test("Enforced condition ignores silent gates of deleted pods", () => {
+    test("Enforced condition ignores missing reports of deleted pods", () => {
       const gone = new Map([...heard, ["shop/gone", 1]]);
       const both = { pods: 2, updated: 2, maxStalenessMs: 1, podIds: ["shop/a", "shop/b"] };
       expect(enforced(both, { selected, heard: gone })).toMatchObject({ status: "True" });

@@ -70,7 +70,7 @@ test("SyncedObjects ignores a list requested before the last read", () => {
   expect(synced.recall(role, 301)).toMatchObject({ digest: "d2", seenAtMs: 300 });
 });
 
-test("SyncedObjects requires a read after a few hours at staggered times", () => {
+test("SyncedObjects requires a new read of each object after a few hours, at staggered times", () => {
   const hoursOf = (random: number): number => {
     const synced = createSyncedObjects(300_000, () => random);
     synced.settle(asSeen({ seenAtMs: 0 }), synced.begin(role));

@@ -19,7 +19,7 @@ const one = (objects: Objects, id = "Role default/one") => {
   return object;
 };
 
-test("loaded object gets its own uid and the load time as generation", () => {
+test("object loaded from a file gets a new uid and the load time as its generation", () => {
   const { objects } = merge({ "a.yaml": role("one") });
   expect(one(objects)).toMatchObject({
     generation: 1_000,
@@ -69,12 +69,12 @@ test("last valid version of an invalid document stays active", () => {
   expect(one(objects)).toBe(one(before));
 });
 
-test("objects of a file with an unidentifiable document are not missing", () => {
+test("objects of a file that contains an unidentifiable document are not reported as missing", () => {
   const before = merge({ "a.yaml": `${role("one")}---\n${role("two")}`, "b.yaml": role("three") }).objects;
   expect(merge({ "a.yaml": `${role("one")}---\n{ [` }, before).missing).toEqual(["Role default/three"]);
 });
 
-test("first file wins for duplicate documents unless the other is active", () => {
+test("first of two files with the same document wins unless the other one is active", () => {
   const both = { "a.yaml": role("one", "a"), "b.yaml": role("one", "b") };
   const fresh = merge(both);
   expect(one(fresh.objects)).toMatchObject({ file: "a.yaml" });
@@ -84,7 +84,7 @@ test("first file wins for duplicate documents unless the other is active", () =>
   expect(later.problems).toMatchObject([{ file: "a.yaml" }]);
 });
 
-test("object that is being deleted ignores the return of its document", () => {
+test("object that is being deleted ignores a new document with its name", () => {
   const before = merge({ "a.yaml": role("one") }).objects;
   const deleted = { ...one(before), deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: ["x"] };
   const { objects, missing } = merge({ "a.yaml": role("one", "b") }, new Map([["Role default/one", deleted]]));

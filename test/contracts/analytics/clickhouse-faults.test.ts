@@ -116,7 +116,7 @@ test("partial ClickHouse insert is completed by redelivery", async () => {
   await expectCounts(workspaceId, [...first, ...second, ...third]);
 });
 
-test("ClickHouse writer that hangs while another takes over adds nothing on resume", async () => {
+test("ClickHouse writer that hangs during a takeover adds no rows when it resumes", async () => {
   const workspaceId = aName("ws");
   const sleeperDb = aPool();
   const sleeper = new ClickhouseAnalytics({ url: proxy.url, db: sleeperDb, cluster: undefined, idleMsMax: 300 });

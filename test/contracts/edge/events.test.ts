@@ -87,7 +87,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect([...first, ...meanwhile, ...rest].sort()).toEqual(added.sort());
   });
 
-  test("event stream look() reports depth and age of each stream", async () => {
+  test("event source measure() reports the depth and age of each stream", async () => {
     const [full, empty] = [aName("ws"), aName("ws")];
     for (let i = 0; i < 10; i++) edge.sink.add(anEvent({ workspaceId: full }));
     await edge.sink.flush();

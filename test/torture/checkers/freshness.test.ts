@@ -29,7 +29,7 @@ test("freshness checker excuses a hanging api-server until failover", () => {
   expect(count(41, 21, anInternalError("stop-api-server", 20, 90))).toBe(1);
 });
 
-test("freshness checker excuses nothing for a tenant's own fault", () => {
+test("freshness checker allows no staleness for a fault of the tenant itself", () => {
   expect(count(26, 6, anInternalError("attack", 20, 30))).toBe(1);
   expect(count(26, 6, anInternalError("bulk-change", 20, 21))).toBe(1);
 });

@@ -65,7 +65,7 @@ test.each([
   expect([count([made, taken], []), count([made, taken], [key])]).toEqual([0, 1]);
 });
 
-test("durability checker rejects a refused change of an exclusive key", () => {
+test("durability checker rejects a denied change of an exclusively owned key", () => {
   const refused = aChange(1, { kind: "disable" }, { outcome: "refused", status: 404 });
   const [violation, ...more] = checkKept(
     aCase({ changes: [created(0), refused] }, { keys: new Map([["key-1", found()]]) }),

@@ -39,7 +39,7 @@ test("limit checker counts per process while Redis is unavailable", () => {
   expect([count(3 * LIMIT, { faults }), count(3 * LIMIT + 1, { faults })]).toEqual([0, 1]);
 });
 
-test("limit checker excuses nothing for unrelated, skipped or old faults", () => {
+test("limit checker allows no excess for unrelated, skipped or old faults", () => {
   expect(count(LIMIT + 1, { faults: [anInternalError("abort-postgres", 0, 2)] })).toBe(1);
   expect(count(LIMIT + 1, { faults: [anInternalError("flush-redis", 2, 2, { skipped: "busy" })] })).toBe(1);
   expect(count(LIMIT + 1, { faults: [anInternalError("flush-redis", -10, -9)] })).toBe(1);

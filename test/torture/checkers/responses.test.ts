@@ -20,7 +20,7 @@ test.each(["unavailable", "none"] as const)(
   },
 );
 
-test("tenant's own fault excuses no response to another tenant", () => {
+test("fault of one tenant allows no failed response to another tenant", () => {
   const asks = [anAsk(11, "unavailable")];
   expect(checkResponses(aCase({ asks, faults: [anInternalError("attack", 10, 12)] }))).toHaveLength(1);
 });
