@@ -41,7 +41,7 @@ const listSearch = (search: Search) => textsIn(search, "search");
 
 const ID = /^[A-Za-z0-9_.-]{3,128}$/;
 
-/** Ids that `/explain` shows. The address must not contain a key or its hash, because histories and logs keep addresses. */
+/** Returns the ids that `/explain` shows. The address must not contain a key or its hash, because histories and logs keep addresses. */
 const explainSearch = (search: Search): { requestId?: string; keyId?: string; policyId?: string } =>
   Object.fromEntries(
     ["requestId", "keyId", "policyId"].flatMap((name) => {

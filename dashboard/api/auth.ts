@@ -12,7 +12,7 @@ export interface SignInOptions {
 
 export const readSignInOptions = (signal: AbortSignal): Promise<SignInOptions> => ask("options", { signal });
 
-/** Throws `ApiError` if the link was used before or has expired. */
+/** Signs in with the token of a sign-in link. Throws `ApiError` if the link was used before or has expired. */
 export const signInByLink = (token: string): Promise<unknown> => ask("link", postOf({ token }));
 
 export const signOut = (everywhere: boolean): Promise<unknown> => ask("sign-out", postOf({ everywhere }));

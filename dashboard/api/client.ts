@@ -22,7 +22,7 @@ export interface CallOptions {
 export interface Api {
   /** Workspace that the calls act in; `undefined` selects the person's only workspace. */
   readonly workspace: string | undefined;
-  /** Throws `ApiError` if the response has no data. */
+  /** Calls a procedure. Throws `ApiError` if the response has no data. */
   call<P extends Procedure>(procedure: P, body: Input<P>, options?: CallOptions): Promise<ApiResponse<Data<P>>>;
 }
 
@@ -54,7 +54,7 @@ export function createApi({
   report: (reached: boolean) => void;
 }): Api {
   const client = createFetchClient<paths>({ baseUrl: location.origin, credentials: "same-origin" });
-  // openapi-fetch cannot infer the path of a generic procedure; `call` restores the exact types for its callers.
+  // openapi-fetch cannot infer the path of a generic procedure, so `call` restores the exact types for its callers.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
   const workspaceHeader = workspace === undefined ? {} : { "Postern-Workspace": workspace };
 
@@ -71,7 +71,7 @@ export function createApi({
           signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
         });
       } catch (error) {
-        // The page canceled the request, which says nothing about the connection.
+        // The page canceled the request, so the failure says nothing about the connection.
         if (signal?.aborted) throw error;
         report(false);
         throw new ApiError({ status: 0, kind: UNREACHABLE, detail: "The server did not respond.", cause: error });
@@ -88,7 +88,7 @@ export function createApi({
   };
 }
 
-/** The response of a proxy between browser and server does not have the API's error body. */
+/** Parses an error response. An error response of a proxy between browser and server does not have the API's error body. */
 export function refusalOf(response: Response, body: RawResponse["error"]): ApiError {
   return new ApiError({
     status: response.status,

@@ -21,7 +21,7 @@ import type { CallOptions } from "./client.ts";
 interface ReadOptions {
   /** Polling interval; the hook polls only while the page is visible. */
   readonly everyMs?: number;
-  /** `false` defers the request. */
+  /** Whether the request is sent; `false` defers it. */
   readonly enabled?: boolean;
 }
 
@@ -89,7 +89,7 @@ export function usePages<P extends ListProcedure>(
       return api.call(procedure, page as unknown as Input<P>, { signal });
     },
     getNextPageParam: ({ next }) => next,
-    // While a person types a filter, the rows of the previous filter stay.
+    // Keeps showing the rows of the previous filter while a person types a new one.
     placeholderData: keepPreviousData,
     enabled,
     refetchOnWindowFocus: isShort,

@@ -7,7 +7,7 @@ import { DASHBOARD_HEADERS } from "./client.ts";
 
 export const SESSION_KEY = ["session"] as const;
 
-/** `null` if no person is signed in. The session is read again every minute so that an open page shows when the session has ended. */
+/** Interval at which the session is read again, so that an open page shows when the session has ended. */
 const ASKED_EVERY_MS = 60_000;
 
 export function useSessionQuery(report: (reached: boolean) => void): UseQueryResult<Session | null, ApiError> {

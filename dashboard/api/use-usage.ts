@@ -25,7 +25,7 @@ interface Asked {
 
 const TRIES = 2;
 
-/** Runs a query. The rows of the previous query stay until the new rows arrive. */
+/** Runs a query. Returns the rows of the previous query until the new rows arrive. */
 export function useUsageRows<T>(
   procedure: UsageProcedure,
   sql: string,
@@ -39,7 +39,8 @@ export function useUsageRows<T>(
     staleTime: Number.POSITIVE_INFINITY,
     placeholderData: keepPreviousData,
     enabled,
-    // A rejected query stays rejected. A quota error says when the next query is allowed, which may be in an hour, so neither is retried.
+    // Retries only if the server does not respond or is unavailable. A rejected query would be rejected again, and a quota error may last
+    // for an hour.
     retry: (failures, error) => failures < TRIES && error instanceof ApiError && [0, 503].includes(error.status),
   });
 }
@@ -48,8 +49,8 @@ export type UsageState = Data<"admin.getUsageState">;
 const STATE_EVERY_MS = 15_000;
 
 /**
- * Reads how far usage is counted and which queries are allowed. A caller who may not read this still sees charts, with the default
- * retention.
+ * Reads the time until which usage is counted and the queries that are allowed. A caller without permission to read this still sees charts,
+ * with the default retention.
  */
 export const useUsageState = (): UseQueryResult<UsageState, ApiError> =>
   useRead("admin.getUsageState", {}, { everyMs: STATE_EVERY_MS });
@@ -85,7 +86,7 @@ export interface Usage {
   readonly error: ApiError | null;
   /** Time until which usage is counted, Unix ms; `undefined` if unknown. */
   readonly countedUntilMs: number | undefined;
-  /** Runs the query again at once. */
+  /** Runs the query again immediately. */
   readonly again: () => void;
 }
 
@@ -98,7 +99,7 @@ export function useUsage({ apiId, ...given }: UsageOf = NONE, range: Range = "30
   const bucket = windowOf(range, 0).bucket;
   const [nowMs, again] = useNow(refreshMsOf(bucket));
   const window = useMemo(() => windowWithin(range, nowMs, state.data), [range, nowMs, state.data]);
-  // An API that does not exist has no usage: no key space has the id of an API, so the query returns no rows.
+  // An API that does not exist has no usage. No key space has an API's id, so a query with that id returns no rows.
   const keySpaceId = apiId === undefined ? given.keySpaceId : (api.data?.[0]?.keySpaceId ?? apiId);
   const sql = outcomesQuery(window, { ...given, keySpaceId });
   const isKnown = !state.isPending && (apiId === undefined || api.data !== undefined);

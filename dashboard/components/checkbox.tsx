@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
 import "./field.css";
 
-/** `isMixed`: some of the items that the checkbox covers are selected, and some are not. */
+/** Checkbox with a label. `isMixed` shows that only some of the items that the checkbox covers are selected. */
 export function Checkbox({
   label,
   isChecked,

@@ -48,8 +48,8 @@ export function Combobox({
           ? {}
           : {
               filter: null,
-              // The text also changes when a value is selected. A search for that text would load other options, which would change the
-              // label again.
+              // The text also changes when a value is selected. Searching for that text would load other options and change the label
+              // again, so only typed text starts a search.
               onInputValueChange: (text: string, { reason }: { reason: string }) => {
                 if (reason === "input-change" || reason === "input-clear") onSearch(text);
               },
@@ -59,7 +59,7 @@ export function Combobox({
           id={id}
           className="input"
           placeholder={placeholder}
-          // While the list is open, the rest of the page is hidden from screen readers; this attribute still names the field.
+          // An open list hides the rest of the page, and so the label element, from screen readers; this attribute still names the field.
           aria-labelledby={`${id}-label`}
           aria-describedby={hint === undefined ? undefined : `${id}-hint`}
         />

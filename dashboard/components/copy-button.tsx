@@ -3,7 +3,7 @@ import { Button } from "./button.tsx";
 
 const SHOWN_MS = 2000;
 
-/** Copies a text and shows whether that worked, because a browser may deny it. */
+/** Button that copies a text and shows whether copying worked, because a browser may deny it. */
 export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }): ReactNode {
   const [outcome, setOutcome] = useState<"copied" | "failed">();
   useEffect(() => {
@@ -12,7 +12,7 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
     return () => clearTimeout(timer);
   }, [outcome]);
   const copy = async (): Promise<void> => {
-    // `navigator.clipboard` is undefined on a page that another machine served over plain HTTP.
+    // Browsers provide `navigator.clipboard` only over HTTPS and on localhost.
     const done = (await navigator.clipboard?.writeText(text).then(
       () => true,
       () => false,

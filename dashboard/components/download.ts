@@ -5,7 +5,7 @@ export function downloadText({ name, text, type }: { name: string; text: string;
   link.href = url;
   link.download = name;
   link.click();
-  // The browser reads the URL after the current task, so the URL is revoked later.
+  // The browser reads the URL only after the current task, so the URL is revoked with a delay.
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 

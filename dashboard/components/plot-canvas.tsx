@@ -37,7 +37,7 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
   const latest = useRef(props);
   latest.current = props;
 
-  // The plot is recreated when its content changes, which takes about a millisecond and leaves no old state.
+  // Creates a new plot after each change of the content, which takes about a millisecond and leaves no old state.
   useEffect(() => {
     const element = host.current;
     if (element === null) return;
@@ -82,7 +82,7 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
     } else if (wasChosen.current) {
       current.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
     }
-    // This effect must not clear a selection that the pointer is dragging.
+    // Records the selection, so that this effect does not clear a selection that the pointer is dragging.
     wasChosen.current = chosen !== undefined;
   }, [keyed, chosen, xs, endX]);
 
@@ -176,7 +176,7 @@ function optionsOf({ element, width, heightPx, isTime, isStacked, series, endX, 
       ],
     },
   };
-  // In a stack, fill the area between the upper edges of two series.
+  // Fills the area between the upper edges of two stacked series.
   if (isStacked) {
     options.bands = series.slice(1).map((_, index) => ({ series: [index + 2, index + 1], fill: fillOf(index + 1) }));
   }

@@ -44,7 +44,7 @@ function QuantityField({
   wanted: string;
 }): ReactNode {
   const [text, setText] = useState(value === undefined ? "" : format(value));
-  // A new value from outside, such as a preset, replaces the text. A value that the text already expresses does not.
+  // Replaces the text if `value` was changed outside of the field, for example by a preset. A text that already expresses the value stays.
   const shown = value !== undefined && parse(text) !== value ? format(value) : text;
   return (
     <TextField

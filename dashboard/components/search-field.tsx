@@ -1,10 +1,10 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import "./field.css";
 
-/** Delay between the last keystroke and the request. */
+/** Delay after the last keystroke before the request is sent. */
 const SETTLED_MS = 250;
 
-/** Filter that the server applies. The address holds the value, so that browser history and shared links work. */
+/** Search field for a filter that the server applies. The address holds the value, so that browser history and shared links work. */
 export function SearchField({
   label,
   value,
@@ -20,7 +20,7 @@ export function SearchField({
   const [text, setText] = useState(value);
   const latest = useRef(onChange);
   latest.current = onChange;
-  // The URL changed outside of the field, through the Back button or a link.
+  // Shows the value after the address has changed outside of the field, through the Back button or a link.
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text === value) return;

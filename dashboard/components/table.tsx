@@ -68,7 +68,7 @@ export function Table<T>({
   const tabStop = Math.min(active, Math.max(0, rows.length - 1));
   const virtualizer = useVirtualizer({
     count: rows.length,
-    // The row that Tab leads to stays in the document when it is scrolled out of view.
+    // Keeps the row that Tab leads to in the document when it is scrolled out of view.
     rangeExtractor: (range) => {
       const seen = defaultRangeExtractor(range);
       return seen.includes(tabStop) || rows.length === 0 ? seen : [...seen, tabStop].sort((a, b) => a - b);
@@ -87,12 +87,12 @@ export function Table<T>({
     const target = Math.max(0, Math.min(rows.length - 1, index));
     setActive(target);
     virtualizer.scrollToIndex(target);
-    // The row may enter the document in the next frame.
+    // Waits for the next frame, in which a row that was out of view has entered the document.
     requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-index="${target}"]`)?.focus());
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const index = rowIndexOf(event.target);
-    // Keys pressed inside a button of the row belong to the button.
+    // Ignores keys that are pressed inside a button of the row, because the button handles them.
     if (index === undefined || !(event.target as Element).matches("[role=row]")) return;
     const page = Math.floor((scroller.current?.clientHeight ?? 0) / ROW_PX) - 2;
     const to = {
@@ -178,7 +178,7 @@ interface TableRowProps<T> {
   readonly isTabStop: boolean;
 }
 
-/** During scrolling, only rows that come into view are rendered. */
+/** Row of the table. `memo` limits rendering during scrolling to rows that come into view. */
 const TableRow = memo(PlainRow) as typeof PlainRow;
 
 function PlainRow<T>(props: TableRowProps<T>): ReactNode {
@@ -188,7 +188,7 @@ function PlainRow<T>(props: TableRowProps<T>): ReactNode {
       role="row"
       className={isOpenable ? "table-row table-row-open" : "table-row"}
       data-index={index}
-      // Row 1 is the header.
+      // `aria-rowindex` starts at 1, and row 1 is the header.
       aria-rowindex={index + 2}
       aria-current={isOpen || undefined}
       tabIndex={isTabStop ? 0 : -1}

@@ -21,7 +21,10 @@ export function YamlButton({ object }: { object: StoredObject }): ReactNode {
   );
 }
 
-/** The YAML writer contains the schemas of all kinds, so it is loaded when a manifest is first shown. */
+/**
+ * Shows the manifest of an object as YAML. The YAML writer contains the schemas of all kinds, so it is loaded when a manifest is first
+ * shown.
+ */
 export function YamlView({ object }: { object: StoredObject }): ReactNode {
   const {
     data: text,

@@ -86,7 +86,7 @@ function SessionLine({ session }: { session: OpenSession }): ReactNode {
   );
 }
 
-/** Signing out reloads the page, so that no data of the person stays in memory. */
+/** Button that signs out. It reloads the page, so that no data of the person stays in memory. */
 export function SignOut({ hasOthers }: { hasOthers: boolean }): ReactNode {
   const { mutate, error, isPending } = useMutation({
     mutationFn: signOut,

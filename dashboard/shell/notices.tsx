@@ -23,7 +23,7 @@ export function ConnectionBar(): ReactNode {
   );
 }
 
-/** The page stays open, so that input is not lost. */
+/** Notice that the session has ended. The page behind it stays open, so that input is not lost. */
 export function SessionEnded({ again }: { again: () => void }): ReactNode {
   return (
     <Notice kind="bad" actions={<Button onClick={again}>I have signed in</Button>}>

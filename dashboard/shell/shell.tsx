@@ -17,13 +17,13 @@ import { linkToken, SignIn } from "./sign-in.tsx";
 export function Shell(): ReactNode {
   const connection = useContext(ConnectionContext);
   const { data: session, error, isPending, refetch } = useSessionQuery(connection.report);
-  // When the session ends, the open page stays with its input.
+  // Last session. When it ends, the page stays open with its input.
   const last = useRef<Session>(null);
   if (session) last.current = session;
   const shown = session ?? last.current;
   useFocusOnNavigation();
 
-  // A sign-in link may switch a signed-in person to another account.
+  // Shows the sign-in even to a signed-in person, because a sign-in link may be for another account.
   if (linkToken !== undefined) return <SignIn />;
   if (shown === null && isPending) return <PageLoading />;
   if (shown === null && error !== null) {

@@ -44,11 +44,11 @@ function Failure({ code }: { code: string | null }): ReactNode {
   return text === undefined ? null : <Notice kind="bad">{text}</Notice>;
 }
 
-/** Requires a click, so that an address alone cannot sign this browser in as another person. */
+/** Signs in with a link, but only after a click, so that an address alone cannot sign this browser in as another person. */
 function ByLink({ token, giveUp }: { token: string; giveUp: () => void }): ReactNode {
   const { mutate, error, isPending } = useMutation({
     mutationFn: signInByLink,
-    // The page is reloaded, so that no data of another person stays in memory.
+    // Loads a new page, so that no data of another person stays in memory.
     onSuccess: () => location.assign("/dashboard/"),
   });
   if (error !== null) return <ErrorNote error={error} doing="Signing in" again={giveUp} />;

@@ -34,7 +34,7 @@ export interface TimeWindow extends Between {
   readonly bucket: Bucket;
 }
 
-/** Bucket sizes are chosen so that a chart has at most 360 minutes, 216 hours, or any number of days. */
+/** Maximum range of a chart with minute buckets. A chart shows at most 360 minutes, 216 hours, or any number of days. */
 const MINUTES_UP_TO_MS = 6 * BUCKET_MS.hour;
 const HOURS_UP_TO_MS = 9 * BUCKET_MS.day;
 /** Maximum number of days in a chart. It exceeds the usual retention and bounds hand-written addresses. */

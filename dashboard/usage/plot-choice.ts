@@ -33,7 +33,7 @@ export function plotColumns(columns: readonly string[], rows: Rows): PlotColumns
   const texts = columns.filter(
     (name) => !instants.includes(name) && all(rows, name, (value) => typeof value === "string"),
   );
-  // `time` of a raw table is a number, Unix ms.
+  // Columns `time` of raw events, which are numbers in Unix ms.
   const numericTime = numbers.filter((name) => name === "time");
   return { x: [...instants, ...numericTime, ...numbers.filter((name) => name !== "time")], y: numbers, by: texts };
 }
@@ -68,7 +68,7 @@ const numberOf = (value: unknown): number | undefined => {
   return Number.isNaN(ms) ? undefined : ms;
 };
 
-/** Rows with the same x and series are summed. */
+/** Returns the series to plot. Rows with the same x and series are summed. */
 export function plotted(rows: Rows, { x, y, by }: PlotChoice): Plotted {
   const xs = [...new Set(rows.map((row) => numberOf(row[x])).filter((value) => value !== undefined))].sort(
     (a, b) => a - b,

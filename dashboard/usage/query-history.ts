@@ -8,7 +8,7 @@ export interface PastQuery {
 
 const QUERIES_MAX = 50;
 
-/** A repeated query moves to the front. */
+/** Adds a query to the history. A repeated query moves to the front. */
 export const withQuery = (history: readonly PastQuery[], query: PastQuery): PastQuery[] =>
   [query, ...history.filter(({ sql }) => sql !== query.sql)].slice(0, QUERIES_MAX);
 

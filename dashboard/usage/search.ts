@@ -19,7 +19,7 @@ const DEFAULT_RANGE: Preset = "24h";
 const TEXT_MAX = 255;
 
 const text = (value: unknown): string | undefined => {
-  // The router parses `?key=123` as a number.
+  // The router parses `?key=123` as a number, so numbers become text again.
   const written = typeof value === "number" ? String(value) : value;
   return typeof written === "string" && written !== "" && written.length <= TEXT_MAX ? written : undefined;
 };

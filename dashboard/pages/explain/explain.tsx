@@ -47,7 +47,7 @@ function ExplainPage(): ReactNode {
       setParseError(NO_HASHING);
       return;
     }
-    // The page does not keep a key after hashing it.
+    // Clears the field, so that the page does not keep a key after hashing it.
     setPasted("");
     setKeyHash(subject?.kind === "secret" ? subject.keyHash : undefined);
     await navigate({

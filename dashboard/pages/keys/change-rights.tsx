@@ -7,7 +7,7 @@ import { useDone } from "../../components/toast.tsx";
 import type { KeyDetails } from "./details.ts";
 import { differenceOf } from "./links.ts";
 
-/** Adds and removes links one by one, so that links that another person adds meanwhile are kept. */
+/** Dialog for the roles and permissions of a key. It adds and removes them one by one, so that concurrent changes by others are kept. */
 export function ChangeRights({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
   const api = useApi();
   const readAgain = useReadAgain();
@@ -40,7 +40,7 @@ export function ChangeRights({ details, onClose }: { details: KeyDetails; onClos
       }
       done("Roles and permissions changed.");
     } catch (thrown) {
-      // A retry is safe: links that were already added or removed stay as they are.
+      // The person can retry: roles and permissions that were already added or removed stay as they are.
       setError(thrown);
     } finally {
       setBusy(false);

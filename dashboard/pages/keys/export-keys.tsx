@@ -41,7 +41,7 @@ export function ExportKeys({
         const body = { apiId, limit: 100, ...(cursor === undefined ? {} : { cursor }) };
         const { data, next } = await api.call("apis.listKeys", body, { signal });
         const csv = csvOf(EXPORT_COLUMNS, data.map(exportRow));
-        // Keep only the header of the first page.
+        // Keeps only the header of the first page.
         parts.push(cursor === undefined ? csv : csv.slice(csv.indexOf("\n") + 1));
         keys += data.length;
         cursor = next;

@@ -41,7 +41,7 @@ export function readFilters(search: Record<string, unknown>): KeyFilters {
 
 const TEXT_LENGTH_MAX = 255;
 
-/** The router parses `?q=123` as a number. */
+/** Returns a text parameter; the router parses `?q=123` as a number. */
 const textOf = (value: unknown): string | undefined =>
   (typeof value === "string" && value !== "") || typeof value === "number"
     ? String(value).slice(0, TEXT_LENGTH_MAX)

@@ -64,7 +64,7 @@ interface DialogProps {
 function EnableDialog({ details, onClose }: DialogProps): ReactNode {
   const done = useDone(onClose);
   const update = useChange("keys.updateKey", { refreshes: ["admin.getKeyDetails", "admin.searchKeys"] });
-  // The state at the time when the dialog opened; the page refreshes meanwhile.
+  // Requested state, as it was when the dialog opened; the page refreshes meanwhile.
   const [enabled] = useState(!details.key.enabled);
   const action = enabled ? "Enable the key" : "Disable the key";
   return (

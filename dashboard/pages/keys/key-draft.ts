@@ -192,7 +192,10 @@ export function updateBody(keyId: string, before: KeyDraft, draft: KeyDraft): In
   };
 }
 
-/** An unchanged number is not sent, because it would restore credits that the key has spent since the form was opened. */
+/**
+ * Returns the change of the credits. An unchanged number is not sent, because it would restore credits that the key has spent since the
+ * form was opened.
+ */
 function creditsChange(
   before: KeyDraft,
   draft: KeyDraft,

@@ -11,7 +11,7 @@ const SETTLED_MS = 250;
 /** Result of the search for a pasted key. */
 type Pasted =
   | { readonly kind: "searching" | "noHashing" }
-  /** `text` is the input, for a person who did not mean a key; it stays only in this page's memory. */
+  /** `text` is the input, to search for if it is not a key; it stays only in this page's memory. */
   | { readonly kind: "unfound"; readonly text: string }
   | { readonly kind: "failed"; readonly error: unknown };
 

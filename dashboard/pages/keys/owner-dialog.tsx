@@ -39,7 +39,7 @@ export function OwnerDialog({
     enabled: what === "enable",
     ...(apiId === undefined ? {} : { apiId }),
   };
-  // A count is valid only for the request that produced it.
+  // Identifies the request, because a count is valid only for the request that produced it.
   const asked = JSON.stringify(body);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another question has another count.
   useEffect(() => setCounted(undefined), [asked, api.workspace]);
@@ -52,7 +52,7 @@ export function OwnerDialog({
       onSuccess: ({ changed, left }) => {
         const sum = soFar + changed;
         setDone(sum);
-        // If a call changed no key, another call would change none either, so stop instead of looping forever.
+        // Stops if a call changed no key, because a further call would change none either.
         if (left > 0 && changed > 0) return run(sum);
         toast(`${sum.toLocaleString("en")} keys of ${body.externalId} ${what}d.`);
         onClose();

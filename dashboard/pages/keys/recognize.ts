@@ -9,16 +9,19 @@ export type Recognized =
   | { readonly kind: "secret"; readonly secret: string }
   | { readonly kind: "text"; readonly text: string };
 
-/** Key ids, as core/ids.ts generates them. */
+/** Format of key ids, as core/ids.ts generates them. */
 const KEY_ID = /^key_[A-Za-z0-9]{16}$/;
-/** Minimum length of the last part of a text that counts as a key. A text with spaces never does, and people choose no names this long. */
+/**
+ * Minimum length of the last part of a text that counts as a key. A text with spaces never counts as a key, and people choose no names this
+ * long.
+ */
 const SECRET_PART_LENGTH_MIN = 18;
 
 export function recognize(typed: string): Recognized {
   const text = typed.trim();
   if (KEY_ID.test(text)) return { kind: "keyId", keyId: text };
   const last = text.split("_").at(-1) ?? "";
-  // A digit is not required, because about one key in thirty contains none.
+  // Random texts are not required to contain a digit, because about one key in thirty contains none.
   const isRandom =
     (/^[A-Za-z0-9+/=.-]+$/.test(last) && /[A-Z]/.test(last) && /[a-z]/.test(last)) ||
     /^(?=.*\d)[a-z0-9]{24,}$/.test(last);

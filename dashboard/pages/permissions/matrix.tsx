@@ -86,14 +86,14 @@ export function Matrix({
       row: Math.max(0, Math.min(rows.length, row)),
       column: Math.max(0, Math.min(roles.length, column)),
     };
-    // The corner is empty.
+    // The corner cell is empty and cannot become active.
     if (place.row === 0 && place.column === 0) return;
     setActive(place);
     if (place.row > 0) lines.scrollToIndex(place.row - 1);
     if (place.column > 0) columns.scrollToIndex(place.column - 1);
     const find = () =>
       scroller.current?.querySelector<HTMLElement>(`[data-place="${place.row},${place.column}"]`) ?? undefined;
-    // A cell that is out of view enters the document in the next frame.
+    // Focuses the cell; a cell that is out of view enters the document in the next frame.
     const cellThere = find();
     if (cellThere !== undefined) cellThere.focus();
     else requestAnimationFrame(() => find()?.focus());
@@ -123,7 +123,7 @@ export function Matrix({
     onFocus: () => setActive({ row, column }),
     onKeyDown: (event: KeyboardEvent<HTMLElement>) => onKeyDown(event, { row, column }),
   });
-  // The active cell always exists, so that Tab reaches the grid.
+  // Position of the active cell, which is always in the document so that Tab reaches the grid.
   const tabStop = {
     row: Math.min(active.row, rows.length),
     column: Math.min(active.column, roles.length),

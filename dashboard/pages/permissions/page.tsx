@@ -45,7 +45,7 @@ function PermissionsPage(): ReactNode {
   );
   const pendingCount = countOf(pending);
   const blocker = useBlocker({
-    // Pending changes are kept when only the search of the page changes.
+    // Blocks only navigation to another page; pending changes are kept when only the search parameters change.
     shouldBlockFn: ({ current, next }) => pendingCount > 0 && current.pathname !== next.pathname,
     enableBeforeUnload: () => pendingCount > 0,
     withResolver: true,

@@ -33,7 +33,10 @@ export function PolicyYaml({ policy: shown }: { policy: Data<"admin.getPolicy"> 
   );
 }
 
-/** The server fills in members that another release omitted, and returns a policy that it cannot read unchanged. */
+/**
+ * Returns whether this release can read a policy. The server returns a policy that it cannot read unchanged, and fills in members that
+ * another release omitted.
+ */
 function isReadable(policy: unknown): policy is CompiledPolicy {
   const { formatVersion, rules, credentials } = (policy ?? {}) as Partial<Record<string, unknown>>;
   return formatVersion === 1 && Array.isArray(rules) && Array.isArray(credentials);

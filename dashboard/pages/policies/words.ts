@@ -44,7 +44,7 @@ export function stateOf(dataPlane: DataPlane | undefined): StateInWords {
 
 const podsText = (count: number): string => (count === 1 ? "1 pod" : `${count} pods`);
 
-/** A pod without a heartbeat reports `Number.MAX_SAFE_INTEGER`. */
+/** Formats the delay of a pod. A pod without a heartbeat reports `Number.MAX_SAFE_INTEGER`. */
 export const lagText = (ms: number): string => (ms >= Number.MAX_SAFE_INTEGER ? "unknown" : durationText(ms));
 
 export const ruleName = (rule: number): string =>

@@ -7,8 +7,8 @@ import { dateOf, expiresOf, RootKeyForm } from "./root-key-form.tsx";
 import { differenceOf } from "./tuples.ts";
 
 /*
- * Each change sends the revision that the person saw when the dialog opened. If someone else has changed the root key since, the server
- * rejects the change, and the dialog says so.
+ * Dialogs that change a root key. Each change sends the revision that the person saw when the dialog opened. If someone else has changed
+ * the root key since, the server rejects the change, and the dialog says so.
  */
 
 interface DialogProps {
@@ -16,7 +16,7 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-/** The root key at the time when the dialog opened; the page refreshes meanwhile. */
+/** Returns the root key as it was when the dialog opened; the page refreshes meanwhile. */
 const useOpened = (rootKey: RootKeyDetails): RootKeyDetails => useState(rootKey)[0];
 
 export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {
@@ -38,7 +38,7 @@ export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {
       error={update.error}
       onClose={onClose}
       onSubmit={(draft) => {
-        // An unchanged date keeps its time of day.
+        // An unchanged expiry date keeps its time of day.
         const isSameDay = draft.expiresOn === dateOf(before.expires);
         update.mutate(
           {

@@ -22,7 +22,7 @@ const here = getRouteApi("/root-keys");
 
 const STATE_KIND = { active: "good", disabled: "warn", expired: "bad" } as const;
 
-// A name is user input: it is isolated so that its control characters cannot change the direction of the text around it.
+// Columns of the list. The name is isolated, so that control characters in it cannot change the direction of the text around it.
 const COLUMNS: readonly Column<RootKey>[] = [
   {
     id: "name",

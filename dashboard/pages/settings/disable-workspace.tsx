@@ -92,7 +92,7 @@ type RootKey = Row<"admin.listRootKeys">;
 const mayOperate = ({ permissions }: RootKey): boolean =>
   OPERATOR_PERMISSIONS.every((tuple) => permissions.includes(tuple));
 
-/** Names of root keys, most recently used first. */
+/** Shows names of root keys, most recently used first. */
 function Names({ rootKeys, hasMore }: { rootKeys: readonly RootKey[]; hasMore: boolean }): ReactNode {
   const sorted = rootKeys.toSorted((one, other) => (other.lastUsedOn ?? "").localeCompare(one.lastUsedOn ?? ""));
   const more = sorted.length - NAMES_SHOWN;

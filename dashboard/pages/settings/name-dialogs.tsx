@@ -86,7 +86,7 @@ function NameDialog({
   children: ReactNode;
 }): ReactNode {
   const [name, setName] = useState(initial);
-  // The field shows the server's error until the value changes.
+  // Submitted name; the field shows the server's error until the name changes.
   const [sent, setSent] = useState<string>();
   const refused = sent === name && error !== null ? (takenText(error) ?? problemAt(error, "name")) : undefined;
   const fault = nameProblem(name);

@@ -29,7 +29,7 @@ function UsagePage(): ReactNode {
   const search = here.useSearch();
   const navigate = useNavigate({ from: "/usage" });
   const [isPaused, setPaused] = useState(false);
-  // A custom range is an object; `useMemo` keeps it identical while the address does not change.
+  // A custom range is an object; `useMemo` keeps the same object while the address does not change.
   const range = useMemo(() => rangeOf(search), [search]);
   const everyMs = refreshMsOf(windowOf(range, 0).bucket);
   const [nowMs, askNow] = useNow(everyMs, isPaused);
@@ -49,7 +49,7 @@ function UsagePage(): ReactNode {
     askNow();
     void state.refetch();
   };
-  // Two charts share the outcomes query.
+  // `rows` is listed twice because two charts show the outcomes.
   const common = commonError([rows, ...all].map(({ error }) => error));
   const panel = { again, isReportedAbove: common !== undefined };
 

@@ -51,7 +51,7 @@ export function usePictures(
   return { state, window, sql, rows, outcomes, keys, owners, limits, hasLatency, latency };
 }
 
-/** The query ends with the window, so that the same minute is not requested twice. */
+/** Returns the body of the latency query. The query ends with the window, so that the same minute is not requested twice. */
 const latencyBody = (
   { fromMs, toMs, bucket }: TimeWindow,
   { keySpaceId, keyId, externalId }: UsageFilter,

@@ -65,13 +65,13 @@ const typeOver = EditorView.domEventHandlers({
   },
 });
 
-/** Marks a change that the page itself made, which needs no notification of the page. */
+/** Marks changes that the page itself made, of which the page is not notified. */
 const fromPage = Annotation.define<true>();
 
 const setParseError = StateEffect.define<number | undefined>();
 const FAULT = Decoration.mark({ class: "cm-fault" });
 
-/** Decoration at the error position, until the text there changes. */
+/** Marks the error position until the text there changes. */
 const fault = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update: (marked, { effects, docChanged, state }) => {
