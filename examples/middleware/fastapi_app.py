@@ -1,4 +1,4 @@
-"""FastAPI, with a dependency that verifies the key of a request. Needs fastapi, uvicorn, and postern.py of examples/apps/python."""
+"""FastAPI app with a dependency that verifies the key of a request. Requires fastapi, uvicorn, and postern.py of examples/apps/python."""
 
 import os
 import socket
@@ -13,9 +13,9 @@ from fastapi.responses import JSONResponse
 
 
 def needs_key(asked: dict) -> Callable[..., postern.Caller]:
-    """Lets a request pass whose key has what is asked, and gives its handler the caller."""
+    """Returns a dependency that accepts a request if its key meets the requirements `asked`, and returns the caller."""
 
-    # Not `async`, so that FastAPI runs it in a thread and a slow verification delays no other request.
+    # This function is not `async`, so that FastAPI runs it in a thread and a slow verification delays no other request.
     def verify(authorization: Annotated[str | None, Header()] = None) -> postern.Caller:
         return postern.verify(authorization, asked)
 

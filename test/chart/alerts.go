@@ -1,7 +1,7 @@
-// Evaluates alerting rules over series, each minute, with Prometheus's own engine and templates. (promtool does the same, and takes ten
-// minutes to build, with every service discovery that there is.)
-// Reads [{"expr": "…", "for": "5m", "annotations": {…}, "load": "…", "minutes": 20}, …], where `load` is series as promtool's rule tests
-// write them, and prints for each an array of the annotations of the alerts that fire at the end.
+// Evaluates alerting rules over series, each minute, with the engine and templates of Prometheus. (promtool does the same, but takes ten
+// minutes to build, because it contains all service discoveries.)
+// The input is [{"expr": "…", "for": "5m", "annotations": {…}, "load": "…", "minutes": 20}, …], where `load` has series in the notation of
+// promtool's rule tests. The output has, for each rule, an array of the annotations of the alerts that fire at the end.
 package main
 
 import (
@@ -26,7 +26,7 @@ type rule struct {
 	Minutes     int               `json:"minutes"`
 }
 
-// What promqltest wants of a test.
+// The interface that promqltest requires of a test.
 type failing struct{}
 
 func (failing) Helper()                        {}

@@ -1,6 +1,7 @@
-// Says what Flux and Argo CD make of objects: by the library that Flux uses (kstatus), and by a health.lua in the interpreter that Argo CD uses.
+// Prints the status that Flux and Argo CD derive from objects: with the library that Flux uses (kstatus), and with a health.lua in the
+// interpreter that Argo CD uses.
 // Reads {"script": "…", "objects": […]} and prints [{"kstatus": "…", "argocd": {"status": "…", "message": "…"}}, …]; with the argument
-// `flux`, reads an array of objects of Flux and exits with 1 when one has a field that its type does not have, or of another type.
+// `flux`, reads an array of Flux objects and exits with 1 if an object has an unknown field or a field of the wrong type.
 package main
 
 import (
@@ -72,7 +73,7 @@ func checkFlux() {
 	}
 }
 
-// With the libraries that Argo CD opens for scripts of health, less those that ours do not use.
+// healthOf runs a health script with those libraries of Argo CD that the script uses.
 func healthOf(script string, object map[string]any) health {
 	state := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer state.Close()

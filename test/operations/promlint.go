@@ -1,4 +1,4 @@
-// Reads what Prometheus would scrape, as a JSON string, and prints what `promtool check metrics` has against it, a line each.
+// Reads metrics in the exposition format, as a JSON string, and prints the problems that `promtool check metrics` finds, one per line.
 package main
 
 import (

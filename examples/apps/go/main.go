@@ -29,11 +29,11 @@ const (
 var (
 	apiURL  = cmp.Or(os.Getenv("POSTERN_API_URL"), "http://127.0.0.1:8080")
 	rootKey = os.Getenv("POSTERN_ROOT_KEY")
-	// Idle connections, so that a busy app does not open one per call.
+	// The client keeps idle connections, so that a busy app does not open one per call.
 	client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second}}
 )
 
-// A question is what a request requires of its key: a permission, and a unit of a limit per key.
+// A question is the body of a keys.verifyKey call: a key, a permission, and a rate limit of the key.
 type question struct {
 	Key         string      `json:"key"`
 	Permissions string      `json:"permissions"`
@@ -46,7 +46,7 @@ type ratelimit struct {
 	Duration int    `json:"duration"`
 }
 
-// A verification has the decisive members of a keys.verifyKey response.
+// A verification has the members of a keys.verifyKey response that this app reads.
 type verification struct {
 	Valid    bool           `json:"valid"`
 	Code     string         `json:"code"`
@@ -77,7 +77,7 @@ func verify(ctx context.Context, authorization string) (*verification, *refusal)
 	}
 	found, err := ask(ctx, key)
 	if err != nil {
-		// The reason is for your log, not for your caller.
+		// The reason is logged and not shown to the caller.
 		log.Printf("verification failed: %v", err)
 		return nil, &refusal{503, "API keys cannot be verified now.", map[string]string{"Retry-After": "1"}}
 	}

@@ -9,7 +9,7 @@ import postern
 
 class App(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Writes head and body together.
+    # Buffers a response, so that its head and body are sent together.
     wbufsize = -1
 
     def do_GET(self) -> None:

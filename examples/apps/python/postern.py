@@ -1,4 +1,4 @@
-"""Verifies API keys with Postern. Needs Python 3.11 and nothing else; does what a gate of Postern does."""
+"""Verifies API keys with Postern, as a gate does. Requires Python 3.11 and no packages."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ ROOT_KEY = os.environ.get("POSTERN_ROOT_KEY")
 if not ROOT_KEY:
     raise SystemExit("set POSTERN_ROOT_KEY to a root key that has api.*.verify_key")
 
-# Requirements of a request: a permission, and a unit of a limit per key.
+# Requirements of a request to /reports: a permission and a rate limit of its key.
 REPORTS = {
     "permissions": "reports.read",
     "ratelimits": [{"name": "reports", "limit": 10, "duration": 60_000}],
@@ -28,13 +28,13 @@ ANSWER_BYTES_MAX = 4_000_000
 
 # urllib's timeout applies to each socket operation, so the call runs in a thread with a deadline.
 _calls = ThreadPoolExecutor(max_workers=32, thread_name_prefix="postern")
-# Ignores proxy variables of the environment.
+# Opens connections without a proxy, even if the environment has proxy variables.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who is calling. `external_id` is what you call the user; None for a key without an owner."""
+    """Owner of a verified key. `external_id` is your id of the user; None for a key without an owner."""
 
     key_id: str
     external_id: str | None
@@ -42,7 +42,7 @@ class Caller:
 
 
 class Refusal(Exception):
-    """What to answer instead."""
+    """The request is rejected with this response."""
 
     def __init__(self, status: int, error: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(error)
@@ -52,7 +52,7 @@ class Refusal(Exception):
 
 
 def verify(authorization: str | None, asked: dict) -> Caller:
-    """Verifies the key of an Authorization header. Raises `Refusal`."""
+    """Verifies the key of an Authorization header. Raises `Refusal` if the request is rejected."""
     found = re.fullmatch(r"bearer +(\S+)", (authorization or "").strip(), re.IGNORECASE)
     if found is None or len(found[1]) > KEY_LENGTH_MAX:
         raise _not_authenticated("An API key is needed: Authorization: Bearer KEY")
@@ -63,7 +63,7 @@ def verify(authorization: str | None, asked: dict) -> Caller:
         raise
     except Exception as error:
         call.cancel()
-        # The reason is for your log, not for your caller.
+        # The reason is logged and not shown to the caller.
         logging.error("verification failed: %s %s", type(error).__name__, error)
         raise Refusal(503, "API keys cannot be verified now.", {"Retry-After": "1"}) from error
 

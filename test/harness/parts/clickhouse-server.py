@@ -1,10 +1,10 @@
-"""ClickHouse's own engine behind the part of its HTTP interface that `@clickhouse/client` speaks.
+"""ClickHouse server with the part of the HTTP interface that `@clickhouse/client` uses.
 
-Arguments: the folder of its data, the port (0 for any), the user's password, and optionally a configuration file of the engine, which may say
-what the user may do, or `replicated`, for a single replica with a Keeper of its own, on which statements ON CLUSTER run by themselves. The engine is the Python package chdb-core, which is the
-server's code without its network side. Each request gets a connection of its own, as each has settings and a database of its own;
-requests run side by side. What the server does and this does not: streams (an answer is complete before its first byte), compression, and
-users (there is one, `default`).
+Arguments: the data folder, the port (0 for any), the user's password, and optionally either a configuration file of the engine, which may
+contain the user's permissions, or `replicated`, for a single replica with its own Keeper, on which statements ON CLUSTER run without a
+cluster. The engine is the Python package chdb-core, which is the server's code without its network interface. Each request gets its own
+connection, because it has its own settings and database; requests run concurrently. Unlike the ClickHouse server, this server has no
+streams (a response is complete before its first byte is sent), no compression, and no users other than `default`.
 """
 
 import base64
@@ -24,12 +24,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from chdb import _chdb
 
-# Nothing is to be left beside the sources.
+# Python must not write bytecode files next to the sources.
 sys.dont_write_bytecode = True
 import clickhouse_replicated
 
 FOLDER, PORT, PASSWORD = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-# The engine takes its users from the configuration when that is named in both ways.
+# The engine reads its users from the configuration file only if both parameters name the file.
 IS_REPLICATED = sys.argv[4:] == ["replicated"]
 if IS_REPLICATED:
     clickhouse_replicated.allow()
@@ -39,16 +39,16 @@ if IS_REPLICATED:
 else:
     ENGINE = FOLDER + "".join(f"?config-file={file}&users_config={file}" for file in sys.argv[4:])
 
-# Of a request, not settings of the engine.
+# URL parameters that are not settings of the engine.
 OF_THE_REQUEST = {"query", "query_id", "database", "default_format", "session_id", "role", "user", "password", "compress",
                   "decompress", "wait_end_of_query", "buffer_size"}
-# About HTTP itself, which this server does not offer.
+# Settings of HTTP features that this server does not have.
 IGNORED = {"enable_http_compression", "send_progress_in_http_headers", "cancel_http_readonly_queries_on_client_close"}
 STATUS = {**dict.fromkeys((6, 20, 26, 27, 38, 41, 53, 62, 69, 72, 130, 131, 386, 395), 400),
           **dict.fromkeys((192, 193, 194, 497, 516), 403), **dict.fromkeys((16, 36, 46, 47, 60, 81, 115, 457), 404),
           **dict.fromkeys((159, 160), 408), 164: 500, 48: 501}
 
-# The engine lives as long as a connection is open.
+# The engine runs while a connection is open, so this one is never closed.
 KEEPER = _chdb.connect(ENGINE)
 VERSION = KEEPER.query("select version()", "TSV").bytes().decode().strip()
 
@@ -64,7 +64,7 @@ def quoted(text):
 
 
 def run(sql, parameters):
-    """Returns the answer of one query. Raises Refused with the engine's code."""
+    """Returns the result of one query. Raises Refused with the engine's error code."""
     connection = _chdb.connect(ENGINE)
     try:
         database = parameters.get("database", "default")
@@ -72,7 +72,7 @@ def run(sql, parameters):
         settings = {name: value for name, value in parameters.items()
                     if name not in OF_THE_REQUEST and name not in IGNORED and not name.startswith("param_")}
         if settings:
-            # In one statement and `readonly` last, as the server checks all of a request's settings before it applies any.
+            # One statement sets everything, `readonly` last: the server checks all settings of a request before it applies one.
             names = sorted(settings, key=lambda name: name == "readonly")
             connection.query("set " + ", ".join(f"{name} = {quoted(settings[name])}" for name in names), "TSV")
         params = {name[6:]: value for name, value in parameters.items() if name.startswith("param_")}
@@ -91,11 +91,11 @@ def run(sql, parameters):
 
 @contextlib.contextmanager
 def cancelled_when_gone(client, parameters):
-    """Cancels what reads for a client that closes its connection, when its request asks for that."""
+    """Cancels a reading query whose client closes the connection, if the request enables this."""
     if parameters.get("cancel_http_readonly_queries_on_client_close") != "1" or parameters.get("readonly", "0") == "0":
         yield
         return
-    # The engine gives each query an id of its own; this is what it can be found by.
+    # The engine assigns its own query ids, so the comment identifies the query.
     mark = parameters.setdefault("log_comment", str(uuid.uuid4()))
     ended = threading.Event()
 
@@ -148,7 +148,7 @@ class Handler(BaseHTTPRequestHandler):
             if self.headers.get_content_type() == "multipart/form-data":
                 parameters |= self.fields(body)
                 body = b""
-            # The query is what the URL says followed by the body, so that an insert's data follow its text.
+            # The query is the URL parameter followed by the body, so that the data of an insert follow its text.
             sql = "\n".join(part for part in (parameters.get("query", ""), body.decode()) if part != "")
             if IS_REPLICATED:
                 sql = re.sub(r"^(create [^(]*?) on cluster `[^`]*`", r"\1", sql)
@@ -208,13 +208,13 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, *_):
-        # A client that has gone is of no interest; everything else is.
+        # Errors of closed connections are not reported.
         if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):
             super().handle_error(*_)
 
 
 def end_with_parent(parent):
-    """A run that was killed leaves no engine behind."""
+    """Exits when the parent process has ended, so that a killed test run leaves no engine."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(0)

@@ -1,9 +1,9 @@
-"""Lets the engine by itself have tables with Replicated engines.
+"""Enables tables with Replicated engines in chdb-core.
 
-The package has these engines and, with the configuration below, a Keeper in its own memory. What it lacks is the address at which other
-replicas would fetch parts: a server takes it from its configuration when it starts to listen, and a replica without one stays read-only. So the
-one function that returns it (it throws, as there is none) is replaced in memory by one that returns an address at which nothing listens. A
-single replica never uses it. The place is that of one version for one kind of processor; any other is refused.
+The package contains these engines and, with the configuration below, an in-memory Keeper. It lacks the address at which other replicas
+would fetch parts: a server reads it from its configuration when it starts to listen, and a replica without an address stays read-only. So
+the function that returns the address, and throws without one, is replaced in memory by a function that returns an unused address. A single
+replica never connects to it. The function's location is known for one version and processor type; others are rejected.
 """
 
 import ctypes
@@ -19,14 +19,14 @@ CONFIGURATION = """<clickhouse>
 
 LIBRARY = "_chdb.abi3.so"
 PLACE = 0x147217C0
-# What the function of this version begins with.
+# First bytes of the function in this version.
 BEGINS = bytes.fromhex("4156534883ec484c8b36")
 PAGE = 4096
 READ_WRITE_EXECUTE, READ_EXECUTE = 7, 5
 
 
 def allow():
-    """Replaces the function. Raises RuntimeError for another engine than the one that it was found in."""
+    """Replaces the function. Raises RuntimeError if the function is not at the known location."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         raise RuntimeError("Replicated engines are tried on Linux on x86-64 alone")
     with open("/proc/self/maps", encoding="utf8") as maps:
@@ -45,7 +45,7 @@ def allow():
 
 
 def returning(host, port):
-    """The code of a function that writes a short string (its 23 bytes, then its length) and a port to where RDI points."""
+    """Returns the code of a function that writes a short string (23 bytes and a length) and a port to the address in RDI."""
     text = host.ljust(23, b"\0") + bytes([len(host)])
     store = b""
     for offset in (0, 8, 16):

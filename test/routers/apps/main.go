@@ -1,4 +1,4 @@
-// Routers of Go. Prints a line `name port` for each. A guarded path responds `guarded`, every other one `other`.
+// HTTP routers written in Go. Prints a line `name port` for each. A guarded path responds `guarded`, every other one `other`.
 // Argument: the guarded paths as JSON.
 package main
 
@@ -39,7 +39,7 @@ func main() {
 	gin.SetMode(gin.ReleaseMode)
 	ginRouter := gin.New()
 	for _, path := range paths {
-		// Braces are parameters, and none of these routers can escape them.
+		// Braces enclose parameters, and none of these routers has an escape for braces.
 		if strings.ContainsAny(path, "{") {
 			continue
 		}

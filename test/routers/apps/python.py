@@ -1,4 +1,4 @@
-"""Routers of Python. Prints a line `name port` for each. A guarded path responds `guarded`, every other one `other`.
+"""HTTP routers written in Python. Prints a line `name port` for each. A guarded path responds `guarded`, every other one `other`.
 
 Argument: the guarded paths as JSON.
 """
@@ -106,7 +106,7 @@ async def asyncio_servers():
     await web.SockSite(runner, listener).start()
     print("aiohttp", listener.getsockname()[1], flush=True)
 
-    # Its patterns see the path as it was sent.
+    # Tornado matches its patterns against the undecoded path.
     quoted = [re.escape(re.sub(r"[^\w.~!$&'()*+,;=:@/-]", lambda one: "".join(f"%{b:02X}" for b in one[0].encode()), path, flags=re.A)) for path in paths]
     tornado_app = tornado.web.Application([(path, TornadoGuarded) for path in quoted])
     server = tornado.httpserver.HTTPServer(tornado_app)
