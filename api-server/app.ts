@@ -57,7 +57,7 @@ const REQUEST_TIMEOUT_MS = 60_000;
 /** Interval at which connections are checked for requests that take too long to arrive. */
 const CONNECTIONS_CHECKED_MS = 5_000;
 
-/** Builds the HTTP server on its dependencies, without listening: tests inject requests, `start` calls `listen`. */
+/** Builds the HTTP server without listening: tests inject requests, and `start` calls `listen`. */
 export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<FastifyInstance> {
   const hasPages = options.hasPages !== false;
   const timeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;

@@ -58,7 +58,7 @@ const routes = [
       throw redirect({ to: NAVIGATION[0]?.entries[0]?.to ?? "/identities", replace: true });
     },
   }),
-  // Sign-in links. The shell shows the sign-in to a person who is not signed in, as on every route; this page is for a person who is.
+  // Route of sign-in links for people who are signed in. To all others the shell shows the sign-in page on every route.
   createRoute({ getParentRoute, path: "/sign-in", component: () => <Navigate to="/" replace /> }),
   createRoute({ getParentRoute, path: "/root-keys", validateSearch: readSearch }).lazy(() =>
     import("./pages/root-keys/list.tsx").then(({ Route }) => Route),

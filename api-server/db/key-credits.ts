@@ -150,8 +150,8 @@ export interface RefillRow extends KeyCreditsRow {
 }
 
 /**
- * Returns limited, live keys whose last refill was before `today`, so that a refill may be due. Starts after `after`; the order is that of
- * an index: date of the last refill, then id. A key that was refilled meanwhile is no longer in the range.
+ * Returns the keys with a refill whose last refill was before `today`, so that the next one may be due; deleted keys are omitted. The keys
+ * are sorted by the date of the last refill and by id, as in an index; `after` is the last key of the previous call.
  */
 export async function listRefillCandidates(
   db: Queryable,

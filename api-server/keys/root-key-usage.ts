@@ -34,7 +34,7 @@ export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }):
   let day = Math.floor(nowMs() / DAY_MS);
   let waiting = new Map<string, RootKeyUse>();
 
-  /** Adds a use to those that wait to be stored. Returns false if too many wait already. */
+  /** Queues a use of a root key for storing. Returns false if the queue is full. */
   function add(use: RootKeyUse): boolean {
     const key = `${use.rootKeyId} ${use.tuple}`;
     const other = waiting.get(key);

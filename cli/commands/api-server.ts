@@ -130,7 +130,7 @@ export const apiServer = defineCommand({
     kubeconfig: {
       type: "string",
       placeholder: "FILE",
-      help: "kubeconfig of that cluster (default: in-cluster)",
+      help: "kubeconfig of the cluster in --gate-credentials-cluster (default: in-cluster)",
       env: "KUBECONFIG",
       accepts: FILE,
     },

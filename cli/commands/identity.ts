@@ -109,7 +109,7 @@ export const identityUpdate = defineCommand({
     identity,
     ratelimit: {
       ...ratelimit,
-      help: `new limit, instead of all previous ones; format as in \`postern identity create\``,
+      help: `new limit, which replaces all previous ones; format as in \`postern identity create\``,
     },
     "no-ratelimits": { type: "boolean", help: "remove all limits" },
     meta: { type: "string", placeholder: "JSON", help: "new JSON object; {} removes it" },

@@ -68,7 +68,7 @@ export interface ExplainedLimit {
   readonly name: string;
   /** Name of its namespace, if known. */
   readonly namespace?: string;
-  /** Owner of the limit; `rule`: the rule that matched. */
+  /** Object to which the limit belongs; `rule` is the rule of the policy that matched the request. */
   readonly source: "key" | "identity" | "request" | "rule" | "namespace";
   /** Identifier that is counted. */
   readonly identifier: string;

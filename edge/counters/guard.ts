@@ -103,8 +103,8 @@ export interface GuardOptions {
    */
   readonly extraPoll: boolean;
   /**
-   * Sends any request to the store; rejects if the connection is lost, for example after 5 s of silence. No call waits for the probe, so a
-   * slow store may take its time. Default: a call tests whether an open breaker may close.
+   * Sends a request that tests the connection to the store. Rejects if the connection is lost, for example after 5 s without data. Calls do
+   * not wait for this probe, so a slow store may respond late. Default: the breaker tests the store with one of the calls.
    */
   readonly probe?: () => Promise<unknown>;
 }

@@ -296,7 +296,7 @@ export class RedisRecordWriter implements RecordWriter {
     const [first] = writes;
     if (first === undefined) return [];
     const owner = first.ref.workspaceId;
-    // On a cluster the projection state is in another slot, so it is checked only before the writes and at the announcement.
+    // Redis Cluster stores the projection state in another slot, so the state is checked only before the writes and at the announcement.
     const stateKeys = isCluster(this.#client) ? [] : [this.#keys.projectionState(owner)];
     const head = [this.#idOf(owner), version];
     const targets = writes.map((write) => ({ write, json: jsonOf(write), ...this.#keys.record(write.ref) }));

@@ -219,7 +219,7 @@ class DryParts implements VerifyDeps {
     return undefined;
   }
 
-  /** If overrides cannot be read either, the counters are not called, and only this method is. */
+  /** Called instead of the counters if the overrides cannot be read. */
   onUncounted(): void {
     this.hasRequested = true;
   }

@@ -70,7 +70,7 @@ const NO_ROOM = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnectio
 export class HttpServer {
   readonly #server: Server;
   readonly #tls: TlsServer | undefined;
-  /** TCP sockets below TLS connections, including those whose handshake is not complete. */
+  /** TCP sockets of the TLS connections, including connections whose handshake is not complete. */
   readonly #below = new Set<Socket>();
   /** TLS handshakes in progress, by the client's address and port. */
   readonly #handshakes = new Map<string, LimitedConnection>();
