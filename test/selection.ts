@@ -56,13 +56,12 @@ export const TIMED = [
   "test/faults/rolling-restart.test.ts",
   "test/faults/snapshot.test.ts",
   "test/faults/verify-latency.test.ts",
-  "test/fuzz/gate/gate-fuzz.test.ts",
-  "test/outages/outages.test.ts",
-  "test/torture/torture.test.ts",
 ];
 
 /** Folders of tests that start whole processes. */
-const SYSTEM = ["docs", "e2e", "examples", "faults", "package"].map((name) => `test/${name}/`);
+const SYSTEM = ["docs", "e2e", "examples", "faults", "fuzz/gate", "outages", "package", "torture"].map(
+  (name) => `test/${name}/`,
+);
 
 /** End-to-end tests of `make test`: one for each kind of resource. */
 export const SMOKE = ["test/e2e/dev.test.ts", "test/e2e/operator-directory.test.ts", "test/e2e/api-key.test.ts"];
