@@ -62,7 +62,7 @@ function parseEntry(entry: string, where: string): EncryptionKey {
 }
 
 /**
- * Returns the encryption key of a `postern dev`, which is stored in its data directory and readable only by the owner. The first start
+ * Returns the encryption key of `postern dev`, which is stored in the data directory and readable only by the owner. The first start
  * creates the key.
  */
 export function keepEncryptionKeys(dataDir: string): EncryptionKeys {

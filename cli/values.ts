@@ -64,8 +64,8 @@ export function parseInteger(option: string, text: string, range: { min: number;
 }
 
 /**
- * Parses a duration such as `500ms`, `60s`, `1h30m` or `30d`, and returns milliseconds from `minMs` to `maxMs`. `0` needs no unit. The
- * duration of a timer needs a `maxMs`, because a timer of more than 24 days fires immediately.
+ * Parses a duration such as `500ms`, `60s`, `1h30m` or `30d`, and returns milliseconds from `minMs` to `maxMs`. `0` needs no unit. Throws
+ * outside of these bounds. Pass `maxMs` for timers: Node fires a timer of more than 24 days immediately.
  */
 export function parseDurationOption(
   option: string,
@@ -186,7 +186,7 @@ export function parseInstant(
   throw invalidValue(option, text, `a time such as 2026-12-31, 2026-12-31T18:00:00Z or 30d${word}`);
 }
 
-/** Parses a time like `parseInstant`, which must be after `nowMs`. Today's date is rejected, because midnight UTC is in the past. */
+/** Like `parseInstant`, but rejects a time that is not after `nowMs`. Today's date is rejected, because midnight UTC is in the past. */
 export function parseFuture(option: string, text: string, { nowMs, or }: { nowMs: number; or?: string }): number {
   const ms = parseInstant(option, text, { nowMs, spans: "ahead", ...(or === undefined ? {} : { or }) });
   if (ms > nowMs) return ms;

@@ -67,7 +67,7 @@ export const isUnavailableForAll = (error: unknown): boolean => isDatabaseUnavai
 /** SQLSTATE class of authentication failures: wrong password, unknown user, or an address that may not connect. */
 const REFUSED_CLASS = "28";
 
-/** Returns why Postgres cannot be used now although it may be later; `undefined` if a retry does not help. Inspects error causes, too. */
+/** Returns why Postgres is temporarily unavailable; `undefined` if a retry does not help. Inspects error causes, too. */
 export function databaseProblem(error: unknown): "away" | "refuses" | undefined {
   if (!(error instanceof Error)) return undefined;
   // ENOENT of a connection means a missing socket file; ENOENT of a file system call, one of Postern's own files.

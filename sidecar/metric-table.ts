@@ -48,7 +48,7 @@ export const GATE_METRICS = defineMetrics({
   extAuthRejected: {
     name: "postern_sidecar_ext_auth_rejected_total",
     type: "counter",
-    help: "Check requests of gateways that were rejected without a decision",
+    help: "Checks from gateways that were rejected without a decision",
     unit: "questions",
     labels: { reason: ["untrusted", "malformed", "overloaded"] },
     bad: "`untrusted`: address or certificate of the caller is not trusted. `malformed`: the gateway lacks headers of docs/gateways.md. `overloaded`: too many connections or calls; add gates.",

@@ -38,7 +38,7 @@ export class Metrics {
   readonly counterFailures = { limits: 0, credits: 0 };
   /** Number of requests at the ext-auth endpoints that were not decided, by reason. */
   readonly extAuthRejected = { untrusted: 0, malformed: 0, overloaded: 0 };
-  /** Number of requests of Envoy's rate limit service, by response. */
+  /** Number of requests to Envoy's rate limit service, by response. */
   readonly rateLimits = { OK: 0, OVER_LIMIT: 0, UNDECIDED: 0 };
   readonly upstreamFailures = { unreachable: 0, unusable: 0, timeout: 0, busy: 0, stalled: 0 };
   /** Number of times the app sent bytes without a request. */

@@ -10,7 +10,7 @@ const TIMEOUT: Refusal = { reason: "timeout", detail: "The query took longer tha
 const MEMORY: Refusal = { reason: "memory", detail: "The query needs more memory than its limit." };
 const OUT_OF_RANGE: Refusal = { reason: "query", detail: "A number is out of the range of its type." };
 const NO_TIME: Refusal = { reason: "query", detail: "A text is not a date or time, or a time is out of range." };
-const NO_NUMBER: Refusal = { reason: "query", detail: "A text is not a value of the type that it is converted to." };
+const NO_NUMBER: Refusal = { reason: "query", detail: "A string cannot be converted to the requested type." };
 const NO_PATTERN: Refusal = { reason: "query", detail: "The pattern of a LIKE ends in its escape character." };
 const TOO_DEEP: Refusal = { reason: "query", detail: "The query is nested too deeply." };
 

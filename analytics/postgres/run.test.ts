@@ -330,7 +330,7 @@ describe("permissions of the query role", () => {
     await expect(asRole(text)).rejects.toMatchObject({ code: "42501" });
   });
 
-  test("row-level security restricts the analytics query role below the views", async () => {
+  test("row-level security restricts the analytics query role even without the views", async () => {
     const text = "select request_id from public.verification_events order by 1";
     expect(valuesOf(await ask(text, { scope: { within: ["ks_2"] } }))).toEqual(["second api"]);
     expect((await asRole("select request_id from public.verification_events")).rows).toEqual([]);
@@ -466,7 +466,7 @@ describe("limits", () => {
     expect((await refusalOf(ask(text, { values: [1_001], types: ["Int64"] }))).reason).toBe("rows");
   });
 
-  test("analytics query returns exactly the maximum number of bytes", async () => {
+  test("analytics result of exactly the maximum size is returned", async () => {
     const ofBytes = (bytes: number) =>
       ask("select repeat('x', $1::int)", { values: [bytes - '[{"c1":""}]'.length], limits: { answerBytesMax: 5_000 } });
     expect((await ofBytes(5_000)).rowsJson).toHaveLength(5_000);
@@ -540,7 +540,7 @@ describe("error messages describe the query only", () => {
     ["select (1 / 0)::text", "query", "Division by zero."],
     ["select (9223372036854775807 + 1::bigint)::text", "query", "A number is out of the range of its type."],
     ["select date '2024-02-30'::text", "query", "A text is not a date or time, or a time is out of range."],
-    ["select 'secret'::bigint::text", "query", "A text is not a value of the type that it is converted to."],
+    ["select 'secret'::bigint::text", "query", "A string cannot be converted to the requested type."],
     [`select ('a' like '\\')::text`, "query", "The pattern of a LIKE ends in its escape character."],
     ["select chr(-1)", "query", "A value is outside of what an operation of the query accepts."],
     ["select hash from public.keys", "query", "The query cannot be run."],

@@ -12,7 +12,7 @@ export interface CreditKey {
   readonly keyId: string;
 }
 
-/** Changes and reads the credits of a key, whose exact value is in a Redis counter while they are being spent. */
+/** Changes and reads the credits of a key. While credits are being spent, the exact balance is in a Redis counter. */
 export interface CreditService {
   /** Returns the exact remaining credits: from the Redis counter if there is one, otherwise from the row. `undefined` if unlimited. */
   readRemaining(key: CreditKey): Promise<number | undefined>;

@@ -56,6 +56,6 @@ export async function listRootKeyUsage(
   return rows;
 }
 
-/** Returns the time since which uses of root keys are recorded, Unix ms. */
+/** Returns the time at which the recording of root key uses began, Unix ms. */
 export const findUsageSince = async (db: Queryable): Promise<number> =>
   (await findSetting<number>(db, "root-key-usage-since")) ?? Number.POSITIVE_INFINITY;

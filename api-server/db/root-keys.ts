@@ -77,7 +77,7 @@ export interface RootKeySummary {
   readonly start: string;
   readonly environment: string | null;
   readonly permissions: string[];
-  /** Time since which the root key holds these permissions; `null` if it holds them since its creation. */
+  /** Time at which the root key got these permissions; `null` if it has had them since its creation. */
   readonly permissions_changed_at: number | null;
   readonly enabled: boolean;
   readonly expires_at: number | null;

@@ -209,7 +209,7 @@ export function failure(status: number, kinds: readonly ErrorKind[]): JsonSchema
   const examples = Object.fromEntries(kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]));
   const content = { schema: { $ref: "#/components/schemas/ErrorResponse" }, examples };
   const headers = {
-    // Statuses with which requests are rejected before they are counted have no quota headers.
+    // Responses that reject a request before it is counted have no quota headers.
     ...([401, 408, 413].includes(status) ? {} : QUOTA_HEADERS),
     ...(status === 429 || kinds.includes("server_busy") ? RETRY_HEADER : {}),
   };

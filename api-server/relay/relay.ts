@@ -42,7 +42,7 @@ const RETRY = { firstMs: 200, maxMs: 1000, random: Math.random };
 /** Interval of the checks of a Redis that turned out to hold another projection. */
 const RECHECK_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
-/** Maximum number of old recent changes deleted per tick; more than the relay can add in that time. */
+/** Maximum number of expired rows deleted from `recent_changes` per tick; more than the relay can add in that time. */
 const TIDIED_ROWS_MAX = 10_000;
 /** Page size of the list of workspaces with pending entries. */
 const WAITING_PAGE = 1000;

@@ -44,7 +44,7 @@ export interface Begun {
   readonly codeVerifier: string;
 }
 
-/** The person as the provider identifies it. */
+/** The user, as identified by the provider. */
 export interface Claimed extends PersonRef {
   readonly name: string;
   readonly email: string | null;

@@ -292,7 +292,7 @@ export const sidecar = defineCommand({
         logger: log.child({ policy: options.policy }),
       });
       closers.add("sidecar", () => gate.close());
-      // Installs the handler after the start, because an error during the start must end the process.
+      // Installs the handler of stray errors after the start, because an error during the start must end the process.
       surviveStrayErrors({ log, onInternalError: gate.logStrayError });
       const { url, authorizeUrl, grpcUrl, adminUrl } = gate;
       log.info({ url, authorizeUrl, grpcUrl, adminUrl }, "listening");

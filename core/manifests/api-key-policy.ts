@@ -304,6 +304,6 @@ export const ApiKeyPolicyStatus = z.object({
         .describe("Largest excess over a limit in that time, as a percentage of the limit."),
     })
     .optional()
-    .describe("Reports of the gates."),
+    .describe("Reports by the gates."),
 });
 export type ApiKeyPolicyStatus = z.output<typeof ApiKeyPolicyStatus>;

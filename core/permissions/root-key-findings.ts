@@ -26,11 +26,11 @@ export interface NoticedRootKey {
   /** Expiry; `null` if the root key never expires. */
   readonly expiresAt: number | null;
   readonly permissions: readonly string[];
-  /** Time since which the root key has these permissions. */
+  /** Time at which the root key got these permissions. */
   readonly permissionsSince: number;
   readonly hasSuccessor: boolean;
   readonly uses: readonly UseOfTuple[];
-  /** Time since which usage is recorded. */
+  /** Time at which the recording of usage began. */
   readonly usesSince: number;
 }
 

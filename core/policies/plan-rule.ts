@@ -58,7 +58,7 @@ const nameOf = (scope: RuleRatelimit["scope"]): string => (scope.kind === "name"
 
 /**
  * Returns the identifier that a limit counts. `identity` is the external id, which customers know and overrides name. A key without an
- * identity counts alone.
+ * identity has a counter of its own.
  */
 const identifierOf = (limit: RuleRatelimit, view: KeyView): string =>
   limit.identifier === "identity" ? (view.identity?.externalId ?? view.key.keyId) : view.key.keyId;

@@ -46,7 +46,7 @@ export function grantsIn(
 export const isInstallationAdmin = (assignments: readonly Assignment[]): boolean =>
   assignments.some(({ workspace, role }) => workspace === EVERY_WORKSPACE && role === "admin");
 
-/** Returns the ids and names of the workspaces that the user may enter, or all. */
+/** Returns the ids and names of the workspaces that the user may enter; `all` if the user may enter every workspace. */
 export function namedWorkspaces(assignments: readonly Assignment[]): "all" | readonly string[] {
   const named = assignments.map(({ workspace }) => workspace);
   return named.includes(EVERY_WORKSPACE) ? "all" : [...new Set(named)];

@@ -27,7 +27,7 @@ export function createConnection(nowMs: () => number): Connection {
 
 export const ConnectionContext = createContext<Connection>(createConnection(Date.now));
 
-/** Returns the time since which the server has not responded; `undefined` while the server responds. */
+/** Returns the time of the first failed call since the last response; `undefined` while the server responds. */
 export function useLostSince(): number | undefined {
   const connection = useContext(ConnectionContext);
   return useSyncExternalStore(connection.subscribe, connection.lostSinceMs);

@@ -49,8 +49,8 @@ export type UsageState = Data<"admin.getUsageState">;
 const STATE_EVERY_MS = 15_000;
 
 /**
- * Reads the time until which usage is counted and the queries that are allowed. A caller without permission to read this still sees charts,
- * with the default retention.
+ * Reads the time up to which usage has been counted, and the query limits. A caller without permission to read them still sees charts, with
+ * the default retention.
  */
 export const useUsageState = (): UseQueryResult<UsageState, ApiError> =>
   useRead("admin.getUsageState", {}, { everyMs: STATE_EVERY_MS });

@@ -15,7 +15,7 @@ export interface Asked {
 
 /**
  * Returns the text of a CONSUME request; a plain request has the short form. Throws `CountersUnavailable` for a number with which the
- * script cannot count: schemas reject such numbers, and a request with one must not pass.
+ * script cannot count. Schemas reject such numbers; a request with one that arrives here must not pass.
  */
 export function consumeText({ durations, charges, counters, dryRun, credits }: Asked): string {
   for (const durationMs of durations) if (durationMs === 0 || !isCount(durationMs)) throw notANumber(durationMs);

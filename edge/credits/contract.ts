@@ -53,7 +53,7 @@ export interface CreditStore extends Closeable {
   findDirtyWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
   /** Returns up to `max` dirty counters, in the form that `clearDirty` takes. */
   listDirty(workspaceId: string, max: number): Promise<Found<CountedKey>>;
-  /** Clears those of the dirty counters whose `spent` and `rev` are unchanged. */
+  /** Clears the dirty counters whose `spent` and `rev` have not changed. */
   clearDirty(seen: readonly CountedKey[]): Promise<void>;
   /**
    * Closes every counter of every workspace after the store was rolled back, so that each is loaded again before credits are spent. Loading

@@ -307,7 +307,7 @@ export class RedisEventSource implements EventSource {
   async #read(stream: string, reading: Reading, bytesEnough: number): Promise<Taken | undefined> {
     if (!reading.holds) await this.#claim(stream, reading);
     if (reading.holds) {
-      // Reads the complete batch, regardless of the batch size of its first reader.
+      // Reads the complete batch, even if the consumer that first read it used another batch size.
       const held = await this.#readFrom(stream, "0", Number.MAX_SAFE_INTEGER);
       if (held !== undefined) return held;
     }

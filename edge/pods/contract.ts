@@ -56,7 +56,7 @@ export interface PodRefusals {
   readonly sinceMs: number;
   /** Mode of the policy. In `Audit` no request was rejected: the counts are of requests that `Enforce` would have rejected. */
   readonly mode: "Enforce" | "Audit";
-  /** The largest counts, at most `RULE_COUNTS_MAX`. */
+  /** The `RULE_COUNTS_MAX` largest counts, or fewer. */
   readonly counts: readonly RuleCount[];
   /** Sum of the counts that are not listed. */
   readonly others: number;

@@ -314,8 +314,8 @@ export class Follower {
   }
 
   /**
-   * The first projection that differs from an earlier process's drops the complete cache, regardless of the changes that it announces
-   * again.
+   * Returns whether to drop the complete cache. The cache of an earlier process is dropped even though the new projection announces recent
+   * changes again.
    */
   #forgetsRestored(forget: boolean): boolean {
     const isRestored = this.#isRestored;

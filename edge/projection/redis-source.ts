@@ -66,7 +66,7 @@ export class RedisRecordSource implements RecordSource {
     let runId = "";
     try {
       replies = await within(READ_TIMEOUT_MS, this.#ask(workspaceId, refs));
-      // Reads the run id after the records. They are from this run, or from the previous one, which the projection state then names.
+      // Reads the run id after the records. If Redis restarted in between, the projection state still names the previous run.
       if (!isConfirmed) runId = await within(READ_TIMEOUT_MS, readRunId(this.#client));
     } catch (error) {
       return { usable: false, reason: `Redis: ${describe(error)}` };

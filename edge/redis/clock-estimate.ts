@@ -29,7 +29,7 @@ interface Offset {
 
 export class ClockEstimate {
   #offset: Offset | undefined;
-  /** The offset that stays in use for a while after Redis time went back. */
+  /** Offset that stays in use for a while after the Redis clock jumped backwards. */
   #held: { readonly offsetMs: number; readonly untilMs: number } | undefined;
 
   take({ sentMs, receivedMs, storeMs }: ClockMeasurement): void {

@@ -180,7 +180,7 @@ class WatchedVerification implements Verification {
 class DryParts implements VerifyDeps {
   /** Counts; `undefined` until the counters respond. */
   counts: Omit<SeenCounts, "namespaces"> | undefined;
-  /** Whether the counters were called, regardless of a response. */
+  /** Whether the counters were called, whether or not they responded. */
   hasRequested = false;
   /** The decision made without the shared counters. */
   alone: Pick<SeenUncounted, "isAsync" | "alone"> = { isAsync: false, alone: undefined };

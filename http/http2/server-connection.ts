@@ -79,7 +79,7 @@ export class Http2Connection implements ServedConnection, Http2Owner {
   readonly #answered = new Set<Http2Exchange>();
   #hasRequested = false;
   #isGoing = false;
-  /** Time since which the connection is idle, as `performance.now()`. */
+  /** Time at which the connection became idle, as `performance.now()`. */
   #sinceMs = performance.now();
 
   /** Starts a session. `early` contains the bytes read from the connection so far. */

@@ -288,8 +288,8 @@ function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod:
     ...(guarded === undefined || guarded === "true" || guarded === "false"
       ? []
       : [`the label ${GUARDED_LABEL} has the value "${guarded}", which counts as "true": write "true" or "false".`]),
-    // Sets a CPU limit if all containers have one, because the namespace then probably has a quota. Kubernetes would reject a pod with a
-    // container without a limit, in an error that names only this container.
+    // Sets a CPU limit if all containers of the app have one, because the namespace then probably has a quota. Kubernetes would reject the
+    // pod with an error that names only the injected container.
     ...(cpuLimit === undefined && pod.spec.containers.every(({ resources }) => resources?.limits?.cpu !== undefined)
       ? [
           `the gate has no CPU limit, unlike the other containers: if a ResourceQuota counts limits.cpu, annotate the pod with ${RESOURCE_ANNOTATIONS.cpuLimit}.`,

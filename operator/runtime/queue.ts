@@ -145,7 +145,7 @@ export function createQueue(options: QueueOptions): WorkQueue {
 
 /** Creates a collection of ready keys. `take` alternates between namespaces, and removes the oldest key of a namespace. */
 function createReadyKeys() {
-  /** Time since which each key is ready, by namespace. `take` continues with the first namespace. */
+  /** Time at which each key became ready, by namespace. `take` continues with the first namespace. */
   const namespaces = new Map<string, Map<string, number>>();
   let size = 0;
   const namespaceOf = (key: string) => parseKey(key).namespace;

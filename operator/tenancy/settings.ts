@@ -47,7 +47,7 @@ const NameGrant = z.strictObject({
     .array(z.enum(NAMED_KINDS))
     .min(1)
     .default([...NAMED_KINDS])
-    .describe("Kinds to whose names the grant applies. Default: both."),
+    .describe("Kinds whose names the grant allows. Default: both."),
   workspace: WorkspaceName.optional().describe("Workspace in which the grant applies. Default: all workspaces."),
 });
 export type NameGrant = z.output<typeof NameGrant>;

@@ -240,7 +240,7 @@ test("shared limit guide applies one limit to apps of two namespaces", async () 
   await untilAnswered(429, "/orders", { authorization: `Bearer ${key}` });
 });
 
-test("on-call page shows existing objects and metrics", async () => {
+test("on-call page names only objects and metrics that exist", async () => {
   const { lines } = await open("operations/alerts.md");
   const first = lines.slice(
     0,

@@ -323,25 +323,28 @@ describe("an operator that is killed", () => {
     return outcome instanceof Killed;
   };
 
-  test.each(STEPS)("operator crash, $name, at the first key leaves one key in the Secret", async ({ ctx, unheld }) => {
-    await world.apply(policy());
-    await world.work(policy(), context());
-    await world.apply(apiKey());
-    await killed(apiKey(), ctx());
-    const left = await listed();
-    if (unheld) {
-      expect(left).toHaveLength(1);
-      // The key expires even if no operator returns.
-      expect(left[0]?.expires).toBeLessThanOrEqual(Date.now() + HOUR);
-    }
-    const status = await settle();
-    expect(reasonOf(status)).toBe("Succeeded");
-    const keys = await listed();
-    expect(keys).toMatchObject([{ keyId: status.keyId, name: "billing", enabled: true }]);
-    expect(keys[0]).not.toHaveProperty("expires");
-    if (unheld) expect(keys[0]?.keyId).not.toBe(left[0]?.keyId);
-    expect(await verify(await secretText())).toMatchObject({ valid: true, keyId: status.keyId });
-  });
+  test.each(STEPS)(
+    "operator that creates the first key and crashes $name leaves one key in the Secret",
+    async ({ ctx, unheld }) => {
+      await world.apply(policy());
+      await world.work(policy(), context());
+      await world.apply(apiKey());
+      await killed(apiKey(), ctx());
+      const left = await listed();
+      if (unheld) {
+        expect(left).toHaveLength(1);
+        // The key expires even if no operator returns.
+        expect(left[0]?.expires).toBeLessThanOrEqual(Date.now() + HOUR);
+      }
+      const status = await settle();
+      expect(reasonOf(status)).toBe("Succeeded");
+      const keys = await listed();
+      expect(keys).toMatchObject([{ keyId: status.keyId, name: "billing", enabled: true }]);
+      expect(keys[0]).not.toHaveProperty("expires");
+      if (unheld) expect(keys[0]?.keyId).not.toBe(left[0]?.keyId);
+      expect(await verify(await secretText())).toMatchObject({ valid: true, keyId: status.keyId });
+    },
+  );
 
   test.each(STEPS)(
     "operator crash, $name, at a rotation leaves one successor and the overlap",

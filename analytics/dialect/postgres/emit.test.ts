@@ -31,7 +31,7 @@ test("analytics query returns the most used keys of 30 days", async () => {
 
 test.each([" 42", "0x1F", "1_000", "4.0", "", "4x"])("toInt64 rejects column text %j", async (text) => {
   await expect(answerTo(`toInt64(concat('${text}', substring(identifier, 100)))`)).rejects.toThrow(
-    "A text is not a value of the type",
+    "A string cannot be converted to the requested type",
   );
 });
 

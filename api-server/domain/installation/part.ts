@@ -17,7 +17,7 @@ export interface Part {
   /** The problem in one sentence, and the document that describes the solution. */
   readonly problem?: string;
   readonly help?: string;
-  /** Time since which this process has seen the component unavailable, Unix ms. */
+  /** Time at which this process first saw the component unavailable, Unix ms. */
   readonly unavailableSince?: number;
   readonly facts: Details;
 }
@@ -31,7 +31,7 @@ export interface Seen {
 
 const PART_MS_MAX = 2_000;
 
-/** Time since which each component has been unavailable, kept for the lifetime of the process. */
+/** Time at which each component became unavailable, kept for the lifetime of the process. */
 export type UnavailableSince = Map<string, number>;
 
 /** Checks a component. Never rejects. Error messages are hidden, because those of databases contain host and user names. */

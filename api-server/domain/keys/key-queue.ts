@@ -86,7 +86,7 @@ export const KEY_QUEUE_METRICS = defineMetrics({
   givenUp: {
     name: "postern_key_queue_given_up_total",
     type: "counter",
-    help: "Accepted keys that were given up, by the error kind of the last attempt",
+    help: "Accepted keys that were abandoned, by the error kind of the last attempt",
     unit: "keys",
     labels: { reason: "the kind of an error, such as `conflict`" },
     bad: "Any increase (PosternKeyQueueFailed).",

@@ -83,7 +83,7 @@ export const onIdentities = declare("identity");
 export const onWorkspace = declare("workspace");
 /** Scope: all workspaces. */
 export const onInstallation = declare("installation");
-/** Scope: roles and permissions, which have no tuples with ids: `R(x)` of api-v2.md section 1. */
+/** Scope of roles and permissions. Their tuples never name an id; see `R(x)` in api-v2.md section 1. */
 export const onRbac = declare("rbac");
 
 /** Returns a copy of the permission for calls that v1 rejects with 403 UNAUTHORIZED. */

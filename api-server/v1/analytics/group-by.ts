@@ -17,7 +17,7 @@ export interface Grouping {
 export const splitCommas = (texts: readonly string[]): string[] =>
   texts.flatMap((text) => text.split(",")).filter((text) => text !== "");
 
-/** Parses `groupBy`. Throws PublicError 400 for an unknown name, and for `tags` beside `tag`. */
+/** Parses `groupBy`. Throws PublicError 400 for an unknown name, and if `tags` and `tag` are combined. */
 export function readGroupBy(texts: readonly string[]): Grouping {
   const names = new Set(splitCommas(texts));
   for (const name of names) {

@@ -23,7 +23,7 @@ const Query = z.object({
     .meta({ examples: ["user_123"] }),
   ownerId: owner
     .optional()
-    .describe("Only the keys of this owner; without effect beside `externalId`.")
+    .describe("Only the keys of this owner; ignored if `externalId` is given.")
     .meta({ examples: ["user_123"] }),
   decrypt: z.boolean().default(false).describe("Whether to return the secrets of recoverable keys."),
   revalidateKeysCache: z.boolean().default(false).describe("Has no effect: the list is always read from the database."),

@@ -24,7 +24,7 @@ export const Body = z.object({
     .min(16)
     .max(255)
     .optional()
-    .describe("Number of random bytes in the key. Default: the number of the API.")
+    .describe("Number of random bytes in the key. Default: the setting of the API.")
     .meta({ examples: [16] }),
   externalId: ExternalId.optional(),
   ownerId: OwnerId.optional(),

@@ -43,7 +43,7 @@ type Data = z.input<typeof Data>;
 
 const required = { readInstallation: onInstallation("read_installation") };
 
-/** Times since which components are unavailable, as seen by this process. */
+/** Time at which each unavailable component became unavailable, as seen by this process. */
 const away: UnavailableSince = new Map();
 
 export const getInstallation = defineProcedure({

@@ -170,7 +170,7 @@ export const ExplainedOut = z.strictObject({
   dataPlane: DataPlane.omit({ podIds: true })
     .optional()
     .describe(
-      "Reports of the gates of the policy; only for an explanation at a gate, and omitted while Redis is unavailable.",
+      "Reports by the gates of the policy; only for an explanation at a gate, and omitted while Redis is unavailable.",
     ),
   mode: text(
     "Mode of the policy; only for an explanation at a gate. `Audit` admits the request whatever the code is.",

@@ -188,7 +188,7 @@ describe("rejections", () => {
     }
   });
 
-  test.each(ALL)("%s on a managed key is allowed to its manager only, who may release it", async (path) => {
+  test.each(ALL)("%s on a managed key is allowed only for its manager, until the manager releases it", async (path) => {
     const headers = { "Postern-Manager": `prod/Key/shop/${path}` };
     const body = { apiId, permissions: ["managed.slug"] };
     const { keyId } = await t.data("keys.createKey", body, { headers });

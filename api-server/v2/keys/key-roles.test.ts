@@ -153,7 +153,7 @@ describe("rejections", () => {
     }
   });
 
-  test.each(ALL)("%s on a managed key is allowed to its manager only", async (path) => {
+  test.each(ALL)("%s on a managed key is allowed only for its manager", async (path) => {
     const headers = { "Postern-Manager": `prod/Key/shop/${path}` };
     const { keyId } = await t.data("keys.createKey", { apiId, roles: ["Editor"] }, { headers });
     const roles = path === remove ? ["Editor"] : ["Admin"];

@@ -246,7 +246,7 @@ describe("rejections", () => {
     expect((await t.call("keys.updateKey", { keyId, ...body })).status).toBe(status);
   });
 
-  test("updateKey of a managed key is allowed to its manager only", async () => {
+  test("updateKey of a managed key is allowed only for its manager", async () => {
     const headers = { "Postern-Manager": "prod/Key/shop/managed" };
     const { keyId } = await t.data("keys.createKey", { apiId, name: "m" }, { headers });
     const direct = await t.call("keys.updateKey", { keyId, enabled: false });

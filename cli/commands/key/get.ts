@@ -7,7 +7,7 @@ import { decryptedKeyFields, id, keyDetailFields } from "./fields.ts";
 
 export const keyGet = defineCommand({
   name: "key get",
-  description: "Requires read_key on the API, and with --decrypt decrypt_key.",
+  description: "Requires read_key on the API; --decrypt also requires decrypt_key.",
   options: {
     id,
     decrypt: { type: "boolean", help: "include the plaintext of a recoverable key; `plaintext` in JSON" },

@@ -29,8 +29,8 @@ function documentOf({ kind, metadata, spec, notes }: WrittenManifest): string {
 }
 
 /**
- * Returns a part of a manifest to change, such as `spec:
- *   limit: 5`. `path` is that of a field: `["spec", "limit"]`.
+ * Returns the YAML excerpt with the field to edit, such as `spec:
+ *   limit: 5`. `path` is the path of the field: `["spec", "limit"]`.
  */
 export function snippetOf(path: readonly string[], value: unknown): string {
   return textOf(path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value));
