@@ -27,7 +27,7 @@ import { procedures } from "./v2/index.ts";
 export interface AppOptions {
   /** Returns the state that `/readyz` reports. Default: always healthy. */
   readonly health?: () => Health;
-  /** Addresses or CIDR ranges of trusted proxies, whose `X-Forwarded-For` header is used. */
+  /** Addresses or CIDR ranges of trusted proxies. The `X-Forwarded-For` header is used only if it comes from one of them. */
   readonly trustedProxies?: readonly string[];
   /** Maximum duration of a request; longer ones return 408. */
   readonly requestTimeoutMs?: number;
@@ -37,7 +37,7 @@ export interface AppOptions {
   readonly readTimeoutMs?: number;
   /** Registry for `/metrics`; the components of a process may share one. */
   readonly metrics?: Registry;
-  /** An older version of the API, which is served beside v2. */
+  /** An older version of the API, which is served together with v2. */
   readonly oldApi?: OldApi | undefined;
   /** Whether this server serves metrics and the API page; `false` if an admin port serves them. */
   readonly hasPages?: boolean;

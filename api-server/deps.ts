@@ -30,7 +30,8 @@ export interface Deps
   /** URL prefix of `error.type`, before `/errors/<kind>`. */
   readonly docsUrl: string;
   /**
-   * Whether changes of the workspace currently take longer to reach the pods than `PROPAGATION_BOUND_MS`; responses to changes then say so.
+   * Whether changes of the workspace currently take longer to reach the pods than `PROPAGATION_BOUND_MS`; responses to changes then report
+   * this.
    */
   readonly propagationDelayed: (workspaceId: string) => boolean;
 }

@@ -23,7 +23,7 @@ export interface OpenCall<Body> {
   readonly untilDisconnected: () => AbortSignal;
 }
 
-/** A call whose procedure declares `Required`: the parameter type of a helper that requires a permission. */
+/** A call of a procedure that declares `Required`: the parameter type of a helper that requires a permission. */
 export interface CallNeeding<Body, Required extends RequiredPermission> extends OpenCall<Body>, Actor<Required, Deps> {
   readonly deps: Deps;
 }
@@ -98,7 +98,7 @@ export interface ListProcedure<
   readonly handle: (call: Call<z.output<Body>, Permissions>) => Promise<Page<z.input<Item>>>;
 }
 
-/** Any procedure, regardless of its body type: for the list of all procedures, and for the code that serves them. */
+/** Any procedure, with any body type; for the list of all procedures, and for the code that serves them. */
 export type AnyProcedure = (Omit<Procedure, "handle"> | Omit<ListProcedure, "handle">) & {
   readonly handle: (call: Call<never, RequiredPermissions>) => Promise<unknown> | DataJson;
 };
@@ -112,7 +112,7 @@ export const defineProcedure = <
   procedure: Procedure<Body, Data, Permissions>,
 ): Procedure<Body, Data, Permissions> => procedure;
 
-/** Like `defineProcedure`, for a list: its success body has `pagination` next to `data` (api-v2.md section 8). */
+/** Like `defineProcedure`, but for a list: the success body has `pagination` next to `data` (api-v2.md section 8). */
 export const defineListProcedure = <
   Body extends z.ZodType,
   Item extends z.ZodType,

@@ -43,7 +43,7 @@ export interface IngestProcess extends Closeable {
 
 /**
  * Starts event ingestion without an API, for installations in which it must not slow down requests. Waits until Postgres is available, and
- * serves probes meanwhile. Throws if the database cannot be migrated or the port is in use.
+ * serves probes in the meantime. Throws if the database cannot be migrated or the port is in use.
  */
 export async function startIngest(config: IngestConfig): Promise<IngestProcess> {
   const { logger: log } = config;

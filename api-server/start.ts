@@ -100,7 +100,9 @@ export interface ApiServerConfig {
   readonly dashboard?: boolean | undefined;
   /** Configures sign-in to the dashboard. */
   readonly signIn?: SignInSettings | undefined;
-  /** Whether `start` waits until Postgres is available, and serves probes meanwhile. Default: false; `start` then fails immediately. */
+  /**
+   * Whether `start` waits until Postgres is available, and serves probes in the meantime. Default: false; `start` then fails immediately.
+   */
   readonly waitsForPostgres?: boolean | undefined;
 }
 
@@ -130,7 +132,7 @@ interface Progress {
 
 /**
  * Starts all components of an api-server. Throws if the database cannot be migrated or a port is in use; also if the database cannot be
- * reached, unless `waitsForPostgres`.
+ * reached, unless `waitsForPostgres` is set.
  */
 export async function start(config: ApiServerConfig): Promise<ApiServer> {
   const progress: Progress = { reason: "starting", health: undefined, metrics: new Registry() };
@@ -281,7 +283,7 @@ async function startParts(
     rootKeyUsage: createRootKeyUsage({ nowMs: Date.now }),
     nowMs,
     randomBytes,
-    // Base URL of error types. The default is the server's own URL, whose port is known only when the server listens.
+    // Base URL of error types. The default is the server's own URL; its port is known only when the server listens.
     get docsUrl() {
       return config.docsUrl ?? url;
     },

@@ -29,7 +29,7 @@ export interface CreditCharge {
 }
 
 export interface LimitOutcome {
-  /** Whether this charge's own limit allows it, regardless of the others. */
+  /** Whether this charge's own limit allows it, even if another limit rejects the request. */
   readonly passed: boolean;
   readonly remaining: number;
   /** End of the current window, Unix ms. */
@@ -38,7 +38,7 @@ export interface LimitOutcome {
   readonly retryAtMs?: number;
 }
 
-/** `unknown`: the counter is not loaded or closed; a load was requested. `unreached`: a limit refused first. */
+/** `unknown`: the counter is closed or not loaded, and a load was requested. `unreached`: a limit rejected the request first. */
 export type CreditOutcome =
   | { readonly status: "spent" | "refused"; readonly remaining: number }
   | { readonly status: "unknown" }

@@ -83,6 +83,6 @@ export const OverrideRecord = z.object({
 });
 export type OverrideRecord = z.infer<typeof OverrideRecord>;
 
-/** All overrides of a namespace whose identifier contains `*`. */
+/** All overrides of a namespace that have a `*` in their identifier. */
 export const OverridePatternsRecord = z.object({ patterns: z.array(OverrideRecord) });
 export type OverridePatternsRecord = z.infer<typeof OverridePatternsRecord>;

@@ -6,7 +6,7 @@ import * as z from "zod";
  * and does not check size limits. The tolerant schema is derived from the strict one, so that it has every member.
  */
 
-/** Default of a missing member for readers. A member without a default is required. */
+/** Default that readers use for a missing member. A member without a default is required. */
 const missing = z.registry<{ readonly value: unknown }>();
 
 /**

@@ -1,6 +1,6 @@
 /**
  * A map of at most `max` entries with a total weight of at most `weightMax`; only a single entry may be heavier. A full cache evicts the
- * oldest entry that was not read since the last eviction skipped it (second chance). So reading an entry only sets a flag and does not
+ * oldest entry that has not been read since an eviction last skipped it (second chance). So reading an entry only sets a flag and does not
  * reorder the map.
  */
 export class BoundedCache<K, V> {

@@ -9,7 +9,7 @@
 
 /** A request that waits for a slot. The limiter calls either `onAcquired` or `onTimeout`, once. */
 export interface Waiter {
-  /** Client address for which slots are counted. Requests of one address are queued in order. */
+  /** Client address; slots are counted per address. Requests from one address are queued in order. */
   readonly address: string;
   /** Bytes that the waiter keeps in memory. The limiter reads the number only if the waiter has to wait. */
   readonly bytes: number;
@@ -21,8 +21,8 @@ export interface Waiter {
 export interface ConcurrencyLimiterOptions {
   readonly max: number;
   /**
-   * Fraction of all slots that one address alone may hold, above 0 and up to 1. With 1, addresses are ignored. `FixedShare`: numbers that
-   * do not depend on what the others hold.
+   * Fraction of all slots that one address may hold while no other address holds any; above 0 and up to 1. With 1, addresses are ignored.
+   * `FixedShare`: numbers that do not depend on the slots of other addresses.
    */
   readonly share: number | FixedShare;
   /** Maximum wait, in ms. */
@@ -171,7 +171,7 @@ export class ConcurrencyLimiter {
   }
 
   #serve(): void {
-    // The loop in progress also assigns a slot that is released meanwhile.
+    // The loop in progress also assigns a slot that is released in the meantime.
     if (this.#isServing) return;
     this.#isServing = true;
     try {

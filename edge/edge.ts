@@ -26,21 +26,21 @@ export interface EdgeCounters extends Counters {
    * remaining units without the cost. Throws `CountersUnavailable`.
    */
   peek(limits: readonly LimitCharge[]): Promise<Consumed>;
-  /** Drops cached denials. A new projection calls it, because its store may have rolled back the counters. */
+  /** Drops cached denials. Called when a new projection begins, because the store may have rolled back the counters. */
   forgetDenials(): void;
   /** Records charges that were admitted without the store and returns immediately. The charges are added to the store once it is back. */
   addLater(admitted: readonly LimitCharge[], nowMs: number): void;
   /**
-   * Returns by how much limits were exceeded so far, as far as this process can measure it: limits with `accuracy: "local"`, and amounts
-   * added after an outage.
+   * Returns by how much limits have been exceeded so far, as far as this process can measure it: limits with `accuracy: "local"`, and
+   * amounts added after an outage.
    */
   overAdmissions(): Readonly<Record<OverAdmissionCause, OverAdmissionTotal>>;
 }
 
-/** Settings and state of the store. */
+/** Settings and state of the shared store. */
 export interface StoreInfo {
   readonly evictionPolicy?: string;
-  /** Connections as a fraction of the server's limit, from 0 to 1; with several servers, that of the fullest. */
+  /** Connections as a fraction of the server's limit, from 0 to 1; with several servers, the highest fraction. */
   readonly connectionRatio?: number;
 }
 

@@ -1,10 +1,12 @@
 import type { Logger } from "pino";
 
-/** Minimum time between log lines of one kind. An error on every request of an outage or attack would hide all other lines. */
+/**
+ * Minimum time between log lines of one kind. During an outage or attack, an error that every request causes would hide all other lines.
+ */
 const EVERY_MS = 5_000;
 
 interface Noted {
-  /** Number of events since the last line. */
+  /** Number of events since the last log line. */
   count: number;
   /** Time at which the next line is due, by `performance.now()`. */
   dueAtMs: number;
@@ -31,7 +33,7 @@ export class LogThrottle {
   }
 }
 
-/** Logs a failure that every request of an outage causes: at most one line per 5 s for each `message`, with the number of failures. */
+/** Logs a failure that every request causes during an outage: at most one line per 5 s for each `message`, with the number of failures. */
 export function logThrottled(
   { throttle, log }: { readonly throttle: LogThrottle; readonly log: Pick<Logger, "warn"> },
   { reason, message }: { readonly reason: string; readonly message: string },

@@ -60,7 +60,7 @@ export async function openRedisEdge(options: RedisEdgeOptions): Promise<Edge> {
   const { url, eventsUrl, tls, clientName, onError = () => {} } = options;
   const connect = (address: RedisAddress["url"], name: string): RedisClient => {
     const connection = connectRedis({ url: address, tls, clientName: name }).on("error", onError);
-    // A cluster reports errors of single nodes in other events, because it continues without such a node.
+    // A cluster reports errors of single nodes in separate events, because it continues without a failed node.
     return isCluster(connection) ? connection.on("node error", onError) : connection;
   };
   const client = connect(url, clientName);

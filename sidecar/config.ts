@@ -34,7 +34,7 @@ export interface SidecarConfig {
   readonly timeouts?: Partial<Timeouts>;
   readonly limits?: Partial<Limits>;
   readonly cache?: CacheSize | undefined;
-  /** Base URL of error types, whose form is `{errorDocsUrl}/errors/<kind>`. */
+  /** Base URL of error types, which have the form `{errorDocsUrl}/errors/<kind>`. */
   readonly errorDocsUrl: string;
   readonly logger: Logger;
   /** Internal option that disables the checks, for a benchmark against a plain proxy. No flag or environment variable sets it. */
@@ -55,7 +55,7 @@ export interface ExtAuthConfig {
   /** Address of the gRPC ext-auth endpoint, which serves Envoy's ext_authz and rate limit service. */
   readonly grpc?: Address | undefined;
   /**
-   * Addresses of trusted gateways, whose information about a request and its client the gate uses. Ignored if gateways must present
+   * Addresses of trusted gateways. The gate uses their information about a request and its client. Ignored if gateways must present
    * certificates.
    */
   readonly trusted: readonly IpRange[];
@@ -179,8 +179,8 @@ export const DEFAULT_LIMITS: Limits = {
   upstreamConnectionsMax: 1_000,
   // Upgraded connections are mostly idle, so their limit is higher. Each takes two file descriptors and about 30 KB.
   upgradesMax: 10_000,
-  // Maximum share of one address. One client cannot exclude the others, and a proxy in front of the gate, whose clients share its address,
-  // still gets half of the capacity.
+  // Maximum share of one address. One client cannot exclude the others, and a proxy in front of the gate still gets half of the capacity,
+  // although all its clients share one address.
   addressShare: 0.5,
   // Most API request bodies are smaller than this limit, and the memory of waiting requests stays below one or two packets per connection.
   bufferedBodyBytesMax: 16 * 1024,

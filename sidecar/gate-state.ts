@@ -35,7 +35,7 @@ export async function openGateState(config: SidecarConfig, timeouts: Timeouts): 
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
   const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
   projection.onDropped((ref) => {
-    // The stream reports a full invalidation, after which the counters may have gone back in time too.
+    // `undefined` reports a full invalidation. The counters may then have gone back in time too.
     if (ref === undefined) counters.forgetDenials();
   });
   // Truncates the estimated store time, because compared, counted and recorded times are integer milliseconds.

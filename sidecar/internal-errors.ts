@@ -24,7 +24,7 @@ export class InternalErrorLog {
   /** Logs an error that reached the process-wide handlers. */
   readonly stray = (error: unknown): void => this.#note("stray", error);
 
-  /** Logs that a response of the app cannot be forwarded. */
+  /** Logs that a response from the app cannot be forwarded. */
   readonly unusableResponse = (why: string, requestId: string): void => {
     const responses = this.#throttle.note(why);
     if (responses !== undefined)

@@ -123,7 +123,7 @@ export class Retention {
     return false;
   }
 
-  /** Removes one batch of the installation's ended sign-ins, of which there are few: people sign in a few times a day. */
+  /** Removes one batch of the installation's ended sign-ins. There are few of them, because people sign in only a few times a day. */
   async #removeSignIns(): Promise<boolean> {
     const { db, nowMs } = this.#options;
     const beforeMs = nowMs() - SIGN_INS_KEPT_MS;

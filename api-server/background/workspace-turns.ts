@@ -7,7 +7,7 @@ import { within } from "../../edge/redis/script.ts";
 /*
  * Runs work for all workspaces in time slices, each with its own error handling and time limit, so that bad data, a flood or an attack in
  * one workspace affects only its own slice. A slice that exceeds its limit continues in parallel with later rounds, and its workspace gets
- * no second one until the first has ended.
+ * no second slice until the first one has ended.
  */
 
 const AT_ONCE = 4;

@@ -133,7 +133,7 @@ async function lockOrHold(tx: PoolClient, keys: readonly CreditKey[]): Promise<K
   return [...rows, ...(await lockKeyCredits(tx, missing))];
 }
 
-/** Throws `CountersUnavailable`, to which the API responds 503. */
+/** Throws `CountersUnavailable`; the API then responds with 503. */
 function unavailable(cause: unknown): never {
   throw new CountersUnavailable("a key's credit counter cannot be reached", { cause });
 }

@@ -24,7 +24,7 @@ import type { CreditKey, CreditService } from "./service.ts";
 const BATCH = 500;
 /** Number of concurrent batches. While one waits for a database, the next one is computed. */
 const AT_ONCE = 2;
-/** Number of outbox entries from which refills pause, because changes come first for which callers wait. */
+/** Number of outbox entries from which refills pause, because changes that callers wait for come first. */
 const OUTBOX_DEEP = 5000;
 
 interface RefillDeps extends Transacting {
@@ -142,8 +142,8 @@ async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: st
   try {
     return await inTransaction(deps, async (tx) => {
       const refilledAt = deps.nowMs();
-      // Locks the keys first, because a change of a key locks its row before its credits, and the other order would deadlock. A key that
-      // another process has just refilled gets about the same time.
+      // Locks the keys first, because a change of a key locks its row before its credits, and the other order would deadlock. For a key
+      // that another process has just refilled, the new time is about the same.
       await noteRefill(tx, { keys: rows.map(toKey), refilledAt });
       const last = new Map((await lockRefills(tx, rows.map(toKey))).map((row) => [row.key_id, row.last_refill_on]));
       const mine = rows.filter((row) => last.get(row.key_id) === row.last_refill_on);

@@ -24,7 +24,7 @@ export async function findApi(db: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** Returns the key spaces of the live APIs of the workspace among these ids, in no order. */
+/** Returns the key spaces of the live APIs of the workspace with the given ids, in no order. */
 export async function listKeySpaces(
   db: Queryable,
   { workspaceId, apiIds }: { workspaceId: string; apiIds: readonly string[] },
@@ -39,7 +39,7 @@ export async function listKeySpaces(
   return rows;
 }
 
-/** Finds an API like `findApi`, and locks it: no other transaction can change its row until this one ends. */
+/** Like `findApi`, but also locks the API: no other transaction can change its row until this one ends. */
 export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Promise<ApiRow | undefined> {
   const text = `select id, key_space_id, name, delete_protection, default_prefix, default_byte_length, key_encryption, manager
                   from apis
@@ -49,7 +49,7 @@ export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** Finds an API like `findApi`, and locks it: no other transaction can delete it until this one ends. */
+/** Like `findApi`, but also locks the API: no other transaction can delete it until this one ends. */
 export async function shareLockApi(
   tx: Queryable,
   { workspaceId, apiId }: ApiRef,

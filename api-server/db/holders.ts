@@ -35,7 +35,7 @@ export async function countHolders(
   return rows[0]?.keys ?? 0;
 }
 
-/** Removes a permission or role from at most `max` keys. Returns the number of these keys. */
+/** Removes a permission or role from at most `max` keys. Returns the number of keys that were changed. */
 export async function deleteSomeHoldings(
   tx: Queryable,
   { workspaceId, kind, id, max }: Held & { readonly max: number },

@@ -24,7 +24,7 @@ export async function findIdentity(
 }
 
 /**
- * Finds an identity like `findIdentity`, and locks it: other transactions cannot change its row until this one ends. Keys can still be
+ * Like `findIdentity`, but also locks the identity: other transactions cannot change its row until this one ends. Keys can still be
  * attached to the identity, because its id does not change.
  */
 export async function lockIdentity(
@@ -90,8 +90,7 @@ export async function searchIdentityIds(
 }
 
 /**
- * Returns the live identities among these ids, in the given order: at least the first, and as many as fit into `bytesMax` with their
- * limits.
+ * Returns the live identities with the given ids, in their order: at least the first, and as many as fit into `bytesMax` with their limits.
  */
 export async function listIdentitiesThatFit(
   db: Queryable,

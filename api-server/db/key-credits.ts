@@ -150,8 +150,8 @@ export interface RefillRow extends KeyCreditsRow {
 }
 
 /**
- * Returns the keys with a refill whose last refill was before `today`, so that the next one may be due; deleted keys are omitted. The keys
- * are sorted by the date of the last refill and by id, as in an index; `after` is the last key of the previous call.
+ * Returns the keys that have a refill and were last refilled before `today`, so that the next refill may be due; deleted keys are omitted.
+ * The keys are sorted by the date of the last refill and by id, as in an index; `after` is the last key of the previous call.
  */
 export async function listRefillCandidates(
   db: Queryable,

@@ -33,8 +33,8 @@ export async function listIdentityIdsByExternalId(
 }
 
 /**
- * Inserts identities, except those whose external id a live identity already has. Returns the inserted identities. Inserts in the given
- * order, so that two callers with the same ids wait for each other and do not deadlock.
+ * Inserts identities; skips those with the external id of a live identity. Returns the inserted identities. Inserts in the given order, so
+ * that two callers with the same ids wait for each other and do not deadlock.
  */
 export async function insertIdentities(
   tx: Queryable,
@@ -63,7 +63,7 @@ export async function insertIdentities(
 }
 
 /**
- * Inserts roles, except those whose name exists, case-insensitive. Returns the new roles. Inserts in the given order, to avoid deadlock.
+ * Inserts roles; skips those with an existing name, case-insensitive. Returns the new roles. Inserts in the given order, to avoid deadlock.
  */
 export async function insertRolesForNames(
   tx: Queryable,
@@ -103,8 +103,8 @@ export interface ImportedKey {
 }
 
 /**
- * Inserts keys with all their parts, except those whose hash exists already. Inserts in hash order, so that two imports of the same keys
- * wait for each other and do not deadlock.
+ * Inserts keys with all their parts; skips those with an existing hash. Inserts in hash order, so that two imports of the same keys wait
+ * for each other and do not deadlock.
  * @returns the ids of the inserted keys.
  */
 export async function insertImportedKeys(

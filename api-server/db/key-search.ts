@@ -135,7 +135,7 @@ function conditionsOf(
   }
   if (filter.enabled !== undefined) conditions.push(filter.enabled ? "k.enabled" : "not k.enabled");
   if (filter.expired !== undefined) {
-    // The comparison excludes the millisecond of the expiry, in which a key is still valid.
+    // The comparison excludes the millisecond of the expiry itself, because a key is still valid then.
     const isExpired = `k.expires_at < ${at(filter.nowMs)}`;
     conditions.push(filter.expired ? isExpired : `(k.expires_at is null or not ${isExpired})`);
   }

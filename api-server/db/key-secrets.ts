@@ -38,7 +38,7 @@ export async function hasKeySecret(db: Queryable, { workspaceId, keyId }: KeyRef
   return rowCount === 1;
 }
 
-/** Returns the encrypted strings of the recoverable keys among these, in no order. */
+/** Returns the encrypted strings of the given keys, in no order. Keys that are not recoverable have none. */
 export async function listKeySecrets(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },

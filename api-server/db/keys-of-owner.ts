@@ -68,8 +68,8 @@ export async function listManagedKeysOfOwner(
 }
 
 /**
- * Enables or disables at most `max` unmanaged keys of an owner that differ from the desired state, only in these APIs. Returns the changed
- * keys. Rows are locked in id order, so that two of these calls do not deadlock.
+ * Enables or disables at most `max` unmanaged keys of an owner that differ from the desired state, only in the given APIs. Returns the
+ * changed keys. Rows are locked in id order, so that two of these calls do not deadlock.
  */
 export async function enableSomeKeysOfOwner(
   tx: Queryable,
@@ -87,7 +87,7 @@ export async function enableSomeKeysOfOwner(
     readonly max: number;
   },
 ): Promise<{ readonly id: string; readonly api_id: string; readonly name: string | null }[]> {
-  // The limit applies before the rows are locked, because a union cannot be locked. Rows that another call has changed meanwhile are
+  // The limit applies before the rows are locked, because a union cannot be locked. Rows that another call has changed in the meantime are
   // filtered out afterwards.
   const text = `with owned as (${OWNED}),
                      portion as materialized (select o.id

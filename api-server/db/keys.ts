@@ -8,7 +8,7 @@ import type { RatelimitRow } from "./ratelimits.ts";
  * has no valid root key.)
  *
  * After an import, Postgres has no statistics of a workspace's keys for a minute or more. It then assumes very few keys, and reads all of
- * them by an index that starts with the workspace. So lists look keys up by id, API or identity alone, in a subquery that Postgres does not
+ * them by an index that starts with the workspace. So lists look keys up only by id, API or identity, in a subquery that Postgres does not
  * merge with the rest (`offset 0`, or a limit), and compare the workspace outside of it.
  */
 
@@ -64,7 +64,7 @@ export async function findKey(db: Queryable, { workspaceId, keyId }: KeyRef): Pr
   return rows[0];
 }
 
-/** Finds a live key by the hash of its string, like `findKey`. */
+/** Like `findKey`, but finds the live key by the hash of its string. */
 export async function findKeyByHash(
   db: Queryable,
   { workspaceId, hash }: { workspaceId: string; hash: string },
@@ -77,7 +77,7 @@ export async function findKeyByHash(
   return rows[0];
 }
 
-/** Returns the workspace of a live key by the key's hash alone. The workspace is not deleted, but may be disabled. */
+/** Returns the workspace of a live key, given only the key's hash. The workspace is not deleted, but may be disabled. */
 export async function findKeyHome(
   db: Queryable,
   { hash }: { hash: string },
@@ -94,7 +94,7 @@ export async function findKeyHome(
   return rows[0];
 }
 
-/** Finds a live key like `findKey`, and locks it: no other transaction can change its row until this one ends. */
+/** Like `findKey`, but also locks the key: no other transaction can change its row until this one ends. */
 export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
   const text = `select ${KEY_COLUMNS}
                   from keys k
@@ -186,7 +186,7 @@ export async function listKeyIdsOfOwner(
   return rows.map(({ id }) => id);
 }
 
-/** Returns the distinct APIs of the live keys among these, in no order. */
+/** Returns the distinct APIs of the given keys, as far as they are live, in no order. */
 export async function listApisOfKeys(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -207,7 +207,7 @@ export async function listApisOfKeys(
 }
 
 /**
- * Returns the live keys among these, in the given order: at least the first, and as many as fit into `bytesMax` with their permissions,
+ * Returns the live keys with the given ids, in their order: at least the first, and as many as fit into `bytesMax` with their permissions,
  * roles and limits. `place` is the position of a key in the request, starting at 1.
  */
 export async function listKeysThatFit(

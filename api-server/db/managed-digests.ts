@@ -3,7 +3,7 @@ import type { ManagerRef } from "./managed-objects.ts";
 
 /*
  * Digests of managed objects. A digest covers exactly the fields that a manifest controls, and stays the same while the object matches the
- * manifest. So a client can detect changes of thousands of objects with one list.
+ * manifest. So a client can detect changes to thousands of objects with one list.
  */
 
 export const DIGESTED_KINDS = ["role", "namespace", "override"] as const;
@@ -18,8 +18,8 @@ export interface DigestRow {
 }
 
 /**
- * Live rows of `roles`, `ratelimit_namespaces` and `ratelimit_overrides` that have a manager, with the `content` from which the digest is
- * computed.
+ * Live rows of `roles`, `ratelimit_namespaces` and `ratelimit_overrides` that have a manager, with the `content` that the digest is
+ * computed from.
  */
 const CONTENT: Readonly<Record<DigestedKind, string>> = {
   role: `select roles.id, roles.workspace_id, roles.manager, null as namespace_id,

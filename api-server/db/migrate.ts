@@ -12,7 +12,7 @@ import { type IndexStep, listMigrations, type Migration } from "./migration-file
  * are created concurrently, which is not possible in a transaction: see CONTRIBUTING.md.
  */
 
-/** Advisory lock, distinct from all others, with which concurrently started replicas migrate one at a time. */
+/** Advisory lock, distinct from all others. It makes replicas that start concurrently migrate one at a time. */
 export const MIGRATION_LOCK = 7_061_001;
 
 /** Connect timeout. Without it, an unreachable host would never reject a connection. */
@@ -50,7 +50,7 @@ export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions 
   await withClient(databaseUrl, async (client) => {
     // Returns before a statement that requires the privilege to create tables if no migrations are pending.
     if ((await findPending(client, migrations)).length === 0) return;
-    // Disables timeouts, because those of the database may be shorter than the creation of an index.
+    // Disables timeouts, because the database's timeouts may be shorter than the time to create an index.
     await client.query("set statement_timeout = 0; set lock_timeout = 0");
     await untilOurTurn(client);
     await client.query(`create table if not exists schema_migrations (
@@ -66,7 +66,7 @@ export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions 
   });
 }
 
-/** Thrown if the database lacks migrations of this release, which another process must apply. */
+/** Thrown if the database lacks migrations of this release; another process must apply them. */
 export class SchemaBehind extends Error {
   override name = "SchemaBehind";
 }

@@ -27,7 +27,7 @@ export async function findNamespace(
   return rows[0];
 }
 
-/** Returns the ids of live namespaces of the workspace among these, in no order. */
+/** Returns those of the given ids that belong to live namespaces of the workspace, in no order. */
 export async function listNamespaceIds(
   db: Queryable,
   { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
@@ -49,7 +49,7 @@ export async function findNamespaceByName(
   return rows[0];
 }
 
-/** Finds a namespace like `findNamespace`, and locks it: no other transaction can delete it until this one ends. */
+/** Like `findNamespace`, but also locks the namespace: no other transaction can delete it until this one ends. */
 export async function shareLockNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -69,7 +69,7 @@ export async function shareLockNamespace(
 }
 
 /**
- * Finds a namespace like `findNamespace`, and locks it: other transactions cannot change its row, or add overrides, until this one ends.
+ * Like `findNamespace`, but also locks the namespace: other transactions cannot change its row, or add overrides, until this one ends.
  */
 export async function lockNamespace(
   tx: Queryable,
@@ -116,7 +116,9 @@ export async function findNamespaceEver(
   return rows[0];
 }
 
-/** Finds the namespaces of several limit calls, like `findNamespaceEver`: one row for each that is found, with the text of the request. */
+/**
+ * Like `findNamespaceEver`, but for several limit calls: returns one row for each namespace found, with its id or name as in the request.
+ */
 export async function listNamespacesEver(
   db: Queryable,
   { workspaceId, namespaces }: { workspaceId: string; namespaces: readonly string[] },

@@ -40,7 +40,7 @@ export async function findLastManager(
   return rows[0]?.last_manager;
 }
 
-/** Returns the live object of the kind whose last manager was this one, and which has no manager since. */
+/** Returns the live object of the kind that this manager managed last and that has no manager now. */
 export async function findRemaining(
   db: Queryable,
   kind: ClaimedKind,

@@ -2,7 +2,7 @@ import type { RecordKind, RecordRef } from "../../edge/records.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /**
- * An outbox entry: a record that must be projected again. `keyId` identifies a key, whose hash may change until the record is read.
+ * An outbox entry: a record that must be projected again. `keyId` identifies a key, because its hash may change before the record is read.
  * `everything` means that a table was truncated, which creates no entries for its rows.
  */
 export interface ReadEntry {
@@ -26,7 +26,7 @@ const toReadEntry = ({ seq, workspace_id, kind, id }: OutboxRow): ReadEntry => (
   id,
 });
 
-/** Channel on which the relay is notified of new outbox entries. */
+/** Channel that notifies the relay of new outbox entries. */
 export const OUTBOX_CHANNEL = "postern_outbox";
 
 /** Returns the oldest visible outbox entries. */
@@ -45,8 +45,8 @@ export interface Lane {
 }
 
 /**
- * Returns workspaces after `after` with entries in the queue, sorted by id. One index lookup per workspace, regardless of the number of
- * entries.
+ * Returns workspaces after `after` with entries in the queue, sorted by id. Takes one index lookup per workspace, however many entries it
+ * has.
  */
 export async function listWaitingWorkspaces(
   db: Queryable,
@@ -76,7 +76,7 @@ export async function listWaitingWorkspaces(
   return rows.map(({ workspace_id }) => workspace_id);
 }
 
-/** Returns the oldest visible entries of each of these workspaces. */
+/** Returns the oldest visible entries of each of the given workspaces. */
 export async function listOutboxOf(
   db: Queryable,
   { bulk, workspaceIds, max }: Lane & { workspaceIds: readonly string[]; max: number },
@@ -92,7 +92,7 @@ export async function listOutboxOf(
   return rows.map(toReadEntry);
 }
 
-/** Returns the oldest visible entry of each of these workspaces in the queue, by workspace. */
+/** Returns the oldest visible entry of each of the given workspaces in the queue, by workspace. */
 export async function listOldestEntries(
   db: Queryable,
   { bulk, workspaceIds }: Lane & { workspaceIds: readonly string[] },
@@ -108,7 +108,7 @@ export async function newestEntry(db: Queryable): Promise<number> {
   return rows[0]?.newest ?? 0;
 }
 
-/** Returns the records of these keys, by their current hashes and workspaces. */
+/** Returns the records of the given keys, by their current hashes and workspaces. */
 export async function listKeyRefs(db: Queryable, keyIds: readonly string[]): Promise<RecordRef[]> {
   const text = "select k.workspace_id, k.hash from keys k where k.id = any($1::text[])";
   const { rows } = await db.query<{ workspace_id: string; hash: string }>({

@@ -31,7 +31,7 @@ export async function findOverride(
   return rows[0];
 }
 
-/** Finds an override like `findOverride`, and locks it: no other transaction can change its row until this one ends. */
+/** Like `findOverride`, but also locks the override: no other transaction can change its row until this one ends. */
 export async function lockOverride(
   tx: Queryable,
   { workspaceId, namespaceId, identifier }: OverrideRef,
@@ -48,7 +48,7 @@ export async function lockOverride(
   return rows[0];
 }
 
-/** Returns all overrides of a namespace whose identifier is a pattern. */
+/** Returns all overrides of a namespace that have a pattern as their identifier. */
 export async function listOverridePatterns(
   db: Queryable,
   { workspaceId, namespaceId }: { workspaceId: string; namespaceId: string },

@@ -16,7 +16,7 @@ export interface Positioned {
 
 /**
  * Returns the start of a statement that reads as many rows as fit into a page. Its parameters: `$1` the workspace, `$2` the ids in page
- * order, `$3` the maximum total bytes. `bytesOfNext` selects the size of the row whose id is `next.id`. The rest of the statement reads
+ * order, `$3` the maximum total bytes. `bytesOfNext` selects the size of the row with the id `next.id`. The rest of the statement reads
  * `fitting f`: each id with its position from 1, and the bytes up to and including it; position 0 precedes the first. Rows are measured one
  * by one: after the first that does not fit, no further row is read.
  */

@@ -7,8 +7,8 @@ import type { RoleRow } from "./roles.ts";
  * Roles and permissions with their usage, for the dashboard. Both are sorted by name.
  *
  * If a million keys have one role, the planner assumes a million keys for every role, and would scan all of them for a role without keys.
- * `between` the same two ids is a range, for which the planner uses the index of the role; `offset 0` keeps the planner from joining all
- * keys before it counts some.
+ * `between` with the same id twice is a range, and for a range the planner uses the index of the role; `offset 0` keeps the planner from
+ * joining all keys before it counts some.
  */
 
 /** Maximum number that is counted. A role or permission may be on a million keys, and a larger number only means "many" to a reader. */

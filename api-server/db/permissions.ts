@@ -33,7 +33,7 @@ export async function listPermissionsBySlug(
   return rows;
 }
 
-/** Returns the permissions of the workspace among these ids, sorted by slug. */
+/** Returns the permissions of the workspace with the given ids, sorted by slug. */
 export async function listPermissionsById(
   db: Queryable,
   { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
@@ -61,7 +61,7 @@ export async function findPermission(
 }
 
 /**
- * Finds a permission like `findPermission`, and locks it: no other transaction can change its row until this one ends. The permission can
+ * Like `findPermission`, but also locks the permission: no other transaction can change its row until this one ends. The permission can
  * still be granted.
  */
 export async function lockPermission(
@@ -137,7 +137,7 @@ export async function insertPermission(
 }
 
 /**
- * Inserts permissions whose names are their slugs, except those whose slug exists. Inserts in slug order, so that two callers with the same
+ * Inserts permissions, each named by its slug; skips those with an existing slug. Inserts in slug order, so that two callers with the same
  * slugs wait for each other and do not deadlock.
  */
 export async function insertPermissionsForSlugs(
@@ -263,7 +263,7 @@ export async function listPermissionsOfRoles(
 }
 
 /**
- * Returns how many of the roles, in the given order, fit into `bytesMax` with all of their permissions; 0 if the first role alone is too
+ * Returns how many of the roles, in the given order, fit into `bytesMax` with all of their permissions; 0 if even the first role is too
  * large. Roles are measured one at a time.
  */
 export async function countRolesThatFit(

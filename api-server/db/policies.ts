@@ -53,7 +53,7 @@ export async function findPolicyByName(
   return rows[0];
 }
 
-/** Finds a policy like `findPolicy`, and locks it: no other transaction can change its row until this one ends. */
+/** Like `findPolicy`, but also locks the policy: no other transaction can change its row until this one ends. */
 export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: PolicyRef): Promise<PolicyRow | undefined> {
   const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
                   from policies
@@ -63,7 +63,7 @@ export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: Polic
   return rows[0];
 }
 
-/** Finds a policy like `findPolicyByName`, and locks it: no other transaction can change its row until this one ends. */
+/** Like `findPolicyByName`, but also locks the policy: no other transaction can change its row until this one ends. */
 export async function lockPolicyByName(
   tx: Queryable,
   { workspaceId, apiId, name }: PolicyName,
@@ -290,7 +290,8 @@ const OVERVIEW_COLUMNS = `policies.id, policies.former_id, policies.api_id, poli
                        coalesce(policies.updated_at, policies.created_at) as changed_at`;
 
 /**
- * Returns policies whose name contains `search`, case-insensitive, starting at `cursor`, sorted by id. The empty string matches every name.
+ * Returns policies with a name that contains `search`, case-insensitive, starting at `cursor`, sorted by id. The empty string matches every
+ * name.
  */
 export async function listPolicyOverviews(
   db: Queryable,

@@ -80,9 +80,7 @@ export interface QueuedKeyRow {
   readonly is_workspace_live: boolean;
 }
 
-/**
- * Returns the workspaces that have a due key, sorted by id. Reads one row per workspace with queued keys, regardless of the number of keys.
- */
+/** Returns the workspaces that have a due key, sorted by id. Reads one row per workspace with queued keys, however many keys it has. */
 export async function listWorkspacesWithDueKeys(db: Queryable, { nowMs }: { nowMs: number }): Promise<string[]> {
   const text = `with recursive waiting as (
                   (select q.workspace_id from queued_keys q order by q.workspace_id limit 1)
@@ -136,7 +134,7 @@ export async function deleteLockedKeys(
   await tx.query({ name: "delete-locked-keys", text, values: [workspaceId, keyIds] });
 }
 
-/** A queued key as it was read; another process may have attempted it since. */
+/** A queued key as it was read; another process may have tried to create it in the meantime. */
 interface QueuedKeyRef {
   readonly workspaceId: string;
   readonly keyId: string;
@@ -166,8 +164,8 @@ export async function postponeQueuedKey(
 }
 
 /**
- * Returns the number of queued keys in all workspaces, up to `max`, and the time since which the oldest one waits, Unix ms; `null` if there
- * is none.
+ * Returns the number of queued keys in all workspaces, up to `max`, and the time at which the oldest one was queued, Unix ms; `null` if
+ * there is none.
  */
 export async function measureQueuedKeys(
   db: Queryable,

@@ -29,7 +29,7 @@ export interface Asked {
 
 type Statements = Readonly<Record<Exclude<RecordKind, "rootKey">, string>>;
 
-/** Ids under which live policies are projected: the id, and the former id, with which sidecars may have been started. */
+/** Ids under which live policies are projected: the current id, and the former id, which running sidecars may still use. */
 const POLICY_IDS = `(select p.workspace_id, p.id, p.id as policy_id from policies p where p.deleted_at is null
                      union all
                      select p.workspace_id, p.former_id, p.id from policies p where p.deleted_at is null and p.former_id is not null)`;
@@ -137,10 +137,10 @@ const reading = (name: string, options: { isComplete: boolean }): Reading => ({
 
 /** Reads records for pods, without the members that decisions do not need. `meta` may be up to 1 MiB, and is not exposed to pods. */
 const PROJECTED = reading("read-projected", { isComplete: false });
-/** Reads complete records for the api-server, whose responses contain all members. */
+/** Reads complete records for the api-server, because its responses contain all members. */
 const WHOLE = reading("read-whole", { isComplete: true });
 
-/** Returns the query that reads these refs, which must all be of this kind. */
+/** Returns the query that reads the given refs, which must all be of the given kind. */
 function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: readonly RecordRef[]) {
   const workspaceIds = [...new Set(refs.map((ref) => ref.workspaceId))];
   const ids = [...new Set(refs.map((ref) => ref.id))];
@@ -150,8 +150,8 @@ function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: rea
 }
 
 /**
- * Returns a statement that selects the same records as text. From the first record on that has $3 bytes or more before it, the result is
- * `null`.
+ * Returns a statement that selects the same records as text. The result is `null` for the first record with $3 bytes or more before it, and
+ * for all later ones.
  */
 const sized = (statement: string): string =>
   `select workspace_id, id, case when bytes_before < $3 then data end as data
@@ -216,7 +216,7 @@ export async function readSomeRecords(
 /** Tables whose rows are first marked as deleted, and removed when no row refers to them. */
 const DELETED_IN_STEPS = { api: "apis", identity: "identities", workspace: "workspaces" } as const;
 
-/** Sets `isRemoved` in those tombstones of the kind whose row no longer exists, so that no other row refers to it. */
+/** Sets `isRemoved` in tombstones of the kind if their row no longer exists, because no other row can then refer to it. */
 async function noteRemoved(db: Queryable, kind: RecordKind, writes: RecordWrite[]): Promise<void> {
   if (!REFERRED_KINDS.has(kind)) return;
   const isDeleted = ({ ref, data }: RecordWrite) => ref.kind === kind && data === undefined;
@@ -238,7 +238,7 @@ const isDeletedInSteps = (kind: RecordKind): kind is keyof typeof DELETED_IN_STE
 const place = (kind: RecordKind, workspaceId: string, id: string): string => `${kind} ${workspaceId} ${id}`;
 
 /**
- * Creates a record source on Postgres, in which a missing record is certainly deleted. If Postgres is unreachable, records are 'not
+ * Creates a record source on Postgres: a record that is missing there is certainly deleted. If Postgres is unreachable, records are 'not
  * usable'.
  */
 export function createPostgresSource(db: Queryable): RecordSource {

@@ -28,7 +28,7 @@ export async function findRole(
 }
 
 /**
- * Finds a role like `findRole`, and locks it: other transactions cannot change its row until this one ends. Keys can still be given the
+ * Like `findRole`, but also locks the role: other transactions cannot change its row until this one ends. Keys can still be given the
  * role, because its id does not change. A stronger lock would block these transactions, and deadlock with callers that create permissions.
  * Deleting the role waits for them.
  */
@@ -106,7 +106,7 @@ export async function listRolesByName(
   return rows;
 }
 
-/** Returns the roles of the workspace among these ids, sorted by name. */
+/** Returns the roles of the workspace with the given ids, sorted by name. */
 export async function listRolesById(
   db: Queryable,
   { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },

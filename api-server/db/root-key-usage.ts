@@ -42,7 +42,7 @@ export interface RootKeyUseRow {
   readonly only_id: string | null;
 }
 
-/** Returns the uses of these root keys, sorted by tuple. */
+/** Returns the uses of the given root keys, sorted by tuple. */
 export async function listRootKeyUsage(
   db: Queryable,
   { workspaceId, rootKeyIds }: { workspaceId: string; rootKeyIds: readonly string[] },

@@ -12,7 +12,7 @@ export interface RootKeyRow {
   readonly quota_per_minute: number | null;
 }
 
-/** Finds a root key by hash alone, because the root key determines the workspace. */
+/** Finds a root key only by its hash, because the root key determines the workspace. */
 export async function findRootKey(db: Queryable, { hash }: { hash: string }): Promise<RootKeyRow | undefined> {
   const text = `select r.id, r.workspace_id, r.name, r.permissions, r.enabled, r.expires_at,
                        w.enabled as workspace_enabled, w.quota_per_minute

@@ -1,6 +1,6 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/** A started sign-in with a provider. */
+/** A sign-in with a provider that has begun and is not complete. */
 export interface SignInFlow {
   readonly browserHash: string;
   readonly state: string;

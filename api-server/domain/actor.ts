@@ -33,8 +33,8 @@ export interface Origin {
 }
 
 /**
- * The actor of a use case: who acts, for which manager and from where, with its permissions and the dependencies of the use case. A use
- * case receives everything else as arguments.
+ * The actor of a use case: who acts, on behalf of which manager, and from where. Includes the actor's permissions and the dependencies of
+ * the use case. A use case receives everything else as arguments.
  */
 export interface Actor<Required extends RequiredPermission = never, Deps = ChangeDeps>
   extends Grants<Required>,

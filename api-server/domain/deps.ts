@@ -12,7 +12,7 @@ import type { CreditService } from "../credits/service.ts";
 import type { Transacting } from "../db/transaction.ts";
 import type { KeyVault } from "../keys/key-vault.ts";
 
-/* Dependencies of the use cases, grouped by topic. A use case takes the smallest group that has the members which it uses. */
+/* Dependencies of the use cases, grouped by topic. A use case takes the smallest group with all members that it uses. */
 
 /** Dependencies of functions that read the database. */
 export interface ReadDeps {
@@ -26,7 +26,7 @@ export interface ChangeDeps extends Transacting {
   readonly randomBytes: (size: number) => Uint8Array;
 }
 
-/** Dependencies for logging failures that occur with every request of an outage (`logThrottled`). */
+/** Dependencies for logging failures that every request causes during an outage (`logThrottled`). */
 export interface LogDeps {
   readonly log: Logger;
   readonly throttle: LogThrottle;

@@ -13,7 +13,7 @@ export interface RequestLimitsOptions {
   readonly concurrencyMax: number;
   /** Maximum fraction of the concurrent calls per address. */
   readonly share: number;
-  /** Maximum cost per window of an address, and of a pod. */
+  /** Maximum cost per window, for an address and for a pod. */
   readonly allowances: { readonly windowMs: number; readonly address: number; readonly pod: number };
   /** Returns monotonic time, ms. */
   readonly nowMs: () => number;

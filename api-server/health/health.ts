@@ -37,7 +37,7 @@ export const REASONS = Object.keys(DEGRADATIONS) as DegradationReason[];
 
 /** Result of one health check. */
 export interface Observation {
-  /** Time since Postgres stopped responding, ms; 0 while it responds. */
+  /** Time for which Postgres has not responded, ms; 0 while it responds. */
   readonly postgresUnavailableMs: number;
   readonly storeAnswers: boolean;
   readonly storeEvicts: boolean;
@@ -60,7 +60,8 @@ export const HEALTHY: Health = { ready: true, degradations: [] };
 
 /**
  * Evaluates readiness and degradations. Without Postgres, a replica stays ready for as long as it may serve from its cache. If only this
- * replica has lost Postgres, its data stays fresh; still it becomes unready after the bound, because the other replicas can do more.
+ * replica has lost Postgres, its data stays fresh; nevertheless, it becomes unready after the bound, because the other replicas can do
+ * more.
  */
 export function checkHealth(seen: Observation): Health {
   const knowsEnough =

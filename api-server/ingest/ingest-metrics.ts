@@ -114,7 +114,7 @@ export class IngestMetrics {
     );
   }
 
-  /** Records the poll result of these workspaces. */
+  /** Records the poll result for the given workspaces. */
   recordDepths(workspaceIds: readonly string[], depths: readonly StreamDepth[]): void {
     for (const id of workspaceIds) this.#seen.delete(id);
     const nowMs = performance.now();

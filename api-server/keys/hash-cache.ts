@@ -4,7 +4,7 @@ import type { RecordKind } from "../../edge/records.ts";
 import { PROPAGATION_BOUND_MS } from "../health/health.ts";
 
 /*
- * Cache from the hash of a secret to its record, for callers without a root key, whose workspace is known only after the lookup. An entry,
+ * Cache from the hash of a secret to its record, for callers without a root key: their workspace is known only after the lookup. An entry,
  * positive or negative, is dropped when the change stream reports a change of the record or its workspace. It is not used while that stream
  * is staler than the propagation bound of the workspace.
  */
@@ -57,7 +57,7 @@ export function createHashCache<T extends object>({
     }
   });
 
-  /** Reads the record, and caches the result unless the entry was dropped meanwhile. */
+  /** Reads the record, and caches the result unless the entry was dropped in the meantime. */
   function ask(hash: string): Promise<CachedValue<T>> {
     const asked = read(hash)
       .then((value): CachedValue<T> => {

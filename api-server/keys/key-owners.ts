@@ -3,7 +3,10 @@ import type { Projection } from "../../edge/projection/contract.ts";
 import { findKeyHome } from "../db/keys.ts";
 import { createHashCache, type HashCache } from "./hash-cache.ts";
 
-/* Finds the workspace of a key by its hash alone, for callers without a root key. The key itself is then read through the projection. */
+/*
+ * Finds the workspace of a key, given only the key's hash, for callers without a root key. The key itself is then read through the
+ * projection.
+ */
 
 /** Maximum number of cached owners; equal to the maximum number of keys in the projection cache. */
 const ENTRIES_MAX = 20_000;

@@ -5,7 +5,7 @@ import { databaseProblem } from "../../postgres/failures.ts";
 import { SchemaBehind } from "../db/migrate.ts";
 
 const RETRY = { firstMs: 250, maxMs: 5_000, random: Math.random };
-/** Minimum interval between two log lines, regardless of the number of attempts. */
+/** Minimum interval between two log lines, however many attempts are made. */
 const LOGGED_EVERY_MS = 60_000;
 
 /** Reason why a starting component is not ready yet. Probes show it to anyone. */

@@ -8,7 +8,7 @@ import type { Deps } from "../deps.ts";
  * have these types once `registerArrival` has decorated them.
  */
 
-/** Settings with which the path of a request was registered. */
+/** Settings that belong to the registered path of a request. */
 export interface ApiRoute {
   /** Registered path, which is the name of the route in metrics and logs; `undefined` for an unknown path. */
   readonly url?: string | undefined;

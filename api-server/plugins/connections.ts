@@ -21,7 +21,7 @@ import { BODY_BYTES_MAX } from "./read-body.ts";
 const DISCARDED_BYTES_MAX = 16_777_216;
 const DISCARDED_MS_MAX = 2_000;
 
-/** A request whose head has arrived, with its response. */
+/** A request after its head has arrived, with its response. */
 interface Unanswered {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -33,8 +33,8 @@ export interface Connections {
   /** Installs the listeners. Call it before the server listens. */
   guard(server: Server): void;
   /**
-   * Returns the time since which the server waits for the client, by `performance.now()`: since its last request or response, or `openedMs`
-   * before the first. `undefined` while the server processes a request.
+   * Returns the time at which the server began to wait for the client, by `performance.now()`: after its last request or response, or
+   * `openedMs` before the first. `undefined` while the server processes a request.
    */
   awaitedSince(socket: Duplex, openedMs: number): number | undefined;
 }
@@ -171,7 +171,7 @@ export function checkHead({ raw }: Pick<FastifyRequest, "raw">): void {
   }
 }
 
-/** Timeout for a request head, and for a TLS handshake, for which Node's default is two minutes. */
+/** Timeout for a request head, and for a TLS handshake (Node's default is two minutes). */
 export const HEAD_MS_MAX = 10_000;
 /** Timeout for a client to read bytes of a pending response. */
 export const READ_MS_MAX = 120_000;

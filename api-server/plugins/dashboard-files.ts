@@ -40,7 +40,7 @@ const PAGE = "index.html";
 
 /**
  * Returns a function that reads the folder's current files; `undefined` if the dashboard was not built. The folder is listed again when its
- * page has changed, as after a build during operation.
+ * page has changed, for example by a new build while the server runs.
  */
 export function followDashboard(folder: string): () => Promise<DashboardFiles | undefined> {
   let known: { readonly madeMs: number; readonly files: Promise<DashboardFiles> } | undefined;

@@ -78,7 +78,7 @@ const UNBUILT = `<!doctype html>
 const sendUnbuilt = (reply: FastifyReply): FastifyReply =>
   reply.status(503).header("Cache-Control", "no-store").type("text/html; charset=utf-8").send(UNBUILT);
 
-/** Returns the folder of the built dashboard: beside this server's bundle (see scripts/bundle.ts), or in the checkout. */
+/** Returns the folder of the built dashboard: next to this server's bundle (see scripts/bundle.ts), or in the checkout. */
 export function dashboardFolder(): string {
   const bundled = join(import.meta.dirname, "dashboard");
   return existsSync(join(bundled, "index.html")) ? bundled : join(import.meta.dirname, "..", "..", "dashboard", "dist");

@@ -6,7 +6,7 @@ import type { Deps } from "../deps.ts";
 import type { ApiReply, ApiRequest } from "./api-request.ts";
 import type { ErrorSender } from "./errors.ts";
 
-/** A request whose handler is running. */
+/** A request with a running handler. */
 export interface RunningRequest extends Slotted {
   readonly request: ApiRequest;
   readonly reply: ApiReply;

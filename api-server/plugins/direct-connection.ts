@@ -21,7 +21,7 @@ import { NodeStream } from "./node-stream.ts";
  * buffers at most Node's read-ahead (two reads of 64 KiB), and responses up to the socket's limit of 64 KiB, plus one.
  */
 
-/** Returns the client address from that of the connection and `X-Forwarded-For`. */
+/** Returns the client address, given the address of the connection and `X-Forwarded-For`. */
 export type AddressBehindProxies = (connection: string, forwardedFor: string | undefined) => string;
 
 /** Dependencies shared by all connections. */
@@ -42,7 +42,7 @@ export interface DirectDeps {
   readonly serveByNode: (stream: NodeStream, connection: DirectConnection) => void;
   /** Called when the connection is handed to Node permanently. */
   readonly leave: (connection: DirectConnection) => void;
-  /** Called when the client closed the connection within a request, for which Node emits `clientError`. */
+  /** Called when the client closed the connection within a request. Node emits `clientError` in this case. */
   readonly cutOff: (connection: DirectConnection) => void;
   readonly onInternalError: (error: unknown) => void;
 }
@@ -54,7 +54,7 @@ export class DirectConnection implements DirectOwner {
 
   readonly #parts: DirectDeps;
   readonly #parser: MessageParser;
-  /** Buffered bytes of a request whose body is incomplete. */
+  /** Buffered bytes of a request with an incomplete body. */
   #begun: Buffer | undefined;
   #head: DirectHead | undefined;
   #route: DirectRoute | undefined;
@@ -92,14 +92,14 @@ export class DirectConnection implements DirectOwner {
     );
   }
 
-  /** The stream through which Node serves the current request; `undefined` if it serves none. */
+  /** The stream that passes the current request to Node; `undefined` if Node does not serve it. */
   get streamAtNode(): NodeStream | undefined {
     return this.#atNode === undefined ? undefined : this.#stream;
   }
 
   /**
-   * Event for which the connection waits: the first request, the rest of one, another request, or the client to read a response;
-   * `undefined` while a request is processed or is at Node.
+   * Event that the connection waits for: the first request, the rest of one, another request, or the client to read a response; `undefined`
+   * while a request is processed or is at Node.
    */
   get awaited(): "first" | "rest" | "request" | "reader" | undefined {
     if (this.#isFlushing) return "reader";

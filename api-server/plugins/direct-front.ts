@@ -13,7 +13,7 @@ import type { DirectRoute } from "./direct-request.ts";
  */
 
 export interface DirectFront {
-  /** Registers a procedure whose requests the direct front handles without Node's HTTP server. */
+  /** Registers a procedure; the direct front then handles its requests without Node's HTTP server. */
   add(route: DirectRoute): void;
   /** Returns the direct connection of a socket; `undefined` if the socket does not belong to the direct front, or no longer. */
   connectionOf(socket: Socket): Pick<DirectConnection, "awaited" | "sinceMs" | "streamAtNode"> | undefined;
@@ -29,8 +29,8 @@ const POLL_MS = 250;
 const HEAD_BYTES_BOUND = 16_384;
 
 /**
- * Takes over the connections of an HTTP or HTTPS server, before it listens. Its `closeIdleConnections` and `closeAllConnections` then apply
- * to direct connections, too.
+ * Takes over the connections of an HTTP or HTTPS server, before it listens. The server's `closeIdleConnections` and `closeAllConnections`
+ * then apply to direct connections too.
  */
 export function createDirectFront(
   server: Server,

@@ -14,7 +14,7 @@ import { JSON_TYPE } from "./served.ts";
  * Converts thrown errors to error bodies: those of v2 (api-v2.md section 4), or, below the prefix of an old API, those of that API.
  */
 
-/** Statuses whose bodies have `errors`, possibly empty; other bodies omit the member. */
+/** Statuses with `errors` in the body, possibly empty; other bodies omit the member. */
 const WITH_ENTRIES: ReadonlySet<number> = new Set([400, 408, 413]);
 
 interface ErrorBody {

@@ -5,8 +5,8 @@ import { ConnectionLimiter, type LimitedConnection } from "../../http/http1/conn
 
 /*
  * Limits the number of open connections, because the server may buffer 256 KiB of a body on each before it authenticates the sender. At the
- * limit, a new connection evicts the one whose client has been awaited longest: for a handshake, a request, the rest of a request, or to
- * read a response. If the server is processing requests on all connections, the new connection is closed.
+ * limit, a new connection evicts the one that has waited longest for its client: to complete a handshake, to send a request or the rest of
+ * one, or to read a response. If the server is processing requests on all connections, the new connection is closed.
  */
 
 /**
@@ -28,7 +28,9 @@ interface LimitOptions {
   readonly max: number;
   /** Returns whether connections from this address belong to many clients, so that they are exempt from the share per address. */
   readonly isProxy: (address: string) => boolean;
-  /** Returns the time since which the server waits for the client, by `performance.now()`; `undefined` while it processes a request. */
+  /**
+   * Returns the time at which the server began to wait for the client, by `performance.now()`; `undefined` while it processes a request.
+   */
   readonly awaitedSince: (socket: Socket, openedMs: number) => number | undefined;
   readonly onLimit: (action: LimitAction) => void;
 }

@@ -35,7 +35,7 @@ export class NodeStream extends Duplex {
     return this.#socket.localPort;
   }
 
-  /** Passes bytes of the client to Node. The socket pauses until Node reads them. */
+  /** Passes bytes from the client to Node. The socket pauses until Node reads them. */
   receive(bytes: Buffer): void {
     this.bytesRead += bytes.length;
     if (!this.push(bytes)) this.#socket.pause();

@@ -148,7 +148,7 @@ const flag = (name: string, description: string): JsonSchema => ({
   schema: { type: "string", enum: ["true", "false"], default: "false" },
 });
 
-/** Headers by which a client declares that it manages the objects that it changes. */
+/** Headers that a client sends to declare that it manages the objects that it changes. */
 export const MANAGEMENT_PARAMETERS: Readonly<Record<string, JsonSchema>> = {
   Manager: {
     name: "Postern-Manager",
@@ -181,7 +181,7 @@ const SERVICES: Readonly<Record<string, string>> = {
   workspaces: "What a root key acts in.",
 };
 
-/** Returns the tags of these services. Throws for a service without a description. */
+/** Returns the tags of the named services. Throws for a service without a description. */
 export const describeServices = (names: ReadonlySet<string>): JsonSchema[] =>
   [...names].sort().map((name) => {
     const description = SERVICES[name];

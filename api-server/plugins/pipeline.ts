@@ -35,7 +35,7 @@ export interface PipelineDeps {
   readonly sendError: ErrorSender;
   readonly observe: (request: ApiRequest, status: number) => void;
   readonly sessionRules: SessionRules;
-  /** Front that serves hot procedures besides fastify. */
+  /** Front that serves hot procedures in addition to fastify. */
   readonly direct: DirectFront;
 }
 

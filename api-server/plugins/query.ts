@@ -7,7 +7,7 @@ import { type JsonSchema, requestSchema } from "./json-schema.ts";
  * match stays a string, so that validation rejects it with the expected type.
  */
 
-/** Returns those members of a query that the schema contains. Path parameters are members, too. */
+/** Returns those members of a query that the schema contains. Path parameters are members as well. */
 export type QueryReader = (request: Pick<ApiRequest, "query" | "params">) => Record<string, unknown>;
 
 type ReadText = (text: string) => unknown;

@@ -37,7 +37,7 @@ interface Prepared {
 }
 
 interface WithRootKey extends Prepared {
-  /** When the form of the `Authorization` header, or of the cookie, is checked: v2 does so before the content, v1 after it. */
+  /** When the form of the `Authorization` header, or of the cookie, is checked: in v2 before the content, in v1 after it. */
   readonly credentials: "beforeContent" | "afterContent";
   /** Whether a call without the header may use a dashboard session. */
   readonly takesSessions: boolean;

@@ -28,8 +28,8 @@ export type Sender = Pick<RootKey, "caller" | "grants" | "quotaPerMinute">;
 const NAMED_WORKSPACE_LENGTH_MAX = 255;
 
 /**
- * Returns the session of a call; `undefined` if it has no session cookie. Throws PublicError, 403 `cross_origin_request`, if another origin
- * than the dashboard sent the call, whatever the session is, because browsers send cookies with cross-site requests, too.
+ * Returns the session of a call; `undefined` if it has no session cookie. Throws PublicError, 403 `cross_origin_request`, if an origin
+ * other than the dashboard's sent the call, even with a valid session, because browsers also send cookies with cross-site requests.
  */
 export function readSessionSender(headers: IncomingHttpHeaders, rules: SessionRules): SessionSender | undefined {
   const token = readTokenCookie(headers.cookie, SESSION_COOKIE);

@@ -7,7 +7,7 @@ import type { DatabaseUrl } from "../../postgres/pool.ts";
 import { connectWorker } from "./leadership.ts";
 import { type RebuildOptions, rebuild, rebuildWorkspace } from "./rebuild.ts";
 
-/** Minimum interval between two projections of a workspace whose data in Redis breaks repeatedly. */
+/** Minimum interval between two projections of a workspace with data in Redis that breaks repeatedly. */
 const WORKSPACE_AGAIN_MS = 15_000;
 
 export interface BackgroundRebuildOptions {
@@ -21,8 +21,8 @@ export interface BackgroundRebuildOptions {
 }
 
 /**
- * Projects again in the background while the relay continues: either all records, or one workspace at a time whose projection was restarted.
- * Workspaces wait while a full projection is in progress.
+ * Projects again in the background while the relay continues: either all records, or the workspaces with restarted projections, one at a
+ * time. Workspaces wait while a full projection is in progress.
  */
 export class BackgroundRebuild implements Closeable {
   readonly #options: BackgroundRebuildOptions;
@@ -49,7 +49,7 @@ export class BackgroundRebuild implements Closeable {
     this.#running ??= this.#run(projectionId);
   }
 
-  /** Projects these workspaces again, unless they are already queued. */
+  /** Projects the given workspaces again, unless they are already queued. */
   ensureWorkspaces(projectionId: string, workspaceIds: readonly string[]): void {
     if (workspaceIds.length === 0) return;
     for (const id of workspaceIds) this.#waiting.add(id);

@@ -15,20 +15,20 @@ import { OUTBOX_CHANNEL } from "../db/outbox.ts";
  */
 
 const KEEP_ALIVE_MS = 1000;
-/** Time without a response of Postgres after which the process stops leading, even if it still holds the lock. */
+/** Time without a response from Postgres after which the process stops leading, even if it still holds the lock. */
 const RESPONSE_MS = 4000;
 const SILENCE = "5s";
-/** Time after which a process that holds a snapshot without running a statement is assumed to hang. */
+/** Time after which Postgres ends a transaction without statements, because its process probably hangs while it holds a snapshot. */
 const IDLE_IN_TRANSACTION = "15s";
 
-/** Time after which Postgres ends a transaction without statements, because its process probably hangs while it holds a snapshot. */
+/** Settings that let Postgres detect an unreachable client. They require Postgres 14 or newer. */
 const KEEP_ALIVE_SETTINGS = `set tcp_keepalives_idle = 3;
                              set tcp_keepalives_interval = 1;
                              set tcp_keepalives_count = 3;
                              set tcp_user_timeout = 5000`;
 
 export interface Leadership extends Closeable {
-  /** Settings with which Postgres detects an unreachable client. They require Postgres 14 or newer. */
+  /** Aborted when leadership is lost. */
   readonly lost: AbortSignal;
 }
 

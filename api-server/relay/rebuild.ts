@@ -97,7 +97,7 @@ export const RESTORED = "Postgres was restored from an older state";
 const RESTARTED = "the store was restarted";
 const WENT_BACK = "the store went back in time";
 
-/** Returns the projection that was begun last; Redis shows whether it was completed. */
+/** Returns the projection that began last; Redis shows whether it was completed. */
 const findRemembered = (db: Queryable): Promise<Remembered | undefined> => findSetting<Remembered>(db, SETTING);
 
 /**
@@ -156,14 +156,17 @@ export interface RebuildOptions {
   readonly signal: AbortSignal;
   /** Called with the number of records written so far. */
   readonly onProgress: (records: number) => void;
-  /** Called when projections of workspaces restarted on their own meanwhile; the caller must call `rebuildWorkspace` for them. */
+  /**
+   * Called when projections of single workspaces have been restarted separately; the caller must call `rebuildWorkspace` for these
+   * workspaces.
+   */
   readonly onBegun: (workspaceIds: readonly string[]) => void;
 }
 
 /**
  * Writes every record under a projection that has begun, and completes it; continues where an earlier call for the same projection ended.
- * Throws `ProjectionChanged` if Redis holds another one meanwhile, and an error if fewer records were written than Postgres has. Returns
- * early, incomplete, if the signal is aborted.
+ * Throws `ProjectionChanged` if Redis now holds another one, and an error if fewer records were written than Postgres has. Returns early,
+ * incomplete, if the signal is aborted.
  */
 export async function rebuild(options: RebuildOptions): Promise<void> {
   const { projectionId, writer, credits, log, signal } = options;
@@ -198,7 +201,7 @@ export async function rebuild(options: RebuildOptions): Promise<void> {
   });
 }
 
-/** Like `rebuild`, for one workspace whose projection restarted on its own: writes every record and completes the projection. */
+/** Like `rebuild`, but for one workspace with a separately restarted projection: writes every record and completes the projection. */
 export async function rebuildWorkspace(options: RebuildOptions, workspaceId: string): Promise<void> {
   const { writer, log, signal } = options;
   await withConnections(options, 1, async (db, workers) => {
@@ -300,7 +303,7 @@ class Pages {
     return { kind: part?.kind ?? "policy", after: this.#after };
   }
 
-  /** Runs `work` alone on the connection, after earlier calls have ended. */
+  /** Runs `work` on the connection after all earlier calls have ended, so that no two calls use it at once. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#turn.then(work);
     this.#turn = result.catch(() => undefined);

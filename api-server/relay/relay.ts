@@ -261,7 +261,7 @@ class RelayLoop implements Relay {
     this.#metrics.depth.set(await countOutbox(db, { max: DEPTH_SHOWN_MAX }));
   }
 
-  /** Waits until woken or for `ms`. Returns immediately if woken since the outbox was last read. */
+  /** Waits for `ms`, or until woken. Returns immediately if it was woken after the outbox was last read. */
   async #pause(ms: number): Promise<void> {
     if (this.#woken || this.#isClosing) return;
     await new Promise<void>((resolve) => {

@@ -14,7 +14,7 @@ import { readSomeRecords } from "../db/records.ts";
 
 /** Maximum outbox entries per batch. */
 export const BATCH_MAX = 1000;
-/** Minimum share of large transactions in a full batch, so that they complete, too. */
+/** Minimum share of large transactions in a full batch, so that large transactions also complete. */
 const BULK_SHARE = BATCH_MAX / 4;
 /** Maximum workspaces per batch. */
 const WORKSPACES_MAX = 200;
@@ -86,7 +86,7 @@ export interface RelayedBatch {
   readonly relayed: number;
   /** Whether entries remain that were visible at the beginning of the batch. */
   readonly isFull: boolean;
-  /** Workspaces whose projection restarted on its own, because their part of Redis rejected the writes. */
+  /** Workspaces with a projection that was restarted separately, because their part of Redis rejected the writes. */
   readonly begun: readonly string[];
 }
 

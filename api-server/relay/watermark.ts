@@ -38,8 +38,8 @@ export class Watermark {
   }
 
   /**
-   * Returns the delivered times; `undefined` before the first scan. `oldest` maps each workspace with pending entries to the number of the
-   * oldest.
+   * Returns the delivered times; `undefined` before the first scan. `oldest` maps each workspace with pending entries to the number of its
+   * oldest entry.
    */
   until(oldest: ReadonlyMap<string, number>): DeliveredUntil | undefined {
     const newestScan = this.#scans.at(-1);

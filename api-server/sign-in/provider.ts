@@ -66,7 +66,7 @@ const KNOWN_FOR_MS = 3_600_000;
 /** Time for which a failed discovery is cached, so that repeated sign-in attempts do not add load. */
 const FAILED_FOR_MS = 2_000;
 
-/** Maximum size of one response of the provider. The claims of a person in thousands of groups take about 100 KB. */
+/** Maximum size of one response from the provider. The claims of a person in thousands of groups take about 100 KB. */
 const RESPONSE_BYTES_MAX = 1_048_576;
 const GROUPS_MAX = 1_000;
 const TEXT_LENGTH_MAX = 255;
@@ -169,8 +169,8 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
 }
 
 /**
- * `fetch` whose response fails after RESPONSE_BYTES_MAX and closes its connection, because a broken or malicious provider could fill the
- * memory within the five-second timeout.
+ * A `fetch` with limited responses: a response beyond RESPONSE_BYTES_MAX fails and its connection closes, because a broken or malicious
+ * provider could fill the memory within the five-second timeout.
  */
 const fetchBounded: CustomFetch = async (url, options) => {
   const response = await fetch(url, options as RequestInit);

@@ -72,7 +72,7 @@ function findRepeatedKey(node: unknown): Node | undefined {
   return undefined;
 }
 
-/** Like `parseRolesFile`, for a text that may change: it is parsed again after each change. */
+/** Like `parseRolesFile`, but for a text that may change: it is parsed again after each change. */
 export function followRoles(current: () => string): RolesOfGroups {
   let known: { readonly text: string; readonly roles: RolesOfGroups } | undefined;
   return (groups) => {

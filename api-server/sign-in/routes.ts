@@ -18,8 +18,8 @@ import { FailedSignIns } from "./sign-in-log.ts";
 import { signOut } from "./sign-out.ts";
 
 /*
- * Endpoints for sign-in and sign-out, which the dashboard calls besides the API. They are not procedures, because they set cookies; their
- * format may change with any release.
+ * Endpoints for sign-in and sign-out, which the dashboard calls in addition to the API. They are not procedures, because they set cookies;
+ * their format may change with any release.
  */
 
 export interface SignInOptions {

@@ -144,8 +144,8 @@ function failureOf(error: unknown): Failure {
 const CAUSES_MAX = 5;
 
 /**
- * Returns only the messages and codes of a chain of causes, because other members of these errors hold the request, with the client's
- * secret and the code. The provider's text is truncated, because it may be arbitrary.
+ * Returns only the messages and codes of a chain of causes, because other members of such errors contain the request, which includes the
+ * client's secret and the code. The provider's text is truncated, because it may be arbitrary.
  */
 function describe(error: unknown): string {
   const parts: string[] = [];

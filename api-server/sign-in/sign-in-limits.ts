@@ -3,8 +3,8 @@ import { networkOf } from "../../core/verification/ip-address.ts";
 import { Allowances, type AllowancesOptions } from "../plugins/allowances.ts";
 
 /*
- * Limits on sign-in attempts of unauthenticated clients. Tokens have 256 bits and cannot be guessed: this limits the load on Postgres and
- * the provider. Each process counts separately.
+ * Limits on sign-in attempts by unauthenticated clients. They limit the load on Postgres and the provider; tokens have 256 bits and cannot
+ * be guessed. Each process counts separately.
  */
 
 export interface SignInLimitsOptions {

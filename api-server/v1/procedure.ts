@@ -42,7 +42,7 @@ interface Shaped<Input extends z.ZodType, Answer extends z.ZodType> extends Docu
   readonly otherResponses?: Readonly<Record<number, z.ZodType>>;
 }
 
-/** A handler's response whose status differs from that of its procedure. */
+/** A handler's response with a status other than that of its procedure. */
 export class OtherResponse {
   readonly status: number;
   readonly body: unknown;
@@ -82,7 +82,7 @@ type AnyOpen = Omit<OpenV1Procedure, "handle" | "check"> & {
   readonly handle: (call: OpenCall<never>) => Promise<unknown> | DataJson;
 };
 
-/** Any procedure of v1, regardless of its input and response types. */
+/** Any procedure of v1, with any input and response types. */
 export type AnyV1Procedure = AnyClosed | AnyOpen;
 
 /** Whether the procedure needs no root key. */
@@ -97,7 +97,7 @@ export const defineV1Procedure = <
   procedure: V1Procedure<Input, Answer, Permissions>,
 ): V1Procedure<Input, Answer, Permissions> => procedure;
 
-/** Like `defineV1Procedure`, for a procedure without a root key. */
+/** Like `defineV1Procedure`, but for a procedure without a root key. */
 export const defineOpenV1Procedure = <Input extends z.ZodType, Answer extends z.ZodType>(
   procedure: OpenV1Procedure<Input, Answer>,
 ): OpenV1Procedure<Input, Answer> => procedure;

@@ -1,4 +1,4 @@
-/* `Retry-After`, and which calls the clients of the API (command line, operator, dashboard, gate) retry. */
+/* Reads and writes `Retry-After`, and decides which calls the API's clients (command line, operator, dashboard, gate) retry. */
 
 /** Returns the value of `Retry-After`: whole seconds, rounded up, at least 1. */
 export const retryAfter = (seconds: number): string => String(Math.max(1, Math.ceil(seconds)));
@@ -11,8 +11,8 @@ export const readRetryAfterMs = (header: string | null | undefined): number | un
 export const NO_RESPONSE = 0;
 
 /**
- * Retries by status; any other status stays the same for the same call. `always`: the server rejects such a call before it begins.
- * `ifRepeatable`: the call may have been executed, so only one that may be executed twice is sent again.
+ * Statuses after which a call may be retried; after any other status the same call would fail again. `always`: the server rejects such a
+ * call before executing it. `ifRepeatable`: the call may have been executed, so it is sent again only if it may be executed twice.
  */
 const RETRIES: Readonly<Record<number, "always" | "ifRepeatable">> = {
   [NO_RESPONSE]: "ifRepeatable",
@@ -24,7 +24,10 @@ const RETRIES: Readonly<Record<number, "always" | "ifRepeatable">> = {
   504: "ifRepeatable",
 };
 
-/** Whether the call may be sent again after this status: after `Retry-After` if the server sent it, otherwise after the client's backoff. */
+/**
+ * Whether the call may be sent again after this status. The client waits for `Retry-After` if the server sent it, otherwise for its own
+ * backoff.
+ */
 export function mayRetry(status: number, { isRepeatable }: { readonly isRepeatable: boolean }): boolean {
   const retry = RETRIES[status];
   return retry === "always" || (retry === "ifRepeatable" && isRepeatable);

@@ -30,8 +30,8 @@ export function checkRefill({ remaining, refill }: CreditsState): string | undef
 }
 
 /**
- * Returns the state after a change, by api-v2.md section 10.3, or the reason why the change is not allowed.
- * `current.remaining` must be exact: from the counter while one is loaded, else from the row.
+ * Returns the state after a change, by api-v2.md section 10.3, or the reason why the change is not allowed. `current.remaining` must be
+ * exact: the counter's value while a counter is loaded, otherwise the row's.
  */
 export function applyCreditsUpdate(current: CreditsState, update: CreditsUpdate): CreditsState | { error: string } {
   if (update === undefined) return current;

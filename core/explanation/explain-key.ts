@@ -40,7 +40,9 @@ export const notFoundStep = (detail: string, ageMs: number, isUnknown: boolean):
   sources: [{ kind: "key", id: "", ageMs }],
 });
 
-/** Marks the deciding step: the first that rejects, or the first undecided one that is not admitted without a result. */
+/**
+ * Marks the deciding step: the first that rejects; if the code is unknown, the first without a result that is required for the decision.
+ */
 function markDeciding(steps: readonly Undecided[], { code, uncounted }: RecordedVerification): Step[] {
   const isDesired = ({ step, result, observed }: Undecided): boolean =>
     result === "skipped" && observed === UNANSWERED && (step !== "limits" || uncounted?.onCounterFailure === "Deny");

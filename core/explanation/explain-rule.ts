@@ -9,7 +9,7 @@ export interface ExplainedRule {
   readonly steps: Step[];
   /** Selected rule; `undefined` if the path itself is rejected, or the rule requires no key. */
   readonly rule: CompiledRule | undefined;
-  /** Code of a request to which no key check applies; `undefined` if a key is required. */
+  /** Code of a request that needs no key check; `undefined` if a key is required. */
   readonly code: "MALFORMED" | "ANONYMOUS" | undefined;
   /** Index of the rule, −1 for the implicit one; `undefined` if the path is rejected. */
   readonly index: number | undefined;

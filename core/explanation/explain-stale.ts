@@ -4,8 +4,8 @@ import type { CompiledPolicy } from "../policies/policy.ts";
 import { said, type Undecided } from "./step.ts";
 
 /**
- * Explains what the policy prescribes for stale data, and whether it applies now. `gatesAgeMs` is the age of the data of the gate that is
- * furthest behind, `Infinity` before its first heartbeat; `undefined` if no gate reports it.
+ * Explains what the policy prescribes for stale data, and whether it applies now. `gatesAgeMs` is the data age at the gate that is furthest
+ * behind, `Infinity` before its first heartbeat; `undefined` if no gate reports it.
  */
 export function explainStale(
   { onStale }: Pick<CompiledPolicy, "onStale">,
@@ -27,5 +27,5 @@ export function explainStale(
   return said("stale", freshness === "Stale", observed, `${first}: ${does}.`);
 }
 
-/** Returns an age for display, rounded up to seconds from 1 s on. */
+/** Returns an age for display; an age of at least 1 s is rounded up to full seconds. */
 const shortAge = (ms: number): string => formatDuration(ms < 1000 ? Math.ceil(ms) : Math.ceil(ms / 1000) * 1000);

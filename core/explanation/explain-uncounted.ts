@@ -6,21 +6,21 @@ import { said, UNANSWERED, type Undecided } from "./step.ts";
  * pod.
  */
 
-/** `policy` belongs to the gate that verifies; `undefined` for a call of keys.verifyKey. */
+/** `policy` is the policy of the verifying gate; `undefined` for a call of keys.verifyKey. */
 export interface UncountedStep extends Pick<RecordedVerification, "policy"> {
   readonly uncounted: SeenUncounted;
 }
 
 const AWAY = "The shared counters were not reached.";
 
-/** Returns the step of the limits, which come from `sources` in addition to the policy. */
+/** Returns the step for the limits, which come from `sources` and from the policy. */
 export function uncountedLimits({ uncounted, policy }: UncountedStep, sources: readonly Source[]): Undecided {
   const result = uncounted.alone?.passed === false ? false : "skipped";
   const detail = `${AWAY} ${policy === undefined ? ofCall(uncounted) : atGate(uncounted)}`;
   return { ...said("limits", result, UNANSWERED, detail), sources: [...ofPolicy(policy), ...sources] };
 }
 
-/** Returns the step of the credits in the same form as `uncountedLimits`. */
+/** Returns the step for the credits in the same form as `uncountedLimits`. */
 export function uncountedCredits({ uncounted, policy }: UncountedStep, sources: readonly Source[]): Undecided {
   const away = "The counter of its credits was not reached.";
   const then =

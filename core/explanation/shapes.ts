@@ -135,17 +135,17 @@ export interface RecordedVerification {
   readonly plan: ChargePlan | string;
   /** Limits as they were counted, with overrides; `undefined` if the counters do not respond. */
   readonly counted: SeenCounts | undefined;
-  /** Policy whose rule has its own limits; `undefined` for an API call. */
+  /** Policy that contains the rule and its limits; `undefined` for an API call. */
   readonly policy?: Omit<Source, "kind"> | undefined;
   /** Fallback of the verification if the counters do not respond. */
   readonly uncounted?: SeenUncounted | undefined;
 }
 
-/** Fallback of a verification without the shared counters, in the caller's terms. */
+/** Fallback of the verifying gate or API call if the shared counters do not respond. */
 export interface SeenUncounted extends Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure"> {
-  /** Whether each process decides every limit anyway, so that `onCounterFailure` does not apply. */
+  /** Whether each process decides every limit in any case, so that `onCounterFailure` does not apply. */
   readonly isAsync: boolean;
-  /** Decision of a process that counts alone and has counted nothing yet; `undefined` if no process counts alone. */
+  /** Decision of a process that counts by itself and has counted nothing yet; `undefined` if no process counts by itself. */
   readonly alone: Consumed | undefined;
 }
 

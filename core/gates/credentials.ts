@@ -70,7 +70,7 @@ export function policyOfPod(
   return { policyId: policyIdOf({ workspaceId, manager }), manager };
 }
 
-/** Returns the name under which a pod with its own Redis user reports. */
+/** Returns the name that a pod with its own Redis user has in its reports. */
 export const podIdOf = ({ namespace, name }: Pick<PodOfToken, "namespace" | "name">): string => `${namespace}/${name}`;
 
 /**

@@ -40,7 +40,7 @@ export interface ImportOptions<Row> {
   readonly api: ImportingApi;
   /** Returns the SHA-256 of the complete key in base64. */
   readonly hashOf: (secret: string) => string | Promise<string>;
-  /** Returns the validation errors with which the API rejected input; `undefined` for any other error. */
+  /** Returns the validation errors that an error response of the API contains; `undefined` for any other error. */
   readonly problemsOf: (error: unknown) => readonly FieldProblem[] | undefined;
   /** Called with the state after each batch. */
   readonly report: (state: ImportState<Row>) => void;

@@ -1,9 +1,9 @@
 /* Format and limits of keys, for code that cannot use `key-string.ts`, such as the dashboard. */
 
-/** Maximum characters of a key that is verified. */
+/** Maximum length, in characters, of a key that is verified. */
 export const KEY_LENGTH_MAX = 512;
 
-/** SHA-256 in standard base64 with padding, as `hashKey` returns it. */
+/** Matches a SHA-256 in standard base64 with padding, as `hashKey` returns it. */
 export const KEY_HASH = /^[A-Za-z0-9+/]{43}=$/;
 
 /** The latest allowed expiry, Unix ms: 1 January 2100. */

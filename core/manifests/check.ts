@@ -52,7 +52,7 @@ export function parseManifest(value: unknown): { manifest: Manifest } | { proble
 
 /**
  * Returns all problems of a manifest that are detectable offline: violations of its schema, and for a policy also of its queries and paths.
- * The list is empty if the manifest is valid. The manifest is checked alone: the operator decides whether another manifest claims the same
+ * The list is empty if the manifest is valid. Only this manifest is checked: the operator decides whether another manifest claims the same
  * name (reconcilers/claims.ts).
  */
 export function checkManifest(value: unknown): ManifestProblem[] {

@@ -12,8 +12,8 @@ export interface ManifestProblem {
 
 /**
  * Compiles the policy that sidecars enforce: resolves names to ids, converts durations to milliseconds, and checks permission queries,
- * whose grammar no schema can express. Returns all problems together. `spec` must have passed its schema. `namespaceIds` maps the names of
- * rate-limit namespaces in the database (see `namespacesOf`) to their ids.
+ * because no schema can express their grammar. Returns all problems together. `spec` must have passed its schema. `namespaceIds` maps the
+ * names of rate-limit namespaces in the database (see `namespacesOf`) to their ids.
  */
 export function compilePolicy(
   spec: ApiKeyPolicySpec,

@@ -26,10 +26,10 @@ export const ObjectName = z
 export const DeletionPolicy = z.enum(["Delete", "Orphan"]);
 export type DeletionPolicy = z.infer<typeof DeletionPolicy>;
 
-/** Rejects names of white space alone. Lists the characters, because the meaning of `\\s` differs between JavaScript and Go. */
+/** Rejects names that consist of white space only. Lists the characters, because the meaning of `\\s` differs between JavaScript and Go. */
 const NOT_BLANK = /[^\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]/;
 
-/** A display name or stored name: any text except white space alone. */
+/** A display name or stored name: any text with at least one character other than white space. */
 export const nameOf = ({ min, max }: { min: number; max: number }) =>
   z.string().min(min).max(max).regex(NOT_BLANK, { error: "must not consist only of white space" });
 
@@ -98,7 +98,7 @@ export const LabelsToMatch = z
 
 /** Labels of an object itself, which the Kubernetes API server validates for every kind. */
 export const ObjectLabels = z.record(LabelKey, LabelValue);
-/** Annotations of an object. The Kubernetes API server validates their keys, whose prefix may have capitals. */
+/** Annotations of an object. The Kubernetes API server validates their keys; the prefix of a key may contain capitals. */
 export const ObjectAnnotations = z.record(
   z.string().refine((key) => isLabelKey(key.replace(/^[^/]*[/]/, (prefix) => prefix.toLowerCase())), {
     error: "expected the key of an annotation, in the format of label keys",
@@ -106,7 +106,7 @@ export const ObjectAnnotations = z.record(
   z.string(),
 );
 
-/** Schema of what happens to the stored object when its manifest is deleted. */
+/** Schema of the field that defines what happens to the stored object when its manifest is deleted. */
 export const deletionPolicy = (byDefault: DeletionPolicy, what: string) =>
   DeletionPolicy.default(byDefault).describe(
     `Effect of deleting this object on ${what}: Delete removes it, Orphan keeps it unmanaged.`,
@@ -133,7 +133,7 @@ export const storeId = (what: string) => z.string().max(255).optional().describe
 
 /** A rule over several fields, written twice: in CEL for the Kubernetes API server, and as a function for all other uses. */
 export interface Rule<T> {
-  /** CEL expression, in which `self` is the value. A rule that uses `oldSelf` restricts changes, which only the API server can compare. */
+  /** CEL expression; `self` is the value. A rule that uses `oldSelf` restricts changes, and only the API server can check it. */
   readonly rule: string;
   readonly message: string;
   /** The field that the rule concerns, for the Kubernetes API server. */

@@ -22,13 +22,13 @@ export function parseManager(manager: string): ManifestName | undefined {
 }
 
 /**
- * Returns the qualified resource name, such as `role.postern.dev`, with which kubectl finds a Postern kind even if another group has the
- * same kind, as RBAC has a Role.
+ * Returns the qualified resource name, such as `role.postern.dev`. With it, kubectl finds a Postern kind even if another group has the same
+ * kind, as RBAC has a Role.
  */
 export const resourceOf = (kind: Kind | (string & {})): string => `${kind.toLowerCase()}.postern.dev`;
 
 /**
- * Returns the command that opens the manifest in an editor, for a user whose kubectl reaches the cluster. Returns `undefined` for parts
+ * Returns the command that opens the manifest in an editor, for a user with kubectl access to the cluster. Returns `undefined` for parts
  * that are not valid Kubernetes names: any caller with the permission may set a manager, and this text is copied into a shell.
  */
 export function editCommand({ kind, namespace, name }: ManifestName): string | undefined {

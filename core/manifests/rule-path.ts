@@ -4,8 +4,8 @@ import { PathAllowance } from "../policies/policy.ts";
 import type { Rule } from "./fields.ts";
 
 /*
- * Paths of rules. A rule whose path no request can have would protect no route, so it is rejected. policies/check-path.ts, which checks
- * requests, finds the error; the pattern and the CEL rules below express the same for the Kubernetes API server.
+ * Paths of rules. A rule with a path that no request can have would protect no route, so it is rejected. policies/check-path.ts, which
+ * checks requests, finds the error; the pattern and the CEL rules below express the same for the Kubernetes API server.
  */
 
 const ANY = "[0-9A-Fa-f]";
@@ -72,7 +72,7 @@ const FORMS: ReadonlyArray<{ readonly allowance: PathAllowance; readonly found: 
   },
 ];
 
-/** Rules of the complete spec rather than of a path, because `allowPaths` may allow a path that is rejected by default. */
+/** These rules apply to the complete spec rather than to a path, because `allowPaths` may allow a path that is rejected by default. */
 export const PATHS_THAT_MATCH: ReadonlyArray<Rule<WithPaths>> = FORMS.map(({ allowance, found, what }, index) => ({
   rule: `'${allowance}' in self.allowPaths || self.rules.all(rule, !has(rule.match.path) || !(has(rule.match.path.prefix) ? rule.match.path.prefix : rule.match.path.exact).matches(r'${found}'))`,
   message: `no request can match a rule whose path has ${what}; list ${allowance} in allowPaths to admit such requests`,

@@ -45,7 +45,7 @@ const COLON = 0x3a;
 const STAR = 0x2a;
 const isSeparator = (character: number): boolean => character === DOT || character === COLON;
 
-/** Returns whether the character is a wildcard star. `*` alone, which has no separator before it, has its own rule. */
+/** Returns whether the character is a wildcard star. A slug that is only `*` has its own rule, because no separator precedes the star. */
 function isWildcard(slug: string, at: number): boolean {
   if (slug.charCodeAt(at) !== STAR || !isSeparator(slug.charCodeAt(at - 1))) return false;
   return at === slug.length - 1 || isSeparator(slug.charCodeAt(at + 1));

@@ -26,8 +26,8 @@ const VIEWER: readonly string[] = [
 ];
 
 /**
- * Permissions that only admins have: reading plaintext keys, and deleting an API with its keys. Only admins manage root keys and settings,
- * too.
+ * Permissions that only admins have: reading plaintext keys, and deleting an API with its keys. The permissions to manage root keys and
+ * settings (`workspace.…`) are also for admins only.
  */
 const ADMINS_ALONE: readonly string[] = ["api.*.decrypt_key", "api.*.delete_api"];
 

@@ -15,11 +15,11 @@ export interface UseOfTuple {
   readonly tuple: string;
   /** UTC date, `YYYY-MM-DD`. */
   readonly lastUsedOn: string;
-  /** For a tuple with `*`: the only id for which it was requested; null for several or none. */
+  /** For a tuple with `*`: the only id that it was requested for; null for several or none. */
   readonly onlyId: string | null;
 }
 
-/** Root key with the data from which findings are derived. Times are Unix ms. */
+/** Root key with the data that findings are derived from. Times are Unix ms. */
 export interface NoticedRootKey {
   readonly createdAt: number;
   readonly enabled: boolean;

@@ -91,7 +91,7 @@ export function holdsPermission(
   return tupleHeld(permission, id, held) !== undefined;
 }
 
-/** Returns the tuple because of which `holdsPermission` returns true, preferably the one with `*`; otherwise `undefined`. */
+/** Returns the tuple that makes `holdsPermission` return true, preferably the one with `*`; otherwise `undefined`. */
 export function tupleHeld(
   permission: RootKeyPermission,
   id: string | undefined,
@@ -103,7 +103,7 @@ export function tupleHeld(
   return held.has(tuple) ? tuple : undefined;
 }
 
-/** Returns the tuples, joined with "or", any one of which is sufficient. The detail of a 403 contains them. */
+/** Returns the sufficient tuples, joined with "or": each of them is enough. The detail of a 403 contains them. */
 export const enoughFor = (permission: RootKeyPermission, id: string | undefined): string =>
   permission.orFor === undefined || id === undefined
     ? permission.tuple

@@ -51,7 +51,7 @@ function makeHeaders({ key, identity, roles, permissions }: KeyView): string[] {
   return headers;
 }
 
-/** Characters that a header value contains only encoded: percent sign, white space, control characters, and all beyond ASCII. */
+/** Characters that are always encoded in a header value: percent sign, white space, control characters, and all beyond ASCII. */
 const UNSAFE = /[^\x21-\x24\x26-\x7e]+/g;
 
 /**

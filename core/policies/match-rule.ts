@@ -132,7 +132,7 @@ function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path
     folded === undefined ? [strict, path.replace(/(?<!\/)\/$/, "")] : [folded, foldPath(path)];
   const stem = withoutSuffix(reading);
   const { exact, prefix } = firstMatch(candidates, reading);
-  // A rule whose own path has the suffix is meant literally.
+  // A rule that has the suffix in its own path is meant literally.
   const isNamed = (exact ?? prefix ?? "").length > stem.length;
   return stem !== reading && !isNamed && evades(firstMatch(candidates, folded === undefined ? stem : foldPath(stem)))
     ? SUFFIX

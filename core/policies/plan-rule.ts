@@ -18,7 +18,7 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
   );
   if (!("limits" in selection)) throw new Error(`the limits of rule ${rule.index} cannot be selected`);
 
-  // The last of several entries with one name applies, as in the selection.
+  // Of several entries with one name, the last applies, as in `selectLimits`.
   const ofRule = new Map(named.map((limit) => [nameOf(limit.scope), limit]));
   const limits = selection.limits.map((selected): LimitCharge => {
     const own = ofRule.get(selected.name);
@@ -43,7 +43,7 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
   };
 }
 
-/** Returns the members of a charge that depend on the rule alone. */
+/** Returns the members of a charge that depend only on the rule. */
 const ruleParts = (
   limit: RuleRatelimit,
   view: KeyView,

@@ -55,7 +55,7 @@ export function selectOverride<Override extends Pick<OverrideRecord, "id" | "ide
   return best;
 }
 
-/** Why a matching pattern does not apply. */
+/** Reason why a matching pattern does not apply. */
 export type Overridden = "exactOne" | "moreLiterals" | "smallerId";
 
 export interface MatchingOverride<Override> {

@@ -11,7 +11,10 @@
  * clock and are ignored, because they would otherwise reject requests until that time.
  */
 
-/** Maximum clock difference between two servers of one Redis, or correction of one clock, with which a window never exceeds its limit. */
+/**
+ * Maximum difference between the clocks of two servers of one Redis, or maximum correction of one clock, at which no window exceeds its
+ * limit.
+ */
 export const CLOCK_BEHIND_MS_MAX = 60_000;
 
 export interface WindowCounts {
@@ -47,7 +50,7 @@ export function windowAt(nowMs: number, durationMs: number): { seq: number; star
   return { seq, startMs, resetMs: startMs + durationMs };
 }
 
-/** Returns whether the counts' window begins so much later that the counts come from a wrong clock. */
+/** Returns whether the counts' window begins so far in the future that the counts must come from a wrong clock. */
 const isOfWrongClock = (
   { window }: WindowCounts,
   { durationMs, nowMs }: { durationMs: number; nowMs: number },

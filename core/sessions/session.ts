@@ -13,7 +13,7 @@ export interface Session {
   /** Workspaces that the user may access, sorted by name. */
   readonly workspaces: readonly SessionWorkspace[];
   readonly hasMoreWorkspaces: boolean;
-  /** Whether the user is an admin of all workspaces, who administers the installation too. */
+  /** Whether the user is an admin of all workspaces, and therefore of the installation. */
   readonly isInstallationAdmin: boolean;
   /** All active sessions of the user, including this one, newest first. */
   readonly sessions: readonly OpenSession[];

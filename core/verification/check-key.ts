@@ -77,8 +77,8 @@ interface AllowList {
 }
 
 /**
- * Returns whether the address is on the list or in one of its ranges; an empty list allows all. An unreadable entry, for example of a newer
- * version, matches no address.
+ * Returns whether the address is on the list or in one of its ranges; an empty list allows all. An unreadable entry, for example from a
+ * newer version, matches no address.
  */
 export function ipAllowed(list: readonly string[], clientIp: string): boolean {
   if (list.length === 0) return true;

@@ -3,12 +3,12 @@ import { retryAtMs, secondsUntil } from "../ratelimits/limit-headers.ts";
 import { DAY_MS } from "../utc-date.ts";
 import type { Code } from "./codes.ts";
 
-/** Outcomes of a verification whose key passed all checks. */
+/** Outcomes of a verification after the key has passed all checks. */
 export type CountedCode = Extract<Code, "VALID" | "RATE_LIMITED" | "USAGE_EXCEEDED">;
 
 /**
- * Returns the code after counting: limits come first, then credits. Unreadable credits cause a rejection, so a caller whose policy admits
- * requests without credits omits them.
+ * Returns the code after counting: limits come first, then credits. Unreadable credits cause a rejection, so if the policy admits requests
+ * without credits, the caller omits them.
  */
 export function codeAfterCounting({ passed, credits }: Pick<Consumed, "passed" | "credits">): CountedCode {
   if (!passed) return "RATE_LIMITED";

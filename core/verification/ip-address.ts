@@ -52,8 +52,8 @@ export function withoutPort(address: string): string {
 }
 
 /**
- * Returns the address by which clients are distinguished when they share a limited resource. For IPv6 the result is the first 64 bits,
- * because a client usually has all addresses of such a network.
+ * Returns the address that distinguishes clients when they share a limited resource. For IPv6 the result is the first 64 bits, because a
+ * client usually has all addresses of such a network.
  */
 export function networkOf(address: string): string {
   if (!address.includes(":")) return address;

@@ -14,7 +14,7 @@ export interface KeyParts {
 export class KeyView {
   readonly key: KeyRecord;
   readonly workspace: WorkspaceRecord;
-  /** API of the key; `undefined` if it was deleted, in which case the key is not found. */
+  /** API of the key; `undefined` if it was deleted: the key then counts as not found. */
   readonly api: ApiRecord | undefined;
   /** Identity of the key; `undefined` if the key has none, or it was deleted. */
   readonly identity: IdentityRecord | undefined;

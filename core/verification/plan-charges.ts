@@ -4,7 +4,8 @@ import { type LimitSelection, type RequestedLimit, type SelectedLimit, selectLim
 
 /*
  * Charges of a verification: which limits are counted, with what cost, and how many credits are spent. A plan depends only on the key and
- * the request's parameters, so that it can be cached as long as both. Only the overrides of namespaces are looked up for each request.
+ * the request's parameters, so it can be cached as long as these two exist. Only the overrides of namespaces are looked up for each
+ * request.
  */
 
 export interface ChargePlan {

@@ -9,13 +9,13 @@ export interface Asked {
   /** Index of the counter of each charge, from 0. */
   readonly counters: readonly number[];
   readonly dryRun: boolean;
-  /** Charge of the credits, whose three keys follow those of the counters. */
+  /** Charge of the credits. Its three keys follow the keys of the counters. */
   readonly credits?: CreditCharge | undefined;
 }
 
 /**
- * Returns the text of a CONSUME request; a plain request has the short form. Throws `CountersUnavailable` for a number with which the
- * script cannot count. Schemas reject such numbers; a request with one that arrives here must not pass.
+ * Returns the text of a CONSUME request; a plain request has the short form. Throws `CountersUnavailable` for a number that the script
+ * cannot handle. Schemas reject such numbers; if one arrives here anyway, its request must not pass.
  */
 export function consumeText({ durations, charges, counters, dryRun, credits }: Asked): string {
   for (const durationMs of durations) if (durationMs === 0 || !isCount(durationMs)) throw notANumber(durationMs);

@@ -48,7 +48,7 @@ export class DenialCache implements StrictCounters {
     const sentAtMs = this.#monotonicMs();
     return this.#inner.consume(request).then((consumed) => {
       const offsetMs = consumed.nowMs - sentAtMs;
-      // The store clock went back, so the cached times are too late.
+      // The store clock has gone back, so the cached times are too late.
       if (offsetMs < this.#offsetMs - CLOCK_BEHIND_MS_MAX) this.#remembered.clear();
       this.#offsetMs = offsetMs;
       if (!consumed.passed) this.#remember(request, consumed);
@@ -56,7 +56,7 @@ export class DenialCache implements StrictCounters {
     });
   }
 
-  /** Drops all entries. A new projection calls it, because its store may have rolled back the counters. */
+  /** Drops all entries. Called when a new projection begins, because the store may have rolled back the counters. */
   forget(): void {
     this.#remembered.clear();
   }

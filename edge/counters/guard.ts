@@ -112,7 +112,7 @@ export interface GuardOptions {
 /** Delay after which a late timer indicates that the process was busy. */
 const LATE_MS = 10;
 
-/** A call without a response so far. */
+/** A call that has no response yet. */
 interface Pending extends Slotted, Caller {
   dueMs: number;
   readonly reject: (error: unknown) => void;

@@ -8,16 +8,16 @@ import type { StrictCounters } from "./strict.ts";
 import { type Amount, type Synced, type SyncItem, withAmounts } from "./sync.ts";
 
 /*
- * Limits with `accuracy: "local"` are decided in this process, from the last totals of the store and the units admitted here since. Both
- * are synced every 100 ms. So all processes together may exceed the limit by what they admit between two successful syncs. Each process
- * measures its own part of that excess.
+ * Limits with `accuracy: "local"` are decided in this process, from the store's last totals and the units that this process has admitted
+ * since then. Both are synced every 100 ms. So all processes together may exceed the limit by the units that they admit between two
+ * successful syncs. Each process measures its own part of that excess.
  *
- * An amount that was sent is never sent again: if the reply is lost, it counts here as if it had arrived.
+ * An amount that was sent is never sent again: if the reply is lost, the amount counts here as if it had arrived.
  */
 
 const SYNC_EVERY_MS = 100;
 const SWEEP_EVERY_MS = 10_000;
-/** Maximum number of counters. Beyond it, the oldest counter is evicted with its totals of other processes. */
+/** Maximum number of counters. Beyond it, the oldest counter is evicted together with the totals of other processes. */
 const COUNTERS_MAX = 100_000;
 
 interface LocalCounter {
@@ -70,7 +70,7 @@ export class LocalCounters implements Counters {
     return this.#strict.consume(request);
   }
 
-  /** Syncs a last time, so that other processes get the remaining amounts. */
+  /** Syncs one last time, so that other processes get the remaining amounts. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -182,7 +182,7 @@ export class LocalCounters implements Counters {
     const sentAtMs = performance.now();
     const synced = await this.#options.sync(items).catch(() => "unknown" as const);
     if (synced === undefined) {
-      // The amounts were not sent, so send them again before the units admitted meanwhile.
+      // The amounts were not sent, so send them again before the units admitted in the meantime.
       for (const counter of counters) {
         for (const { window, amount } of counter.underWay) addTo(counter.pending, window, amount);
         // Drops evicted counters, because a long outage would otherwise retain every identifier.

@@ -6,17 +6,17 @@ import type { ConsumeRequest } from "./contract.ts";
 import { type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
 interface KeptCounts extends WindowCounts {
-  /** Time after which the counts no longer matter, Unix ms: the end of the window after theirs. */
+  /** Time after which the counts no longer matter, Unix ms: the end of the window that follows theirs. */
   readonly expiresMs: number;
 }
 
-/** Maximum number of counters. Callers choose the identifiers, so the oldest counter is evicted beyond it. */
+/** Maximum number of counters. Callers choose the identifiers, so beyond the maximum the oldest counter is evicted. */
 const COUNTERS_MAX = 500_000;
 
 /** Number of counters that each call checks for expiry, so that no call sweeps all of them. */
 const SWEEP_PER_CALL = 2;
 
-/** The counters of one process, shared by `MemoryCounters` and the credit store beside it. */
+/** The counters of one process, shared by `MemoryCounters` and `MemoryCreditStore`. */
 export class MemoryStore implements MemoryCreditCounters {
   readonly nowMs: () => number;
   readonly limits = new Map<string, KeptCounts>();

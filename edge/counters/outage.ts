@@ -4,13 +4,13 @@ import { OverAdmission } from "./over-admission.ts";
 import type { Synced, SyncItem } from "./sync.ts";
 
 /*
- * Units that a process admitted alone while the shared counters were unreachable. Once they are back, the units are added to them, so that
- * running windows include them, and the totals show by how much limits were exceeded.
+ * Units that a process admitted by its own counts while the shared counters were unreachable. Once the counters respond again, the units
+ * are added to them, so that running windows include the units, and the totals show by how much limits were exceeded.
  *
  * An amount that was sent is never sent again: if its reply is lost, it counts as delivered, and its overshoot is not measured.
  */
 
-/** Maximum number of counters. Callers choose the identifiers, so units beyond it are not added later. */
+/** Maximum number of counters. Callers choose the identifiers, so units of further counters are not added later. */
 const COUNTERS_MAX = 50_000;
 const COUNTERS_PER_ROUND = 1_000;
 const TRY_EVERY_MS = 500;
@@ -92,7 +92,7 @@ export class OutageCounts {
     }
   }
 
-  /** Puts amounts back after a failed sync, in addition to those admitted meanwhile. */
+  /** Puts amounts back after a failed sync, in addition to those admitted in the meantime. */
   #putBack(round: readonly (readonly [string, Admitted])[]): void {
     for (const [name, { charge, amounts }] of round) {
       const since = this.#admitted.get(name)?.amounts ?? new Map<number, number>();

@@ -1,6 +1,6 @@
 import { usedAt, type WindowCounts } from "../../core/ratelimits/window.ts";
 
-/** Measures how far this process exceeded limits that it did not count strictly, as far as totals have shown it. */
+/** Measures by how much this process exceeded limits that it did not count strictly, as far as the totals show this. */
 export class OverAdmission {
   #units = 0;
   #largestShare = 0;

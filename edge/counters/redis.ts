@@ -26,7 +26,7 @@ interface Waiting {
   readonly reject: (error: CountersUnavailable) => void;
 }
 
-/** The script's replies to the requests of a group, in order; null for a request whose script call failed. */
+/** The script's replies to the requests of a group, in order; null for a request if its script call failed. */
 export type Replies = readonly (readonly number[] | null)[];
 
 /**
@@ -115,7 +115,7 @@ export class RedisCounters implements StrictCounters {
     if (this.#underWay === 0 && this.#waiting.length > 0) this.#sendSoon();
   }
 
-  /** Sends the requests of a group whose callers still wait. Errors reject the promise; the method never throws synchronously. */
+  /** Sends those requests of a group that still have a waiting caller. Errors reject the promise; the method never throws synchronously. */
   async #send(group: readonly Waiting[]): Promise<{ sent: readonly Waiting[]; replies: Replies }> {
     let sentAtMs = performance.now();
     if (this.#clock.deadlineOf(sentAtMs, sentAtMs) === undefined) {
@@ -194,7 +194,7 @@ export class RedisCounters implements StrictCounters {
 export const scriptFailed = (keys: readonly string[]): string =>
   `counting in Redis: the script failed at ${keys.join(", ")}; see ACL LOG for what Redis refuses our user, and INFO memory for whether it is full`;
 
-/** Reply of the script to a request that it reached after the deadline. */
+/** Reply of the script for a request that it processes after the request's deadline. */
 export const TOO_LATE = -1;
 
 function giveUp({ reject }: Waiting): false {

@@ -1,9 +1,9 @@
 import type { Closeable } from "../closeable.ts";
 
 /*
- * The shared counter of a key's credits: {rev, granted, spent, open}. remaining = granted − spent. `Counters.consume` spends; this is the
- * api-server's side, which alone creates, closes and replaces counters, always under the row lock of `key_credits`. Postgres is the source
- * of truth: spent credits are written to it in the background, and counters are reloaded from it.
+ * The shared counter of a key's credits: {rev, granted, spent, open}. remaining = granted − spent. `Counters.consume` spends; this
+ * interface is for the api-server: only the api-server creates, closes and replaces counters, always under the row lock of `key_credits`.
+ * Postgres is the source of truth: spent credits are written to it in the background, and counters are reloaded from it.
  *
  * Gates of a workspace write here too, with a user that can write any value under the workspace's prefix. So values are validated: a
  * counter that does not hold integers counts as missing, and the next load replaces it.
@@ -49,19 +49,22 @@ export interface CreditStore extends Closeable {
   read(refs: readonly CreditRef[]): Promise<Array<CreditCounter | undefined>>;
   /** Removes the counters of keys that are now unlimited or deleted. */
   remove(refs: readonly CreditRef[]): Promise<void>;
-  /** Returns those of the workspaces that have dirty counters: credits were spent since the counters were cleared. Takes one call. */
+  /**
+   * Returns those of the given workspaces that have dirty counters, which means that credits have been spent since the counters were last
+   * cleared. Takes one call.
+   */
   findDirtyWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
   /** Returns up to `max` dirty counters, in the form that `clearDirty` takes. */
   listDirty(workspaceId: string, max: number): Promise<Found<CountedKey>>;
-  /** Clears the dirty counters whose `spent` and `rev` have not changed. */
+  /** Clears dirty counters, except those with a changed `spent` or `rev`. */
   clearDirty(seen: readonly CountedKey[]): Promise<void>;
   /**
    * Closes every counter of every workspace after the store was rolled back, so that each is loaded again before credits are spent. Loading
    * keeps the greater `spent`, so that credits which Postgres records as spent are not granted again.
    */
   closeAll(): Promise<void>;
-  /** Returns those of the workspaces in which a spender found no open counter. Takes one call. */
+  /** Returns those of the given workspaces where a spender found no open counter. Takes one call. */
   findAskingWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
-  /** Returns and removes keys for which a spender found no open counter since the last call. */
+  /** Returns and removes the keys that a spender has found without an open counter since the last call. */
   takeLoadRequests(workspaceId: string, max: number): Promise<Found<CreditRef>>;
 }

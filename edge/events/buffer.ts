@@ -13,7 +13,7 @@ import type { LineSink, UsageEvent } from "./contract.ts";
 const FLUSH_AFTER_MS = 200;
 const SEND_AT = 500;
 const WAITING_MAX = 10_000;
-/** The first batch buffer of a workspace is small, because an api-server sends for many workspaces. */
+/** Size of a workspace's first batch buffer; small, because an api-server sends events of many workspaces. */
 const FIRST_BATCH_BYTES = 4 * 1024;
 /** A batch is one stream entry; the reader accepts entries of up to 80 KiB. */
 const BATCH_BYTES = 64 * 1024;
@@ -49,7 +49,7 @@ interface OpenBatch {
 export class BufferedSink implements LineSink {
   readonly #send: (batch: EventBatch) => Promise<Sent>;
   readonly #waitingMax: number;
-  /** Batch of each workspace to which new events are added. */
+  /** Batch of each workspace that new events are added to. */
   #open = new Map<string, OpenBatch>();
   #full: OpenBatch[] = [];
   /** Buffers to reuse. Under load, buffers would otherwise be allocated and freed all the time. */

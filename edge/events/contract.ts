@@ -94,7 +94,7 @@ export interface StreamsSeen {
 }
 
 export interface BatchLimits {
-  /** Bytes after which a batch ends, with the entry that reaches this size. Default: 512 KiB. */
+  /** Size in bytes at which a batch ends; the entry that reaches this size is included. Default: 512 KiB. */
   readonly bytesEnough?: number | undefined;
 }
 
@@ -114,7 +114,7 @@ export interface KeptBudget {
 
 /**
  * Event streams for the ingester. Delivery is at least once, so the handler must accept duplicate events. Gates write the streams, so each
- * call is about one workspace, and a failure for one workspace does not affect the others.
+ * call concerns one workspace, and a failure for one workspace does not affect the others.
  */
 export interface EventSource {
   /** Inspects all streams in one call. Throws `EventsUnavailable`. */

@@ -15,7 +15,7 @@ interface Line {
 
 interface Stream {
   readonly lines: Line[];
-  /** Batches whose handler failed; they are delivered again unchanged. */
+  /** Batches with a failed handler; they are delivered again unchanged. */
   readonly failed: Line[][];
 }
 

@@ -81,7 +81,7 @@ return redis.call('XTRIM', KEYS[1], 'MAXLEN', string.format('%.0f', kept))
 `,
 );
 
-/** Returns the bytes of a server's memory that events may use. `maxBytes` is 0 for a server without a limit of its own. */
+/** Returns how many bytes of a server's memory events may use. `maxBytes` is 0 for a server without a limit of its own. */
 export function bytesForEvents(given: {
   readonly requestedBytes: number;
   readonly maxBytes: number;
@@ -115,7 +115,7 @@ export class RedisEventBudget {
     this.#options = options;
   }
 
-  /** `active`: workspaces whose streams had entries recently. Returns `undefined` if another process holds the lease. */
+  /** `active`: workspaces with recent entries in their streams. Returns `undefined` if another process holds the lease. */
   async keep(
     workspaceIds: readonly string[],
     { wantedBytes, active }: { wantedBytes: number; active: ReadonlySet<string> },
@@ -165,7 +165,7 @@ export class RedisEventBudget {
     return uses;
   }
 
-  /** Adds a difference instead of setting a value, so that bytes that writers use meanwhile stay subtracted. */
+  /** Adds a difference instead of setting a value, so that bytes that writers use in the meantime stay subtracted. */
   async #change(changes: ReadonlyMap<string, number>, uses: Map<string, StreamUse>): Promise<void> {
     const { keys } = this.#options;
     const pipeline = this.#client.pipeline();
@@ -176,7 +176,8 @@ export class RedisEventBudget {
     }
     if (changes.size === 0) return;
     const replies = (await pipeline.exec()) ?? [];
-    // A quota whose change failed was overwritten meanwhile, and is measured again soon. The other changes are done.
+    // If the change of a quota failed, another process has overwritten the quota, and it is measured again soon. The other changes are
+    // done.
     const failed = replies.some(([error]) => error !== null);
     if (failed) this.#measuredAllAtMs = Number.NEGATIVE_INFINITY;
   }

@@ -211,7 +211,7 @@ export class RedisEventSource implements EventSource {
   readonly #claimAfterMs: number;
   readonly #readings = new Map<string, Reading>();
   readonly #budget: RedisEventBudget;
-  /** Workspaces whose streams had entries since quotas were last distributed. */
+  /** Workspaces whose streams have had entries since quotas were last distributed. */
   #active = new Set<string>();
 
   /** The caller owns the connection and closes it. */
@@ -258,7 +258,7 @@ export class RedisEventSource implements EventSource {
     return this.#budget.keep(workspaceIds, { wantedBytes: bytesMax, active });
   }
 
-  /** Leaves every group in which this reader has read, and releases the lease. */
+  /** Leaves every group that this reader has read in, and releases the lease. */
   async close(): Promise<void> {
     const streams = [...this.#readings.keys()].map((id) => this.#keys.events(id));
     const size = isCluster(this.#client) ? 1 : LOOK_MAX;

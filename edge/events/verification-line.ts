@@ -12,7 +12,7 @@ export type Decider = Pick<VerificationEvent, "region" | "source" | "appId">;
 /** Members that differ between the verifications of one key. */
 export type Happening = Omit<VerificationEvent, "type" | keyof Subject | keyof Decider>;
 
-/** Returns the JSON that all events of one key share, without its closing brace. Cached as long as the key's record. */
+/** Returns the JSON that all events of one key share, without its closing brace. The result is cached as long as the key's record. */
 export const subjectJson = (subject: Subject): string =>
   JSON.stringify({ type: "verification", ...subject }).slice(0, -1);
 

@@ -6,7 +6,7 @@
 export interface GateRef {
   readonly workspaceId: string;
   readonly policyId: string;
-  /** Name under which the pod reports. */
+  /** Name that the pod uses in its reports. */
   readonly podId: string;
   /** UID of the pod, so that a new pod with an old name gets another user. */
   readonly podUid: string;

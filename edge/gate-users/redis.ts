@@ -7,13 +7,13 @@ import { defineScript, runScript, within } from "../redis/script.ts";
 import type { GateRef, GateUser, GateUsers } from "./contract.ts";
 
 /*
- * Redis users do not expire, so a sorted set holds the expiry of each. The entry is written before the user is created: a user without an
- * entry survived a loss of data. A node stores users in its memory, not in the data, so a node that restarts without an ACL file loses
+ * Redis users do not expire, so a sorted set holds the expiry of each. The entry is written before the user is created: so a user without
+ * an entry shows that data was lost. A node stores users in its memory, not in the data, so a node that restarts without an ACL file loses
  * them. Their gates are then rejected and request credentials again, and each issue creates the user on all nodes.
  */
 
 const VALID_MS = 6 * 3_600_000;
-/** Time in which a gate has renewed its user: it renews within the first hour (sidecar/credentials.ts) and has another hour to retry. */
+/** Time within which a gate renews its user: it renews within the first hour (sidecar/credentials.ts) and has another hour to retry. */
 const RENEWED_MS = 2 * 3_600_000;
 /** Time in which all gates renew after an outage of api-servers. */
 const ALL_RENEWED_MS = 5 * 60_000;

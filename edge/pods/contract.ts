@@ -1,8 +1,8 @@
 import type { Closeable } from "../closeable.ts";
 
 /*
- * Reports of the sidecars, from which the operator (through the API) determines when all pods enforce a policy. A report is valid for 15 s;
- * sidecars repeat theirs every few seconds.
+ * Reports from the sidecars. The operator reads them (through the API) to determine when all pods enforce a policy. A report is valid for
+ * 15 s; sidecars repeat theirs every few seconds.
  */
 
 export const POD_REPORT_MAX_AGE_MS = 15_000;
@@ -23,16 +23,18 @@ export interface PodReport extends PolicyRef {
   /** A stored policy that this pod cannot enforce, because a newer version wrote it. */
   readonly refused?: RefusedPolicy;
   /**
-   * Requests that this pod rejected under the active policy; `undefined` without a policy, and for a pod whose version does not count by
-   * rule.
+   * Requests that this pod rejected under the active policy; `undefined` without a policy, and for a pod with a version that does not count
+   * by rule.
    */
   readonly refusals?: PodRefusals;
   /**
-   * By how much this pod exceeded limits that it counted alone while the shared counters were unreachable; `undefined` if it exceeded none.
+   * Amount by which this pod exceeded limits that it counted by itself while the shared counters were unreachable; `undefined` if it
+   * exceeded none.
    */
   readonly overAdmitted?: PodLimitsExceeded;
   /**
-   * Port in its own pod to which the gate forwards requests; `undefined` for another host, and for a gate whose version does not report it.
+   * Port in its own pod that the gate forwards requests to; `undefined` for another host, and for a gate with a version that does not
+   * report it.
    */
   readonly upstreamPort?: number;
   /** Version of the sidecar; empty if not reported. */
@@ -40,7 +42,7 @@ export interface PodReport extends PolicyRef {
   readonly region?: string;
 }
 
-/** Units that one pod admitted beyond limits since its start, as far as the shared counters have shown since. */
+/** Units that one pod has admitted beyond limits since its start, as far as the shared counters have shown this. */
 export interface PodLimitsExceeded {
   /** Units admitted by this pod. */
   readonly units: number;
@@ -70,7 +72,7 @@ export interface RuleCount {
   readonly count: number;
 }
 
-/** Rule index of requests whose path itself was rejected. */
+/** Rule index for requests that were rejected because of the path itself. */
 export const BEFORE_RULES = -2;
 
 /** Maximum number of counts in a report, which keeps it under 2 KiB, because every pod repeats its report every few seconds. */
@@ -96,12 +98,12 @@ export interface PodReportSummary extends PodReport {
   readonly lastSeenMs: number;
 }
 
-/** Reports of pods. All methods throw if the store is unreachable. */
+/** Reports from pods. All methods throw if the store is unreachable. */
 export interface PodReports extends Closeable {
   report(report: PodReport): Promise<void>;
   /**
-   * Records that this pod enforces the policy, and returns how many did in the last `POD_REPORT_MAX_AGE_MS`. A terminated pod counts until
-   * then. Returns `undefined` if the pod's user lacks permission.
+   * Records that this pod enforces the policy, and returns how many pods have done so in the last `POD_REPORT_MAX_AGE_MS`. A terminated pod
+   * counts until then. Returns `undefined` if the pod's user lacks permission.
    */
   countAlive(ref: PolicyRef & { readonly podId: string }): Promise<number | undefined>;
   /** Returns the reports younger than `POD_REPORT_MAX_AGE_MS`, sorted by pod id. */

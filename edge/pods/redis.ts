@@ -189,7 +189,7 @@ export class RedisPodReports implements PodReports {
       return Number(await runScript(this.#client, COUNT_ALIVE, 1, [key, podId, POD_REPORT_MAX_AGE_MS]));
     } catch (error) {
       if (isWrongType(error)) await this.#client.unlink(key);
-      // The rules of the Redis user are older and lack this permission.
+      // The Redis user has older rules without this permission.
       if (error instanceof Error && /NOPERM|not allowed|can't access/i.test(error.message)) return undefined;
       throw error;
     }

@@ -107,7 +107,7 @@ export interface RecordWrite {
   readonly ref: RecordRef;
   /** Content of the record, as a value or as JSON text from Postgres; `undefined` writes a tombstone. */
   readonly data: unknown;
-  /** Set on a tombstone to which no record refers, so that it may expire regardless of its kind. */
+  /** Set on a tombstone that no record refers to, so that the tombstone may expire, whatever its kind. */
   readonly isRemoved?: true;
 }
 
@@ -153,8 +153,8 @@ export interface BeginOptions {
    */
   readonly forget?: boolean;
   /**
-   * Whether readers may use the previous projection's record, if that projection was complete, where this one has no record yet, from the
-   * first heartbeat on. Before that heartbeat, everything that the store may have lost is written and announced again.
+   * Whether readers may use records of the previous projection, if it was complete, in place of records that this one does not have yet.
+   * They may do so from the first heartbeat on: before it, everything that the store may have lost is written and announced again.
    */
   readonly usePrevious?: boolean;
 }
@@ -188,7 +188,7 @@ export interface RecordWriter {
     announce?: boolean;
   }): Promise<RestartedWorkspaces>;
   /**
-   * Marks the projection complete for these workspaces, except restarted ones, which have an id of their own: from now on absence means
+   * Marks the projection complete for the given workspaces, except restarted ones, which have an id of their own: from now on absence means
    * that the record does not exist. `version` is the highest version that was written without being announced.
    */
   complete(projectionId: string, workspaceIds: readonly string[], version?: number): Promise<void>;
@@ -221,14 +221,14 @@ export type Lookup<T> =
   /** `isRefused`: a record exists, but this version cannot read it. */
   | { readonly status: "unusable"; readonly reason: string; readonly isRefused?: true };
 
-/** A record as it was last read. `value` is `undefined` for a deleted record. */
+/** A cached record. `value` is `undefined` for a deleted record. */
 export interface CachedEntry {
   readonly kind: RecordKind;
   readonly id: string;
   readonly value: unknown;
 }
 
-/** Cached state of one workspace's projection, from which another process can continue. */
+/** Cached state of one workspace's projection. Another process can continue from it. */
 export interface Known {
   readonly position: StreamPosition;
   /** Staleness at the position. Records that were read later are newer. */
@@ -237,7 +237,7 @@ export interface Known {
   readonly records: Iterable<CachedEntry>;
 }
 
-/** State of an earlier process with which a projection starts. */
+/** State of an earlier process that a projection starts with. */
 export interface Restored {
   readonly position: StreamPosition;
   /** Returns the current staleness of the restored records, in ms. */
@@ -247,7 +247,7 @@ export interface Restored {
 
 export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
 
-/** The cached reader on which decisions are based. It tracks how fresh its data is. A process has one. */
+/** The cached reader that decisions are based on. It tracks how fresh its data is. A process has one. */
 export interface Projection extends Closeable {
   /** Finds a key. Returns a cached key synchronously, without I/O, on the hot path; otherwise a promise of the source's result. */
   findKey(workspaceId: string, hash: string): Lookup<KeyView> | Promise<Lookup<KeyView>>;
@@ -277,8 +277,8 @@ export interface Projection extends Closeable {
   /** Returns the number of entries in each cache, for the metrics. */
   cacheSizes(): { readonly keys: number; readonly records: number; readonly absences: number };
   /**
-   * Returns the state to save; `undefined` until an entry or heartbeat of the workspace arrives, while the store counts as rolled back, and
-   * always on the global stream.
+   * Returns the state to save. Returns `undefined` until an entry or heartbeat of the workspace arrives, while the store counts as rolled
+   * back, and always on the global stream.
    */
   known(): Known | undefined;
   /** Returns the number of cached records dropped so far because of changes. */

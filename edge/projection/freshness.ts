@@ -12,7 +12,7 @@ import { performance } from "node:perf_hooks";
 
 /**
  * Tolerance for a heartbeat ahead of the Redis time estimate. The estimate is never behind, so such a heartbeat comes from another clock or
- * is forged; but the estimate is measured every 10 s, and the clock may have been set since.
+ * is forged; but the estimate is measured every 10 s, and the clock may have been set since then.
  */
 export const AHEAD_MAX_MS = 5_000;
 

@@ -6,9 +6,8 @@ import type { Lookup } from "./contract.ts";
 import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
 
 /*
- * Keys with the records to which they refer. A view keeps the records from which it was made, and is valid while all of them are live. A
- * change of a role invalidates one record, regardless of the number of keys with the role; each view detects the change on use, by
- * comparing one number.
+ * Keys with the records that they refer to. A view keeps the records that it was made from, and is valid while all of them are live. A
+ * change of a role invalidates one record, however many keys have the role; each view detects the change on use, by comparing one number.
  */
 
 interface CachedView {

@@ -30,11 +30,11 @@ export interface ProjectionLimits {
   readonly absences?: number;
   /** Approximate maximum memory of keys and records, in bytes. Default: unlimited. */
   readonly bytes?: number;
-  /** Maximum staleness of a workspace's change stream with which negative entries are used. Default: 30 s. */
+  /** Maximum staleness of a workspace's change stream at which negative entries are still used. Default: 30 s. */
   readonly negativeStalenessMs?: number;
   /**
-   * Staleness of a workspace's change stream beyond which its keys are read from the source each time, and the cache is used only while the
-   * source is unusable. For the api-server, whose source is Postgres. Default: never.
+   * If a workspace's change stream is staler than this, its keys are read from the source each time, and the cache is used only while the
+   * source is unusable. Meant for the api-server, because its source is Postgres. Default: never.
    */
   readonly bypassAfterMs?: number;
 }

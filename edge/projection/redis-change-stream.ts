@@ -14,7 +14,7 @@ export interface RedisChangeStreamOptions {
   readonly keys: RedisKeys;
   readonly address: RedisAddress;
   readonly clientName: string;
-  /** Rollback detector, which the record source of the same Redis shares. */
+  /** Rollback detector. The record source of the same Redis uses it too. */
   readonly rollbacks: RollbackDetector;
 }
 

@@ -76,7 +76,7 @@ export class Follower {
   /** Whether the position comes from an earlier process, and the store was not yet seen in the same projection. */
   #isRestored: boolean;
   #connection: Redis | undefined;
-  /** The projection whose rollback was reported to the listener. */
+  /** Id of the projection that was reported to the listener as rolled back. */
   #reportedRollback: string | undefined;
   #isLate = false;
   readonly #stop = new AbortController();
@@ -104,7 +104,7 @@ export class Follower {
     return this.#options.rollbacks.isRolledBack(this.#name, position.projectionId) ? undefined : position;
   }
 
-  /** Resolves when the position is known, or after `waitMs`; then the listener is reset once the position is known. */
+  /** Resolves when the position is known, or after `waitMs`. In the latter case the listener is reset once the position is known. */
   async start(waitMs: number): Promise<void> {
     const positioned = Promise.withResolvers<void>();
     this.#running = this.#run(positioned.resolve);
@@ -136,7 +136,7 @@ export class Follower {
         attempt = 0;
         while (!this.#stop.signal.aborted) await this.#read(connection);
       } catch (error) {
-        // Connection errors are visible without a report: no heartbeat arrives, so the staleness on which policies act grows. A projection
+        // Connection errors are visible without a report: no heartbeat arrives, so the staleness that policies act on grows. A projection
         // state or stream of the wrong type does not recover by itself, so it is reported.
         const problem = error instanceof Error ? error.message : String(error);
         if (problem.includes("WRONGTYPE")) this.#options.listener.onRefused?.("state", problem);

@@ -16,8 +16,8 @@ const STATE_FIELDS = ["projectionId", "complete", "previousId", "head", "runId"]
 
 /**
  * Reads records together with the projection state of their workspace, before and after: a missing record is certainly missing only if the
- * projection was complete during the whole read. A record of this projection is always correct. So is one of the previous projection that
- * the state names, while this one is incomplete. A record of any other projection counts as missing.
+ * projection was complete during the whole read. A record of this projection is always correct. While this projection is incomplete, a
+ * record of the previous projection that the state names is correct too. A record of any other projection counts as missing.
  *
  * A restarted server may have rolled back to a state that this process has never seen, or passed long ago. So on each new connection no
  * data is usable until the projection state names the server run: by then the relay has checked the store's data.
@@ -30,7 +30,7 @@ export class RedisRecordSource implements RecordSource {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #rollbacks: RollbackDetector;
-  /** Workspaces whose projection state named the server run since the last connection loss. */
+  /** Workspaces with a projection state that has named the server run since the last connection loss. */
   readonly #confirmed = new Set<string>();
   /** Number of lost connections. */
   #losses = 0;

@@ -28,7 +28,7 @@ import {
 } from "./scripts.ts";
 
 /*
- * Each workspace has its own projection state, with the projection id under which its records are stored. That is the id of the complete
+ * Each workspace has its own projection state, with the projection id that its records are stored under. That is the id of the complete
  * projection, unless the workspace was restarted separately. Gates of a workspace can write to its part of the store if the ACL allows it,
  * so data there must not make writes for others fail. A call consists of scripts for one workspace each. If a script fails, or the
  * projection state rejects it, only that workspace is restarted. Only api-servers write the global part: if that does not match, the
@@ -53,7 +53,7 @@ export class RedisRecordWriter implements RecordWriter {
   /** Last known number of entries in each stream. A stream with fewer entries was rolled back. */
   readonly #rollbacks = new Map<string, { readonly projectionId: string; readonly head: number }>();
 
-  /** Server run id at the last read of the store's state, on which the relay's decisions are based. */
+  /** Server run id when the store's state was last read; the relay's decisions are based on that state. */
   #runId: string | undefined;
 
   /** The caller owns the connection and closes it. */
@@ -107,7 +107,7 @@ export class RedisRecordWriter implements RecordWriter {
     const stored = writes.filter(({ ref }) => !POSTGRES_ONLY_KINDS.has(ref.kind));
     const workspaceIds = [...new Set(stored.map(({ ref }) => ref.workspaceId))];
     await this.#joinNew(projectionId, workspaceIds);
-    // Keeps the given order, in which referred kinds come first, and groups adjacent writes of one kind.
+    // Keeps the given order, because referred kinds come first in it, and groups adjacent writes of one kind.
     const toStore = () => runsOf(stored).flatMap((run) => this.#setRecords(version, run));
     const begun = new Set(await this.#run(projectionId, toStore));
     if (!announce) return { begun: [...begun] };
@@ -141,7 +141,7 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async completeWorkspace(workspaceId: string): Promise<void> {
-    // The script rejects a workspace that was restarted meanwhile. It is not complete, and the relay that restarted it completes it.
+    // The script rejects a workspace that was restarted in the meantime. It is not complete, and the relay that restarted it completes it.
     await runScriptsEach(this.#client, [this.#complete(workspaceId, this.#idOf(workspaceId), 0)]);
   }
 

@@ -12,7 +12,7 @@ import { defineScript } from "../redis/script.ts";
 /** Maximum number of entries in the history. A reader that lags further behind detects the gap and starts from scratch. */
 export const CHANGES_MAX = 100_000;
 /**
- * Maximum number of entries in the stream: only the newest, for which readers block. A reader that missed more reads the history. A short
+ * Maximum number of entries in the stream: only the newest, which readers wait for. A reader that missed more reads the history. A short
  * XREAD can name the stream hundreds of times, and ACLs cannot bound that.
  */
 const STREAM_ENTRIES_MAX = 4;
@@ -172,7 +172,7 @@ return head
 /**
  * Writes a heartbeat. KEYS: projection state, changes, history. ARGV: projection id, the time, the lagging workspaces on the global stream
  * ('': none), the lowest possible head, and the server run id. Reply: the new head, and '1' if the projection is complete; -1 for another
- * projection or one that was rolled back, whose data must not look fresher than it is.
+ * projection, or for one that was rolled back: its data must not look fresher than it is.
  */
 export const HEARTBEAT = defineScript(
   { keys: 3, args: 5, argBytes: LAGGING_BYTES_MAX },

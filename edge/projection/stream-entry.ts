@@ -40,7 +40,7 @@ export interface HeartbeatTimes {
   readonly lagging: ReadonlyMap<string, number>;
 }
 
-/** Parses an entry. `fields` alternates names and values, as in Redis replies. The last of several equal names applies. */
+/** Parses an entry. `fields` alternates names and values, as in Redis replies. If a name occurs several times, its last value applies. */
 export function readStreamEntry(fields: readonly string[], { isGlobal }: { isGlobal: boolean }): StreamEntry {
   const texts = new Map<string, string>();
   for (let at = 0; at + 1 < fields.length; at += 2) texts.set(fields[at] ?? "", fields[at + 1] ?? "");

@@ -14,7 +14,7 @@ const SLOTS_REFRESH_MS = 5_000;
 const SILENCE_MAX_MS = 5_000;
 const RECONNECT = { firstMs: 25, maxMs: 2_000, random: Math.random };
 
-/** `attempt` counts from 0. */
+/** Returns the delay before a reconnect. `attempt` counts from 0. */
 export const reconnectDelayMs = (attempt: number): number => backoffMs(attempt + 1, RECONNECT);
 
 export interface RedisAddress {

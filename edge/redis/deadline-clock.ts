@@ -69,7 +69,7 @@ export class DeadlineClock {
 
   /**
    * Calls `run`, which must do nothing after the deadline and then return `undefined`. If it was too late, measures the clock and calls
-   * `run` once more. Throws if both calls were too late, or the caller's time is over.
+   * `run` once more. Throws if both calls were too late, or if the caller's time is over.
    */
   async inTime<T>(
     client: AsksTime,

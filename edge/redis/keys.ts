@@ -114,7 +114,7 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:pods:{${policyId}}`;
   }
 
-  /** Reports of a pod whose user may not write other reports. */
+  /** Reports of a pod, if the pod's user may not write other reports. */
   podsOwn(workspaceId: string, policyId: string, podId: string): string {
     return `${this.pods(workspaceId, policyId)}:${podId}`;
   }

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 
 /*
- * Redis matches replies to commands by order alone. If a proxy loses one reply, each later command gets the reply of another command until
- * the connection closes. So, once a second, a connection in use is asked to echo a text. If the reply differs, the connection is closed and
- * reconnected.
+ * Redis matches replies to commands only by their order. If a proxy loses one reply, each later command gets the reply of another command
+ * until the connection closes. So, once a second, a connection in use is asked to echo a text. If the reply differs, the connection is
+ * closed and reconnected.
  */
 
 const EVERY_MS = 1_000;

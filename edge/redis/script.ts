@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { Command } from "ioredis";
 import { isCluster, type RedisClient } from "./connect.ts";
 
-/** A Lua script: its text and its SHA-1, by which the server caches it. */
+/** A Lua script: its text and its SHA-1. The server caches the script under the SHA-1. */
 export interface Script {
   readonly lua: string;
   readonly sha: string;

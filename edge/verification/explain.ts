@@ -14,9 +14,9 @@ import { count, type WithoutStore } from "./count.ts";
 import { type Verification, type VerifyDeps, verify } from "./verify.ts";
 
 /*
- * Explains a verification without counting it. `verify.ts` decides, unchanged. It gets a wrapped verification and wrapped dependencies that
- * pass values through, record them, and count nothing. So an explanation never affects other verifications, and reports exactly the values
- * that were decisive.
+ * Explains a verification without counting it. The decision comes from `verify.ts`, unchanged. That code gets a wrapped verification and
+ * wrapped dependencies that pass values through, record them, and count nothing. So an explanation never affects other verifications, and
+ * reports exactly the values that were decisive.
  */
 
 export interface ExplainDeps {

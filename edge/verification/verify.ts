@@ -30,7 +30,7 @@ export interface Verification {
   readQuery(): Query | undefined;
   /** Returns the charges. The method is called only for a key that has passed every check. Its errors go to the caller. */
   plan(view: KeyView): ChargePlan;
-  /** Returns what happens to the plan if the shared counters are unreachable. */
+  /** Returns the fallback for the plan if the shared counters are unreachable. */
   withoutStore(plan: ChargePlan): WithoutStore;
 }
 

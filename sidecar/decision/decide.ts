@@ -87,7 +87,7 @@ class Deciding {
   #decidedMs = 0;
   #shown: ShownLimit | undefined;
   #identity: readonly string[] = NOTHING;
-  /** Policy by which the request was evaluated. */
+  /** Policy that the request was evaluated by. */
   #active: ActivePolicy | undefined;
 
   constructor(deps: DecisionDeps, startedMs: number) {

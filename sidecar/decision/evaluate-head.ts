@@ -13,7 +13,7 @@ import { duplicateKeyProblem, missingKeyProblem, refusalProblem, unavailableProb
 import type { Question } from "./verify.ts";
 
 /*
- * Evaluates a request in two steps, both of which are pure functions: by its head alone, and by the verdict on its key. `Exchange` acts on
+ * Evaluates a request in two steps, both of which are pure functions: by its head only, and by the verdict on its key. `Exchange` acts on
  * their results.
  *
  *   head ──evaluateHead──► refuse
@@ -24,7 +24,7 @@ import type { Question } from "./verify.ts";
 /** Outcome of a request: a verification code, or the reason why the gate did not verify a key. */
 export type Decision = Code | "ANONYMOUS" | "MISSING_KEY" | "MALFORMED" | "UNAVAILABLE";
 
-/** Kind of a request: an ordinary request, one whose client waits for `100 Continue`, or a protocol upgrade. */
+/** Kind of a request: an ordinary request, a request that waits for `100 Continue`, or a protocol upgrade. */
 export type RequestKind = "request" | "expectant" | "upgrade";
 
 /** Part of a request that the gate evaluates; `IncomingMessage` implements this interface. */
@@ -42,7 +42,7 @@ export interface AdmittedRequest extends Admission {
   readonly head: Head;
   /** Path and query without credentials, with the same bytes that were checked. */
   readonly target: string;
-  /** Address to which concurrency slots are attributed: the client's address if the policy defines it, otherwise that of the connection. */
+  /** Address that concurrency slots are attributed to: the client's address if the policy defines it, otherwise that of the connection. */
   readonly address: string;
 }
 
@@ -185,7 +185,7 @@ function refuseOrAudit(
   return { kind: "refuse", decision, problem, closes: false, rule };
 }
 
-/** Policy and rule for which a key was verified. */
+/** Policy and rule that a key was verified for. */
 type Judging = { readonly active: Pick<ActivePolicy, "policy">; readonly rule: Pick<Question["rule"], "index"> };
 
 /** Evaluates a request by the verdict on its key. */
@@ -202,7 +202,7 @@ const UNCOUNTED = {
   credits: "The credits of the API key cannot be counted now.",
 } as const;
 
-/** Returns the response to a request whose key is not valid. */
+/** Returns the response to a request without a valid key. */
 function problemOf(verdict: Verdict): Problem {
   if (verdict.kind === "unknown") return unavailableProblem(verdict.reason);
   if (verdict.kind === "uncountable") return unavailableProblem(UNCOUNTED[verdict.what]);

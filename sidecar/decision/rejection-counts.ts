@@ -3,9 +3,9 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { Decision } from "./evaluate-head.ts";
 
 /**
- * Counts requests per rule and decision that the active policy has rejected, or would have rejected in Enforce mode. Counts restart at zero
- * for each policy, because the index of a rule identifies it only within its policy. Their number depends on rules and decisions only, not
- * on clients.
+ * Counts, per rule and decision, the requests that the active policy has rejected, or would have rejected in Enforce mode. Counts restart
+ * at zero for each policy, because the index of a rule identifies it only within its policy. Their number depends on rules and decisions
+ * only, not on clients.
  */
 export class RefusalCounts {
   readonly #nowMs: () => number;

@@ -4,9 +4,9 @@ import type { Certificate } from "../../edge/follow-certificate.ts";
 import type { Trust } from "./trusted.ts";
 
 /*
- * Limits the connections of an ext-auth endpoint: many from trusted addresses, and few from others, whose requests are only rejected. A
- * connection beyond the limit is closed before the server reads data, including TLS, so that untrusted clients use neither memory nor the
- * capacity of the gateways.
+ * Limits the connections of an ext-auth endpoint: many from trusted addresses, and few from others, because their requests are only
+ * rejected. A connection beyond the limit is closed before the server reads data, including TLS, so that untrusted clients use neither
+ * memory nor the capacity of the gateways.
  */
 
 export interface ExtAuthConnectionLimits {

@@ -80,7 +80,7 @@ export class GrpcCalls {
     this.#timer = startSweep(this.#look, shortestMs);
   }
 
-  /** Registers a call. Returns false at the limit, in which case the caller must reject the call. */
+  /** Registers a call. Returns false at the limit; the caller must then reject the call. */
   begin(request: Http2ServerRequest, kind: CallKind): boolean {
     const { stream } = request;
     const session = stream.session && this.#sessions.get(stream.session);

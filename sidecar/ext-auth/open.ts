@@ -10,7 +10,7 @@ import { createHttpExtAuth, type ExtAuthRejection } from "./http-server.ts";
 import { type Descriptor, rateLimit } from "./rate-limit.ts";
 import { TRUSTED_BY_CERTIFICATE, trustedAmong } from "./trusted.ts";
 
-/* Opens the ext-auth endpoints, at which gateways request decisions on requests that do not pass through the gate. */
+/* Opens the ext-auth endpoints. Gateways use them to request decisions on requests that do not pass through the gate. */
 
 export interface ExtAuthDeps {
   readonly decision: DecisionDeps;

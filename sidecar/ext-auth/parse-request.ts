@@ -89,7 +89,7 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
 const unclear = (why: string): ParsedExtAuthRequest => ({ kind: "malformed", why });
 
 /**
- * Returns the last entry of X-Forwarded-For, which is the client address that the gateway observed, and the preceding entries, which came
+ * Splits X-Forwarded-For into the last entry, which is the client address that the gateway observed, and the preceding entries, which came
  * with the request. If the last entry is not an address, the address is empty and matches no IP allow-list.
  */
 export function lastOf(forwardedFor: string | undefined): { address: string; before: string | undefined } {

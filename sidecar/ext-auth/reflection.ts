@@ -14,7 +14,7 @@ import {
   ServerReflectionResponseSchema,
 } from "./generated/grpc/reflection/v1/reflection_pb.js";
 
-/* gRPC server reflection, by which tools such as grpcurl discover services. Both versions of the protocol have the same messages. */
+/* gRPC server reflection: tools such as grpcurl use it to discover services. Both versions of the protocol have the same messages. */
 
 /** Responds to reflection requests for these services. */
 export class Reflection {

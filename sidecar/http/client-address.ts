@@ -19,7 +19,7 @@ export function compileClientAddress(from: CompiledPolicy["clientAddress"]): Fin
   return (connectionIp, forwardedFor) => lastUntrusted(trusted, withoutMapping(connectionIp), forwardedFor);
 }
 
-/** Returns whether `connectionIp` is a trusted proxy, whose X-Forwarded-For is used. */
+/** Returns whether `connectionIp` is a trusted proxy; the X-Forwarded-For of a trusted proxy is used. */
 export const isProxy = (find: FindClientAddress | undefined, connectionIp: string): boolean =>
   find !== undefined && find(connectionIp, NO_ADDRESS) === NO_ADDRESS;
 
@@ -59,8 +59,8 @@ const isTrusted = (trusted: BlockList, address: string): boolean =>
 
 /**
  * Adds a trusted proxy. Skips an entry that is not an address or block, because it matches no address, and forms that `BlockList` does not
- * parse, such as `::1%`. `BlockList` is used because it compares in native code and because its `::/0` includes IPv4, on which policies may
- * rely and which `isInRange` does not support.
+ * parse, such as `::1%`. `BlockList` is used because it compares in native code and because its `::/0` includes IPv4. Policies may rely on
+ * that, and `isInRange` does not support it.
  */
 function addProxy(trusted: BlockList, proxy: string): void {
   const block = readProxyBlock(proxy);

@@ -42,7 +42,7 @@ const HEADERS_MAX = 500;
 export interface Head {
   /** Headers for the app, as alternating names and values, without credentials, identity headers and hop-by-hop headers. */
   readonly forwarded: string[];
-  /** Reason why the framing is ambiguous, in which case the connection is closed; `undefined` if it is unambiguous. */
+  /** Reason why the framing is ambiguous and the connection is closed; `undefined` if the framing is unambiguous. */
   readonly malformed: string | undefined;
   readonly hasBody: boolean;
   /** Value of Content-Length; `undefined` if absent. */

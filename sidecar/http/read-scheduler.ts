@@ -27,11 +27,11 @@ interface Inflow {
 }
 
 const TURN_PIECES_MAX = 2_048;
-/** Number of chunks in one turn from which a connection is queued. A read of 64 KiB has as many if its chunks are smaller than 60 bytes. */
+/** Number of chunks in one turn at which a connection is queued. A read of 64 KiB has as many if its chunks are smaller than 60 bytes. */
 const HEAVY_PIECES = 1_024;
 /**
- * Number of chunks that each connection may have even in a full turn. A read of 64 KiB has as many if its chunks are 2 KiB, whose cost
- * depends only on their bytes.
+ * Number of chunks that each connection may have even in a full turn. A read of 64 KiB has as many if its chunks have 2 KiB, and the cost
+ * of such chunks depends only on their bytes.
  */
 const LIGHT_PIECES = 32;
 const REST_FACTOR = 3;

@@ -6,7 +6,7 @@ import { grpcStatus, isGrpc } from "./grpc-problem.ts";
 import { headerIn } from "./header-in.ts";
 import { linesOf } from "./header-lines.ts";
 
-/* Builds the sidecar's own responses, whose error bodies have the form of the v2 API (api-v2.md, section 4.1). */
+/* Builds the sidecar's own responses. Their error bodies have the form that the v2 API uses (api-v2.md, section 4.1). */
 
 export interface Problem {
   readonly kind: ErrorKind;
@@ -99,7 +99,7 @@ function sendGrpcProblem(
 
 const acceptOf = (rawHeaders: readonly string[]): string | undefined => headerIn(rawHeaders, "accept");
 
-/** Returns the problem as bytes, for a connection from which no request could be read and which is closed afterwards. */
+/** Returns the problem as bytes, for a connection that no request could be read from. The caller then closes the connection. */
 export function rawProblem(problem: Problem, context: { requestId: string; docsUrl: string }): string {
   const { status, headers, body } = problemResponse(problem, { ...context, accept: undefined });
   return `HTTP/1.1 ${status} ${ERROR_KINDS[problem.kind].title}\r\nConnection: close\r\n${linesOf(headers)}\r\n${body}`;

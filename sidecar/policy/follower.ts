@@ -23,7 +23,7 @@ import { type ActivePolicy, readPolicy } from "./active-policy.ts";
 
 const RETRY = { firstMs: 50, maxMs: 1_000 };
 const REFUSED_RETRY_MS = 30_000;
-/** Time after which a missing policy is reported, and the interval of further reports. Before, the policy may still arrive. */
+/** Time after which a missing policy is reported, and the interval of further reports. Until then, the policy may still arrive. */
 const MISSED_AFTER_MS = 5_000;
 const MISSED_EVERY_MS = 60_000;
 

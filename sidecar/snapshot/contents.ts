@@ -40,7 +40,7 @@ export interface Written {
   omitted: number;
 }
 
-/** Returns slices of text with at most `bytesMax` bytes in total. Records to which keys refer come before the keys, so that they fit. */
+/** Returns slices of text with at most `bytesMax` bytes in total. Records that keys refer to come before the keys, so that they fit. */
 export function* toSlices(snapshot: Taken, bytesMax: number, written: Written): Iterable<string> {
   const { position, stalenessMs, taken, storeMs, podsAlive } = snapshot;
   let slice = "";

@@ -3,7 +3,7 @@ import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { join } from "node:path";
 
 /*
- * Reads and writes one file in a directory to which other processes may write. The path may be a link or a special file, its contents may
+ * Reads and writes one file in a directory that other processes may write to. The path may be a link or a special file, its contents may
  * have any size and may change at any time, and the disk may be full, read-only or unresponsive.
  */
 

@@ -145,7 +145,7 @@ class Keeper implements KeptSnapshot {
     if (known === undefined || taken === undefined) return;
     const asOfMs = performance.now() - known.stalenessMs;
     const { records: cached } = projection.cacheSizes();
-    // The tolerance covers the drift between the clocks from which ages are computed. Heartbeats arrive every second.
+    // The tolerance covers the drift between the clocks that ages are computed from. Heartbeats arrive every second.
     const isNewer = asOfMs > this.#asOfMs + POLL_INTERVAL_MS / 2;
     if (!isNewer && forgotten === this.#forgotten && cached === this.#cached) return;
     this.#triedAtMs = performance.now();

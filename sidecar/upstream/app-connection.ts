@@ -148,7 +148,7 @@ export class AppConnection {
     this.requestSent();
   }
 
-  /** Begins an exchange whose body follows in calls of `write` and ends with `requestSent`. */
+  /** Begins an exchange. Its body follows in calls of `write` and ends with `requestSent`. */
   beginStream(exchange: AppExchange, head: string, isHead: boolean): void {
     this.begin(exchange, head, undefined, isHead);
     this.#isRequestSent = false;
@@ -196,7 +196,7 @@ export class AppConnection {
       this.#takenMs = nowMs;
     }
     if (!this.#isHeadReceived) return nowMs - this.#takenMs > this.#options.headersMs;
-    // A paused response is no sign of a stuck app: an app whose response the client does not read may stop reading the request too.
+    // A paused response is no sign of a stuck app: an app may also stop reading the request while the client does not read the response.
     return !this.#isPaused && nowMs > this.#deadlineMs && nowMs - this.#takenMs > this.#bodyIdleMs;
   }
 

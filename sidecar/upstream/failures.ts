@@ -17,9 +17,9 @@ export interface Failed {
 
 export interface FailureDeps {
   readonly answering: ResponseDeps;
-  /** Number of requests without a response of the app, by reason; excludes requests that the gate aborted. */
+  /** Number of requests without a response from the app, by reason; excludes requests that the gate aborted. */
   readonly counts: Record<Exclude<Failure, "aborted">, number>;
-  /** Logs why a response of the app cannot be forwarded. */
+  /** Logs why a response from the app cannot be forwarded. */
   readonly onUnusableResponse: (why: string, requestId: string) => void;
 }
 

@@ -49,7 +49,7 @@ export interface ForwardedRequest extends Pick<UpstreamRequest, "method" | "targ
 }
 
 const UNKNOWN = -1;
-/** Number of buffered bytes from which data is written before the end of the current read. */
+/** Number of buffered bytes at which data is written before the end of the current read. */
 const WRITTEN_BYTES = 16 * 1024;
 /** Number of buffered bytes at which reading from the app is paused, while the client has not read the last write. */
 const GATHERED_BYTES_MAX = 64 * 1024;

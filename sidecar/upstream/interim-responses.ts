@@ -4,7 +4,7 @@ import { interimLines } from "./response-head.ts";
 /** Maximum number of informational responses that are forwarded per request, because a client may not read them. */
 const INTERIM_MAX = 10;
 
-/** Forwards informational responses of the app (RFC 9110, 15.2), such as `103 Early Hints`. */
+/** Forwards informational responses from the app (RFC 9110, 15.2), such as `103 Early Hints`. */
 export class InterimResponses {
   readonly #exchange: ServerExchange;
   #count = 0;

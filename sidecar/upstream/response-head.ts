@@ -90,8 +90,8 @@ const SWITCHING_PROTOCOLS = 101;
 const NO_CONTENT = 204;
 
 /**
- * Returns the head of a final response for the client, whose protocol supports statuses up to `statusMax`. If `isSwitching`, returns the
- * head of a 101 response, after which the connection leaves HTTP.
+ * Returns the head of a final response for the client. `statusMax` is the highest status that the client's protocol supports. If
+ * `isSwitching`, returns the head of a 101 response, after which the connection leaves HTTP.
  */
 export function passableHead(
   { status, reason, headers }: ReceivedHead,

@@ -21,8 +21,8 @@ import {
 
 /*
  * Connects to an app that uses HTTP/2 without TLS (h2c), as gRPC apps do: each request is a stream of a session, with the same concurrency
- * limit as for HTTP/1.1 connections. Upgrades still use HTTP/1.1. After a GOAWAY of the app, a session completes its streams, and the next
- * request opens another session. A request is sent once and never repeated.
+ * limit as for HTTP/1.1 connections. Upgrades still use HTTP/1.1. After a GOAWAY from the app, a session completes its streams, and the
+ * next request opens another session. A request is sent once and never repeated.
  *
  *   waiting for a slot ──► requested ──head──► responding ──end──► over
  *                              └── reset, timeout, session lost: failed ──┘
@@ -174,7 +174,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   /** Maximum idle time of the current response. */
   #bodyIdleMs = 0;
   #trailers: readonly string[] = NO_TRAILERS;
-  /** Time since which the app has not read the buffered request body, as `performance.now()`. */
+  /** Time at which the app last stopped reading the buffered request body, as `performance.now()`; infinite while it reads. */
   #stuckMs = Number.POSITIVE_INFINITY;
   /** Time at which the current wait times out, as `performance.now()`. */
   #deadlineMs = Number.POSITIVE_INFINITY;
@@ -372,7 +372,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
     this.#guard(() => this.#receiver.onFailure(failure, error));
   }
 
-  /** Calls the receiver. An exception of the receiver is an internal error of the gate, and ends this exchange. */
+  /** Calls the receiver. An exception from the receiver is an internal error of the gate, and ends this exchange. */
   #guard(receive: () => void): void {
     try {
       receive();

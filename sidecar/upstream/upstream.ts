@@ -18,7 +18,7 @@ export interface UpstreamRequest {
   readonly body: Buffer | RequestBody | undefined;
   /** Value of Content-Length; `undefined` if absent. */
   readonly bodyLength: number | undefined;
-  /** Client address to which the concurrency slot is attributed. */
+  /** Client address that the concurrency slot is attributed to. */
   readonly address: string;
 }
 
@@ -339,7 +339,7 @@ class PoolRequest implements Sent, Waiter, AppExchange, BodySink {
     this.#guard(() => this.#receiver.onFailure(failure, error));
   }
 
-  /** Calls the receiver. An exception of the receiver is an internal error of the gate, and ends this exchange. */
+  /** Calls the receiver. An exception from the receiver is an internal error of the gate, and ends this exchange. */
   #guard(receive: () => void): void {
     try {
       receive();

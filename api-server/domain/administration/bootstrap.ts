@@ -8,7 +8,7 @@ import { findSetting, putSetting } from "../../db/settings.ts";
 import { findWorkspace, insertWorkspace } from "../../db/workspaces.ts";
 import { insertNewRootKey } from "./root-keys.ts";
 
-/* Creates the first workspace and its root keys, without which the API cannot be called. */
+/* Creates the first workspace and its root keys. Without a root key, nobody can call the API. */
 
 const ID_BYTES = 24;
 const START_LENGTH = 4;

@@ -232,7 +232,7 @@ export async function revokeRootKey(
 
 const PERMISSIONS_NAMED = 50;
 
-/** Returns permissions for a row of the audit log, limited to as many as a person reads. */
+/** Returns permissions for an audit log row, limited to a number that a person can read. */
 function someOf(permissions: readonly string[]): string {
   const named = permissions.toSorted().slice(0, PERMISSIONS_NAMED).join(", ");
   return permissions.length > PERMISSIONS_NAMED ? `${named} and ${permissions.length - PERMISSIONS_NAMED} more` : named;

@@ -5,7 +5,7 @@ import { insertSignInLink } from "../../db/sign-in-links.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Issuer of a person who signs in with a link. Whoever created the link has access to the database, which vouches for the person. */
+/** Issuer of a person who signs in with a link. Whoever created the link has access to the database, and so vouches for the person. */
 export const LINK_ISSUER = "postern:link";
 
 /** Lifetime of a link: long enough to paste it into a browser, too short to find it later in the history of a terminal. */
@@ -23,8 +23,8 @@ export interface SignInLink {
 }
 
 /**
- * Creates a link that signs one person in, once. `workspaceId` `undefined` means all workspaces.
- * @param logWorkspaceId the workspace whose audit log records it.
+ * Creates a link that signs one person in, once. Without a `workspaceId`, the link is valid for all workspaces.
+ * @param logWorkspaceId the workspace whose audit log records the link.
  */
 export async function makeSignInLink(
   administrator: Administrator,

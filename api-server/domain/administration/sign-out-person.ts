@@ -8,13 +8,13 @@ export interface SignedOutPerson {
   readonly links: number;
 }
 
-/** Maximum number of sessions in a row of the audit log, so that a person can read it. */
+/** Maximum number of sessions that one audit log row lists, so that a person can read it. */
 const SESSIONS_NAMED = 20;
 
 /**
  * Ends all sessions of the people with this name, e-mail address or subject, and invalidates the links for this name. Takes effect with the
  * next call.
- * @param logWorkspaceId the workspace whose audit log records it.
+ * @param logWorkspaceId the workspace whose audit log records the sign-out.
  */
 export async function signOutPerson(
   administrator: Administrator,

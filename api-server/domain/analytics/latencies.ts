@@ -25,8 +25,8 @@ export interface RequestedLatencies extends Omit<LatencyQuery, "timeoutMs" | "wi
 }
 
 /**
- * Returns the latencies of verifications per step that had any. Counts against the workspace's quota like a SQL query, because it reads as
- * much.
+ * Returns the latencies of verifications, one row for each step that has any. Counts against the workspace's quota like a SQL query,
+ * because it reads as much.
  * @throws PublicError 400 if there are too many steps, or one of `LATENCY_ERRORS`.
  */
 export async function readLatencies(deps: UsageDeps, asked: RequestedLatencies): Promise<readonly LatencyRow[]> {

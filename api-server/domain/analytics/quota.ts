@@ -7,7 +7,7 @@ import type { AnalyticsLimits } from "./limits.ts";
 
 /*
  * Counts the queries of a workspace and their run time over an hour in the Redis counters, so that all replicas share them. While the
- * counters are unavailable, each replica counts alone: the quota must still protect the analytics store.
+ * counters are unavailable, each replica counts by itself, because the quota must still protect the analytics store.
  */
 
 const HOUR_MS = 3_600_000;

@@ -39,7 +39,7 @@ export function refusedByStore(refused: QueryRejected): PublicError {
   return new PublicError(KINDS[reason], message, { cause: refused });
 }
 
-/** Returns the error for a query whose text is invalid. `text` is the caller's query. */
+/** Returns the error for a query with invalid text. `text` is the caller's query. */
 export function refusedByRule(problem: QueryProblem, text: string): PublicError {
   const message = explainProblem(problem, text);
   return new PublicError(problem.kind, message, { errors: [{ location: "body.query", message }], cause: problem });

@@ -30,7 +30,7 @@ export interface RequestedQuery {
   readonly text: string;
   /** Returns the key spaces or namespaces that the root key may read; `undefined` for all. */
   readonly within: () => Promise<readonly string[] | undefined>;
-  /** Aborted when the caller disconnects. */
+  /** Signal that is aborted when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 

@@ -9,7 +9,7 @@ export const FILLED_MAX = 10_000;
 /** Maximum number of rows in any other response. */
 export const COUNTED_MAX = 100_000;
 
-/** Maximum time by which an event may be in the future; later events are not stored. */
+/** Maximum time that an event may lie in the future; later events are not stored. */
 const AHEAD_MS_MAX = 25 * HOUR_MS;
 
 export interface UsageQuery extends Omit<CountQuery, "fromMs" | "toMs" | "order" | "rowsMax"> {

@@ -16,7 +16,7 @@ import { check, type Part, type Seen, type UnavailableSince } from "./part.ts";
 
 /* Describes each component of an installation, in the order in which a change passes through them. */
 
-/** Name of the connection with which each api-server checks Postgres (health/watch.ts). */
+/** Name of the connection that each api-server uses to check Postgres (health/watch.ts). */
 export const HEALTH_CONNECTION = "postern-health";
 
 const OUTBOX_SHOWN_MAX = 100_000;

@@ -34,7 +34,7 @@ const PART_MS_MAX = 2_000;
 /** Time at which each component became unavailable, kept for the lifetime of the process. */
 export type UnavailableSince = Map<string, number>;
 
-/** Checks a component. Never rejects. Error messages are hidden, because those of databases contain host and user names. */
+/** Checks a component. Never rejects. Error messages are hidden, because database errors contain host and user names. */
 export async function check(
   part: string,
   ask: () => Promise<Seen>,

@@ -8,8 +8,9 @@ import type { CreditsDeps } from "../deps.ts";
 export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditRow | undefined) => Promise<void>;
 
 /**
- * Runs a transaction that may change a key's credits. The Redis counter is suspended meanwhile, and reopened after commit or rollback. The
- * caller gets the result of the transaction even if reopening fails: the next spender finds the counter suspended and requests a load.
+ * Runs a transaction that may change a key's credits. The Redis counter is suspended in the meantime, and reopened after commit or
+ * rollback. The caller gets the result of the transaction even if reopening fails: the next spender finds the counter suspended and
+ * requests a load.
  */
 export async function inCreditsTransaction<T>(
   deps: CreditsDeps,

@@ -61,7 +61,7 @@ export async function enableKeysOfOwner<Required extends RequiredPermission>(
   };
   if (dryRun) return { changed: sum("to_change"), left: 0, ...rest };
 
-  // Restricts the change to the checked APIs, because a key of another API may get this owner meanwhile.
+  // Restricts the change to the checked APIs, because a key of another API may get this owner in the meantime.
   const apiIds = counts.map(({ api_id }) => api_id);
   let changed = 0;
   for (let some = KEYS_PER_TRANSACTION; some === KEYS_PER_TRANSACTION && changed < KEYS_PER_CALL_MAX; changed += some) {

@@ -38,7 +38,7 @@ interface Prepared {
 
 /**
  * Stores the keys whose hash is new, with the identities, permissions and roles that they name.
- * @param options.entries by the hash under which the key is stored.
+ * @param options.entries the keys, by the hash as stored.
  * @returns the ids of the stored keys, by their hash.
  */
 export async function importKeys(
@@ -64,7 +64,7 @@ export async function importKeys(
     const ids = await insertImportedKeys(tx, { ...target, today: utcDate(createdAt), keys: rows });
     for (const id of ids) inserted.add(id);
   }
-  // Omits keys whose hash another transaction has inserted meanwhile.
+  // Omits keys if another transaction has inserted their hash in the meantime.
   const ours = keys.filter(({ row }) => inserted.has(row.id));
   function* allEvents(): Iterable<AuditEvent> {
     yield* parts.events;
@@ -101,7 +101,7 @@ function prepare(
   return { row, permissions, roles };
 }
 
-/** Returns each named permission or role once, regardless of how often and in which case it is named. */
+/** Returns each named permission or role once, even if it is named several times or in different case. */
 function pick(known: ReadonlyMap<string, NamedPart>, names: readonly string[]): NamedPart[] {
   const picked = new Map<string, NamedPart>();
   for (const name of names) {

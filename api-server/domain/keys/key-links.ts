@@ -71,7 +71,7 @@ export const replacing = <End>(ends: readonly End[], events: readonly AuditEvent
   events,
 });
 
-/** Removes the links to these ids. */
+/** Removes the links to the given ids. */
 export function removing<End extends { readonly id: string }>(ids: Iterable<string>): Relinking<End> {
   const removed = new Set(ids);
   return { wanted: (held) => held.filter(({ id }) => !removed.has(id)) };

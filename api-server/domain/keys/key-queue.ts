@@ -23,8 +23,8 @@ import { requestIdOf } from "./queued-key-record.ts";
  *   waiting ── due ──► created: the row is removed in the transaction that creates the key, so a crash never creates it twice
  *                 └──► failed: waits twice as long as the time before; after the last attempt, or if its API is deleted, it is removed and logged
  *
- * Several keys share a transaction. If it fails, each key is tried alone, so that a key fails only for a reason of its own. Every
- * api-server does this concurrently and skips keys that another one has locked. Workspaces take turns. While Postgres is unavailable,
+ * Several keys share a transaction. If it fails, each key is tried separately, so that an error of one key does not affect the others.
+ * Every api-server does this concurrently and skips keys that another one has locked. Workspaces take turns. While Postgres is unavailable,
  * no failure is counted.
  */
 
@@ -164,7 +164,7 @@ export class KeyQueue {
     return taken.length > 0;
   }
 
-  /** Tries each key alone after a batch has failed. Failed keys are no longer due, so that each key of the batch gets its attempt. */
+  /** Tries each key separately after a batch has failed. Failed keys are no longer due, so that each key of the batch gets its attempt. */
   async #oneByOne(workspaceId: string, count: number): Promise<void> {
     for (let tried = 0; tried < count; tried++) {
       if (this.#isClosing || !(await this.#next(workspaceId, 1))) return;
@@ -190,7 +190,7 @@ export class KeyQueue {
   }
 }
 
-/** Returns the names by which the caller knows the key, without its secret or hash. */
+/** Returns the names that the caller uses for the key, without the key's secret or hash. */
 const nameOf = (row: QueuedKeyRow) => ({
   workspaceId: row.workspace_id,
   apiId: row.api_id,

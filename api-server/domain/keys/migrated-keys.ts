@@ -4,8 +4,8 @@ import { findMigratedKey, rewriteMigratedKey } from "../../db/migrated-keys.ts";
 import { inTransaction, type Transacting } from "../../db/transaction.ts";
 
 /**
- * Handles the first use of a key that was imported by a migration: from then on it is found by its own hash, also by the pods. One of
- * several concurrent uses rewrites it, and all find it.
+ * Handles the first use of a key that a migration imported: from then on, api-servers and pods find the key by its own hash. If several
+ * uses are concurrent, one of them rewrites the key, and all find it.
  * @param presented.hash hash of the complete key.
  * @returns whether a key can be found by that hash now.
  */
@@ -30,7 +30,7 @@ export async function takeOverMigratedKey(
     try {
       await inTransaction(deps, (tx) => rewriteMigratedKey(tx, rewrite));
     } catch (error) {
-      // Another key has this hash: a key of another workspace, or a deleted one. This call sees neither of them.
+      // Another key already has this hash: a key of another workspace, or a deleted one. This call sees neither of them.
       if (isUniqueViolation(error, "keys_hash_key")) return false;
       throw error;
     }

@@ -11,12 +11,12 @@ import { writeAsked, writeDefinition } from "./queued-key-record.ts";
 
 /** Maximum number of queued keys in one workspace. A caller waits for the result, and more keys would take too long. */
 export const QUEUED_KEYS_MAX = 100_000;
-/** Delay of a retry. A few thousand keys are created in this time. */
+/** Time after which the caller may retry, in seconds. A few thousand keys are created in this time. */
 const RETRY_AFTER_S = 30;
 
 /**
- * Accepts keys that are created later, in the background (queued-key-outcomes.ts), even if the root key is revoked meanwhile.
- * @throws PublicError 429 `key_queue_full`, and accepts none of the keys, if too many of the workspace are queued already.
+ * Accepts keys that are created later, in the background (queued-key-outcomes.ts), even if the root key is revoked in the meantime.
+ * @throws PublicError 429 `key_queue_full`, and accepts none of the keys, if the workspace already has too many queued keys.
  */
 export async function queueKeys(
   actor: Actor<never, ChangeDeps & VaultDeps>,

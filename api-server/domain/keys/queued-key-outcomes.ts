@@ -10,9 +10,9 @@ import { queuedKeyGivenUp } from "./key-events.ts";
 import { readAsked, readDefinition } from "./queued-key-record.ts";
 
 /**
- * Creates accepted keys (queue-keys.ts) on behalf of the root key that requested each, and removes their rows, which the transaction has
- * locked. Atomic.
- * @throws PublicError 404 if an API or the workspace was deleted meanwhile, otherwise like `importFullKeys`.
+ * Creates accepted keys (queue-keys.ts), each on behalf of the root key that requested it, and removes their rows, which the transaction
+ * has locked. Atomic.
+ * @throws PublicError 404 if an API or the workspace was deleted in the meantime, otherwise like `importFullKeys`.
  */
 export async function createQueuedKeys(
   tx: PoolClient,
@@ -49,7 +49,7 @@ function byCall(rows: readonly QueuedKeyRow[]): OfOneCall[] {
   return [...calls.values()];
 }
 
-/** Removes the row of a key that is not created. Returns false if another process has tried the key since the row was read. */
+/** Removes the row of a key that is not created. Returns false if another process has tried to create the key since the row was read. */
 export function giveUpQueuedKey(
   db: Pool,
   { nowMs, randomBytes }: AuditedCall["deps"],

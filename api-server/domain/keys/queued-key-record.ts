@@ -9,7 +9,7 @@ import type { KeyDefinition } from "./import-full-keys.ts";
  * defaults.
  */
 
-/** Schema of a member that is always present in the output; `optional()` alone would omit it. */
+/** Schema of a member that is always present in the output; `optional()` would omit it. */
 const orUndefined = <Schema extends z.ZodType>(schema: Schema) => schema.optional().transform((value) => value);
 
 const Definition = z.object({
@@ -69,7 +69,7 @@ export const writeDefinition = ({
   ratelimits,
 });
 
-/** The caller of a key and its request, which the audit log records when the key is created. */
+/** The caller that requested a key, and its request; the audit log records both when the key is created. */
 type QueuedCall = Omit<AuditedCall, "deps">;
 
 const RequestedRecord = z.object({

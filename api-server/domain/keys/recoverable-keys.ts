@@ -4,7 +4,7 @@ import type { KeyVault, Opened } from "../../keys/key-vault.ts";
 import type { LogDeps, ReadDeps } from "../deps.ts";
 
 /**
- * Returns the strings of the recoverable keys among these ids, by id. A string that cannot be decrypted is omitted and logged: its
+ * Returns the strings of the given keys that are recoverable, by id. A string that cannot be decrypted is omitted and logged: its
  * encryption key was removed too early, or the row was tampered with.
  */
 export async function decryptKeys(
@@ -31,7 +31,7 @@ export interface Reencrypted {
 }
 
 /**
- * Encrypts a batch of strings that use other encryption keys again with the first configured one. This is the second step of a rotation,
+ * Re-encrypts a batch of strings that use other encryption keys, with the first configured one. This is the second step of a rotation,
  * after which the older encryption keys may be removed. A batch is safe to repeat, and to run concurrently with all other work. The cursor
  * of the first batch is `""`.
  */

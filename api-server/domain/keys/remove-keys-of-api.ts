@@ -25,9 +25,9 @@ import { removeKey } from "./remove-key.ts";
 const KEYS_PER_TRANSACTION = 500;
 
 /**
- * Returns the number of deleted keys; with `permanent`, keys that were already marked as deleted are removed and counted too.
+ * Returns the number of deleted keys; with `permanent`, also removes and counts keys that were already marked as deleted.
  * @param needed permission that the root key needs on the API; the caller has already checked it.
- * @throws PublicError 409 `managed_by_manifest`, before any deletion, if a manifest manages one of them.
+ * @throws PublicError 409 `managed_by_manifest`, before any deletion, if a manifest manages one of the keys.
  */
 export async function removeKeysOfApi<Required extends RequiredPermission>(
   actor: Actor<Required, CreditsDeps>,
@@ -64,7 +64,7 @@ async function inParts(work: () => Promise<number>): Promise<number> {
   return sum;
 }
 
-/** Removes keys with credits one at a time, because the Redis counter of each is suspended meanwhile. */
+/** Removes keys with credits one at a time, because the Redis counter of each is suspended in the meantime. */
 async function removeLimitedKeys<Required extends RequiredPermission>(
   actor: Actor<Required, CreditsDeps>,
   {

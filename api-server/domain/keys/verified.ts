@@ -8,8 +8,8 @@ import type { Verdict } from "../../../edge/verification/verify.ts";
 import type { CreditsDeps, VerificationDeps } from "../deps.ts";
 
 /*
- * Steps after a verdict of edge/verification that `keys.verifyKey` of v1 and v2 share: the event, the remaining credits, and the error for
- * a call without a decision.
+ * Steps after a verdict from edge/verification that `keys.verifyKey` of v1 and v2 share: the event, the remaining credits, and the error
+ * for a call without a decision.
  */
 
 const NO_TAGS: readonly string[] = [];
@@ -52,7 +52,7 @@ export function remainingAfter(
   return credits.remaining ?? service.readRemaining({ workspaceId, keyId });
 }
 
-/** Returns the error for a key that cannot be decided: 500 `service_unavailable`, or the error of Redis or Postgres. */
+/** Returns the error for a verification that cannot be decided: 500 `service_unavailable`, or the error of Redis or Postgres. */
 export function undecided(verdict: Uncountable | (Verdict & { kind: "unknown" })): unknown {
   if (verdict.kind === "unknown") {
     const cause = new Error(verdict.reason);

@@ -8,7 +8,7 @@ import type { ReadDeps } from "../deps.ts";
 const SEARCH_MS_MAX = 5000;
 
 /**
- * Reads a page of a list: all rows from its start if `search` is omitted or blank, otherwise those that match it.
+ * Reads a page of a list: all rows from its start if `search` is omitted or blank, otherwise those that match `search`.
  * @throws PublicError 408 `request_timeout` if the search takes too long.
  */
 export async function readPage<Row>(
@@ -26,7 +26,7 @@ export async function readPage<Row>(
 
 /**
  * Runs a read that may be slow in the worst case, with a timeout of `SEARCH_MS_MAX`.
- * @throws PublicError 408 `request_timeout` with the advice.
+ * @throws PublicError 408 `request_timeout` with `advice` for the caller.
  */
 export async function readBriefly<T>(
   { db }: ReadDeps,
@@ -46,7 +46,7 @@ export const PAGE_BYTES_MAX = 4_194_304;
 
 /**
  * Returns the cursor of the next page; `undefined` on the last page. `ids` are the ids of this page and the first id of the next one.
- * `rows` are the rows of the first of these ids. A cursor may be the id of a row that was deleted meanwhile.
+ * `rows` are the rows of the first of these ids. A cursor may be the id of a row that was deleted in the meantime.
  */
 export function nextCursor(ids: readonly string[], rows: readonly Positioned[], limit: number): string | undefined {
   const place = rows.at(-1)?.place ?? 0;

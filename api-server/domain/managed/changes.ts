@@ -29,7 +29,7 @@ export function auditEvent<Audited extends { readonly id: string }>(
   return { event, description, targets: targets(object) };
 }
 
-/** Returns the object that a call names, locked. Throws PublicError 404 of the object's kind. */
+/** Locks and returns the object that a call names. Throws PublicError 404 of the object's kind. */
 export async function lockManaged<Row extends ManagedRow, Ref extends NamedObject>(
   tx: Queryable,
   { lock, notFound }: Pick<ManagedResource<Row, Ref>, "lock" | "notFound">,
@@ -66,7 +66,8 @@ async function setManager<Row extends ManagedRow>(
   await adopting(actor, resource, () => resource.setManager(tx, row, manager, actor.context));
   const { workspaceId, timeMs } = actor.context;
   const ref = { workspaceId, kind: resource.kind, id: row.id };
-  // Deletes the orphan row. Without it, the manifest finds the object again, and no other manifest adopts the object without permission.
+  // The orphan row names the object's last manager: that manifest finds the object again, and no other one adopts it without permission. A
+  // managed object needs no such row.
   if (manager !== null) await deleteOrphan(tx, ref);
   else if (row.manager !== null) await upsertOrphan(tx, { ...ref, lastManager: row.manager, releasedAt: timeMs });
   const change = changeOf({ manager: row.manager }, { manager });

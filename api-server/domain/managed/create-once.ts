@@ -21,7 +21,7 @@ export async function findCreated<Kind extends ClaimedKind>(
 /** Result of a creation: `own` is the manager's existing object; `taken` if another object conflicts. */
 export type Creation = { readonly outcome: "made" | "taken" } | { readonly outcome: "own"; readonly id: string };
 
-/** @param insert inserts the object; returns false if its name, or its manager, already has another one. */
+/** @param insert inserts the object; returns false if another object already has this name, or this manager. */
 export async function createOnce(
   tx: Queryable,
   actor: Actor,
@@ -31,7 +31,7 @@ export async function createOnce(
   const own = await findCreated(tx, actor, kind);
   if (own !== undefined) return { outcome: "own", id: own.id };
   if (await insert()) return { outcome: "made" };
-  // If nothing was inserted, either the name exists, or a concurrent call of the same manager has created the object.
+  // If nothing was inserted, either the name exists, or a concurrent call by the same manager has created the object.
   const quicker = await findCreated(tx, actor, kind);
   return quicker === undefined ? { outcome: "taken" } : { outcome: "own", id: quicker.id };
 }

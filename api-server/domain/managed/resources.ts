@@ -42,7 +42,7 @@ export interface ManagedRow {
   readonly manager: string | null;
 }
 
-/** Reference of a caller to an object. */
+/** A caller's reference to an object. */
 export interface NamedObject {
   readonly workspaceId: string;
   /** The object's id, or its name if the procedure accepts names. */

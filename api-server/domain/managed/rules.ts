@@ -27,7 +27,7 @@ export const UNMANAGED: Management = { manager: undefined, adopt: false, release
 /**
  * Call it before a managed object is changed or deleted, with the row locked.
  * @returns the manager that the row must have after a change: `null` if it is, or becomes, unmanaged.
- * @throws PublicError 409 `managed_by_manifest` if another manager has it, or the caller names no manager.
+ * @throws PublicError 409 `managed_by_manifest` if another manager manages it, or the caller names no manager.
  */
 export function guardManaged(
   { management }: Managing,
@@ -66,7 +66,7 @@ export const adopting = <T>(
   work: () => Promise<T>,
 ): Promise<T> => asItsOnly(management.manager, resource, work);
 
-/** Variant of `adopting` for a given manager, which is the value that the statement writes. */
+/** Like `adopting`, but for a given manager: the value that the statement writes. */
 export async function asItsOnly<T>(
   manager: string | null | undefined,
   { index }: Pick<ManagedResource, "index">,

@@ -16,7 +16,7 @@ export interface RequiredPermission<Type extends PermissionType = PermissionType
   readonly orFor?: "apiId" | "namespaceId" | "identityId" | "environment";
   /** Condition under which the permission is required, such as "with `recoverable`"; `undefined` if it is always required. */
   readonly when?: string;
-  /** Code with which v1 rejects a call that lacks the permission, if that is not INSUFFICIENT_PERMISSIONS (api-v1.md section 4). */
+  /** Code of v1's response to a call that lacks the permission, if it is not INSUFFICIENT_PERMISSIONS (api-v1.md section 4). */
   readonly refusedAs?: "UNAUTHORIZED" | "NOT_FOUND";
 }
 
@@ -25,7 +25,7 @@ export type RequiredPermissions = Readonly<Record<string, RequiredPermission>>;
 
 /**
  * Permissions of a root key, restricted to the declared ones. The members are properties and not methods, so that the compiler compares
- * their parameters: a helper accepts only calls whose procedure declares all permissions that the helper requires.
+ * their parameters: a helper accepts only calls of procedures that declare all permissions that the helper requires.
  */
 export interface Grants<Required extends RequiredPermission> {
   /**
@@ -34,7 +34,7 @@ export interface Grants<Required extends RequiredPermission> {
    * @throws MissingPermission, which names the sufficient permissions and never those that the caller holds.
    */
   readonly require: (required: Required, id?: string) => void;
-  /** Like `require`, but returns whether the permission is held. */
+  /** Like `require`, but returns whether the permission is held instead of throwing. */
   readonly holds: (required: Required, id?: string) => boolean;
   /** Whether the caller holds the permission for at least one object. */
   readonly holdsForSome: (required: Required) => boolean;
@@ -65,25 +65,28 @@ const declare =
     ...(when === undefined ? {} : { when }),
   });
 
-/** Scope: the API of the call, `A(x)` of api-v2.md section 1. */
+/** Scope: the API of the call (`A(x)` in api-v2.md section 1). */
 export const onApi = declare("api", "apiId");
 /** Scope: APIs in general, without an id. */
 export const onApis = declare("api");
-/** Scope: the rate-limit namespace of the call, `L(x)` of api-v2.md section 1. */
+/** Scope: the rate-limit namespace of the call (`L(x)` in api-v2.md section 1). */
 export const onNamespace = declare("ratelimit", "namespaceId");
 /** Scope: rate-limit namespaces in general, without an id. */
 export const onNamespaces = declare("ratelimit");
-/** Scope: the identity of the call, `I(x)` of api-v2.md section 1. In v2 only reading has a form with an id; in v1 deleting has one too. */
+/**
+ * Scope: the identity of the call (`I(x)` in api-v2.md section 1). In v2, only the permission to read has a form with an id; in v1, the
+ * permission to delete has one too.
+ */
 export const onIdentity = declare("identity", "identityId");
 /** Scope: the identities of an environment, which v1 lists (api-v1.md section 9). */
 export const onIdentitiesOfEnvironment = declare("identity", "environment");
 /** Scope: identities in general, without an id. */
 export const onIdentities = declare("identity");
-/** Scope: the workspace of the caller, with its root keys, audit log and pods. */
+/** Scope: the caller's workspace, with its root keys, audit log and pods. */
 export const onWorkspace = declare("workspace");
 /** Scope: all workspaces. */
 export const onInstallation = declare("installation");
-/** Scope of roles and permissions. Their tuples never name an id; see `R(x)` in api-v2.md section 1. */
+/** Scope: all roles and permissions (`R(x)` in api-v2.md section 1). These tuples never contain an id. */
 export const onRbac = declare("rbac");
 
 /** Returns a copy of the permission for calls that v1 rejects with 403 UNAUTHORIZED. */

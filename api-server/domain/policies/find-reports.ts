@@ -4,9 +4,9 @@ import type { PolicyHeadRow } from "../../db/policies.ts";
 import type { PodDeps } from "../deps.ts";
 
 /**
- * Returns the reports of the sidecars of these policies, in the order of the policies, read in one round trip. A renamed policy includes
- * the reports of its former id. Returns `undefined` if Redis is unreachable, because policies must be readable and changeable without
- * Redis.
+ * Reads the reports from the sidecars of these policies in one round trip, and returns them in the order of the policies. The reports for a
+ * renamed policy include those for its former id. Returns `undefined` if Redis is unreachable, because policies must be readable and
+ * changeable without Redis.
  */
 export async function findReports(
   { pods, throttle, log }: PodDeps,

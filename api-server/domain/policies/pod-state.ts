@@ -4,7 +4,7 @@ import { tolerant } from "../../../core/tolerant.ts";
 import type { PodReportSummary, RuleCount } from "../../../edge/pods/contract.ts";
 
 /*
- * Aggregates the reports of a policy's sidecars. Pure: the caller reads the reports. Reports are unverified data of the pods, so no
+ * Aggregates the reports from a policy's sidecars. Pure: the caller reads the reports. Reports are unverified data from the pods, so no
  * decision depends on the sums.
  */
 
@@ -36,7 +36,7 @@ export function readOnStale(stored: unknown): CompiledPolicy["onStale"] {
 }
 
 export function stateOf({ version, refused }: PodReportSummary, versionNow: number): PodState {
-  // Version 0 means that the pod could not read the version which it rejected. Such a report counts too.
+  // Version 0 means that the pod could not read the version that it rejected. Such a report counts too.
   if (refused !== undefined && (refused.version === versionNow || refused.version === 0)) return "unsupported";
   return version === versionNow ? "updated" : "behind";
 }
@@ -119,5 +119,5 @@ export function byRule(
 /** Maximum number of named rules. A policy has at most 256 rules and a few other deciding reasons, but a pod may report more. */
 const NAMED_MAX = 1_000;
 
-/** Clamps the sum, because pods may report numbers that overflow. */
+/** Limits the sum, because the numbers that pods report may overflow. */
 const safe = (sum: number): number => Math.min(sum, Number.MAX_SAFE_INTEGER);

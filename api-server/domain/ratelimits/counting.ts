@@ -21,7 +21,7 @@ const UNCOUNTED = {
   Allow: "quotas not counted: the shared counters are away",
 } as const;
 
-/** Counting of an api-server. Each call creates one, because it holds only references to the server's components. */
+/** Counting in an api-server. Each call creates an instance, which is cheap: it holds only references to the server's components. */
 export class ServerCounting implements VerifyDeps {
   readonly projection: CountingDeps["projection"];
   readonly counters: CountingDeps["counters"];

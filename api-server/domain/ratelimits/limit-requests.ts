@@ -6,7 +6,7 @@ import type { Actor } from "../actor.ts";
 import type { LimitDeps } from "../deps.ts";
 import { notKnown } from "../refusals/refusals.ts";
 
-/* Functions that all procedures with limits of a namespace share: they find the applicable limit, and create its event. */
+/* Functions shared by all procedures that charge limits of a namespace: they find the applicable limit, and create its event. */
 
 /** A limit in a request; the duration is in ms. */
 export interface LimitRequest {

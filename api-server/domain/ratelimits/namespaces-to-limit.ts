@@ -69,7 +69,7 @@ async function makeNamespaces(
     const allEvents: AuditEvent[] = [];
     for (const name of names.toSorted()) {
       const { namespace, events } = await obtainNamespace(tx, actor, name);
-      // Rolls this transaction back, because another one created and deleted the namespace meanwhile.
+      // Rolls this transaction back, because another one created and deleted the namespace in the meantime.
       if (namespace.deleted) throw namespaceDeleted(name);
       namespaces.set(name, namespace);
       allEvents.push(...events);

@@ -12,10 +12,10 @@ import { MANAGED } from "../managed/resources.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { knownValue } from "../refusals/refusals.ts";
 
-/** Maximum number of attempts if other calls create and delete the namespace meanwhile. */
+/** Maximum number of attempts if other calls create and delete the namespace in the meantime. */
 const ATTEMPTS_MAX = 5;
 
-/** Prefix of every namespace id; a name may have it too. */
+/** Prefix of every namespace id; a name may begin with it too. */
 const ID_START = "rlns_";
 
 /** Permissions that each procedure with limits of a namespace declares. */

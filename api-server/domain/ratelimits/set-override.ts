@@ -13,7 +13,7 @@ import { adopting, creatingManager, guardManaged } from "../managed/rules.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { namespaceNotFound } from "../refusals/refusals.ts";
 
-/** Maximum number of attempts if other calls set and delete the override meanwhile. */
+/** Maximum number of attempts if other calls set and delete the override in the meantime. */
 const ATTEMPTS_MAX = 5;
 
 /** An override in a request; the duration is in ms. */

@@ -38,7 +38,7 @@ export const policyNotFound = (policy: string): PublicError =>
   new PublicError("policy_not_found", `There is no policy ${policy} in the workspace.`);
 
 /**
- * Error for a field whose value is valid by its schema but contradicts another field or stored data. `location` has the form
+ * Error for a field with a value that matches its schema but contradicts another field or stored data. `location` has the form
  * `body.credits.refill`.
  */
 export const invalidField = (location: string, message: string): PublicError =>

@@ -178,7 +178,7 @@ const DONE: Readonly<Record<string, string>> = {
   404: "The outcome, with this status.",
 };
 
-/** Meanings of each code in a response: the general one of the code, or those of the error kinds that a procedure names. */
+/** Meanings of each code in a response: the general meaning of the code, or the meanings of the error kinds that a procedure names. */
 type Meanings = Map<V1Code, string[]>;
 
 function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
@@ -236,7 +236,7 @@ function failure(status: number, meanings: Meanings): JsonSchema {
   };
 }
 
-/** Returns the codes whose examples a part of the document references. */
+/** Returns the codes that have an example referenced in a part of the document. */
 const codesIn = (paths: JsonSchema): V1Code[] => {
   const text = JSON.stringify(paths);
   return (Object.keys(V1_CODES) as V1Code[]).filter((code) => text.includes(`"#/components/examples/${code}"`));

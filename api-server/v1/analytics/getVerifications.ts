@@ -185,7 +185,7 @@ async function identityOf(
   return id;
 }
 
-/** Code by which each value of `orderBy` sorts. No key has the outcome `unauthorized` or `notFound`, so sorting by these has no effect. */
+/** Code that each value of `orderBy` sorts by. No key has the outcome `unauthorized` or `notFound`, so sorting by these has no effect. */
 const CODES: Readonly<Record<OrderBy, CountOrder["by"]>> = {
   time: "time",
   valid: "VALID",

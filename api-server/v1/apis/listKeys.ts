@@ -79,7 +79,8 @@ async function handle(call: Call<Query, typeof required>): Promise<z.input<typeo
 }
 
 /**
- * Returns the ids of the page and one more: it shows that there is a next page, and is its cursor. `undefined` for an unknown externalId.
+ * Returns the ids of the page and one more id, which shows that there is a next page and is the cursor of that page. `undefined` for an
+ * unknown externalId.
  */
 async function listIds({ body, deps }: Call<Query, typeof required>, page: KeyPage): Promise<string[] | undefined> {
   const { externalId, ownerId } = body;

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { NamedLink } from "../../domain/permissions/named-links.ts";
 import { invalidField } from "../../domain/refusals/refusals.ts";
 
-/* Schemas in which the procedures of keys name permissions and roles (api-v1.md section 6). */
+/* Schemas for the permissions and roles that the procedures of keys name (api-v1.md section 6). */
 
 const PERMISSIONS_MAX = 1000;
 const ROLES_MAX = 100;

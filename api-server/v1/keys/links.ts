@@ -52,7 +52,7 @@ interface Sort<Row extends { readonly id: string; readonly name: string }> {
 const PERMISSIONS = { field: "permissions", links: permissionLinks, check: checkPermissionItems } as const;
 const ROLES = { field: "roles", links: roleLinks, check: checkRoleItems } as const;
 
-/** Properties that distinguish one of these procedures from the others. */
+/** Properties that distinguish the procedures that link permissions or roles to keys. */
 interface Linking<
   Row extends { readonly id: string; readonly name: string },
   Response extends z.ZodType,

@@ -26,7 +26,7 @@ export class OpenVerification implements Verification {
   readonly #hash: string;
   #selected: readonly SelectedLimit[] = [];
 
-  /** @param key hash of the secret, and workspace in which the key was found. */
+  /** @param key hash of the secret, and the key's workspace. */
   constructor(call: OpenCall<Body>, { hash, workspaceId }: { hash: string; workspaceId: string }) {
     this.clientIp = call.origin.clientIp;
     this.apiId = call.body.apiId;
@@ -73,7 +73,7 @@ export class OpenVerification implements Verification {
   }
 }
 
-/** Charges of a call that names no limit and no cost, as most calls: they depend only on the key. */
+/** Charges of a call that names no limit and no cost, like most calls: they depend only on the key. */
 const plainPlan = KeyView.remember((view) => planOf(view, {}));
 
 function planOf(view: KeyView, body: Pick<Body, "ratelimit" | "ratelimits" | "remaining">): ChargePlan {
@@ -112,5 +112,5 @@ function legacyRequest(
   return stored?.autoApply === true ? [{ name: LEGACY_LIMIT, cost: ratelimit.cost }] : [];
 }
 
-/** Returns the error 403. It is the only outcome for which v1 responds with an error, and it reveals nothing about the key. */
+/** Returns the error 403. For every other outcome v1 responds without an error. The error reveals nothing about the key. */
 export const workspaceDisabled = (): PublicError => new PublicError("forbidden", "The workspace is disabled.");

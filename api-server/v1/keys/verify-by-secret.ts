@@ -12,7 +12,7 @@ import { answerJson, notFoundJson } from "./verify-reply.ts";
 import type { Body } from "./verify-schemas.ts";
 
 /**
- * Verifies a key by its secret alone, and returns the response of `keys.verifyKey` (api-v1.md section 6.1). For a cached key without
+ * Verifies a key, given only its secret, and returns the response of `keys.verifyKey` (api-v1.md section 6.1). For a cached key without
  * limits, credits and quota it returns without a promise, because customers call it with every request.
  */
 export function verifyBySecret(call: OpenCall<Body>): DataJson | Promise<DataJson> {

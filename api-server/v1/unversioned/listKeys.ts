@@ -10,7 +10,7 @@ import { describeKeys, KeyObject } from "../key-object.ts";
 import { defineV1Procedure } from "../procedure.ts";
 import { ApiId, PageLimit, Total } from "../schemas.ts";
 
-/** Maximum offset; limited because skipped rows are read, too. */
+/** Maximum offset; it is limited because skipped rows are also read. */
 const OFFSET_MAX = 100_000;
 
 const Query = z.object({

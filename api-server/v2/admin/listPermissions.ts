@@ -63,7 +63,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedPer
   call.require(required.readPermission);
   if (roleIds.length > 0) call.require(required.readRole);
   const { workspaceId } = caller;
-  // Reads one extra row, which shows that a next page exists and is its cursor.
+  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
   const requested = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1, roleIds };
   const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => listMatrixRows(db, requested));
   return { items: rows.slice(0, limit).map(toListedPermission), cursor: rows[limit]?.slug };

@@ -19,7 +19,7 @@ const number = (description: string, example: number) =>
     .describe(description)
     .meta({ examples: [example] });
 
-/** Request fields of both procedures, besides the one that identifies the key. */
+/** Request fields of both procedures, except the one that identifies the key. */
 export const ASKED = {
   policyId: PolicyId.optional().describe(
     "Explains a request at the gate of this policy, instead of a call of `keys.verifyKey`.",

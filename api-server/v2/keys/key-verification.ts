@@ -15,7 +15,7 @@ import { invalidField } from "../../domain/refusals/refusals.ts";
 import type { CallNeeding } from "../../procedure.ts";
 import type { Body } from "./verify-schemas.ts";
 
-/** Members of a call that describe a verification, besides the key. */
+/** Members of a call that describe a verification, except the key. */
 export type Asked = Pick<Body, "permissions" | "ratelimits" | "credits">;
 
 /** Verification of `keys.verifyKey`. Subclasses define how the key is found, and which keys the caller may see. */
@@ -112,7 +112,7 @@ function readQuery(text: string): Query {
 
 const DEFAULT_CREDIT_COST = 1;
 
-/** Charges of a call that names no limit and no cost, as most calls: they depend only on the key. */
+/** Charges of a call that names no limit and no cost, like most calls: they depend only on the key. */
 const defaultPlan = KeyView.remember((view) => planOf(view, {}));
 
 /** Returns the plan with another cost. The list of limits stays the same object, because the counters cache derived data by it. */

@@ -103,9 +103,9 @@ async function checkGrants(
 }
 
 /**
- * Returns the exact remaining credits of the old key. The function suspends the counter while it reads it, and does not change it: reroll
- * copies the credits, so that both keys work during a grace period, and so that a caller that repeats a call whose response it missed loses
- * no credits. This gives the caller no new authority, because it may create keys with any credits (api-v2.md section 13.8).
+ * Returns the exact remaining credits of the old key. The function suspends the counter during the read, and leaves it unchanged: reroll
+ * copies the credits. So both keys work during a grace period, and a caller that missed the response and repeats the call loses no credits.
+ * This gives the caller no new authority, because it may create keys with any credits (api-v2.md section 13.8).
  */
 async function readCredits(changeCredits: ChangeCredits): Promise<CreditRow | undefined> {
   let credits: CreditRow | undefined;

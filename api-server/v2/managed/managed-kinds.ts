@@ -11,7 +11,7 @@ import { onApi, onNamespace, onRbac } from "../../domain/permissions/required-pe
 export const ManagedKind = z.enum(MANAGED_KINDS);
 export type ManagedKind = z.output<typeof ManagedKind>;
 
-/** Kinds of which a manager has at most one object. */
+/** Kinds with at most one object per manager. */
 export const ClaimedKind = ManagedKind.exclude(["key"]);
 export type ClaimedKind = z.output<typeof ClaimedKind>;
 

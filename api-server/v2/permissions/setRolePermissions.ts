@@ -67,7 +67,7 @@ async function handle(call: Call<Body, typeof required>): Promise<PermissionOut[
   call.require(required.removePermissionFromRole);
   const newSlugsNeed = required.createPermission;
   return inTransaction(deps, async (tx) => {
-    // Locks the role to serialize calls for it, so that the result is exactly that of one call.
+    // Locks the role, so that concurrent calls for it run one at a time and do not mix their results.
     const role = await lockRoleById(tx, { workspaceId, roleId });
     if (role === undefined) throw roleNotFound(roleId);
     await requireForNewSlugs(tx, call, slugs, newSlugsNeed);

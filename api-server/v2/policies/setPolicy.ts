@@ -29,7 +29,7 @@ import { type Call, defineProcedure } from "../../procedure.ts";
 import { ApiId } from "../schemas.ts";
 import { PolicyId, PolicyName } from "./schemas.ts";
 
-/** Maximum number of attempts if other calls set and delete the policy meanwhile. */
+/** Maximum number of attempts if other calls set and delete the policy in the meantime. */
 const ATTEMPTS_MAX = 5;
 
 const POLICY_BYTES_MAX = 262_144;
@@ -170,7 +170,7 @@ async function change(tx: PoolClient, call: Call<Body>, current: PolicyRow): Pro
 const membersOf = (policy: unknown): Readonly<Record<string, unknown>> =>
   typeof policy === "object" && policy !== null ? { ...policy } : {};
 
-/** Renames a policy to the id that is derived from its manager, who has no other policy. */
+/** Changes the id of a policy to the one that is derived from its manager, which has no other policy. */
 async function rename(
   tx: PoolClient,
   { deps }: Call<Body>,

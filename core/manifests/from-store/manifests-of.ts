@@ -33,7 +33,7 @@ export interface WrittenManifest {
 /** Placeholder for `target.port`, which the database does not store but a valid manifest requires. */
 const PORT = 8080;
 
-/** Returns manifests in the order in which to apply them: referenced objects come first. */
+/** Returns manifests in the order to apply them in: referenced objects come first. */
 export function manifestsOf(object: StoredObject): readonly WrittenManifest[] {
   switch (object.kind) {
     case "Role":

@@ -7,7 +7,7 @@ import { formatDuration } from "./format-duration.ts";
 type SpecIn = z.input<typeof ApiKeyPolicySpec>;
 type RuleIn = z.input<typeof ManifestRule>;
 
-/** Manifest fields from which `compilePolicy` makes the policy, without those that have their default. */
+/** Manifest fields that `compilePolicy` compiles to the policy, except fields that have their default. */
 export type PolicyFields = Omit<SpecIn, "api" | "target">;
 
 /**
