@@ -27,7 +27,9 @@ afterAll(async () => {
 
 async function stored(lines: string, noted: Map<string, number> | undefined): Promise<unknown> {
   const ingested = await ingestBatch(db, new EventLines("ws_1", lines), { nowMs: NOW_MS, noted });
-  const raw = await db.query("delete from verification_events returning *");
+  const raw = await db.query(
+    "with deleted as (delete from verification_events returning *) select * from deleted order by id",
+  );
   const groups = await db.query(
     `with taken as (delete from rollup_queue returning *)
      select t.events, t.groups, g.* from taken t, unnest(t.verifications) g order by g.*::text`,
