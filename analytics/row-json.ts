@@ -1,6 +1,6 @@
 import type { ResultColumn, ResultType } from "./contract.ts";
 
-/** Converts a row, each value as text of the store or null, to a JSON object. */
+/** Converts a row to a JSON object. Each value is null or the text that the store returned. */
 export type RowEncoder = (row: readonly (string | null)[]) => string;
 
 /** Converts one value from text of the store to JSON. Times, booleans and arrays differ between stores. */

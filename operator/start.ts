@@ -46,7 +46,7 @@ export interface OperatorConfig {
         readonly kubeconfig?: string;
         /** Namespaces to watch. Default: all. */
         readonly namespaces?: readonly string[];
-        /** Environment of the process, which contains the API server's address in a pod and which kubeconfig plugins inherit. */
+        /** Environment of the process. In a pod, it contains the API server's address; kubeconfig plugins inherit it. */
         readonly env?: Environment;
       }
     | { readonly kind: "directory"; readonly dir: string; readonly stateDir: string };

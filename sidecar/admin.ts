@@ -4,7 +4,7 @@ import { guardedMessages, guardServer, type OnInternalError } from "../http/http
 import type { Probes } from "./probes.ts";
 import type { Readiness } from "./readiness.ts";
 
-/** Creates a server only for probes and metrics, on another port than the traffic to the app. */
+/** Creates a server for probes and metrics only. Its port differs from the port for traffic to the app. */
 export function createAdminServer(options: {
   readiness: () => Readiness;
   metrics: () => Promise<{ type: string; text: string }>;

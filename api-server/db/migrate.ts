@@ -43,7 +43,7 @@ export interface MigrateOptions {
 /**
  * Applies pending numbered migrations in order, and records each: a plain file in one transaction together with its record, a
  * `….concurrently.sql` statement by statement, skipping those that an interrupted run has completed. Several processes may call it
- * concurrently. Throws the error of a migration, also if it did not get its locks within `lockWaitMsMax`.
+ * concurrently. Throws the error of a migration, including a failure to get its locks within `lockWaitMsMax`.
  */
 export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
   const migrations = await listMigrations(options.folder);

@@ -9,7 +9,7 @@ import {
 import { type Grants, MissingPermission, type RequiredPermission } from "../domain/permissions/required-permissions.ts";
 import type { RecordsUsage } from "../keys/root-key-usage.ts";
 
-/** Records nothing. The usage of persons is not recorded, because the role determines their permissions. */
+/** Records nothing. Usage by people is not recorded, because their role determines their permissions. */
 const NOTES_NOTHING: RecordsUsage["note"] = () => undefined;
 
 /**

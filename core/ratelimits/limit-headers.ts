@@ -17,8 +17,8 @@ export const showLimit = (limit: number, { remaining, resetMs }: LimitOutcome, n
 });
 
 /**
- * Returns the limit for the headers: rejected limits come before others, then the least remaining decides, then the order. Returns
- * `undefined` for an empty list.
+ * Returns the limit for the headers. Limits that rejected the request precede the others; then the fewest remaining units decide, then the
+ * order of the list. Returns `undefined` for an empty list.
  */
 export function showTightest(
   limits: readonly LimitCharge[],

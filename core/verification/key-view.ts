@@ -16,7 +16,7 @@ export class KeyView {
   readonly workspace: WorkspaceRecord;
   /** API of the key; `undefined` if it was deleted: the key then counts as not found. */
   readonly api: ApiRecord | undefined;
-  /** Identity of the key; `undefined` if the key has none, or it was deleted. */
+  /** Identity of the key; `undefined` if the key has none, or if the identity was deleted. */
   readonly identity: IdentityRecord | undefined;
   /** Slugs that the key holds directly and through roles, distinct and sorted. */
   readonly permissions: readonly string[];

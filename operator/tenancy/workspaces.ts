@@ -102,7 +102,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     };
     const only = { workspace: open(defaultWorkspace, keys.rootKey, onRootKey) };
     const stop = new AbortController();
-    // Client that checks the root key: without objects, no other request does.
+    // Client that checks the root key, because a workspace without objects sends no other request.
     const check = createStoreApi({ url: apiUrl, rootKey: keys.rootKey, signal: stop.signal, observe, onRootKey });
     const checking = (async () => {
       while (!isAccepted && !stop.signal.aborted) {

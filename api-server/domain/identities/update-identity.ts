@@ -10,7 +10,7 @@ import { identityNotFound } from "../refusals/refusals.ts";
 import { identityUpdated, storedMeta } from "./identities.ts";
 import { checkDistinctNames, limitsChanged, planLimits } from "./identity-limits.ts";
 
-/** Changes of an identity; `undefined` members stay unchanged. */
+/** Changes to an identity; `undefined` members stay unchanged. */
 export interface IdentityChange {
   /** Id or external id of the identity. If both match, the id takes precedence. */
   readonly identity: string;

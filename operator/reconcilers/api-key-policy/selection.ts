@@ -88,7 +88,7 @@ export function selectedBy(
   };
 }
 
-/** Returns the sorted names under which injected gates report whose running pods name the policy. Used for policies without a selector. */
+/** Returns the sorted names of the injected gates in running pods that name the policy. Used for policies without a selector. */
 export const namedBy = ({ metadata: { name } }: ManifestObject, pods: readonly PodSummary[]): readonly string[] =>
   pods
     .filter(({ isRunning, gate, policy }) => isRunning && gate !== undefined && policy === name)

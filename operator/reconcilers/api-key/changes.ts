@@ -4,7 +4,7 @@ import type { ApiKeySpec } from "../../../core/manifests/api-key.ts";
 import { parseDuration } from "../../../core/manifests/duration.ts";
 import type { StoredKey } from "./gather.ts";
 
-/* Converts the spec of a key to members of the API, and computes how a stored key differs from its spec. */
+/* Converts the spec of a key to request members of the API, and computes how a stored key differs from its spec. */
 
 type Refill = NonNullable<NonNullable<ApiKeySpec["credits"]>["refill"]>;
 type Changes = Omit<Input<"keys.updateKey">, "keyId">;

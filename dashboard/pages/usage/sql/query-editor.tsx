@@ -65,7 +65,7 @@ const typeOver = EditorView.domEventHandlers({
   },
 });
 
-/** Marks changes that the page itself made, of which the page is not notified. */
+/** Marks changes that the page itself made, so that the editor does not report them to the page. */
 const fromPage = Annotation.define<true>();
 
 const setParseError = StateEffect.define<number | undefined>();
