@@ -210,7 +210,8 @@ describe("several api-servers", () => {
     await queue.work();
     const created = await Promise.all(queues.map((one) => one.metric("postern_key_queue_created_total")));
     expect(created.reduce((sum, count) => sum + count)).toBe(60);
-    expect(Math.min(...created)).toBeGreaterThan(0);
+    // On a busy machine, two servers may have created all keys before the third one starts.
+    expect(created.filter((count) => count > 0).length).toBeGreaterThan(1);
     for (const secret of secrets) expect(await codeOf(secret)).toBe("VALID");
     const events = (await t.audit(mine.id)).map(({ event }) => event);
     expect(events.filter((event) => event === "key.create")).toHaveLength(60);
