@@ -203,18 +203,23 @@ test("queued key ignores unknown members and fills missing ones of other version
 
 describe("several api-servers", () => {
   test("several api-servers share the key queue and create each key once", async () => {
-    const secrets = Array.from({ length: 60 }, newSecret);
-    await accepted(secrets.map((plaintext) => ({ plaintext, externalId: "unused", ownerId: "one_owner" })));
     const queues = [queue, openKeyQueue(t.deps), openKeyQueue(t.deps)];
-    await Promise.all(queues.map((one) => one.work()));
-    await queue.work();
-    const created = await Promise.all(queues.map((one) => one.metric("postern_key_queue_created_total")));
-    expect(created.reduce((sum, count) => sum + count)).toBe(60);
-    // On a busy machine, two servers may have created all keys before the third one starts.
-    expect(created.filter((count) => count > 0).length).toBeGreaterThan(1);
+    const secrets: string[] = [];
+    let created: number[] = [];
+    // On a busy machine, two servers may create all keys before the third one starts, so that it gets some of the next ones.
+    do {
+      const more = Array.from({ length: 60 }, newSecret);
+      secrets.push(...more);
+      await accepted(more.map((plaintext) => ({ plaintext, externalId: "unused", ownerId: "one_owner" })));
+      await Promise.all(queues.map((one) => one.work()));
+      await queue.work();
+      created = await Promise.all(queues.map((one) => one.metric("postern_key_queue_created_total")));
+    } while (Math.min(...created) === 0 && secrets.length < 600);
+    expect(created.reduce((sum, count) => sum + count)).toBe(secrets.length);
+    expect(Math.min(...created)).toBeGreaterThan(0);
     for (const secret of secrets) expect(await codeOf(secret)).toBe("VALID");
     const events = (await t.audit(mine.id)).map(({ event }) => event);
-    expect(events.filter((event) => event === "key.create")).toHaveLength(60);
+    expect(events.filter((event) => event === "key.create")).toHaveLength(secrets.length);
     expect(events.filter((event) => event === "identity.create")).toHaveLength(1);
   });
 });
