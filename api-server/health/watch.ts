@@ -17,11 +17,11 @@ const RESPONSE_MS_MAX = 2000;
  * Number of consecutive failed checks before a degradation is logged, so that a short restart, or the time before the first heartbeat, is
  * not logged.
  */
-const LOGGED_AFTER_LOOKS = 3;
+const LOGGED_AFTER_POLLS = 3;
 /**
  * Number of checks between two reads of Redis's eviction policy and of its number of connections. Only an administrator changes the policy.
  */
-const STORE_INFO_EVERY_LOOKS = 10;
+const STORE_INFO_EVERY_POLLS = 10;
 const DROPPED_LATELY_MS = 60_000;
 
 export interface HealthWatch extends Closeable {
@@ -75,7 +75,7 @@ export async function watchHealth(parts: {
       responds(() => edge.ping()),
       analytics.trouble?.(),
     ]);
-    if (storeAnswers && (!storeAnswered || polls % STORE_INFO_EVERY_LOOKS === 0)) {
+    if (storeAnswers && (!storeAnswered || polls % STORE_INFO_EVERY_POLLS === 0)) {
       // Ignores an error, because the next check reports an unreachable Redis.
       await responds(async () => {
         const info = await within(RESPONSE_MS_MAX, edge.info());
@@ -105,8 +105,8 @@ export async function watchHealth(parts: {
       if (now.degradations.includes(reason)) {
         const looks = (lasting.get(reason) ?? 0) + 1;
         lasting.set(reason, looks);
-        if (looks === LOGGED_AFTER_LOOKS) log.warn({ degradation: reason }, DEGRADATIONS[reason]);
-      } else if ((lasting.get(reason) ?? 0) >= LOGGED_AFTER_LOOKS) {
+        if (looks === LOGGED_AFTER_POLLS) log.warn({ degradation: reason }, DEGRADATIONS[reason]);
+      } else if ((lasting.get(reason) ?? 0) >= LOGGED_AFTER_POLLS) {
         lasting.delete(reason);
         log.info({ degradation: reason }, "no longer degraded");
       } else lasting.delete(reason);

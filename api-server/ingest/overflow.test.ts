@@ -94,7 +94,7 @@ test("flood of events fills only its share of Redis memory", async () => {
     expect(quietPod.sink.dropped()).toBe(0);
     // At most a quarter of the memory, plus the memory of two more connections.
     expect(await usedMemory()).toBeLessThan(usedBefore + (MAXMEMORY_MIB / 4 + 2) * 1024 * 1024);
-    // Room is shared out once a second, and a fast machine may finish before the flood gets the room that the quiet workspace leaves.
+    // Quotas are granted once a second, and a fast machine may finish before the flood gets the quota that the quiet workspace does not use.
     await waitFor("the depth and the age to be exported", async () => {
       await flood();
       const bytes = await metric("postern_events_waiting_bytes");

@@ -39,7 +39,6 @@ export const PROBES = ["startupProbe", "livenessProbe", "readinessProbe"] as con
 export type ProbeName = (typeof PROBES)[number];
 
 export const HOOKS = ["postStart", "preStop"] as const;
-export type HookName = (typeof HOOKS)[number];
 
 const Quantities = z.record(z.string(), z.string()).optional();
 const Resources = z.looseObject({ requests: Quantities, limits: Quantities }).optional();

@@ -1,17 +1,15 @@
-import { randomBytes } from "node:crypto";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { test as base, expect } from "vitest";
-import { findWorkspace } from "../../api-server/db/workspaces.ts";
 import { makeSignInLink, signInAddress } from "../../api-server/domain/administration/sign-in-links.ts";
+import { withWorkspace } from "../../cli/administration.ts";
 import { parseOptions } from "../../cli/command.ts";
 import { type DevOptions, dev, startDev } from "../../cli/commands/dev.ts";
 import { Closers, openLog } from "../../cli/process.ts";
 import type { Data, Input, Procedure } from "../../core/api/procedures.ts";
 import type { PersonRole } from "../../core/permissions/person-roles.ts";
-import { createPool } from "../../postgres/pool.ts";
 import { ensureDashboard } from "../../scripts/build-dashboard.ts";
 import { startChromium } from "../harness/chromium.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
@@ -90,6 +88,10 @@ export async function startDashboard(
     io: { env, out: () => undefined, note: () => undefined },
     log,
     closers,
+  }).catch(async (error) => {
+    // The worker goes on with other files.
+    await closers.close(log);
+    throw error;
   });
   return {
     url: ready.apiUrl,
@@ -221,17 +223,11 @@ export async function linkOf(
   { databaseUrl, url }: Dashboard,
   { name = "Ada", role = "admin", where = "*" }: Partial<Assigned> & { readonly name?: string } = {},
 ): Promise<string> {
-  const db = createPool(databaseUrl, { connectionsMax: 1 });
-  try {
-    const { id = "" } = (await findWorkspace(db, { workspace: where === "*" ? "default" : where })) ?? {};
-    const projection = { drop: () => undefined, forgetAll: () => undefined };
-    const actor = { type: "cli", id: "cli", name: "test" } as const;
-    const { token } = await makeSignInLink(
-      { db, projection, wakeRelay: () => undefined, actor, nowMs: Date.now, randomBytes },
-      { name, role, workspaceId: where === "*" ? undefined : id, logWorkspaceId: id },
-    );
+  const workspace = where === "*" ? undefined : where;
+  const options = { "database-url": databaseUrl, "database-url-file": undefined, "data-dir": "", workspace };
+  return await withWorkspace(options, async (administrator, { id }) => {
+    const workspaceId = workspace === undefined ? undefined : id;
+    const { token } = await makeSignInLink(administrator, { name, role, workspaceId, logWorkspaceId: id });
     return signInAddress(url, token);
-  } finally {
-    await db.end();
-  }
+  });
 }

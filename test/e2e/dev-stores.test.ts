@@ -58,7 +58,7 @@ test("postern dev keeps events in EVENTS_REDIS_URL within its memory budget", as
   const dev = await startDev({ EVENTS_REDIS_URL: own.url, POSTERN_EVENTS_MEMORY: "12" });
   try {
     const { apiUrl } = JSON.parse(dev.stdout()) as { apiUrl: string };
-    await waitFor("the room", async () => (await ofEvents.keys(`${redis.prefix}*:events-quota:*`)).length === 1);
+    await waitFor("the quota", async () => (await ofEvents.keys(`${redis.prefix}*:events-quota:*`)).length === 1);
     expect(await shared.keys(`${redis.prefix}*:events*`)).toEqual([]);
     expect(await ofEvents.keys(`${redis.prefix}*:p:*`)).toEqual([]);
     const budget = `postern_events_budget_bytes ${12 * 1024 * 1024}\n`;

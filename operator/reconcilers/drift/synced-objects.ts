@@ -23,7 +23,6 @@ export const DIGESTED = {
   RatelimitOverride: "override",
 } as const satisfies Partial<Record<Kind, string>>;
 export type DigestedKind = keyof typeof DIGESTED;
-export const isDigested = (kind: Kind): kind is DigestedKind => kind in DIGESTED;
 
 export interface Settled {
   /** Object that matched its stored state. */
