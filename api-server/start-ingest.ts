@@ -16,7 +16,7 @@ import { untilPostgres, WAITING, type WaitingReason } from "./lifecycle/until-po
 const WORKSPACES_EVERY_MS = 1000;
 /** Poll interval of the metric that reports problems of the analytics store. */
 const POLL_INTERVAL_MS = 1000;
-/** Maximum time since the last successful batch; a process that exceeds it, because a database does not respond, is not ready. */
+/** Maximum time since the last successful batch. A process that exceeds it, usually because a database does not respond, is not ready. */
 const READY_MS_MAX = 30_000;
 /**
  * Maximum number of connections: one for each of two batches, a roll-up, the partitions and the list of workspaces, and a spare one, so

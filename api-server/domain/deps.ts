@@ -19,7 +19,7 @@ export interface ReadDeps {
   readonly db: Pool;
 }
 
-/** Dependencies of changes: transactions, audit rows and new ids. */
+/** Dependencies of functions that change data: transactions, audit rows and new ids. */
 export interface ChangeDeps extends Transacting {
   /** Returns wall-clock time, Unix ms. */
   readonly nowMs: () => number;
@@ -32,7 +32,7 @@ export interface LogDeps {
   readonly throttle: LogThrottle;
 }
 
-/** Dependencies of changes of keys that may have credits. */
+/** Dependencies of functions that change keys with credits. */
 export interface CreditsDeps extends ChangeDeps {
   readonly credits: CreditService;
 }
@@ -57,7 +57,7 @@ export interface LimitDeps extends ChangeDeps, CountingDeps {
   readonly events: LineSink;
 }
 
-/** Dependencies for events of verifications. */
+/** Dependencies of functions that record verification events. */
 export interface VerificationDeps {
   readonly events: LineSink;
   /** Members that all verification events of this process share, returned by `deciderJson`. */
@@ -76,12 +76,12 @@ export interface UsageDeps extends CountingDeps, ReadDeps {
   readonly eventStreams: Pick<EventSource, "measure">;
 }
 
-/** Dependencies for reports of pods. */
+/** Dependencies of functions that read the reports of pods. */
 export interface PodDeps extends LogDeps {
   readonly pods: PodReports;
 }
 
-/** Dependencies for the description of the installation. */
+/** Dependencies of the functions that describe the installation. */
 export interface InstallationDeps extends ReadDeps {
   readonly projection: Projection;
   readonly analytics: Pick<AnalyticsStore, "kind">;
@@ -90,7 +90,7 @@ export interface InstallationDeps extends ReadDeps {
   readonly nowMs: () => number;
 }
 
-/** Details that only the code that starts the process knows. */
+/** Details about the installation that only the code which starts the process can provide. */
 export interface InstallationDetails {
   readonly edge: Pick<Edge, "kind" | "describe" | "writer" | "source" | "events">;
   readonly isRelaying: () => boolean;

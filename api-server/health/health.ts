@@ -60,8 +60,8 @@ export const HEALTHY: Health = { ready: true, degradations: [] };
 
 /**
  * Evaluates readiness and degradations. Without Postgres, a replica stays ready for as long as it may serve from its cache. If only this
- * replica has lost Postgres, its data stays fresh; nevertheless, it becomes unready after the bound, because the other replicas can do
- * more.
+ * replica has lost Postgres, its data stays fresh; nevertheless, it becomes unready after the bound, because the other replicas can still
+ * reach Postgres.
  */
 export function checkHealth(seen: Observation): Health {
   const knowsEnough =

@@ -3,9 +3,9 @@ import { DAY_MS, utcDate } from "../../core/utc-date.ts";
 import { type RootKeyUse, upsertRootKeyUsage } from "../db/root-key-usage.ts";
 
 /*
- * Records which permissions each root key uses, so that an administrator can remove the others. Recording a use that was recorded today
- * costs one map lookup. New uses stay in memory until `store`, which the api-server calls once a minute. A crash loses only uses that later
- * calls record again.
+ * Records which permissions each root key uses, so that an administrator can remove unused permissions. Recording a use that was recorded
+ * today costs one map lookup. New uses stay in memory until `store`, which the api-server calls once a minute. A crash loses only uses that
+ * later calls record again.
  */
 
 /** Tuple that records only that the root key was used. */
@@ -71,7 +71,8 @@ export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }):
   }
 
   async function store(db: Pool): Promise<number> {
-    // Computes the day here and not in each call, so that a use in the first minute after midnight counts for the previous day.
+    // Computes the day once per call of `store` rather than for each recorded use. So a use in the first minute after midnight counts for
+    // the previous day.
     day = Math.floor(nowMs() / DAY_MS);
     const uses = [...waiting.values()];
     waiting = new Map();

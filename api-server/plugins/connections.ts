@@ -21,7 +21,7 @@ import { BODY_BYTES_MAX } from "./read-body.ts";
 const DISCARDED_BYTES_MAX = 16_777_216;
 const DISCARDED_MS_MAX = 2_000;
 
-/** A request after its head has arrived, with its response. */
+/** A request with a complete head, and its response, which has not been sent yet. */
 interface Unanswered {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -74,7 +74,8 @@ export function createConnections(deps: {
     // The last request may be the invalid one. Its body was cut off, so its response is not awaited.
     const complete = owed.filter(({ request }) => request.complete);
     await Promise.all(complete.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
-    // A connection that is no longer writable gets no error: its client requested that it close after the last complete request.
+    // A connection that is no longer writable gets no error, because its client asked to close the connection after the last complete
+    // request.
     if (!socket.writable) return;
     const isBegun = owed.some(({ request, response }) => !request.complete && response.headersSent);
     if (isBegun) socket.destroySoon();
@@ -106,7 +107,7 @@ export function createConnections(deps: {
       return changedMs.get(socket) ?? openedMs;
     },
     clientErrorHandler(error, socket) {
-      // A client that has sent no bytes gets no response, because it would take it for the response to its first request.
+      // A client that has sent no bytes gets no response, because it would take the response for the answer to its first request.
       const isSilent = error.code === LATE && socket.bytesRead === 0;
       if (isSilent || error.code === "ECONNRESET" || !socket.writable) socket.destroy();
       else void refuse(socket, toPublicError(error));

@@ -61,13 +61,13 @@ export class DirectConnection implements DirectOwner {
   #request: DirectRequest | undefined;
   #stream: NodeStream | undefined;
   /**
-   * Node's part in the current request: it receives the `rest` of the request, or sends the `response`, or receives `everything` from now
-   * on; `undefined` if the request is not at Node.
+   * How Node takes part in the current request: it receives the `rest` of the request, or sends the `response`, or receives `everything`
+   * from now on; `undefined` if Node takes no part.
    */
   #atNode: "rest" | "response" | "everything" | undefined;
   /** Whether Node has sent the response to the current request. */
   #hasResponded = false;
-  /** Whether the last response is in the socket, but not yet read by the client. */
+  /** Whether the last response has been written to the socket, but the client has not read it completely. */
   #isFlushing = false;
   /** Whether no request has arrived yet. */
   #isFresh = true;
@@ -99,7 +99,7 @@ export class DirectConnection implements DirectOwner {
 
   /**
    * Event that the connection waits for: the first request, the rest of one, another request, or the client to read a response; `undefined`
-   * while a request is processed or is at Node.
+   * while the server or Node processes a request.
    */
   get awaited(): "first" | "rest" | "request" | "reader" | undefined {
     if (this.#isFlushing) return "reader";
@@ -223,7 +223,7 @@ export class DirectConnection implements DirectOwner {
     else if (this.socket.isPaused()) this.socket.resume();
   }
 
-  /** Ends reading from the socket. */
+  /** Stops reading from the socket. */
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;

@@ -15,7 +15,7 @@ import type { DirectRoute } from "./direct-request.ts";
 export interface DirectFront {
   /** Registers a procedure; the direct front then handles its requests without Node's HTTP server. */
   add(route: DirectRoute): void;
-  /** Returns the direct connection of a socket; `undefined` if the socket does not belong to the direct front, or no longer. */
+  /** Returns the direct connection of a socket; `undefined` if the direct front does not serve the socket, or has handed it to Node. */
   connectionOf(socket: Socket): Pick<DirectConnection, "awaited" | "sinceMs" | "streamAtNode"> | undefined;
   /** Time of the last request, by `performance.now()`. */
   lastRequestMs(): number;
@@ -23,7 +23,7 @@ export interface DirectFront {
   stop(): void;
 }
 
-/** Maximum time until a body has arrived, ms. A slower body passes to Node, which enforces the timeout of requests. */
+/** Maximum time until a body has arrived, ms. A slower body passes to Node, which enforces the request timeout. */
 const GATHERED_MS_BOUND = 250;
 const POLL_MS = 250;
 const HEAD_BYTES_BOUND = 16_384;

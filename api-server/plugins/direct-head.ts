@@ -1,8 +1,8 @@
 import type { MessageParser } from "../../http/http1/message-parser.ts";
 
 /*
- * Selects the simplest requests, which the direct front serves (decision 0028). Other requests are handed to Node and fastify, so that
- * their rules are not implemented twice.
+ * Selects the simplest requests, which the direct front serves (decision 0028). Other requests are handed to Node and fastify, so that the
+ * complete HTTP rules are not implemented twice.
  */
 
 /** Headers that the directly served procedures read. Other headers are ignored. */
@@ -29,7 +29,7 @@ const CONTENT_TYPES: ReadonlySet<string> = new Set([
   "application/json;charset=utf-8",
 ]);
 
-/** Maximum number of header names and values in a direct request, because Node drops the last headers of very many. */
+/** Maximum number of header names and values in a direct request, because Node drops the headers beyond its own limit. */
 const HEADERS_BOUND = 200;
 
 const LENGTH = /^[1-9]\d{0,5}$/;
@@ -65,8 +65,8 @@ const isConnection = (name: string): boolean => name.length === 10 && name.toLow
 const isForwarded = (name: string): boolean => name.length === 15 && name.toLowerCase() === "x-forwarded-for";
 
 /**
- * Returns whether the connection can return from Node after this request: another request may follow, and Node emits `request` for this
- * one, unlike for upgrades and `Expect`.
+ * Returns whether Node can give the connection back after this request. Another request may follow, and Node must emit `request` for this
+ * one, which it does not do for upgrades and `Expect`.
  */
 export function mayAlternate({ version, isUpgrade, keepsAlive, headers }: MessageParser): boolean {
   if (version !== 11 || isUpgrade || !keepsAlive || headers.length > HEADERS_BOUND) return false;
@@ -93,7 +93,7 @@ export function readDirectHead(
   for (let at = 0; at < headers.length; at += 2) {
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
-    // Leaves a request with a repeated header to Node, which decides the value that applies.
+    // Hands a request with a repeated header to Node, which decides which of the values applies.
     switch (meaningOf(name)) {
       case "":
         if (isConnection(name) && value.toLowerCase() !== "keep-alive") return undefined;

@@ -12,7 +12,7 @@ export interface DirectRoute extends ApiRoute {
   readonly serve: (request: ApiRequest, reply: ApiReply) => void;
 }
 
-/** Connection of a request, as the request uses it. */
+/** The connection of a request, with the members that the request uses. */
 export interface DirectOwner {
   readonly socket: Socket;
   /** Returns the client address, given the value of `X-Forwarded-For`. */

@@ -11,10 +11,11 @@ import { answerAhead } from "./read-body.ts";
 import { JSON_TYPE } from "./served.ts";
 
 /*
- * Converts thrown errors to error bodies: those of v2 (api-v2.md section 4), or, below the prefix of an old API, those of that API.
+ * Converts thrown errors to error bodies. Paths below the prefix of an old API get the error bodies of that API, all others those of v2
+ * (api-v2.md section 4).
  */
 
-/** Statuses with `errors` in the body, possibly empty; other bodies omit the member. */
+/** HTTP statuses whose error bodies contain `errors`, possibly empty. Bodies with another status omit the member. */
 const WITH_ENTRIES: ReadonlySet<number> = new Set([400, 408, 413]);
 
 interface ErrorBody {
@@ -55,7 +56,7 @@ const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 
 const OUTAGES: ReadonlySet<ErrorKind> = new Set(["service_unavailable", "analytics_connection_failed"]);
 
-/** Form of the error responses below a prefix. */
+/** Error format below a path prefix. */
 export interface ErrorForm {
   /** Prefix of the paths, such as `/v1/`. */
   readonly prefix: string;

@@ -64,7 +64,10 @@ export const ErrorResponse = z
   })
   .describe("Every error has this form.");
 
-/** Authentication of a procedure: a root key, or a dashboard user with both other schemes (api-v2.md section 3). */
+/**
+ * Authentication of a procedure: with a root key, or as a dashboard user with both the session cookie and the dashboard header (api-v2.md
+ * section 3).
+ */
 export const SECURITY: readonly JsonSchema[] = [{ rootKey: [] }, { session: [], dashboard: [] }];
 
 export const SECURITY_SCHEMES: JsonSchema = {

@@ -108,7 +108,7 @@ interface Arrived {
   readonly reply: ApiReply;
   /** Credentials of the request; `undefined` until their form has been checked. */
   readonly credentials: Credentials | undefined;
-  /** Workspace of the root key or session; `undefined` until that is admitted. */
+  /** Workspace of the root key or session; `undefined` until the root key or session has been accepted. */
   workspaceId: string | undefined;
 }
 

@@ -34,7 +34,7 @@ export function compileQuery(schema: z.ZodType, url: string): QueryReader {
 function readerOf({ type, items }: JsonSchema, place: string): (value: string | string[]) => unknown {
   if (type === "array") {
     const readItem = textReader((items as JsonSchema).type, place);
-    // A member that occurs once is a list with one item.
+    // A list member that occurs only once arrives as a string, and becomes a list with one item.
     return (value) => (typeof value === "string" ? [readItem(value)] : value.map(readItem));
   }
   const readText = textReader(type, place);

@@ -45,8 +45,8 @@ export type Checker = (request: FastifyRequest) => Promise<string | undefined>;
 type Done = (error: Error | null, body?: Buffer) => void;
 
 /**
- * Creates a content type parser for fastify, which returns the complete body. Fails with PublicError 413, with the checker's error for the
- * sender of a large body, with 503 `server_busy`, or with the error of the connection.
+ * Creates a content type parser for fastify, which returns the complete body. It fails with PublicError 413 for a body that is too long,
+ * with the error of `judge` if the sender of a large body is rejected, with 503 `server_busy`, or with the error of the connection.
  */
 export function createBodyReader(judge: Checker) {
   const limiter = new WorkspaceLimiter({

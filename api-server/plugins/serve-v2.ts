@@ -8,7 +8,7 @@ import { responseSchema } from "./json-schema.ts";
 import { type Content, JSON_TYPE, type Served } from "./served.ts";
 import { compileBody } from "./validation.ts";
 
-/* Serves v2 (api-v2.md section 2): each procedure is a POST with a JSON body and a root key, and its data has an envelope. */
+/* Serves v2 (api-v2.md section 2): each procedure is a POST with a JSON body and a root key, and its response data is in an envelope. */
 
 export function serveV2(procedure: AnyProcedure): Served {
   const url = `/v2/${procedure.path}`;

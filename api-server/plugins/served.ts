@@ -14,7 +14,7 @@ export interface Content {
   readonly management: Management;
 }
 
-/** Result of a handler: JSON immediately, or any value later. */
+/** Result of a handler: serialized JSON without waiting, or a promise of any value. */
 export type HandlerResult = Promise<unknown> | DataJson;
 
 interface Prepared {

@@ -1,9 +1,10 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 
 /*
- * Detects disconnected clients. A client that closes its connection and one that only half-closes it look the same, and the second gets its
- * response (connections.ts). So the server sends interim responses at intervals to a client that has half-closed, which HTTP/1.1 allows and
- * every client skips: a closed connection is reset after the first one, and sending the next one fails.
+ * Detects disconnected clients. To the server, a client that closes its connection looks like one that only half-closes it, and a
+ * half-closed client must still get its response (connections.ts). So the server sends interim responses at intervals to a half-closed
+ * client, which HTTP/1.1 allows and every client skips. If the client has closed the connection, the first interim response causes a reset,
+ * and sending the next one fails.
  */
 
 const ASKED_EVERY_MS = 250;
@@ -21,7 +22,7 @@ export function untilDisconnected({ raw: request }: FastifyRequest, { raw: respo
     if (!response.headersSent) response.writeProcessing();
   };
   const ended = () => {
-    // HTTP/1.0 has no interim responses, so a query over it runs to completion.
+    // HTTP/1.0 has no interim responses, so a query that arrives over HTTP/1.0 runs to completion even if its client has disconnected.
     if (request.httpVersion !== "1.1") return;
     ask();
     timer = setInterval(ask, ASKED_EVERY_MS);

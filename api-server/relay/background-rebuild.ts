@@ -7,7 +7,7 @@ import type { DatabaseUrl } from "../../postgres/pool.ts";
 import { connectWorker } from "./leadership.ts";
 import { type RebuildOptions, rebuild, rebuildWorkspace } from "./rebuild.ts";
 
-/** Minimum interval between two projections of a workspace with data in Redis that breaks repeatedly. */
+/** Minimum interval between two projections of the same workspace, if its data in Redis becomes invalid repeatedly. */
 const WORKSPACE_AGAIN_MS = 15_000;
 
 export interface BackgroundRebuildOptions {
@@ -57,7 +57,8 @@ export class BackgroundRebuild implements Closeable {
   }
 
   /**
-   * Rethrows a background failure, which ends the lead like a failure of the relay loop. The next leader continues where this one stopped.
+   * Rethrows a background failure, which ends the leadership of this process, like a failure of the relay loop. The next leader continues
+   * where this one stopped.
    */
   throwIfFailed(): void {
     if (this.#failure !== undefined) throw this.#failure;
@@ -113,7 +114,7 @@ export class BackgroundRebuild implements Closeable {
 
   async #rebuildOne(options: RebuildOptions, workspaceId: string): Promise<void> {
     const startedAtMs = this.#startedAtMs.get(workspaceId) ?? Number.NEGATIVE_INFINITY;
-    // Skips the workspace for now. It is incomplete, so a later heartbeat reports it again.
+    // Skips the workspace for now. A later heartbeat reports the workspace again, because its projection is still incomplete.
     if (performance.now() - startedAtMs < WORKSPACE_AGAIN_MS) return;
     this.#startedAtMs.set(workspaceId, performance.now());
     await rebuildWorkspace(options, workspaceId);

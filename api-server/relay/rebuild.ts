@@ -63,7 +63,7 @@ const PAGES_AT_ONCE = 3;
 const SAVE_EVERY_MS = 2000;
 /** Default time for which a sidecar uses its data without a heartbeat. */
 export const RECENT_KEPT_MS = 15 * 60 * 1000;
-/** If Redis went back by at most this time, Postgres still has all changes that Redis has lost, even if clocks differ. */
+/** If Redis was rolled back by at most this duration, Postgres still has all changes that Redis has lost, even if clocks differ. */
 const PREVIOUS_AGE_MS_MAX = 10 * 60 * 1000;
 /** Maximum number of recent changes that are put back into the outbox, which takes up to two seconds. */
 export const RECENT_MAX = 50_000;
@@ -80,7 +80,8 @@ export async function whyRebuild(
 ): Promise<string | undefined> {
   if (state.projectionId === undefined) return EMPTY;
   const remembered = await findRemembered(db);
-  // The versions in Redis were assigned before `lastVersion`, so an equal version belongs to another history.
+  // All versions in Redis are lower than `lastVersion` unless Postgres was restored, because every version is drawn from Postgres before it
+  // is written to Redis.
   if (state.version >= lastVersion) return RESTORED;
   if (remembered?.projectionId !== state.projectionId) return "the store holds another projection";
   if (remembered.timeline !== timeline && timeline !== undefined) return RESTORED;
@@ -89,9 +90,9 @@ export async function whyRebuild(
   return undefined;
 }
 
-/** Reason at the very first start, and after Redis was flushed. */
+/** Reason for a full projection at the very first start, and after Redis was flushed. */
 const EMPTY = "the store holds no projection";
-/** Reason if Redis has, or may have, data that Postgres does not have. */
+/** Reason for a full projection if Redis has, or may have, data that Postgres does not have. */
 export const RESTORED = "Postgres was restored from an older state";
 
 const RESTARTED = "the store was restarted";

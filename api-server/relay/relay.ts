@@ -39,7 +39,7 @@ const TICK_MS = 1000;
  * Backoff after a failure; short, because a Redis restored from an old snapshot grants spent credits again until the relay has checked it.
  */
 const RETRY = { firstMs: 200, maxMs: 1000, random: Math.random };
-/** Interval of the checks of a Redis that turned out to hold another projection. */
+/** Interval between two checks of Redis after it was found to hold another projection. */
 const RECHECK_MS = 100;
 const DEPTH_SHOWN_MAX = 100_000;
 /** Maximum number of expired rows deleted from `recent_changes` per tick; more than the relay can add in that time. */

@@ -73,7 +73,7 @@ export class FairScheduler {
     const bulk = lane === "bulk";
     const after = this.#after[lane];
     const workspaceIds = await listWaitingWorkspaces(db, { bulk, after, max: WORKSPACES_MAX });
-    // After a page that is not full, the next batch starts at the beginning, because no workspaces follow.
+    // A page that is not full contains the last workspaces, so the next batch starts with the first workspace again.
     this.#after[lane] = workspaceIds.length < WORKSPACES_MAX ? "" : (workspaceIds.at(-1) ?? "");
     if (workspaceIds.length === 0) return after === "" ? [] : this.#take(db, lane, entriesMax);
     const max = Math.max(1, Math.floor(entriesMax / workspaceIds.length));

@@ -26,7 +26,7 @@ const SCANS_MAX = 64;
 
 export class Watermark {
   readonly #scans: Scan[] = [];
-  /** Times reported for lagging workspaces, which never go back. */
+  /** Times reported for lagging workspaces, which never decrease. */
   #lagging: ReadonlyMap<string, number> = new Map();
   #asOfMs = 0;
 

@@ -15,7 +15,10 @@ const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i;
 /** A host name or address, with an optional port. Other values that a client may send are never the host of an origin. */
 const HOST = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
-/** Returns the origins under which the dashboard may be open in a browser that sends this `Host`. Empty if no session would be safe. */
+/**
+ * Returns the origins under which the dashboard may be open in a browser that sends this `Host`. Returns an empty list if a session would
+ * not be safe under any origin.
+ */
 export function ownOrigins(host: string | undefined, { url, isTls }: DashboardAddress): readonly string[] {
   // The configured origin is accepted with any `Host`, because a proxy may send its own host.
   const configured = url === undefined ? [] : [new URL(url).origin];

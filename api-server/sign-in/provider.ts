@@ -110,7 +110,7 @@ export function createProvider(settings: ProviderSettings, nowMs: () => number =
   /** Creates a client for one sign-in, with the current secret. */
   function clientOf(metadata: Configuration): Configuration {
     const server = metadata.serverMetadata();
-    // The default of an omitted member is `client_secret_basic` (OpenID Connect Discovery 1.0).
+    // A provider whose metadata omits the supported methods supports `client_secret_basic` (OpenID Connect Discovery 1.0).
     const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
     const withSecret = methods.includes("client_secret_basic") ? ClientSecretBasic : ClientSecretPost;
     const made = new Configuration(

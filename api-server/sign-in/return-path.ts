@@ -16,7 +16,7 @@ export function returnPath(requested: unknown): string {
   const base = "http://dashboard.invalid";
   const url = URL.parse(requested, base);
   if (url === null || url.origin !== base || !url.pathname.startsWith(DASHBOARD_PATH)) return DASHBOARD_PATH;
-  // Excludes sign-in endpoints, which are no pages and would only redirect the browser again.
+  // Excludes sign-in endpoints, which are not pages and would only redirect the browser again.
   if (/^\/dashboard\/(?:auth|sign-in|session)(?:\/|$)/.test(url.pathname)) return DASHBOARD_PATH;
   return url.pathname + url.search;
 }

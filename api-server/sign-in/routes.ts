@@ -118,13 +118,13 @@ async function respond(
   }
 }
 
-/** Throws PublicError if no session cookie would be safe, or if a page of another site may have sent the request. */
+/** Throws PublicError if a session cookie would not be safe at this address, or if a page of another site may have sent the request. */
 function demandOrigin({ headers }: FastifyRequest, rules: SessionRules): void {
   if (ownOrigins(headers.host, rules.address).length === 0) throw new PublicError("precondition_failed", NO_ORIGIN);
   demandOwn(headers, rules);
 }
 
-/** Error messages never contain the body, because it has a token. */
+/** Error messages never contain the body, because the body contains a token. */
 function readBody<Shape extends z.ZodType>(shape: Shape, body: unknown): z.output<Shape> {
   try {
     return shape.parse(JSON.parse((body as Buffer).toString()));

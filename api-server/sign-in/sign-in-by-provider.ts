@@ -95,7 +95,7 @@ async function start(parts: SignInDeps, provider: Provider, { request, reply }: 
 async function callback(parts: SignInDeps, provider: Provider, { request, reply }: Visit): Promise<string> {
   const { deps, rules, bounds } = parts;
   const origin = originOf(request);
-  // A provider redirects the complete window, so a request for an image, a frame or a script comes from a page of another site. Such a
+  // A provider redirects the whole browser window, so a request for an image, a frame or a script comes from a page of another site. Such a
   // request is not counted.
   const destination = request.headers["sec-fetch-dest"];
   if (destination !== undefined && destination !== "document") return SIGN_IN_PAGE;

@@ -14,7 +14,10 @@ export interface Expected {
    * gets 404. All other fields report 403 first.
    */
   readonly lookedUpFirst?: readonly string[];
-  /** Whether a rejection names no id because the API is unknown when it occurs. With a permission for another API, the key is not found. */
+  /**
+   * Whether the error names no id, because the call is rejected before its API is known. A root key that has the permission only for
+   * another API gets the error that the key was not found.
+   */
   readonly hidesIds?: true;
   /** Whether a permission for any other object suffices for the call, which then returns an empty result. */
   readonly narrows?: true;

@@ -21,7 +21,7 @@ export interface OneOfEach {
   readonly policy: { readonly policyId: string; readonly apiId: string; readonly name: string };
   readonly rootKey: { readonly rootKeyId: string; readonly rootKey: string; readonly name: string };
   readonly migrationId: string;
-  /** Managers of further objects, by kind. */
+  /** Managers of other objects, by kind. */
   readonly managers: Readonly<Record<string, string>>;
 }
 

@@ -180,7 +180,7 @@ export const SAMPLE_CALLS: SampleCalls = {
 
   "identities.createIdentity": { always: async (resources) => ({ body: { externalId: resources.name("user") } }) },
   "identities.getIdentity": { always: ofIdentity() },
-  // The call must be permitted to read every identity of the workspace; a test with its own workspace has only this one.
+  // The call requires permission to read every identity of the workspace. A test with its own workspace has only this identity.
   "identities.listIdentities": {
     always: async (resources) => ({ body: {}, identityId: (await resources.identity()).identityId }),
   },
@@ -276,10 +276,10 @@ export const SAMPLE_CALLS: SampleCalls = {
       const { apiId } = await resources.policy();
       return { body: { apiId }, apiId };
     },
-    // The permission for the only policy suffices, as in identities.listIdentities.
+    // The workspace has only one policy, so the permission for that policy suffices, as in identities.listIdentities.
     ofAllApis: async (resources) => ({ body: {}, apiId: (await resources.policy()).apiId }),
   },
-  // The permission for the only policy suffices, as in identities.listIdentities.
+  // The workspace has only one policy, so the permission for that policy suffices, as in identities.listIdentities.
   "policies.listStatus": { always: async (resources) => ({ body: {}, apiId: (await resources.policy()).apiId }) },
   "policies.deletePolicy": {
     always: async (resources) => {

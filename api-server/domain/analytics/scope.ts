@@ -4,7 +4,7 @@ import { listNamespaceIds } from "../../db/namespaces.ts";
 
 interface Held {
   readonly workspaceId: string;
-  /** Ids in the root key's tuples. */
+  /** Ids that the root key's permission tuples name. */
   readonly ids: "all" | readonly string[];
 }
 

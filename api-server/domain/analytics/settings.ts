@@ -46,7 +46,7 @@ export const completeSettings = (row: AnalyticsSettingsRow): AnalyticsSettings =
   retention: completeRetention(row),
 });
 
-/** Returns, for each table, the time from which on a workspace sees the rows. */
+/** Returns, for each table, the earliest time of the rows that a workspace can see. */
 export function visibleFrom(retention: AnalyticsRetention, of: AnalyticsOf, nowMs: number): VisibleFrom {
   const from = (bucket: Bucket | undefined): number => keptFromMs(daysKept(retention, of, bucket), nowMs);
   return { raw: from(undefined), minute: from("minute"), hour: from("hour"), day: from("day"), month: from("month") };

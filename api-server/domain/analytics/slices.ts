@@ -13,8 +13,8 @@ export function sliceStart(slice: Slice, ms: number): number {
 }
 
 /**
- * Returns the number of slices from the one that contains `startMs` to the one that contains `endMs`, both inclusive; 0 if the second is
- * earlier.
+ * Returns the number of slices from the one that contains `startMs` to the one that contains `endMs`, both inclusive; 0 if `endMs` is in an
+ * earlier slice.
  */
 export function countSlices(slice: Slice, startMs: number, endMs: number): number {
   return Math.max(0, sliceNumber(slice, endMs) - sliceNumber(slice, startMs) + 1);

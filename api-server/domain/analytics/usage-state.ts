@@ -5,8 +5,8 @@ import type { UsageDeps } from "../deps.ts";
 import { type AnalyticsSettings, analyticsSettingsOf } from "./settings.ts";
 
 /**
- * Maximum delay until an event is in its stream: senders batch events for 200 ms, and clocks may differ slightly. Younger events never
- * count as processed.
+ * Maximum time until an event reaches its stream: senders batch events for 200 ms, and clocks may differ slightly. Events younger than this
+ * never count as processed.
  */
 const SENDING_MS = 1_000;
 
@@ -28,7 +28,8 @@ export async function usageStateOf(deps: UsageDeps, workspaceId: string): Promis
 }
 
 /**
- * An event is pending twice: in the stream of its workspace until it is stored, and in Postgres until a roll-up has added it to the counts.
+ * Returns the time up to which all events are in the count tables. An event can be pending in two places: in the stream of its workspace
+ * until it is stored, and in Postgres until a roll-up adds it to the counts.
  */
 async function countedUntil(deps: UsageDeps, workspaceId: string): Promise<number | undefined> {
   const nowMs = deps.nowMs();

@@ -56,7 +56,10 @@ export async function countDays(
   );
 }
 
-/** Returns the error for a query that takes too long: the same message for both stores, with advice for the caller. */
+/**
+ * Returns the error for a query that takes too long. Its message is the same for both analytics stores, and tells the caller what to
+ * change.
+ */
 const tooSlow = (cause: QueryRejected): QueryRejected =>
   new QueryRejected(
     "timeout",

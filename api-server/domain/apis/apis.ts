@@ -26,7 +26,7 @@ export async function createApi(actor: Actor, name: string): Promise<string> {
 }
 
 /**
- * Marks an API as deleted; its keys are then no longer live. With `Postern-Release` it stays, unmanaged.
+ * Marks an API as deleted; its keys are then no longer live. With `Postern-Release`, the API is kept and becomes unmanaged.
  * @throws PublicError 404, 409 `managed_by_manifest`, 412 `protected_resource`.
  */
 export async function deleteApi(actor: Actor, apiId: string): Promise<void> {

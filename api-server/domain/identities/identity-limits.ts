@@ -27,7 +27,7 @@ export function planLimits(current: readonly RatelimitRow[], requested: readonly
 const isSame = (row: RatelimitRow, { limit, durationMs, autoApply }: NewRatelimit): boolean =>
   row.max_count === limit && row.duration_ms === durationMs && row.auto_apply === autoApply;
 
-/** Throws PublicError 400 if two limits of a request have one name. */
+/** Throws PublicError 400 if two limits of a request have the same name. */
 export function checkDistinctNames(ratelimits: readonly { readonly name: string }[]): void {
   const names = new Set<string>();
   for (const [index, { name }] of ratelimits.entries()) {

@@ -25,7 +25,7 @@ export type ChangedRatelimit = Omit<RequestedRatelimit, "autoApply"> & { readonl
 
 /**
  * Changes an identity and returns it with its limits.
- * @throws PublicError 400 if its meta is too large or two limits have one name; 404.
+ * @throws PublicError 400 if its meta is too large or two limits have the same name; 404.
  */
 export async function updateIdentity(
   actor: Actor,

@@ -2,7 +2,7 @@ import { within } from "../../../edge/redis/script.ts";
 
 /*
  * One component of an installation for the dashboard: its details, its state, and documentation for its problem. Each component has its own
- * deadline, so that a slow database affects only the component that reads it.
+ * deadline, so that a slow database delays only the components that depend on it.
  */
 
 /** State of a component. `off`: not used in this installation; `away`: no response. */

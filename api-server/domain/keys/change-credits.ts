@@ -18,12 +18,13 @@ export interface CreditsChange<Required extends RequiredPermission> {
   readonly value: number | null | undefined;
   /** Permission on the key's API that the root key needs. */
   readonly needed: Required;
-  /** Name of the operation in the request, for the location of an error. */
+  /** Field of the request that contains the operation. Errors name it as their location. */
   readonly operationField: string;
 }
 
 /**
- * Sets, increments or decrements the current credits. Manifests do not contain credits, so any caller may change those of a managed key.
+ * Sets, increments or decrements the current credits. Manifests do not contain credits, so any caller may change the credits of a managed
+ * key.
  * @returns the credits after the change.
  * @throws PublicError 404, 403, and 400 if the operation is invalid for this key or lacks a value.
  */

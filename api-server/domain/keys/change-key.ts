@@ -20,7 +20,7 @@ import { inCreditsTransaction } from "./credits-transaction.ts";
 
 type Refill = CreditsState["refill"];
 
-/** Changes of a key. Omitted members stay unchanged; `null` removes a value. */
+/** Changes to a key. Omitted members stay unchanged; `null` removes a value. */
 export interface KeyChanges {
   readonly name?: string | null | undefined;
   readonly externalId?: string | null | undefined;
@@ -48,7 +48,7 @@ export interface KeyChange<Required extends RequiredPermission> {
   readonly changes: KeyChanges;
   /** Permission on the key's API that the root key needs. */
   readonly needed: Required;
-  /** Name of the refill in the request, for the location of an error. */
+  /** Field of the request that contains the refill. Errors name it as their location. */
   readonly refillField: string;
   /** Replaces the roles and permissions of the locked key. Returns the audit events. */
   readonly relink: (tx: PoolClient, key: KeyRow) => Promise<readonly AuditEvent[]>;
@@ -112,8 +112,8 @@ const changesCredits = ({ credits }: KeyChanges): boolean =>
   credits !== undefined && (credits === null || credits.remaining !== undefined || credits.refill !== undefined);
 
 /**
- * Checks the rules of refill on the row before any write. The row always has the current refill, and shows whether the key is limited.
- * Returns the refill that the key will have.
+ * Checks the refill rules against the stored key before any write. The stored row always has the current refill, and shows whether the key
+ * is limited. Returns the refill that the key will have.
  */
 function checkCredits(changes: KeyChanges, key: KeyRow, refillField: string): Refill {
   const stored =

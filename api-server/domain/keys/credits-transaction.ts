@@ -8,9 +8,9 @@ import type { CreditsDeps } from "../deps.ts";
 export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditRow | undefined) => Promise<void>;
 
 /**
- * Runs a transaction that may change a key's credits. The Redis counter is suspended in the meantime, and reopened after commit or
- * rollback. The caller gets the result of the transaction even if reopening fails: the next spender finds the counter suspended and
- * requests a load.
+ * Runs a transaction that may change a key's credits. The Redis counter is suspended during the transaction, and reopened after commit or
+ * rollback. The caller gets the result of the transaction even if reopening fails: the next call that spends credits finds the counter
+ * suspended and requests a reload.
  */
 export async function inCreditsTransaction<T>(
   deps: CreditsDeps,
@@ -26,8 +26,8 @@ export async function inCreditsTransaction<T>(
         try {
           await deps.credits.change(tx, [key], change);
         } catch (error) {
-          // Skips the second call, which would wait for the unreachable Redis again. If Redis suspends the counter later, the next spender
-          // causes it to be reopened.
+          // Skips the call of `reopen`, which would wait for the unreachable Redis again. If Redis suspends the counter later, the next
+          // call that spends credits requests that it be reopened.
           if (error instanceof CountersUnavailable) suspended = false;
           throw error;
         }

@@ -1,7 +1,7 @@
 import type { CreditsState } from "../../../core/credits/credits.ts";
 import type { CreditRow } from "../../credits/service.ts";
 
-/** Converts stored credits to the form of core/credits. A refill amount without a day is a daily refill. */
+/** Converts stored credits to the type that core/credits uses. A refill amount without a day is a daily refill. */
 export function toCreditsState(row: CreditRow | undefined): CreditsState {
   if (row === undefined) return { remaining: null };
   const { remaining, refillAmount, refillDay } = row;

@@ -36,7 +36,7 @@ export async function readFullKeys(
   return rows.map((row) => ({
     row,
     parts: sorted(partsByKey.get(row.id) ?? NONE),
-    // A key that was unlimited when its row was read may have got these credits afterwards.
+    // A key that was unlimited when its row was read may have received credits since then, so the row decides.
     remaining: row.remaining === null ? undefined : (remaining.get(row.id) ?? row.remaining),
     plaintext: plaintexts.get(row.id),
   }));

@@ -55,7 +55,7 @@ export interface FullKeyToImport extends KeyDefinition {
   readonly sealed: SealedString | undefined;
 }
 
-/** Members of a call that are required for preparing a key. */
+/** Caller and dependencies that preparing a key requires. */
 interface Preparing {
   readonly caller: { readonly workspaceId: string };
   readonly deps: Pick<ChangeDeps, "randomBytes"> & VaultDeps;
@@ -74,8 +74,8 @@ export function prepareImport(
 
 /**
  * Stores the keys, with the identities of their owners.
- * @throws PublicError 412 for roles and permissions that do not exist, then 409 for a hash of an existing key, including deleted ones and
- * others of the request.
+ * @throws PublicError 412 for roles and permissions that do not exist, then 409 if another key has the same hash: an existing key, a
+ * deleted key, or another key of the request.
  */
 export async function importFullKeys(
   tx: PoolClient,

@@ -59,7 +59,7 @@ export interface Relinking<End> {
   readonly events?: readonly AuditEvent[];
 }
 
-/** Adds links; the key keeps the others. */
+/** Adds links and keeps the existing ones. */
 export const adding = <End>(ends: readonly End[], events: readonly AuditEvent[] = []): Relinking<End> => ({
   wanted: (held) => [...held, ...ends],
   events,

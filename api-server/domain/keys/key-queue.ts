@@ -34,7 +34,7 @@ import { requestIdOf } from "./queued-key-record.ts";
 export const RETRIES_MAX = 10;
 /** Backoff without jitter: keys are tried one at a time, so keys that failed together are not retried together. */
 const RETRY = { firstMs: 2_000, maxMs: 2_000 * 2 ** (RETRIES_MAX - 1), random: () => 0 };
-/** Errors that a retry cannot fix, because ids are never reused. */
+/** Errors that end the retries: the API was deleted, and a retry cannot find it again because ids are never reused. */
 const FINAL: ReadonlySet<string> = new Set<ErrorKind>(["api_not_found"]);
 
 /** Limits of a time slice, which ends when it reaches either of them. */
@@ -143,7 +143,7 @@ export class KeyQueue {
     return true;
   }
 
-  /** Tries the keys that have been due for longest. Returns false if no key is due. Throws if Postgres is unavailable. */
+  /** Tries to create the keys that have been due the longest. Returns false if no key is due. Throws if Postgres is unavailable. */
   async #next(workspaceId: string, max: number): Promise<boolean> {
     const deps = this.#deps;
     let taken: readonly QueuedKeyRow[] = [];
@@ -164,7 +164,10 @@ export class KeyQueue {
     return taken.length > 0;
   }
 
-  /** Tries each key separately after a batch has failed. Failed keys are no longer due, so that each key of the batch gets its attempt. */
+  /**
+   * Tries to create each key separately after a batch has failed. Keys that fail again are no longer due, so every key of the batch gets
+   * its attempt.
+   */
   async #oneByOne(workspaceId: string, count: number): Promise<void> {
     for (let tried = 0; tried < count; tried++) {
       if (this.#isClosing || !(await this.#next(workspaceId, 1))) return;

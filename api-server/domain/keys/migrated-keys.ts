@@ -35,8 +35,8 @@ export async function takeOverMigratedKey(
       throw error;
     }
   }
-  // Another transaction may have rewritten the key. Then this transaction has no outbox entries, and this process still caches the negative
-  // entry.
+  // If another transaction rewrote the key, this transaction has no outbox entries. The negative cache entry of this process must still be
+  // dropped.
   deps.projection.drop([{ workspaceId, kind: "key", id: hash }]);
   return true;
 }

@@ -64,7 +64,7 @@ export function giveUpQueuedKey(
   });
 }
 
-/** Returns the reference to a queued key's row as it was read. */
+/** Returns the key of a queued key's row, and the number of failures when it was read. */
 export const refOf = ({ workspace_id: workspaceId, key_id: keyId, failures }: QueuedKeyRow) => ({
   workspaceId,
   keyId,

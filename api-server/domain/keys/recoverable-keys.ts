@@ -31,9 +31,9 @@ export interface Reencrypted {
 }
 
 /**
- * Re-encrypts a batch of strings that use other encryption keys, with the first configured one. This is the second step of a rotation,
- * after which the older encryption keys may be removed. A batch is safe to repeat, and to run concurrently with all other work. The cursor
- * of the first batch is `""`.
+ * Re-encrypts one batch of key strings with the first configured encryption key, if another encryption key was used for them. This is the
+ * second step of a rotation, after which the older encryption keys may be removed. A batch is safe to repeat, and to run concurrently with
+ * all other work. The cursor of the first batch is `""`.
  */
 export async function reencryptKeys(
   { db, vault }: { readonly db: ReadDeps["db"]; readonly vault: KeyVault },

@@ -7,7 +7,7 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 import { inCreditsTransaction } from "./credits-transaction.ts";
 
 /**
- * Marks a key as deleted, or removes it with all its parts.
+ * Marks a key as deleted, or removes it together with its permissions, roles and limits.
  * @param needed permission that the root key needs on the key's API.
  * @throws PublicError 404, 403, 409 `managed_by_manifest`, in this order.
  */

@@ -42,7 +42,7 @@ export async function lockManaged<Row extends ManagedRow, Ref extends NamedObjec
 
 /**
  * Writes the new manager of a locked object, `null` for unmanaged, and leaves the rest unchanged.
- * @returns the audit events; empty if the manager was the same already.
+ * @returns the audit events; empty if the manager does not change.
  * @throws PublicError 409 `managed_exists`.
  */
 export async function handOver<Row extends ManagedRow>(
@@ -66,8 +66,8 @@ async function setManager<Row extends ManagedRow>(
   await adopting(actor, resource, () => resource.setManager(tx, row, manager, actor.context));
   const { workspaceId, timeMs } = actor.context;
   const ref = { workspaceId, kind: resource.kind, id: row.id };
-  // The orphan row names the object's last manager: that manifest finds the object again, and no other one adopts it without permission. A
-  // managed object needs no such row.
+  // The orphan row stores the object's last manager, so that the same manifest can find the object again, and another manifest can adopt it
+  // only with permission. A managed object needs no such row.
   if (manager !== null) await deleteOrphan(tx, ref);
   else if (row.manager !== null) await upsertOrphan(tx, { ...ref, lastManager: row.manager, releasedAt: timeMs });
   const change = changeOf({ manager: row.manager }, { manager });

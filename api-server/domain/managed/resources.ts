@@ -80,7 +80,7 @@ export interface Removable<Row extends ManagedRow> {
   readonly remove: (tx: Queryable, row: Row, timestamp: Timestamp) => Promise<void>;
 }
 
-/** A kind that keys hold; one object can have a million holders. */
+/** A kind of object that keys can have, such as a role. Up to a million keys may have the same object. */
 export interface LockableResource<Row extends ManagedRow> {
   readonly kind: "role" | "permission";
   readonly find: (db: Queryable, ref: NamedObject) => Promise<Row | undefined>;

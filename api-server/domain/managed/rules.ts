@@ -4,7 +4,7 @@ import type { ManagedResource, ManagedRow } from "./resources.ts";
 
 /*
  * Rules for changing managed objects (api-v2.md section 24.1). An object that a manifest created carries its manager's name. Other callers
- * that would change it get an error that refers to the manifest, because the operator would revert the change anyway. This prevents
+ * that try to change it get an error that refers to the manifest, because the operator would revert the change anyway. This prevents
  * mistakes between two writers, not attacks: any root key with the permission may send the header.
  */
 
@@ -66,7 +66,7 @@ export const adopting = <T>(
   work: () => Promise<T>,
 ): Promise<T> => asItsOnly(management.manager, resource, work);
 
-/** Like `adopting`, but for a given manager: the value that the statement writes. */
+/** Like `adopting`, but takes the manager that the statement writes. */
 export async function asItsOnly<T>(
   manager: string | null | undefined,
   { index }: Pick<ManagedResource, "index">,

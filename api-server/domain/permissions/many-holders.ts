@@ -11,9 +11,9 @@ import { guardManaged, isRemoval } from "../managed/rules.ts";
 const HOLDERS_PER_TRANSACTION = 2000;
 
 /**
- * Removes an object from the keys that hold it before its deletion, if these are too many for the deleting transaction: a transaction with
- * a million links would hold its locks and its snapshot for most of a minute. If the call is interrupted, the keys processed so far have
- * lost it, and the next call continues.
+ * Removes an object from all keys that have it, before the object is deleted. This is done only if the keys are too many for the deleting
+ * transaction: a transaction that removes a million links would hold its locks and its snapshot for most of a minute. If the call is
+ * interrupted, the keys processed so far have lost the object, and the next call continues.
  * @throws PublicError the 404 of its kind, or 409 `managed_by_manifest`, before any removal.
  */
 async function takeFromManyHolders<Row extends ManagedRow>(

@@ -16,7 +16,7 @@ export interface PodsTogether {
   readonly updated: number;
   readonly behind: number;
   readonly unsupported: number;
-  /** Reason that one of the pods reported why it does not support the version. */
+  /** Reason why the version is unsupported, from one of the pods that report it. */
   readonly reason: string | undefined;
   /** Numbers of pods that serve stale data, and of pods that reject requests because their data is too old. */
   readonly stale: number;
@@ -36,7 +36,7 @@ export function readOnStale(stored: unknown): CompiledPolicy["onStale"] {
 }
 
 export function stateOf({ version, refused }: PodReportSummary, versionNow: number): PodState {
-  // Version 0 means that the pod could not read the version that it rejected. Such a report counts too.
+  // A report of an unsupported version 0 counts too: it means that the pod could not read the version.
   if (refused !== undefined && (refused.version === versionNow || refused.version === 0)) return "unsupported";
   return version === versionNow ? "updated" : "behind";
 }
@@ -59,7 +59,7 @@ export function overAdmittedBy(
   };
 }
 
-/** Returns the duration as valid JSON: a sidecar without a heartbeat has an infinite lag, which JSON cannot express. */
+/** Returns the duration as a number that JSON can express. The lag of a sidecar without a heartbeat is infinite. */
 export const toJsonMs = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
 
 export function together(

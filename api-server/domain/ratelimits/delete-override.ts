@@ -10,7 +10,7 @@ import { namespaceNotFound } from "../refusals/refusals.ts";
  * Deletes the override with exactly this identifier.
  * @param needed permission that the root key needs for the namespace.
  * @param ref the namespace by id or name; the id takes precedence.
- * @throws PublicError 404 for either, 403, 409 if a manager has the override.
+ * @throws PublicError 404 if the namespace or the override does not exist, 403, 409 if another manager has the override.
  */
 export async function deleteOverride<Required extends RequiredPermission>(
   actor: Actor<Required>,

@@ -77,8 +77,8 @@ async function makeNamespaces(
     await insertAudit(tx, actor, allEvents);
     return namespaces;
   });
-  // Another transaction may have created a namespace. Then this one has no outbox entry for it, and this process still caches the negative
-  // entry.
+  // If another transaction created a namespace, this transaction has no outbox entry for it. The negative cache entry of this process must
+  // still be dropped.
   deps.projection.drop(names.map((id) => ({ workspaceId, kind: "namespaceName", id })));
   return made;
 }

@@ -73,8 +73,8 @@ async function ensureNamespace<Required extends RequiredPermission>(
     actor.require(permissions.limit);
   }
   const namespace = existing ?? (await makeNamespace(actor, name));
-  // Another transaction may have created the namespace. Then this one has no outbox entry, and this process still caches the negative
-  // entry.
+  // If another transaction created the namespace, this transaction has no outbox entry for it. The negative cache entry of this process
+  // must still be dropped.
   deps.projection.drop([
     { workspaceId, kind: "namespaceName", id: name },
     { workspaceId, kind: "namespace", id: namespace.id },

@@ -13,7 +13,7 @@ export interface RequestedRatelimit {
   readonly autoApply: boolean;
 }
 
-/** Returns limits with ids, ready to be stored. The last of several entries with one name applies. */
+/** Returns limits with ids, ready to be stored. If several entries have the same name, the last one applies. */
 export function newRatelimits(
   { randomBytes }: Pick<ChangeDeps, "randomBytes">,
   ratelimits: readonly RequestedRatelimit[],

@@ -42,7 +42,7 @@ export function serveV1(procedure: AnyV1Procedure, { front, uses }: { front: V1F
     : { ...prepared, credentials: "afterContent", takesSessions: false, note: uses.note, handle: procedure.handle };
 }
 
-/** Body size that is passed to validation, so that it stops at the first error of every body: v1 reports only one. */
+/** Body size that v1 passes to validation. With it, validation stops at the first error of any body, because v1 reports only one. */
 const TELL_THE_FIRST_FAULT = Number.POSITIVE_INFINITY;
 
 function compileGet(input: z.ZodType, url: string) {

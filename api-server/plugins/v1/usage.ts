@@ -8,7 +8,7 @@ import type { Call } from "../../procedure.ts";
 
 /*
  * Records which root keys still call v1, so that a team can decide when to disable it: at most one audit log row per root key and UTC date,
- * over all api-servers. A call with a root key that was already recorded today costs one set lookup.
+ * across all api-servers. A call with a root key that was already recorded today costs one set lookup.
  */
 
 export interface V1Usage {

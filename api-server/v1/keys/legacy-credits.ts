@@ -37,7 +37,7 @@ export const LegacyRefill = z
   .meta({ examples: [{ interval: "monthly", amount: 1000, refillDay: 1 }] });
 export type LegacyRefill = z.output<typeof LegacyRefill>;
 
-/** Throws PublicError 400 at `field` if a refill contradicts itself. */
+/** Throws PublicError 400 at `field` if the members of a refill contradict each other. */
 export function checkLegacyRefill(refill: LegacyRefill | null | undefined, field = "body.refill"): void {
   if (refill?.interval === "daily" && refill.refillDay !== undefined) {
     throw invalidField(`${field}.refillDay`, "a daily refill must not have a day");

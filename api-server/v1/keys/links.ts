@@ -113,7 +113,10 @@ const createRole = onRbac("create_role", "when one is created");
 const LINKS = { response: LinksResponse, respond: toLinksResponse };
 const NOTHING = { response: Empty, respond: () => ({}) };
 
-/** Permission for `keys.addPermissions` and `keys.addRoles`, which reject a caller that may not create a missing object as UNAUTHORIZED. */
+/**
+ * Permission for `keys.addPermissions` and `keys.addRoles`. If the caller may not create a missing object, these procedures reject the call
+ * as UNAUTHORIZED.
+ */
 const createPermissionOrUnauthorized = refusedAsUnauthorized(createPermission);
 
 export const addPermissions = define(PERMISSIONS, {
@@ -162,7 +165,7 @@ export const removePermissions = define(PERMISSIONS, {
 const rolesToAdd = {
   addRoleToKey,
   createRole: refusedAsUnauthorized(createRole),
-  // Earlier releases of v1 required this permission by mistake, and root keys that were created for them have no other.
+  // Earlier releases of v1 required this permission by mistake, and root keys that were created for them have no other permission.
   createPermission: refusedAsUnauthorized(onRbac("create_permission", "in place of `rbac.*.create_role`")),
 };
 
