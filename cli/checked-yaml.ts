@@ -4,7 +4,7 @@ import type * as z from "zod";
 import { problemsOf } from "../core/manifests/check.ts";
 import { lineFinder } from "../core/manifests/yaml-lines.ts";
 
-/* Reads a YAML file by a schema, so that each problem has its line. */
+/* Reads a YAML file and validates it against a schema. Each problem has its line number. */
 
 export interface FileProblem {
   readonly file: string;

@@ -111,7 +111,7 @@ const givenOptions = new WeakMap<object, ReadonlySet<string>>();
 /** Returns whether an option was set by the arguments rather than the environment. */
 export const isGiven = (options: object, name: string): boolean => givenOptions.get(options)?.has(name) === true;
 
-/** Parses the arguments and the environment by the option table. Throws a `UsageError` that names the invalid option. */
+/** Parses the arguments and the environment according to the option table. Throws a `UsageError` that names the invalid option. */
 export function parseOptions(command: Command, args: readonly string[], env: Io["env"]): OptionValues<OptionTable> {
   let given: Record<string, string | boolean | string[] | undefined>;
   try {
@@ -139,7 +139,7 @@ export function parseOptions(command: Command, args: readonly string[], env: Io[
     }
     if (row.repeats !== true) values[name] = value;
     else {
-      // Makes a list with one entry of a value from the environment.
+      // Converts a value from the environment to a list with one entry.
       const list = Array.isArray(value) ? value : value === undefined ? [] : [String(value)];
       values[name] = row.separates === true ? list.flatMap(splitList) : list;
     }

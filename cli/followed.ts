@@ -60,7 +60,7 @@ export function followed({ name, value, file, log, accept = (text) => text }: Fo
   return file === undefined ? undefined : followFile(file, { name: `${name}-file`, log, accept });
 }
 
-/** Returns a function like `followed`, for values that are only accepted as a file, such as certificates. */
+/** Like `followed`, but for values that can only be set by a file, such as certificates. */
 export function followFile(
   file: string,
   { name, log, accept = (text) => text }: Pick<FollowOptions, "name" | "log" | "accept">,

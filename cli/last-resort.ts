@@ -1,6 +1,8 @@
 import type { Logger } from "pino";
 
-/** Maximum number of uncaught errors per minute. More errors are not caused by single requests, so the process exits and is restarted. */
+/**
+ * Maximum number of uncaught errors per minute. At a higher rate the cause is not a single request, so the process exits and is restarted.
+ */
 const FAULTS_MAX = 100;
 const WITHIN_MS = 60_000;
 

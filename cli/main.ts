@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { enableCompileCache } from "node:module";
 
-// The compile cache keeps compiled sources between starts, which saves a third of the startup time and 30 MB. Static imports would be
-// compiled before this line, so all other modules are imported after it.
+// The compile cache keeps compiled sources between starts, which saves a third of the startup time and 30 MB of memory. Static imports
+// would be compiled before this line, so all other modules are imported after it.
 enableCompileCache();
 const { COMMANDS } = await import("./commands.ts");
 const { runCommand } = await import("./run-command.ts");

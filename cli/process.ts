@@ -97,7 +97,7 @@ export async function runService(
     throw error;
   }
   const signal = await signalled;
-  // A start that fails during a shutdown fails only because of the shutdown.
+  // Ignores the error of a start that fails during a shutdown, because the shutdown caused it.
   starting.catch(() => undefined);
   log.info({ signal }, "stopping");
   const late = setTimeout(() => {

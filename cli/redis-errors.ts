@@ -7,7 +7,9 @@ const AWAY = "no connection to Redis; retrying";
 /** Returns whether Redis rejected the user or the password. */
 const isUserRefused = ({ message }: Error): boolean => /WRONGPASS|NOAUTH|NOPERM/.test(message);
 
-/** Logs Redis connection errors without passwords. Each of the two kinds is logged at most once in five seconds. */
+/**
+ * Logs Redis connection errors without passwords. A rejected user and an unreachable Redis are each logged at most once in five seconds.
+ */
 export function logRedisErrors(log: Pick<Logger, "warn">): (error: Error) => void {
   const throttle = new LogThrottle();
   return (error) => {

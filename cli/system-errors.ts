@@ -28,7 +28,7 @@ export function saySystemError(error: NodeJS.ErrnoException, flag?: string): str
   const { address, port, hostname } = error as { address?: string; port?: number; hostname?: string };
   const file = FILE_REASONS[code];
   if (file !== undefined && (path !== undefined || code === "EISDIR")) {
-    // The error of reading a directory does not contain the path, because it occurs after `open`.
+    // An error from reading a directory does not contain the path, because the error occurs after `open`.
     return `cannot open ${path === undefined ? "a path" : `"${path}"`}: ${file}; correct ${flag ?? "the path"} (${code})`;
   }
   const network = NETWORK_REASONS[code];

@@ -13,8 +13,8 @@ interface Column<Row> {
 
 /**
  * Returns a heading and one line per row in aligned columns. If a line exceeds `width`, the table uses brief texts, then omits droppable
- * columns, last first, then shortens shrinkable columns, widest first, only as far as necessary. Without a width (no terminal) all texts
- * are complete.
+ * columns, last first, then shortens shrinkable columns, widest first, only as far as necessary. Without a width (no terminal), no text is
+ * shortened.
  */
 export const formatTable = <Row>(fields: Fields<Row>, rows: readonly Row[], width?: number): string[] =>
   openTable(fields, width)(rows);

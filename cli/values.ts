@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000;
 
 /* Parsers of option values. Each throws a `UsageError` that states the expected value. */
 
-/** Returns the error for an invalid value. `option` may end in the variable that holds the value: `port (POSTERN_API_PORT)`. */
+/** Returns the error for an invalid value. `option` may end with the variable that contains the value: `port (POSTERN_API_PORT)`. */
 export const invalidValue = (option: string, text: string, expected: string): UsageError =>
   new UsageError(`invalid value "${text}" for --${option}: must be ${expected}`);
 
@@ -73,7 +73,8 @@ export function parseDurationOption(
   { minMs, maxMs }: { minMs: number; maxMs?: number | undefined },
 ): number {
   try {
-    // Parses days, which options accept. Kubernetes durations have no days, so the duration parser of manifests does not accept them.
+    // Parses a duration of days, such as `30d`, which only options accept. Kubernetes durations have no days, so the duration parser of
+    // manifests rejects them.
     const [, days] = /^(\d{1,6})d$/.exec(text) ?? [];
     const ms = days === undefined ? parseDuration(text === "0" ? "0s" : text) : Number(days) * DAY_MS;
     if (ms >= minMs && ms <= (maxMs ?? Number.POSITIVE_INFINITY)) return ms;

@@ -13,7 +13,7 @@ if (root === null) throw new Error("index.html has no #root");
 
 createRoot(root).render(
   <StrictMode>
-    {/* The Content-Security-Policy forbids style elements; base.css has these styles instead. */}
+    {/* The Content-Security-Policy forbids style elements, so base.css contains the styles that the library would add. */}
     <CSPProvider disableStyleElements>
       <QueryClientProvider client={createQueryClient()}>
         <RouterProvider router={createDashboardRouter()} />

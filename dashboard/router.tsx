@@ -36,7 +36,7 @@ const getParentRoute = () => rootRoute;
 
 type Search = Record<string, unknown>;
 
-/** Search parameter `search` of a list: a part of a name or an id. */
+/** Reads the search parameter `search` of a list: a part of a name or an id. */
 const listSearch = (search: Search) => textsIn(search, "search");
 
 const ID = /^[A-Za-z0-9_.-]{3,128}$/;

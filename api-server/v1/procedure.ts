@@ -5,7 +5,7 @@ import type { Call, DataJson, OpenCall } from "../procedure.ts";
 
 /*
  * Procedure type of v1. As in v2, a file has the schemas of a procedure, its handler, and the permissions that the root key needs; the
- * handler can require no others. Handlers of v1 only translate; the rules of keys, APIs and limits are in domain/.
+ * handler can require no others. Handlers of v1 only translate requests and responses; the rules for keys, APIs and limits are in domain/.
  * The order of steps, the error body, the headers and the v1 switch are in plugins/.
  */
 

@@ -73,7 +73,7 @@ export const toRatelimitOut = (row: RatelimitRow): RatelimitOut => ({
 const isEmpty = (meta: Readonly<Record<string, unknown>> | null): meta is null =>
   meta === null || Object.keys(meta).length === 0;
 
-/** Returns an object with a list, or without it if the list is empty, because responses omit empty lists. */
+/** Returns an object with the list as its only member, or an empty object if the list is empty, because responses omit empty lists. */
 const unlessEmpty = <Name extends string, Item>(name: Name, items: Item[]): { [name in Name]?: Item[] } =>
   items.length === 0 ? {} : ({ [name]: items } as { [name in Name]: Item[] });
 

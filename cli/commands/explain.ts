@@ -193,8 +193,8 @@ async function explainRequest(
     return exitCodeOf(explained.code, explained.allowed);
   }
   for (const line of then) io.out(line);
-  // Prints a note, because the explanation does not know the permissions and the cost of the original call. A call that was rejected
-  // because of them can be VALID here.
+  // Prints a note, because the permissions and the cost of the original call are unknown. A call that was rejected because of them can be
+  // VALID in the explanation.
   const { permissions = "none", credits } = circumstances;
   const call = ` (permissions: ${permissions}, cost: ${credits?.cost ?? 1}; the original values are not stored, set --permissions and --credits)`;
   io.out(`now${policyId === "" ? printable(call) : ""}:`);

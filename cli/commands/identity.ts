@@ -34,7 +34,7 @@ const identityFields: Fields<Schema<"Identity">> = [
   },
 ];
 
-/** Fields of a created or deleted identity; the API returns no others. */
+/** Fields of a created or deleted identity; the API returns no other fields. */
 const madeIdentityFields: Fields<{ readonly identityId: string; readonly externalId: string }> = [
   { name: "identityId", value: (row) => row.identityId },
   { name: "externalId", value: (row) => row.externalId },

@@ -35,7 +35,7 @@ interface NamedOverride {
   readonly identifier: string;
 }
 
-/** Fields of a deleted override; the API returns no others. */
+/** Fields of a deleted override; the API returns no other fields. */
 const namedOverrideFields: Fields<NamedOverride> = [
   { name: "namespace", value: (row) => row.namespace },
   { name: "identifier", value: (row) => row.identifier },

@@ -16,7 +16,7 @@ interface NamedProfile extends Omit<Profile, "rootKey"> {
   readonly isCurrent: boolean;
 }
 
-/** Fields of a profile; the root key is not among them. */
+/** Fields of a profile, except its root key. */
 const profileFields: Fields<NamedProfile> = [
   { name: "name", title: "name", value: (row) => row.name },
   { name: "apiUrl", title: "server", value: (row) => row.apiUrl, shrinks: true },
@@ -26,7 +26,7 @@ const profileFields: Fields<NamedProfile> = [
 
 const INPUT_BYTES_MAX = 64 * 1024;
 
-/** Members of the output of `postern rootkey create --json` that the command reads; others are ignored. */
+/** Members of the output of `postern rootkey create --json` that the command reads; other members are ignored. */
 const Made = z.looseObject({ rootKey: z.string() });
 
 export const profileAdd = defineCommand({

@@ -33,7 +33,7 @@ const madeRoleFields: Fields<{ readonly roleId: string; readonly name: string }>
   { name: "roleId", value: (row) => row.roleId },
   { name: "name", value: (row) => row.name },
 ];
-/** Field of a deleted role; the API returns no others. */
+/** The only field that the API returns for a deleted role. */
 const namedRoleFields: Fields<{ readonly role: string }> = [{ name: "role", value: (row) => row.role }];
 
 function slugsOf({ permissions = [] }: Role): string[] {

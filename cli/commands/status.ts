@@ -57,7 +57,7 @@ function isFine(policy: Policy): boolean {
   return conditionOf(policy, "Enforced") === "True";
 }
 
-/** Returns the reason why the policy is not enforced or not Ready; `null` if it is both. */
+/** Returns the reason why the policy is not enforced or not Ready; `null` if it is enforced and Ready. */
 function reasonOf(policy: Policy): string | null {
   const wrong = ["Ready", "Enforced"].find((type) => conditionOf(policy, type) !== "True");
   return policy.status?.conditions?.find(({ type }) => type === wrong)?.message ?? null;

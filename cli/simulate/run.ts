@@ -29,7 +29,7 @@ export interface Unresolved {
 
 const CLIENT_ADDRESS = "127.0.0.1";
 
-/** Resolves the names in a request, and puts the key where the policy looks first. */
+/** Resolves the names in a request, and adds the key at the first location that the policy reads. */
 export function resolve(world: World, asked: RequestedRequest): ResolvedRequest | Unresolved {
   const line = findRequestLine(asked.request);
   if (line === undefined) return { field: "request", message: `${asked.request} is not a method and a path` };
@@ -118,7 +118,7 @@ export async function runCase(
       const decision = await send(gate, request, step.times);
       const differences = compare(step, decision);
       results.push({ step, decision, differences });
-      // Stops at the first difference, because later steps would only repeat it.
+      // Stops at the first difference, because later steps would only fail for the same reason.
       if (differences.length > 0) break;
     }
     return { name, steps: results };

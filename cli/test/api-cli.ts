@@ -7,7 +7,7 @@ import type { Io } from "../command.ts";
 import { COMMANDS } from "../commands.ts";
 import { runCommand } from "../run-command.ts";
 
-/** Inputs of a run in addition to its arguments. */
+/** Inputs of a command run, in addition to its arguments. */
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly columns?: number;
@@ -56,7 +56,7 @@ export async function runPostern(args: readonly string[], options: RunOptions = 
   return { code, text, out: text === "" ? [] : text.replace(/\n$/, "").split("\n"), notes };
 }
 
-/** CLI of a test, with its own api-server, its database, and a directory for profiles. */
+/** CLI under test, with its own api-server and database, and a directory for profiles. */
 export interface ApiCli {
   readonly t: TestApp;
   readonly resources: Resources;
@@ -68,7 +68,7 @@ export interface ApiCli {
   /** Runs a command with `--json` and returns the output. Throws unless the exit code matches and the output is one line. */
   // biome-ignore lint/suspicious/noExplicitAny: tests reach into answers of any shape.
   json(args: readonly string[], code?: number): Promise<any>;
-  /** Returns an environment that has another root key. */
+  /** Returns the environment of a command that uses another root key. */
   as(rootKey: string): { env: Record<string, string> };
   close(): Promise<void>;
 }

@@ -15,7 +15,7 @@ export interface Ran {
   readonly notes: readonly string[];
 }
 
-/** CLI of a test, with its own database. Commands run in this process, from the arguments to the exit code. */
+/** CLI under test, with its own database. Commands run in this process, from the arguments to the exit code. */
 export interface Cli {
   readonly databaseUrl: string;
   /** Database for assertions. */
@@ -85,7 +85,10 @@ async function commandOf(args: string): Promise<Command> {
   return row.load();
 }
 
-/** Returns the documented shape of the output: a list is represented by its first item, which must exist, an object by its member names. */
+/**
+ * Returns the shape of the output as documented: a list is represented by its first item, which must exist, and an object by its member
+ * names.
+ */
 function outline(printed: unknown): string {
   const entries = Object.entries(printed as Record<string, unknown>);
   const isList = entries.length === 2 && entries[1]?.[0] === "hasMore";

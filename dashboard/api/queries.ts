@@ -54,7 +54,7 @@ export interface Pages<T> {
   readonly isLoading: boolean;
   readonly isLoadingMore: boolean;
   readonly hasMore: boolean;
-  /** Error of the last attempt; rows that were read before stay. */
+  /** Error of the last attempt; the rows that were read before it stay visible. */
   readonly error: ApiError | null;
   /** Time at which the first page was read, Unix ms; 0 before the first response. */
   readonly readAtMs: number;
@@ -132,8 +132,7 @@ export function useReadAgain(): (procedures: readonly Procedure[]) => void {
 
 /**
  * Returns a function that changes data and then reads the named procedures again. The result is not cached beyond its component because it
- * may be a secret. While a change is pending no second change is sent, because a second click can be faster than the disabling of the
- * button.
+ * may be a secret. While a change is pending no second change is sent, because a second click can arrive before the button is disabled.
  */
 export function useChange<P extends Procedure>(
   procedure: P,

@@ -17,7 +17,7 @@ import { useNow } from "./use-now.ts";
 export type UsageProcedure = "analytics.getVerifications" | "analytics.getRatelimits";
 export type UsageRows = Data<UsageProcedure>;
 
-/** Parameters of a running usage query; a new `askedAtMs` makes it a new query. */
+/** Parameters of the current usage query. With a new `askedAtMs`, the query runs again. */
 interface Asked {
   readonly requestedAtMs: number;
   readonly enabled?: boolean;

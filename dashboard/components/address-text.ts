@@ -18,7 +18,7 @@ export function textsIn<Name extends string>(
   return Object.fromEntries(found) as Texts<Name>;
 }
 
-/** Returns the search for `navigate`: the current search with this text set, or removed if the text is empty. */
+/** Returns the search parameters for `navigate`: the current ones with this text set, or without it if the text is empty. */
 export const withText =
   <Name extends string>(name: Name, text: string) =>
   <Search extends Texts<Name>>({ [name]: _, ...others }: Search): Search =>

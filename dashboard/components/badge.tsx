@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import "./badge.css";
 
-/** Shows a state as a word. The color only helps to find it. */
+/** Shows a state as a word. The color only makes the state easier to find. */
 export function Badge({
   kind = "plain",
   title,

@@ -1,7 +1,7 @@
 import { type ReactNode, useId, useState } from "react";
 import "./field.css";
 
-/** Field that reads a text file of the person's machine. Files that are too large or not UTF-8 are rejected with a message. */
+/** Field that reads a text file from the person's machine. Files that are too large or are not UTF-8 are rejected with a message. */
 export function FileField({
   label,
   accept,

@@ -30,7 +30,7 @@ export function FormDialog({
   /** Reason why the form cannot be submitted yet; `undefined` if the form can be submitted. */
   fault: string | undefined;
   isBusy: boolean;
-  /** Error of the last submission; `null` or `undefined` if none failed. */
+  /** Error of the last submission; `null` or `undefined` if it did not fail. */
   error: unknown;
   /** The submitted action, such as "Creating the key". */
   doing: string;

@@ -24,7 +24,7 @@ export function ManagedBadge({ manager }: { manager: string | undefined }): Reac
 export const lockedBy = (manager: string | undefined): string | undefined =>
   manager === undefined ? undefined : `Managed by ${manager}: change its manifest.`;
 
-/** Returns the reason for a disabled button next to a `ManagedNotice`, which already names the manifest. */
+/** Returns the reason why a button is disabled, for a button next to a `ManagedNotice`, which already names the manifest. */
 export const lockedThere = (manager: string | undefined): string | undefined =>
   manager === undefined ? undefined : "A manifest manages this object: change it there.";
 

@@ -37,7 +37,7 @@ export function PlotCanvas(props: CanvasProps): ReactNode {
   const latest = useRef(props);
   latest.current = props;
 
-  // Creates a new plot after each change of the content, which takes about a millisecond and leaves no old state.
+  // Creates a new plot after each change of the content. This takes about a millisecond, and the new plot has no state of the old one.
   useEffect(() => {
     const element = host.current;
     if (element === null) return;

@@ -205,7 +205,7 @@ function PlainRow<T>(props: TableRowProps<T>): ReactNode {
 
 /**
  * Returns the list index of the row that contains an element. React also bubbles events from a menu or dialog that a row opened, and these
- * elements are in no row.
+ * elements are outside of the rows.
  */
 function rowIndexOf(target: EventTarget): number | undefined {
   const index = target instanceof Element ? target.closest("[data-index]")?.getAttribute("data-index") : undefined;

@@ -1,8 +1,8 @@
 import { useMay } from "../api/session.ts";
 
 /**
- * Returns a function for `unusable` of a button: the reason why the person may not perform an action that requires all given tuples;
- * `undefined` if the person may.
+ * Returns a function for the `unusable` property of a button: the reason why the person may not perform an action that requires all given
+ * tuples; `undefined` if the person may.
  */
 export function useRequired(): (...tuples: readonly string[]) => string | undefined {
   const may = useMay();

@@ -1,4 +1,4 @@
-/** Maximum number of uses that the server counts. */
+/** Highest number up to which the server counts the uses of an object. */
 const COUNTED_MAX = 1000;
 
 /** Formats a bounded count: "no key", "1 key", "12 keys", "more than 1,000 keys". */

@@ -1,4 +1,7 @@
-/** Browser names in the order in which they are matched, because the user agent of each also contains the names after it. */
+/**
+ * Browser names in the order in which they are matched, because the user agent of each browser also contains the names of the browsers
+ * after it.
+ */
 const BROWSERS = [
   [/\bEdg\//, "Edge"],
   [/\bOPR\//, "Opera"],

@@ -90,7 +90,7 @@ function Ways(): ReactNode {
   );
 }
 
-/** Returns the address that the person requested, which the sign-in leads back to. */
+/** Returns the address that the person requested, to which the browser returns after the sign-in. */
 const requestedPath = (): string =>
   location.pathname.startsWith("/dashboard/sign-in") ? "/dashboard/" : location.pathname + location.search;
 

@@ -37,7 +37,7 @@ export interface TimeWindow extends Between {
 /** Maximum range of a chart with minute buckets. A chart shows at most 360 minutes, 216 hours, or any number of days. */
 const MINUTES_UP_TO_MS = 6 * BUCKET_MS.hour;
 const HOURS_UP_TO_MS = 9 * BUCKET_MS.day;
-/** Maximum number of days in a chart. It exceeds the usual retention and bounds hand-written addresses. */
+/** Maximum number of days in a chart. It exceeds the usual retention, and limits the range that a hand-written address can request. */
 const DAYS_MAX = 400;
 
 export const bucketStart = (bucket: Bucket, ms: number): number =>

@@ -13,7 +13,7 @@ export interface UsageFilter {
   readonly outcome?: string | undefined;
 }
 
-/** Returns a string literal of the dialect, which interprets backslashes. */
+/** Returns a string literal of the SQL dialect, in which a backslash is an escape character. */
 export const textLiteral = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
 /** Returns the start of a bucket as a literal in UTC: a date for tables of days, otherwise a date-time. */

@@ -78,7 +78,7 @@ export interface ApiOptions {
  */
 const REFUSALS: ReadonlySet<number> = new Set([400, 404, 409, 410, 412, 413]);
 
-/** Error kind of a 404 for an unknown path, which no missing object has. */
+/** Error kind of a 404 response for an unknown path, unlike that for a missing object. */
 const UNKNOWN_PROCEDURE = "not_found";
 
 const ATTEMPTS_MAX = 3;

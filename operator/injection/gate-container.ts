@@ -12,7 +12,7 @@ import type { Container, Pod } from "./pod.ts";
 import type { GateProtocols } from "./protocols.ts";
 import { parseQuantity } from "./quantity.ts";
 
-/** User id of the Postern images. None of them defines a name for it. */
+/** User id of the Postern images. The images do not define a name for this id. */
 const UID = 65_532;
 
 const TOKEN_DIR = "/var/run/secrets/postern";
@@ -42,7 +42,7 @@ export interface GateSettings {
   /** Names of the gate's port: the names that it takes over from the app, or its own name. */
   readonly portNames: readonly string[];
   readonly probes: GateProbes;
-  /** Token by which only the kubelet, and no client of the pod, can report termination. */
+  /** Token with which the kubelet reports termination to the gate. Clients of the pod do not have the token, so they cannot report it. */
   readonly hookToken: string;
   /** Key that seals the gate's snapshot on the pod's disk; unique to each pod. */
   readonly snapshotKey: string;

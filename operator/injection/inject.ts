@@ -59,8 +59,8 @@ interface Target {
 const OWN_PORT_NAME = "postern";
 
 /**
- * Maximum number of containers, including init containers. Kubernetes does not limit it, and one pod must not delay the admission of
- * others.
+ * Maximum number of containers, including init containers. Kubernetes does not limit this number, and one pod must not delay the admission
+ * of others.
  */
 export const CONTAINERS_MAX = 250;
 /** Maximum number of listed ports in all containers. Injection compares ports with each other and searches for two unused ones. */
@@ -197,7 +197,7 @@ function findTarget(
   return { number, names: typeof port === "number" ? names : [port, ...names.filter((name) => name !== port)] };
 }
 
-/** Returns the configured ports, or for each the next port that no container lists. */
+/** Returns the configured ports. A port that a container already lists is replaced by the next port that no container lists. */
 function choosePorts(pod: Pod, { gatePort, adminPort }: InjectionConfig): [number, number] {
   const used = new Set(runningContainers(pod).flatMap(({ ports = [] }) => ports.map((port) => port.containerPort)));
   const free = (first: number): number => {

@@ -69,7 +69,7 @@ export const Pod = z.looseObject({
     containers: z.array(Container),
     volumes: z.array(z.looseObject({ name: z.string() })).optional(),
     hostNetwork: z.boolean().optional(),
-    /** Pod-level resources, which limit those of each container. */
+    /** Pod-level resources, which limit the resources of each container. */
     resources: Resources,
     os: z.looseObject({ name: z.string() }).optional(),
     terminationGracePeriodSeconds: z.int().optional(),

@@ -1,7 +1,7 @@
 import type { FollowedKind, FollowedObjects } from "../runtime/follow-objects.ts";
 import type { KubeObject } from "../runtime/kube-client.ts";
 
-/* Fields of a Kubernetes NetworkPolicy (networking.k8s.io/v1) that the operator reads or writes, with pure functions on them. */
+/* Fields of a Kubernetes NetworkPolicy (networking.k8s.io/v1) that the operator reads or writes, and pure functions for these fields. */
 
 export interface NetworkPolicy {
   readonly namespace: string;

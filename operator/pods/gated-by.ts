@@ -8,7 +8,7 @@ export const GATED_BY_LABEL = "postern.dev/gated-by";
 
 /**
  * Label of a pod with a gate: the value of `spec.interception` when the pod was created. NetworkPolicies select by this label, because pods
- * created before a change of the policy require another NetworkPolicy than later ones.
+ * that were created before a change of the policy require a different NetworkPolicy than newer pods.
  */
 export const INTERCEPTION_LABEL = "postern.dev/interception";
 

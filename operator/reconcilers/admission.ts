@@ -86,7 +86,10 @@ const notGranted = ({ kind, metadata: { namespace } }: ManifestObject): Verdict 
     `${kind === "ApiKey" ? "spec.roles" : "spec.name"}: objects of the namespace ${namespace} may not use ${kind === "ApiKey" ? "all of these names" : "this name"}. Choose another one, or ask the operator's administrator for a grant. The previous state stays active.`,
   );
 
-/** Returns the source restricted to one workspace. It omits objects that may not claim their name, so that they block no others. */
+/**
+ * Returns the source restricted to one workspace. It omits objects that may not claim their name, so that these objects do not block
+ * others.
+ */
 function sourceIn(workspace: Workspace, ctx: OperatorContext): Context["source"] {
   const { source, workspaces } = ctx;
   const isHere = (namespace: string): boolean => {

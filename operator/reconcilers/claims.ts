@@ -79,7 +79,7 @@ function isOlder(a: ManifestObject, b: ManifestObject): boolean {
   return aMs === bMs ? a.metadata.uid < b.metadata.uid : aMs < bMs;
 }
 
-/** An object with its claim: the stored object and all manifests with this claim. */
+/** An object that claims a name, with the stored object and all manifests that have the same claim. */
 export interface Claimed<Stored> {
   readonly object: ManifestObject;
   /** Manager name of the object, as stored in the database. */
@@ -109,7 +109,7 @@ export interface ConflictTerms<Stored> {
   readonly competitor?: (competitor: string) => string;
   /** Message if another manager owns the stored object. `manager` contains only names that readers of this namespace may see. */
   readonly managed?: (stored: Stored, manager: string) => string;
-  /** Conditions under which the manifest adopts the stored object, if that object has no manager. */
+  /** Determines whether the manifest may adopt the stored object, if that object has no manager. */
   readonly unmanaged?: (stored: Stored) => Takeover;
 }
 

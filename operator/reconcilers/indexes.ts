@@ -15,7 +15,7 @@ export type ObjectSource = IndexedSource<IndexName>;
 export const toObject = (kind: Kind, key: ObjectKey): string => `object ${kind} ${formatKey(key)}`;
 /** Returns the index value of a reference to an object by its stored name. */
 export const toNamed = (kind: Kind, name: string): string => `named ${kind} ${name}`;
-/** Index value shared by all references to an API by id, because only the database records which policy created the API. */
+/** Index value that all references to an API by id share, because only the database records which policy created the API. */
 export const TO_API_BY_ID = "api by id";
 
 /** Functions that return the references of an object, even if its spec is invalid, because superfluous reconciles are harmless. */

@@ -28,6 +28,6 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
 
 const MANAGER = /[a-zA-Z0-9._-]+\/[A-Z][a-zA-Z]+\/[a-zA-Z0-9._-]+\/[a-zA-Z0-9._-]*[a-zA-Z0-9_-]/g;
 
-/** Removes the full names of other managers from a text of the API. */
+/** Removes the full names of other managers from a message of the API. */
 export const withoutForeignManagers = (text: string, own: string): string =>
   text.replaceAll(MANAGER, (manager) => managerFor(manager, own));

@@ -6,7 +6,10 @@ import type { ManifestObject } from "../source/contract.ts";
 const fieldsOf = ({ spec }: ManifestObject): Readonly<Record<string, unknown>> =>
   (spec ?? {}) as Readonly<Record<string, unknown>>;
 
-/** Returns the value if it is a string that the API accepts as a name, otherwise `undefined`: the API would reject a lookup with it. */
+/**
+ * Returns the value if it is a string that the API accepts as a name, otherwise `undefined`, because the API would reject a lookup with any
+ * other value.
+ */
 const textIn = (value: unknown, lengthMax: number): string | undefined =>
   typeof value === "string" && value.length > 0 && value.length <= lengthMax ? value : undefined;
 

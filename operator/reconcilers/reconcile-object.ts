@@ -29,7 +29,7 @@ import { unknownFields } from "./unknown-fields.ts";
 /** Effect of an API response on the reconcile. Data of the response is not used, because the next gather reads created objects. */
 export interface Applied {
   readonly refusal?: Refusal;
-  /** Verdict if another system than the API rejected the action. */
+  /** Verdict if a system other than the API rejected the action. */
   readonly verdict?: Verdict;
 }
 
@@ -89,7 +89,8 @@ export async function reconcileObject<Observed, Action>(
         await ctx.workspaces.confirm(object.metadata.namespace);
         const confirmed = admit(object, ctx);
         if (confirmed.workspace?.name !== workspace.name || confirmed.verdict !== undefined) continue;
-        // Sets the finalizer before a resource is created for the object. The plan stays valid, because only the cached object changes.
+        // Sets the finalizer before a resource is created for the object. The plan stays valid, because this changes only the cached
+        // object.
         await ctx.source.setFinalizers(object, [...foreignFinalizersOf(object), finalizerOf(workspace)]);
       }
       if (plan.actions.length === 0) {

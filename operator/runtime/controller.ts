@@ -77,8 +77,9 @@ const LOG_EVERY_MS = 60_000;
 const MESSAGES_MAX = 100;
 
 /**
- * Returns a function that determines whether a failure with this message is logged: the first failure is, and then one per minute, with the
- * number of suppressed failures. A failure that affects every object, such as a rejected root key, would otherwise flood the log.
+ * Returns a function that determines whether a failure with this message is logged: the first failure is logged, and then one failure per
+ * minute, with the number of suppressed ones. A failure that affects every object, such as a rejected root key, would otherwise flood the
+ * log.
  */
 function createLogThrottle(): (message: string) => number | undefined {
   const logged = new Map<string, { atMs: number; suppressed: number }>();

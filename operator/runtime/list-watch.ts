@@ -79,7 +79,7 @@ export function startListWatch({
 
   const remove = (object: KubeObject) => {
     const before = cache.get(keyOf(object));
-    // A deletion event may be late, when the name already belongs to a newer object.
+    // A deletion event may arrive when the name already belongs to a newer object.
     if (before === undefined || before.metadata.uid !== object.metadata.uid) return;
     cache.delete(keyOf(object));
     onChange({ before });

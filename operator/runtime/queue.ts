@@ -38,7 +38,7 @@ export interface WorkQueue {
   addAfter(key: string, delayMs: number): void;
   pause(): void;
   resume(): void;
-  /** Number of keys that are ready or running, without waiting keys. */
+  /** Number of keys that are ready or running, excluding keys that wait for a delay. */
   readonly depth: number;
   /** Starts no further work, and resolves when running work has ended. */
   close(): Promise<void>;

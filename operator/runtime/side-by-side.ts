@@ -5,7 +5,7 @@ export interface SideBySide<Subject> {
   done(): Promise<void>;
 }
 
-/** Runs work for several subjects concurrently, one at a time per subject, so that a slow subject delays no other. */
+/** Runs work for several subjects concurrently, one at a time per subject, so that a slow subject does not delay the others. */
 export function createSideBySide<Subject>(): SideBySide<Subject> {
   const underWay = new Map<Subject, Promise<void>>();
   return {

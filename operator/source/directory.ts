@@ -14,7 +14,7 @@ import { createStateWriter, loadState } from "./directory/state.ts";
 
 /** Delay after the first event of a change, so that several writes of one save cause one read. */
 const DEBOUNCE_MS = 15;
-/** Time after which a missing document counts as deleted; before, an editor may still be saving the file. */
+/** Time after which a missing document counts as deleted; until then, an editor may still be saving the file. */
 const MISSING_MS = 300;
 /** Interval of scans without an event, because file events can be lost (network file systems, a replaced folder). */
 const RESCAN_MS = 5_000;

@@ -41,7 +41,7 @@ export function followNamespaces({
       try {
         watch.put(await client.send<KubeObject>({ method: "GET", path: `${path}/${namespace}` }));
       } catch (error) {
-        // The Namespace has been deleted, and so will its objects.
+        // The Namespace has been deleted, and Kubernetes deletes its objects too.
         if (!isKubeError(error, 404)) throw error;
       }
     },

@@ -57,7 +57,10 @@ export interface Labels {
 
 export interface WorkspacesOptions {
   readonly apiUrl: string;
-  /** One root key for all namespaces, which another key of its workspace may replace, or a folder with one key per workspace. */
+  /**
+   * One root key for all namespaces, which may later be replaced by another root key of the same workspace, or a folder with one root key
+   * per workspace.
+   */
   readonly keys: { readonly rootKey: () => string } | { readonly rootKeysDir: string };
   /** Workspace of namespaces that are not assigned to another one. With one root key, the name of its workspace. */
   readonly defaultWorkspace?: string | undefined;

@@ -68,7 +68,7 @@ export function applyPatch(document: unknown, patch: readonly PatchOperation[]):
     if (at === undefined || (operation.op !== "add" && !Object.hasOwn(at, name)))
       throw new Error(`no ${operation.path}`);
     const value = operation.op === "remove" ? undefined : structuredClone(operation.value);
-    // An assignment to `__proto__` would not create a member.
+    // Defines the member explicitly, because an assignment to `__proto__` would not create a member.
     if (operation.op !== "remove") Object.defineProperty(at, name, { value, ...OWN });
     else if (Array.isArray(at)) at.splice(Number(name), 1);
     else delete at[name];

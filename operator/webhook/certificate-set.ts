@@ -12,7 +12,7 @@ import { makeAuthority, makeServing } from "./certificate.ts";
  */
 
 export interface CertificateSet {
-  /** Authority, and its predecessor while that is valid, in PEM format. */
+  /** Certificate authority, and its predecessor while the predecessor is valid, in PEM format. */
   readonly bundle: string;
   /** Private key of the first authority of the bundle, in PEM format. */
   readonly authorityKey: string;

@@ -24,7 +24,7 @@ import {
 
 const EVERY_MS_MAX = 60_000;
 const RETRY = { firstMs: 500, maxMs: 30_000, random: Math.random };
-/** Time until API servers, which watch the configurations, use a changed one. */
+/** Time until API servers use a changed webhook configuration, which they receive through a watch. */
 const SETTLE_MS = 5_000;
 
 export interface CertificatesOptions {
@@ -40,7 +40,7 @@ export interface CertificatesOptions {
   readonly nowMs: () => number;
   /** Sets the certificate and key that the webhook serves from now on. */
   readonly use: (pair: { cert: string; key: string }) => Promise<void>;
-  /** Called with the existence of each configuration. */
+  /** Called for each configuration, with whether it exists. */
   readonly observeConfiguration: FollowConfigurationsOptions["observe"];
   /** Delay before a deleted configuration is recreated. Default: `RESTORE_MS`. */
   readonly restoreMs?: number | undefined;

@@ -47,7 +47,7 @@ export function webhookConfigurations(options: ConfigurationOptions): readonly o
   const pods = {
     ...both,
     matchPolicy: "Equivalent",
-    // Webhooks that are called later may add containers.
+    // Kubernetes calls the webhook again if a webhook that is called later changes the pod, for example by adding a container.
     reinvocationPolicy: "IfNeeded",
     clientConfig: client(MUTATE_PATH),
     rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"], scope: "Namespaced" }],

@@ -37,7 +37,7 @@ export interface FollowConfigurationsOptions {
   readonly restoreMs: number;
   /** Called when a configuration is added or changed. */
   readonly onChange: () => void;
-  /** Called with the existence of each configuration, at startup and after each change. */
+  /** Called for each configuration, at startup and after each change, with whether it exists. */
   readonly observe: (kind: ConfigurationKind, isThere: boolean) => void;
   readonly log: Logger;
 }

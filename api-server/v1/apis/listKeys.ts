@@ -79,8 +79,8 @@ async function handle(call: Call<Query, typeof required>): Promise<z.input<typeo
 }
 
 /**
- * Returns the ids of the page and one more id, which shows that there is a next page and is the cursor of that page. `undefined` for an
- * unknown externalId.
+ * Returns the ids of the page, and one more id if there is a next page, which starts with that id. Returns `undefined` for an unknown
+ * externalId.
  */
 async function listIds({ body, deps }: Call<Query, typeof required>, page: KeyPage): Promise<string[] | undefined> {
   const { externalId, ownerId } = body;

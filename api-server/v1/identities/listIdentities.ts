@@ -46,7 +46,7 @@ async function handle(call: Call<Query, typeof required>): Promise<ResponseBody>
   const { workspaceId } = caller;
   call.require(required.readIdentity, environment);
   if (environment !== THE_ENVIRONMENT) return { identities: [], total: 0 };
-  // Reads one extra id. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra id. If it exists, there is a next page, which starts with this id.
   const ids = await listIdentityIds(deps.db, { workspaceId, cursor, rowsMax: limit + 1 });
   const asked = { workspaceId, identityIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX };
   const shown = ids.length === 0 ? [] : await listIdentitiesThatFit(deps.db, asked);

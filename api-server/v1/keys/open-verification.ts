@@ -59,7 +59,10 @@ export class OpenVerification implements Verification {
     }
   }
 
-  /** Returns the charges of the call. Throws PublicError 400 for a limit that is not attached, and for a window that is too short. */
+  /**
+   * Returns the charges of the call. Throws PublicError 400 for a limit that is not attached to the key, and for a window that is too
+   * short.
+   */
   plan(view: KeyView): ChargePlan {
     const { ratelimit, ratelimits = [], remaining } = this.#call.body;
     const isPlain = ratelimits.length === 0 && ratelimit === undefined && remaining === undefined;
@@ -99,8 +102,8 @@ const toRequested = ({ name, cost, limit, duration }: NonNullable<Body["ratelimi
 });
 
 /**
- * Returns the deprecated `ratelimit` as a limit request: its cost applies to the limit `default`, if that is charged automatically and the
- * request does not name it.
+ * Converts the deprecated `ratelimit` to a limit request: its cost applies to the limit `default`, if that limit is charged automatically
+ * and the request does not name it.
  */
 function legacyRequest(
   { key, identity }: KeyView,

@@ -23,7 +23,7 @@ export function answerJson(
     readonly code: Code;
     readonly requestId: string;
     readonly limits: readonly SelectedLimit[];
-    /** One outcome per limit, in the same order; `undefined` if no limits were checked. */
+    /** One outcome per limit, in the order of the limits; `undefined` if no limits were checked. */
     readonly outcomes: readonly LimitOutcome[] | undefined;
     readonly remaining: number | undefined;
   },

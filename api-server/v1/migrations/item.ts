@@ -16,7 +16,7 @@ import { Meta } from "../schemas.ts";
 /** Number of characters of a plaintext that are stored as `start` if the item has none. */
 const START_CHARACTERS = 4;
 
-/** Fields that both procedures accept. */
+/** Fields that both migration procedures accept. */
 export const itemFields = {
   plaintext: z
     .string()
@@ -72,13 +72,16 @@ const ItemFields = z.object(itemFields);
 
 type ItemFields = z.output<typeof ItemFields>;
 
-/** Additional fields of one procedure. They are passed separately, because an item also contains fields that its procedure ignores. */
+/**
+ * Additional fields that only one of the two procedures accepts. They are passed separately, because an item also contains fields that its
+ * procedure ignores.
+ */
 interface Besides {
   readonly externalId?: string | undefined;
   readonly ratelimit: Pick<LegacyRatelimit, "limit" | "duration" | "refillInterval"> | undefined;
 }
 
-/** Throws PublicError 400 for an item that contradicts itself; `at` is the location of the item in the body. */
+/** Throws PublicError 400 for an item with contradictory fields; `at` is the location of the item in the body. */
 export function checkItem(item: ItemFields, { ratelimit }: Besides, at: string): void {
   const { plaintext, hash, remaining, refill } = item;
   if (plaintext === undefined && hash === undefined) {

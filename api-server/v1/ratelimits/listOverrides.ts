@@ -45,7 +45,7 @@ async function handle(call: Call<Query, typeof required>): Promise<ResponseBody>
   const { workspaceId } = caller;
   const namespaceId = await selectNamespace(call, required.readOverride, body);
   call.require(required.readOverride, namespaceId);
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const [rows, total] = await Promise.all([
     listRows(deps.db, { workspaceId, namespaceId, cursor, rowsMax: limit + 1 }),
     countOverrides(deps.db, { workspaceId, namespaceId }),

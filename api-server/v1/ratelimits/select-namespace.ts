@@ -18,7 +18,8 @@ export function checkNamespaceSelector({ namespaceId = "", namespaceName = "" }:
 /**
  * Returns the id of the live namespace that the selector names. A name is never compared with ids. The caller of this function must check
  * the permission for this namespace.
- * @throws PublicError 403 if the caller of the API has the permission for no namespace, so that it learns of none; then 404.
+ * @throws PublicError 403 if the root key has the permission for no namespace at all, so that the error does not reveal which namespaces
+ * exist; then 404.
  */
 export async function selectNamespace<Required extends RequiredPermission>(
   call: CallNeeding<unknown, Required>,

@@ -77,7 +77,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedApi
   const { limit, cursor = "" } = body;
   const apiIds = call.idsHeld(required.readApi);
   if (apiIds.length === 0) call.require(required.readApi);
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const question = {
     workspaceId: caller.workspaceId,
     apiIds,

@@ -143,7 +143,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<AuditRowO
   const { limit, cursor, since: sinceMs = 0, until: untilMs, ...filter } = body;
   call.require(required.readAudit);
   const { workspaceId } = caller;
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const requested = { workspaceId, ...filter, sinceMs, untilMs, from: readCursor(cursor), rowsMax: limit + 1 };
   // Advice after a timeout. Two filters that each match many rows, but together few, may require reading all rows of one of them.
   const advice = "A shorter time range, or one filter less, is faster.";

@@ -41,7 +41,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedNam
   const { limit, cursor = "", search = "" } = body;
   call.require(required.readNamespace);
   const { workspaceId } = caller;
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const requested = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1 };
   const rows = await readBriefly(deps, "A longer text is often found faster.", (db) =>
     listNamespacesByName(db, requested),

@@ -48,7 +48,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedOve
   const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
   call.require(required.readOverride, namespace.id);
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const requested = { workspaceId, namespaceId: namespace.id, cursor, search: search.trim(), rowsMax: limit + 1 };
   const rows = await readBriefly(deps, "A longer text is often found faster.", (db) =>
     listOverridesByIdentifier(db, requested),

@@ -7,7 +7,7 @@ import { PermissionOut } from "../permissions/schemas.ts";
 import { LongLimit } from "../schemas.ts";
 import { ListSearch, ManagerOut, NameCursor, usesOut } from "./access-schemas.ts";
 
-/** Maximum number of roles in a page: with 500 permissions, it has at most 50,000 cells. */
+/** Maximum number of role columns in the response. A page of 500 permissions then has at most 50,000 cells. */
 const ROLES_MAX = 100;
 
 const Body = z.strictObject({
@@ -63,7 +63,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedPer
   call.require(required.readPermission);
   if (roleIds.length > 0) call.require(required.readRole);
   const { workspaceId } = caller;
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const requested = { workspaceId, cursor, search: search.trim(), rowsMax: limit + 1, roleIds };
   const rows = await readBriefly(deps, "A longer text is often found faster.", (db) => listMatrixRows(db, requested));
   return { items: rows.slice(0, limit).map(toListedPermission), cursor: rows[limit]?.slug };

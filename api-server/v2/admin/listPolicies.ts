@@ -35,7 +35,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<PolicyOve
   const { limit, cursor = "", search = "" } = body;
   call.require(required.readPods);
   const { workspaceId } = caller;
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const page = { workspaceId, search: search.trim(), cursor, rowsMax: limit + 1 };
   const rows = await readBriefly(deps, "Another text may be found faster.", (db) => listPolicyOverviews(db, page));
   const shown = rows.slice(0, limit);

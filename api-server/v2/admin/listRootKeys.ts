@@ -47,7 +47,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<RootKeyOu
   call.require(required.readRootKey);
   const nowMs = call.deps.nowMs();
   const { workspaceId } = call.caller;
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const filters = { environment, state, v1UsedSince, nowMs };
   const page = { workspaceId, cursor, ...filters, rowsMax: limit + 1, bytesMax: PERMISSIONS_BYTES_MAX };
   const rows = await readPage(call, search, {

@@ -33,7 +33,7 @@ export const listWorkspaces = defineListProcedure({
 async function handle(call: Call<Body, typeof required>): Promise<Page<WorkspaceOut>> {
   const { limit, cursor = "", search = "" } = call.body;
   call.require(required.readWorkspace);
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const rows = await pageWorkspaces(call.deps.db, { cursor, search: search.trim(), rowsMax: limit + 1 });
   return { items: rows.slice(0, limit).map(toWorkspaceOut), cursor: rows[limit]?.id };
 }

@@ -156,7 +156,7 @@ export function readPermissions(given: readonly string[]): readonly string[] {
   return read.tuples;
 }
 
-/** Maximum number of tuples that an error names; it only counts further ones. */
+/** Maximum number of tuples that an error names; further tuples are only counted. */
 const NAMED = 20;
 
 /** Throws PublicError 403, which names the missing tuples, unless the caller itself holds all tuples that it grants. */

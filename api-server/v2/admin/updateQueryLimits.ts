@@ -21,7 +21,7 @@ const Body = z.strictObject(
 );
 type Body = z.output<typeof Body>;
 
-// Permission on the installation, because its administrators set the limits of a workspace, not the workspace itself.
+// Requires a permission on the installation, because only administrators of the installation set the limits of a workspace.
 const required = { updateWorkspace: onInstallation("update_workspace") };
 
 export const updateQueryLimits = defineProcedure({

@@ -60,7 +60,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<KeyOut>> 
   const vault = body.decrypt
     ? requireKeyEncryption(call, required.decryptKey, { apiId, isEnabled: api.key_encryption })
     : undefined;
-  // Reads one extra id. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra id. If it exists, there is a next page, which starts with this id.
   const ids = await listIds({ workspaceId, apiId, cursor, rowsMax: limit + 1 }, externalId, deps);
   const rows = await listKeysThatFit(deps.db, { workspaceId, keyIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX });
   return { items: await describeKeys(deps, workspaceId, rows, vault), cursor: nextCursor(ids, rows, limit) };

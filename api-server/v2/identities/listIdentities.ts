@@ -36,7 +36,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<IdentityO
   const { workspaceId } = caller;
   // A root key without permission for any identity gets 403 before any read. The error names both possible permissions, and no id.
   if (!call.holdsForSome(required.readIdentity)) call.require(required.readIdentity, "<id>");
-  // Reads one extra id. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra id. If it exists, there is a next page, which starts with this id.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
   const ids = await readPage(call, search, {
     all: (db) => listIdentityIds(db, page),

@@ -31,13 +31,13 @@ export interface ExplainedCall {
   readonly asked: Asked;
   /** Policy of the gate that receives the request; `undefined` for a call of keys.verifyKey. */
   readonly gate: PolicyRow | undefined;
-  /** Returns whether the caller may learn of the keys of an API; "all" if it may learn of every key of the workspace. */
+  /** Returns whether the caller may learn about the keys of an API; "all" if it may learn about every key of the workspace. */
   readonly mayVerify: ((apiId: string) => boolean) | "all";
   /** Client IP of a call of keys.verifyKey. */
   readonly clientIp: string | undefined;
 }
 
-/** Error kinds that both procedures return here, or for an unknown key. */
+/** Error kinds that both explain procedures return in addition to the common ones. */
 export const EXPLAIN_ERRORS = [
   "permissions_query_syntax_error",
   "precondition_failed",

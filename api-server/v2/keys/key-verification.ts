@@ -50,7 +50,10 @@ export abstract class CallVerification implements Verification {
     return permissions === undefined ? undefined : readQuery(permissions);
   }
 
-  /** Returns the charges of the call. Throws PublicError: 412 for a limit that is not attached, 400 for a window that is too short. */
+  /**
+   * Returns the charges of the call. Throws PublicError: 412 for a limit that is not attached to the key, 400 for a window that is too
+   * short.
+   */
   plan(view: KeyView): ChargePlan {
     const { ratelimits, credits } = this.#asked;
     const namesLimits = ratelimits !== undefined && ratelimits.length > 0;
@@ -115,7 +118,10 @@ const DEFAULT_CREDIT_COST = 1;
 /** Charges of a call that names no limit and no cost, like most calls: they depend only on the key. */
 const defaultPlan = KeyView.remember((view) => planOf(view, {}));
 
-/** Returns the plan with another cost. The list of limits stays the same object, because the counters cache derived data by it. */
+/**
+ * Returns the plan with another cost. The list of limits remains the same object, because the counters use this object as the key of a
+ * cache.
+ */
 const withCost = (plan: ChargePlan, cost: number | undefined): ChargePlan =>
   cost === undefined || plan.credits === undefined ? plan : { ...plan, credits: { ...plan.credits, cost } };
 

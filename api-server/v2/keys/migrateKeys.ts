@@ -11,11 +11,11 @@ import { apiNotFound, invalidField, migrationNotFound } from "../../domain/refus
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { Credits, Expires, KeyId, Meta, RatelimitsIn, RoleName, Slug } from "../schemas.ts";
 
-/** Maximum total number of parts of all keys in a request, because each part is a row that must be projected. */
+/** Maximum total number of permissions, roles and limits of all keys in a request, because each of them is a row that must be projected. */
 const PARTS_MAX = 100_000;
 
 /**
- * Maximum number of keys in a request: four concurrent requests with as many take half of the memory of a replica, and each takes a few
+ * Maximum number of keys in a request: four concurrent requests of this size take half of the memory of a replica, and each takes a few
  * seconds.
  */
 const IMPORTED_KEYS_MAX = 10_000;
@@ -134,7 +134,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   return { migrated, failed };
 }
 
-/** Throws PublicError 400 for the first key that contradicts itself, or if the keys have too many parts in total. */
+/** Throws PublicError 400 for the first key with contradictory fields, or if the keys have too many parts in total. */
 function checkKeys(keys: Body["keys"]): void {
   let parts = 0;
   for (const [index, { credits, meta, permissions = [], roles = [], ratelimits = [] }] of keys.entries()) {

@@ -104,8 +104,8 @@ async function checkGrants(
 
 /**
  * Returns the exact remaining credits of the old key. The function suspends the counter during the read, and leaves it unchanged: reroll
- * copies the credits. So both keys work during a grace period, and a caller that missed the response and repeats the call loses no credits.
- * This gives the caller no new authority, because it may create keys with any credits (api-v2.md section 13.8).
+ * copies the credits. So both keys can be used during a grace period, and a caller that missed the response and repeats the call loses no
+ * credits. This gives the caller no new authority, because it may create keys with any credits (api-v2.md section 13.8).
  */
 async function readCredits(changeCredits: ChangeCredits): Promise<CreditRow | undefined> {
   let credits: CreditRow | undefined;
@@ -145,7 +145,7 @@ async function insertSuccessor(
     meta: old.meta,
     enabled: old.enabled,
     expiresAt: old.expires_at,
-    // The new key has no manager, because the manifest of the old key does not contain it.
+    // The new key has no manager, because the manifest describes only the old key.
     manager: null,
     createdAt,
     credits: credits && {

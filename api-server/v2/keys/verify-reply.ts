@@ -8,7 +8,7 @@ import type { Data } from "./verify-schemas.ts";
 /** Members of a response that describe the key and are the same for every outcome. They are cached as long as the key's record. */
 type KeyPart = Omit<Data, "valid" | "code" | "credits" | "ratelimits">;
 
-/** Returns the members of the key's part as JSON, without braces; never empty. */
+/** Returns the response members that describe the key, as JSON without the enclosing braces. The result is never empty. */
 const keyPartOf = KeyView.remember((view) => JSON.stringify(toKeyPart(view)).slice(1, -1));
 
 /** Response if the key does not exist, or the caller may not learn of it. */
@@ -23,7 +23,7 @@ export function toDataJson(
   result: {
     readonly code: Code;
     readonly limits: readonly SelectedLimit[] | undefined;
-    /** One outcome per limit, in the same order; `undefined` if no limits were checked. */
+    /** One outcome per limit, in the order of the limits; `undefined` if no limits were checked. */
     readonly outcomes: readonly LimitOutcome[] | undefined;
     readonly credits: number | undefined;
   },

@@ -31,7 +31,7 @@ export const listPermissions = defineListProcedure({
 async function handle(call: Call<Body, typeof required>): Promise<Page<PermissionOut>> {
   const { limit, cursor = "", search } = call.body;
   call.require(required.readPermission);
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const page = { workspaceId: call.caller.workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {
     all: (db) => listPermissionRows(db, page),

@@ -35,7 +35,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<RoleOut>>
   const { limit, cursor = "", search } = body;
   const { workspaceId } = caller;
   call.require(required.readRole);
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const page = { workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {
     all: (db) => listRoleRows(db, page),

@@ -98,7 +98,7 @@ async function handle(call: Call<Body, typeof required>): Promise<PermissionOut[
   });
 }
 
-/** @throws PublicError 409 `role_changed` if the locked role grants other permissions than these. */
+/** @throws PublicError 409 `role_changed` if the locked role no longer grants exactly the permissions that the caller expects. */
 function requireUnchanged({ id }: RoleRow, granted: readonly PermissionRow[], expected: readonly string[]): void {
   const folded = new Set(expected.map((slug) => slug.toLowerCase()));
   const isSame = granted.length === folded.size && granted.every(({ slug }) => folded.has(slug.toLowerCase()));

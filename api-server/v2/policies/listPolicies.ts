@@ -39,7 +39,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<PolicyHea
     if ((await findApi(deps.db, { workspaceId, apiId })) === undefined) throw apiNotFound(apiId);
     call.require(required.readApi, apiId);
   }
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const rows = await listPolicyRows(deps.db, { workspaceId, apiId, cursor, rowsMax: limit + 1 });
   const shown = rows.slice(0, limit);
   for (const row of shown) call.require(required.readApi, row.api_id);

@@ -47,7 +47,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<PolicySta
   const { body, caller, deps } = call;
   const { cluster, limit, cursor = "" } = body;
   const { workspaceId } = caller;
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const rows = await listPolicyStatuses(deps.db, { workspaceId, cluster, cursor, rowsMax: limit + 1 });
   const shown = rows.slice(0, limit);
   for (const row of shown) call.require(required.readApi, row.api_id);

@@ -34,7 +34,7 @@ export const listNamespaces = defineListProcedure({
 async function handle(call: Call<Body, typeof required>): Promise<Page<NamespaceOut>> {
   const { limit, cursor = "", search } = call.body;
   call.require(required.readNamespace);
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const page = { workspaceId: call.caller.workspaceId, cursor, rowsMax: limit + 1 };
   const rows = await readPage(call, search, {
     all: (db) => listNamespaceRows(db, { ...page, search: "" }),

@@ -42,7 +42,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<OverrideO
   const namespace = await findNamespace(deps.db, { workspaceId, namespace: body.namespace });
   if (namespace === undefined) throw namespaceNotFound(body.namespace);
   call.require(required.readOverride, namespace.id);
-  // Reads one extra row. It shows that there is a next page, and is the cursor of that page.
+  // Reads one extra row. If it exists, there is a next page, which starts with this row.
   const rows = await listOverrideRows(deps.db, {
     workspaceId,
     namespaceId: namespace.id,

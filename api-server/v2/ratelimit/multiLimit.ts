@@ -64,10 +64,10 @@ export const multiLimit = defineProcedure({
 });
 
 /**
- * Decides all limits of a call. On one Redis, all entries are decided and consumed in one step. On a Redis Cluster their counters are in
- * different slots: each is called separately, and consumed units are refunded if another entry is rejected. A limit is never exceeded, but
- * another caller may briefly be rejected unnecessarily. If the connection is lost at that moment, units that were not refunded stay
- * consumed until their window ends.
+ * Decides all limits of a call. On a single Redis, all entries are decided and consumed in one step. On a Redis Cluster their counters are
+ * in different slots: each counter is updated separately, and consumed units are refunded if another entry is rejected. A limit is never
+ * exceeded, but another caller may briefly be rejected unnecessarily. If the connection is lost at that moment, units that were not
+ * refunded stay consumed until their window ends.
  */
 async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const startedMs = performance.now();

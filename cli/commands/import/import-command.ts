@@ -69,7 +69,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
   return defineCommand({
     name: `import ${name}`,
     description: `Reads ${file}. ${IMPORT_RULES}`,
-    // `run` has one type for both tables, so an option that is missing from the table is `undefined`.
+    // The type of `run` covers both option tables. An option that is missing from the actual table is `undefined`.
     options: (hasTtl ? { ...usual, "ttl-is": ttlIs } : usual) as typeof options,
     response: '{"found","imported","left":[{"from","why"}],"notes","short","migrationId"}',
     run: async (given, io) => {

@@ -90,7 +90,7 @@ export const madeKeyFields: Fields<MadeKey> = [
   { name: "key", value: (row) => row.key },
 ];
 
-/** Field of a changed or deleted key; the API returns no others. */
+/** The only field that the API returns for a changed or deleted key. */
 export const keyIdFields: Fields<{ readonly keyId: string }> = [{ name: "keyId", value: (row) => row.keyId }];
 
 type Verified = Data<"keys.verifyKey">;

@@ -8,7 +8,7 @@ import { exactText } from "../../components/time.ts";
 
 type Change = Row<"admin.listAudit">;
 
-/** Returns the name that the person or root key had at the time, and the manifest for which it acted. */
+/** Returns the name that the person or root key had at the time, and the manifest on whose behalf it acted. */
 export function whoText({ type, id, name, manager }: Change["actor"]): string {
   const who = type === "cli" ? `command line: ${name}` : name === "" ? id : name;
   return manager === undefined ? who : `${who} for ${manager}`;

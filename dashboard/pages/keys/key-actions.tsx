@@ -64,7 +64,7 @@ interface DialogProps {
 function EnableDialog({ details, onClose }: DialogProps): ReactNode {
   const done = useDone(onClose);
   const update = useChange("keys.updateKey", { refreshes: ["admin.getKeyDetails", "admin.searchKeys"] });
-  // Requested state, as it was when the dialog opened; the page refreshes meanwhile.
+  // State that the person requested when the dialog opened. The page refreshes meanwhile, so the state is stored.
   const [enabled] = useState(!details.key.enabled);
   const action = enabled ? "Enable the key" : "Disable the key";
   return (

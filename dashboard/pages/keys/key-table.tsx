@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** Small table about a key. A table that is too wide scrolls, by keyboard as well. */
+/** Small table about a key. A table that is too wide can be scrolled, with the keyboard as well. */
 export function KeyTable({
   label,
   heads,

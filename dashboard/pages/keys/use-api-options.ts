@@ -2,7 +2,7 @@ import { useMemo, useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import type { ComboboxOption } from "../../components/combobox.tsx";
 
-/** Maximum number of options; typing finds the others. */
+/** Maximum number of options; a search finds the others. */
 const OFFERED = 50;
 /** Maximum length of a search text that the server accepts. */
 const SEARCH_MAX = 256;

@@ -15,7 +15,7 @@ export type Pending = ReadonlyMap<string, { readonly name: string; readonly cell
 
 export const NOTHING_PENDING: Pending = new Map();
 
-/** Toggles a cell. `isGranted` is the cell as it was read. A cell that is toggled twice has no pending change. */
+/** Toggles a cell. `isGranted` is the state of the cell as it was read. A cell that is toggled twice has no pending change. */
 export function toggled(
   pending: Pending,
   { roleId, roleName, slug, isGranted }: { roleId: string; roleName: string; slug: string; isGranted: boolean },

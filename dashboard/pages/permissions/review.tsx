@@ -14,8 +14,9 @@ import { SHOWN_BY } from "./shown-by.ts";
 import { starText } from "./star-note.tsx";
 
 /*
- * Shows the changes before they are saved, role by role, each with one `permissions.setRolePermissions`. The dialog reads each role when it
- * opens and saves a role only if it has not changed since. If it has changed, the dialog shows the difference and the person decides again.
+ * Shows the changes before they are saved, role by role, each with one call of `permissions.setRolePermissions`. The dialog reads each role
+ * when it opens, and saves a role only if the role has not changed since. If a role has changed, the dialog shows the difference and the
+ * person decides again.
  */
 
 interface Reading {

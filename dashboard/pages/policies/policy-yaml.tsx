@@ -34,8 +34,8 @@ export function PolicyYaml({ policy: shown }: { policy: Data<"admin.getPolicy"> 
 }
 
 /**
- * Returns whether this release can read a policy. The server returns a policy that it cannot read unchanged, and fills in members that
- * another release omitted.
+ * Returns whether this release can read a policy. If the server cannot read a policy, it returns the policy unchanged; otherwise it fills
+ * in members that another release omitted.
  */
 function isReadable(policy: unknown): policy is CompiledPolicy {
   const { formatVersion, rules, credentials } = (policy ?? {}) as Partial<Record<string, unknown>>;

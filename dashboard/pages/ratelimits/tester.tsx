@@ -16,8 +16,8 @@ const SETTLED_MS = 250;
 const COUNTS_EVERY_MS = 5000;
 
 /**
- * Shows the limit that an identifier would have and the pattern that sets it, with the other matching patterns and the reasons why they
- * lose.
+ * Shows the limit that an identifier would have and the pattern that sets it, with the other matching patterns and the reasons why they do
+ * not apply.
  */
 export function Tester({ namespaceId }: { namespaceId: string }): ReactNode {
   const [text, setText] = useState("");

@@ -16,7 +16,7 @@ interface DialogProps {
   readonly onClose: () => void;
 }
 
-/** Returns the root key as it was when the dialog opened; the page refreshes meanwhile. */
+/** Returns the root key as it was when the dialog opened, even if the page has refreshed since. */
 const useOpened = (rootKey: RootKeyDetails): RootKeyDetails => useState(rootKey)[0];
 
 export function ChangeRootKey({ rootKey, onClose }: DialogProps): ReactNode {

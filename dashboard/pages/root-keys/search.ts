@@ -3,7 +3,7 @@ import { textsIn } from "../../components/address-text.ts";
 const STATES = ["active", "disabled", "expired"] as const;
 
 export interface RootKeySearch {
-  /** Part of the name, id or start. */
+  /** Text that a name, an id or a start of a root key contains. */
   readonly search?: string;
   readonly environment?: string;
   readonly state?: (typeof STATES)[number];

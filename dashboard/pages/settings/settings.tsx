@@ -136,7 +136,7 @@ function Bounds({ bounds, mayChange }: { bounds: readonly Bound[]; mayChange: bo
   );
 }
 
-/** Replaces a control that the person has no permission for. */
+/** Shown instead of a control that the person has no permission to use. */
 const WhoChanges = ({ needed: required, who }: { needed: string; who: string }): ReactNode => (
   <p className="muted">
     To change the quota, you need <code>{required}</code>, which {who} hold.

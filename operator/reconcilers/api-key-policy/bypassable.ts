@@ -122,7 +122,7 @@ export function bypassable(observed: Observed): FurtherCondition {
 
 type Make = (status: FurtherCondition["status"], reason: Reason, message: string) => FurtherCondition;
 
-/** Returns the condition if no running pod can be bypassed. */
+/** Returns the condition for the case that the gate of no running pod can be bypassed. */
 function closed(observed: Observed, is: Make): FurtherCondition {
   const { selected } = observed;
   const found = ownNetworkPolicy(observed);

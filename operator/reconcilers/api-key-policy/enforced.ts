@@ -95,7 +95,7 @@ interface Silent {
 function silentOf({ pods, podIds = [] }: DataPlane, { selected, named = [], heard = new Map() }: AtPods): Silent {
   const { guarded, expected } = typeof selected === "object" ? selected : { guarded: named.length, expected: named };
   const others = "the others will follow";
-  // The API names no pods if too many report.
+  // The API returns no pod names if too many pods report.
   if (podIds.length === 0 && pods > 0) {
     return { count: Math.max(0, guarded - pods), of: guarded, names: others, lost: undefined };
   }
@@ -196,7 +196,7 @@ export function paceOf(
   { type, status, reason }: FurtherCondition,
   { previous, nowMs }: { previous: readonly Condition[]; nowMs: number },
 ): Pace | undefined {
-  // The cluster, not the reports, shows whether pods have a gate.
+  // The cluster shows whether pods have a gate. The reports do not, so polling them would not help.
   if (status !== "False" || reason === "UnguardedPods" || reason === "PodsOutdated") return undefined;
   const known = previous.find((one) => one.type === type);
   const isSame = known?.status === status && known.reason === reason;

@@ -7,13 +7,13 @@ import { ofSidecars } from "./sidecars.ts";
 
 /*
  * Conditions of a policy whose manifest cannot be applied. The previously applied policy stays active, but the conditions carry the
- * generation of the new manifest, so they must not claim more than the operator knows. Pure.
+ * generation of the new manifest, so they must not state more than the operator has verified for that generation. Pure.
  */
 
 /** Returns the conditions. `observed` is `undefined` if the database was not read. */
 export function heldConditions(verdict: Verdict, observed?: ObservedPolicy): readonly FurtherCondition[] {
   const { reason, message } = verdict;
-  // The spec may be valid even if the API is unavailable.
+  // If the API is unavailable, the operator cannot determine whether the spec is valid.
   const status = reason === "ApiUnavailable" ? "Unknown" : "False";
   const accepted: FurtherCondition = { type: "Accepted", status, reason, message };
   if (observed === undefined) return [accepted, { type: "Enforced", status, reason, message: UNSEEN }];

@@ -76,7 +76,7 @@ export interface ObservedPolicy {
    * until the pods of the cluster are listed, `undefined` with a selector or without a cluster.
    */
   readonly formerPods?: readonly PodSummary[] | "unknown" | undefined;
-  /** Names under which gates report that the webhook injected for a policy without a selector; empty for a policy with a selector. */
+  /** Reporting names of the gates that the webhook injected for a policy without a selector; empty for a policy with a selector. */
   readonly named: readonly string[];
   /** Time of the last report of each gate, Unix ms, by reporting name, as observed by this operator. */
   readonly heard: ReadonlyMap<string, number>;

@@ -92,7 +92,7 @@ const CHECKS = [
   ({ parsed }: ObservedPolicy): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
 
-  // A pod has one gate, and a gate has one policy: the older one, for which the webhook injects the gate.
+  // A pod has one gate, and a gate has one policy. If two policies select a pod, the webhook injects a gate for the older one.
   ({ selected, object, manager }: ObservedPolicy): Verdict | undefined => {
     if (typeof selected !== "object" || selected.competitor === undefined) return undefined;
     return conflictOf(

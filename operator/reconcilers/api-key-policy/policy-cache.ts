@@ -48,8 +48,8 @@ export interface PolicyCache {
    */
   show(key: ObjectKey, picture: Picture | undefined, atMs: number): boolean;
   /**
-   * Returns the time of the last report of each gate of a policy, Unix ms, by the name under which the gate reports. The number of gates is
-   * limited to those with the newest reports.
+   * Returns the time of the last report of each gate of a policy, Unix ms, by the name under which the gate reports. If there are too many
+   * gates, only those with the newest reports are included.
    */
   reporters(key: ObjectKey): ReadonlyMap<string, number>;
   /** Removes a policy that was deleted. */

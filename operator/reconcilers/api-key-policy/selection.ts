@@ -6,7 +6,7 @@ import { choosePolicy, concerns, selectorOf } from "./choose-policy.ts";
 
 /* Determines which pods a policy selects, and which of them it guards. Pure. */
 
-/** Returns whether a pod could match both selectors, that is, no label would need two values. */
+/** Returns whether a pod could match both selectors, that is, whether the selectors require no label to have two values. */
 export function mayShare(a: ManifestObject, b: ManifestObject): boolean {
   const [one, other] = [selectorOf(a), selectorOf(b)];
   if (one === undefined || other === undefined || a.metadata.namespace !== b.metadata.namespace) return false;
@@ -49,7 +49,9 @@ export const isLabelled = ({ metadata }: ManifestObject, { labels }: Pick<PodSum
 export const gatedOf = (policy: ManifestObject, pods: readonly PodSummary[]): readonly PodSummary[] =>
   pods.filter((pod) => pod.gate !== undefined && isLabelled(policy, pod));
 
-/** Selects among the pods of the policy's namespace. `policies` are the policies of this namespace; `policy` may be missing in them. */
+/**
+ * Selects among the pods of the policy's namespace. `policies` are the policies of this namespace; `policies` need not contain `policy`.
+ */
 export function selectedBy(
   policy: ManifestObject,
   pods: readonly PodSummary[],

@@ -44,7 +44,7 @@ const plainRefill = ({ interval, amount, refillDay }: NonNullable<NonNullable<St
 });
 
 /**
- * Returns the changes by which the current key matches its spec; `undefined` if it already does. A different number of remaining credits
+ * Returns the changes that make the current key match its spec; `undefined` if it already matches. A different number of remaining credits
  * does not count as a difference.
  */
 export function changesOf(key: StoredKey, spec: ApiKeySpec, name: string): Changes | undefined {

@@ -45,7 +45,7 @@ export type ApiKeyAction =
 /** Lifetime of a key that is being issued, which is enough time for another operator to take over. */
 const ISSUING_MS = 3_600_000;
 
-/** Requeue interval, because no notification reports changes of permissions and of Secrets of other owners. */
+/** Requeue interval. The object must be requeued, because no notification reports changes to permissions or to Secrets of other owners. */
 const SECRET_REQUEUE_MS = 30_000;
 
 export function planApiKey(observed: ObservedApiKey): Plan<ApiKeyAction> {
@@ -132,7 +132,7 @@ function actionsFor(
   const isDue = current === undefined || (isOver(rotationMs(current, spec), nowMs) && !isBeingIssued(current));
   if (isDue && !hasEnded(spec, nowMs)) {
     const { name: secretName, key: member } = spec.secretRef;
-    // The newest key that was ever in use passes its remaining credits on.
+    // A new key receives the remaining credits of the newest key that was ever in use.
     const former = keys.find((key) => !isBeingIssued(key));
     const desired = settingsOf(spec, name);
     const key = {
@@ -166,7 +166,7 @@ const revocation = ({ keyId }: StoredKey, why: string): ApiKeyAction => ({ type:
 const expiresMs = ({ expires }: ApiKeySpec): number | undefined =>
   expires === undefined ? undefined : Date.parse(expires);
 
-/** Returns the rotation time of a key; `undefined` if the key expires before. */
+/** Returns the rotation time of a key; `undefined` if the key expires earlier. */
 function rotationMs({ createdAt }: StoredKey, spec: ApiKeySpec): number | undefined {
   const { every } = spec.rotation ?? {};
   if (every === undefined) return undefined;

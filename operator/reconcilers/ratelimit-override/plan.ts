@@ -51,7 +51,7 @@ type Setting = Extract<OverrideAction, { readonly type: "set" }>;
 const setting = (desired: Omit<Setting, "type" | "adopt">, stored: StoredOverride | undefined): Setting => ({
   type: "set",
   ...desired,
-  // Adopts an unmanaged override. Those that this object may not adopt did not pass the preceding checks.
+  // Adopts an unmanaged override. The preceding checks have rejected overrides that this object may not adopt.
   ...(stored !== undefined && stored.manager === undefined ? { adopt: true } : {}),
 });
 

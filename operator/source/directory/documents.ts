@@ -23,7 +23,7 @@ export interface DocumentProblem {
   readonly document: number;
   /** Line of the error in the file, starting with 1; without a position, the first line of the document. */
   readonly line: number;
-  /** Label of the object, `Kind namespace/name`, if the document contains these. */
+  /** Label of the object, `Kind namespace/name`, if the document contains these fields. */
   readonly object?: string;
   readonly location: string;
   readonly message: string;

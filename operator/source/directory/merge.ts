@@ -38,7 +38,7 @@ export interface MergeInput {
 }
 
 /**
- * Returns the objects after a scan. Two documents with one identity are one object, for which the current file takes precedence;
+ * Returns the objects after a scan. Two documents with the same identity define one object, for which the current file takes precedence;
  * reconcilers/claims.ts resolves conflicts between two objects that claim one stored name. An object without a document is listed as
  * missing and not deleted, because an editor may briefly remove a file while saving it. If a document is invalid, its last valid version
  * stays active. If the identity of a document is unreadable, all objects of its file stay.

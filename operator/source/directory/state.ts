@@ -5,7 +5,7 @@ import type { Objects, StoredObject } from "./merge.ts";
 
 /*
  * State on disk: objects with their uids, finalizers and statuses, so that the operator also cleans up the database for a manifest that was
- * deleted while it was stopped.
+ * deleted while the operator was stopped.
  */
 
 const FILE_NAME = "manifests.json";
