@@ -5,10 +5,13 @@ import { type Project, selectTests } from "./test/selection.ts";
 
 const files = selectTests();
 
-// Most of a process's first second is compiling: whatever a run starts finds what an earlier process of it has compiled.
+// Compiling takes most of a process's first second, so all processes of a run share a compile cache.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, ".postern", "compiled");
 
-/** A project of files that share Postgres, Redis and a Kubernetes API, which start on the first request in the process that runs this. */
+/**
+ * A project with tests that share Postgres, Redis and a Kubernetes API. The process that loads this file starts each of them when a test
+ * first requests it.
+ */
 const onRealParts = (name: Project, options: object = {}) => ({
   extends: true as const,
   test: {
@@ -16,19 +19,20 @@ const onRealParts = (name: Project, options: object = {}) => ({
     include: files[name],
     globalSetup: "test/harness/global-setup.ts",
     pool: "forks" as const,
-    // Projects with the same order run side by side.
+    // Projects with the same `groupOrder` run concurrently.
     sequence: { groupOrder: 1 },
     ...options,
   },
 });
-/** For tests that start whole processes. */
+/** Timeouts of tests that start whole processes. */
 const LONG = { testTimeout: 180_000, hookTimeout: 180_000 };
 
 export default defineConfig({
   test: {
-    // A part that is not available fails the tests that need it, unless ALLOW_SKIP=1 accepts less than a full run.
+    // A test fails if a program that it needs is unavailable. With ALLOW_SKIP=1 the test is skipped instead.
     ...(process.env.ALLOW_SKIP === "1" ? { runner: "./test/harness/skipping-runner.ts" } : {}),
-    // A shared machine may stop for seconds, which fails a test of time. In CI such a test has a second attempt.
+    // A shared machine may pause for seconds, so a test that measures time can fail without a defect. In CI, a failed test is therefore
+    // retried once.
     retry: process.env.CI === "true" ? 1 : 0,
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
@@ -37,7 +41,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        // Without the set-up of the harness and in shared threads: a file takes a second alone.
+        // Pure tests skip the global setup and share their threads, because a file in a worker of its own would take a second.
         test: {
           name: "pure",
           include: files.pure,
@@ -47,13 +51,14 @@ export default defineConfig({
           sequence: { groupOrder: 0 },
         },
       },
-      // Loading the server takes longer than most of its files. Each has its own database and closes what it opens.
+      // Tests of the api-server share a worker, because loading the server takes longer than most files. Each file has its own database and
+      // closes what it opens.
       onRealParts("api-server", { isolate: false }),
       onRealParts("components"),
       onRealParts("kubernetes", LONG),
-      // The files of a worker share a browser; each has a server and a database of its own.
+      // The test files of a worker share a browser. Each file has its own server and database.
       onRealParts("dashboard", { ...LONG, isolate: false, maxWorkers: 4, sequence: { groupOrder: 2 } }),
-      // They wait more than they compute.
+      // System tests mostly wait for other processes, so more of them can run at the same time.
       onRealParts("system", { ...LONG, maxWorkers: 4, sequence: { groupOrder: 2 } }),
       onRealParts("timed", { ...LONG, maxWorkers: 1, fileParallelism: false, sequence: { groupOrder: 3 } }),
     ],

@@ -85,7 +85,7 @@ function merged(functions: typeof ANALYTICS_SCHEMA.functions): Array<{ call: str
   });
 }
 
-/** Returns a list of the columns of tables with the same columns. Columns as in `raw` are only named. */
+/** Returns a list of the columns of tables with the same columns. Columns that are the same as in `raw` are listed only by name. */
 function section(tables: readonly Table[], raw?: Table): string[] {
   const [first] = tables;
   if (first === undefined) return [];

@@ -100,7 +100,7 @@ const valuesOf = ({ type, accepts }: OptionRow): string | undefined =>
       ? undefined
       : bounds(accepts);
 
-/** Units that say nothing beyond the name of the option. */
+/** Units that add no information to the name of the option. */
 const OBVIOUS = /^(?:file path|directory path|name|text|id|image|secret|flag)$/;
 
 /** Returns the accepted values, without a unit that the values or the name of the option show. */
