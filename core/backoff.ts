@@ -17,7 +17,7 @@ export interface Backoff extends Growth {
  * operations that failed together are not retried together.
  */
 export function backoffMs(failures: number, { firstMs, maxMs, random }: Backoff): number {
-  // 2 ** 30 exceeds every cap; the bound keeps the power finite after many failures.
+  // Limits the exponent, so that the power stays finite after many failures. `2 ** 30` exceeds every practical `maxMs / firstMs`.
   const fullMs = Math.min(maxMs, firstMs * 2 ** Math.min(30, Math.max(0, failures - 1)));
   return jitterMs(fullMs, 0.5, random);
 }
@@ -27,7 +27,7 @@ export function jitterMs(ms: number, share: number, random: Random): number {
   return Math.round(ms * (1 - share * random()));
 }
 
-/** Returns the wait that follows a wait of `lastMs` (0 for the first): doubled, within the limits, without jitter. */
+/** Returns the next wait: twice `lastMs` (0 before the first wait), but at least `firstMs` and at most `maxMs`. Adds no jitter. */
 export function doubledMs(lastMs: number, { firstMs, maxMs }: Growth): number {
   return Math.min(maxMs, Math.max(firstMs, 2 * lastMs));
 }

@@ -1,9 +1,11 @@
 /*
- * Charges of a request, and their outcome. Rate limits and credits are charged together: limits first, all or none of them, and credits
- * last. core/ratelimits and core/credits decide; edge/counters executes.
+ * Charges of a request and their outcomes. Rate limits and credits are charged together: first all rate limits or none of them, then the
+ * credits. core/ratelimits and core/credits contain the rules, and edge/counters applies them to the stored counters.
  */
 
-/** Scope of a counter: `namespace` scopes are namespace ids, `name` scopes are limit names, `quota` is a workspace's quota. */
+/**
+ * Scope of a counter. `value` is a namespace id for `namespace`, a limit name for `name`, and identifies a workspace's quota for `quota`.
+ */
 export interface CounterScope {
   readonly kind: "namespace" | "name" | "quota";
   readonly value: string;
@@ -45,11 +47,11 @@ export type CreditOutcome =
   | { readonly status: "unreached"; readonly remaining: number | undefined };
 
 export interface Consumed {
-  /** Time of the deciding clock, Unix ms. */
+  /** Time of the clock by which the charges were decided, Unix ms. */
   readonly nowMs: number;
   /** Outcomes in the order of the charges. */
   readonly limits: readonly LimitOutcome[];
   readonly passed: boolean;
-  /** Outcome of the credits; `undefined` if no credits were charged. */
+  /** Outcome of the credit charge; `undefined` if no credits were charged. */
   readonly credits?: CreditOutcome | undefined;
 }

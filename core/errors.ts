@@ -312,7 +312,7 @@ export interface ErrorEntry {
   readonly fix?: string;
 }
 
-/** A failure that is reported to the caller. `detail` must never contain a secret, SQL or a stack trace. */
+/** A failure that the API reports to the caller. `detail` must never contain a secret, SQL or a stack trace. */
 export class PublicError extends Error {
   readonly kind: ErrorKind;
   readonly detail: string;

@@ -2,8 +2,8 @@ import * as z from "zod";
 
 /*
  * Data exchanged between versions has two schemas. The strict one defines input from callers, and rejects unknown members. The tolerant one
- * defines data from another version: it ignores unknown members, fills in missing ones with the value that they had before they existed,
- * and does not check size limits. The tolerant schema is derived from the strict one, so that it has every member.
+ * defines data from another version: it ignores unknown members, fills in a missing member with the behavior from before the member was
+ * introduced, and does not check size limits. The tolerant schema is derived from the strict one, so that it has every member.
  */
 
 /** Default that readers use for a missing member. A member without a default is required. */

@@ -65,7 +65,10 @@ export class BoundedCache<K, V> {
     this.#weight = 0;
   }
 
-  /** Evicts until at most `entries` entries with a total weight of at most `weight` remain, but keeps `least` entries despite their weight. */
+  /**
+   * Evicts entries until at most `entries` entries with a total weight of at most `weight` remain. Keeps at least `least` entries, whatever
+   * their weight.
+   */
   #evictFor({ entries, weight, least }: { entries: number; weight: number; least: number }): readonly V[] {
     let evicted: V[] | undefined;
     while (this.#entries.size > entries || (this.#entries.size > least && this.#weight > weight)) {

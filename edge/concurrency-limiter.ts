@@ -21,17 +21,17 @@ export interface Waiter {
 export interface ConcurrencyLimiterOptions {
   readonly max: number;
   /**
-   * Fraction of all slots that one address may hold while no other address holds any; above 0 and up to 1. With 1, addresses are ignored.
-   * `FixedShare`: numbers that do not depend on the slots of other addresses.
+   * Fraction of all slots that one address may hold while no other address holds any; above 0 and up to 1. With 1, addresses are ignored. A
+   * `FixedShare` has fixed numbers, which do not depend on the slots of other addresses.
    */
   readonly share: number | FixedShare;
   /** Maximum wait, in ms. */
   readonly waitMs: number;
-  /** Maximum waiters and their total bytes; a single address may use `share` of both. Default: no waiting. */
+  /** Maximum number of waiters, and of bytes that they keep in memory; a single address may use `share` of both. Default: no waiting. */
   readonly waiting?: { readonly max: number; readonly bytesMax: number };
 }
 
-/** Slots and waiters of one address. The waiters of all addresses together are not limited. */
+/** Fixed maximum of slots and waiters for one address. The total number of waiters is not limited. */
 export interface FixedShare {
   readonly slots: number;
   readonly waiters: number;
@@ -51,7 +51,7 @@ interface Wait {
 /** Returns whether an address that holds `held` slots may have another one, with `free` slots free in total. */
 export type MayAcquire = (held: number, free: number) => boolean;
 
-/** Returns the rule under which a single address gets `share` of all slots, as in `ConcurrencyLimiterOptions`. */
+/** Returns the function that limits a single address to `share` of all slots, as in `ConcurrencyLimiterOptions`. */
 export function sharedBy(share: number): MayAcquire {
   const ratio = share / (1 - share);
   return (held, free) => free > 0 && held < ratio * free;
@@ -62,7 +62,7 @@ const UNLIMITED = { max: Number.POSITIVE_INFINITY, bytesMax: Number.POSITIVE_INF
 export class ConcurrencyLimiter {
   readonly #max: number;
   readonly #mayAcquire: MayAcquire;
-  /** Decides both about waiters and about their bytes. */
+  /** Limits both the number of waiters and their bytes. */
   readonly #mayQueue: MayAcquire;
   readonly #waitMs: number;
   #taken = 0;
@@ -171,7 +171,7 @@ export class ConcurrencyLimiter {
   }
 
   #serve(): void {
-    // The loop in progress also assigns a slot that is released in the meantime.
+    // The loop that is already running also assigns a slot that is released in the meantime.
     if (this.#isServing) return;
     this.#isServing = true;
     try {

@@ -11,7 +11,7 @@ import type { StoreDescription } from "./redis/describe.ts";
 export type OverAdmissionCause = "async" | "outage";
 
 export interface OverAdmissionTotal {
-  /** Units that the process has admitted beyond limits since it started. */
+  /** Units beyond limits that the process has admitted since it started. */
   readonly units: number;
   /** Largest overshoot as a fraction of the limit. */
   readonly largestShare: number;

@@ -21,7 +21,7 @@ export const POD_SCRIPTS: readonly Script[] = [
 
 /**
  * Loads the gate scripts into every server that has lost them, for example after a restart. Replicas get them too, because a replica may be
- * promoted and an idle client learns of that late. Throws if a master does not respond.
+ * promoted, and an idle client detects that late. Throws if a master does not respond.
  */
 export async function loadPodScripts(client: RedisClient): Promise<void> {
   if (!isCluster(client)) return await loadInto(client);

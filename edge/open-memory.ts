@@ -21,7 +21,7 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     writer: projected,
     source: projected,
     stream: projected,
-    // This process makes all decisions, so local accuracy is as strict as `strict`.
+    // This process makes all decisions, so local accuracy equals strict accuracy.
     counters: () => ({
       consume: (request) => counters.consume(request),
       peek: (limits) => counters.consume({ limits }, { dryRun: true }),

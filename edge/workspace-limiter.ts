@@ -1,7 +1,10 @@
 import { PublicError } from "../core/errors.ts";
 import { ConcurrencyLimiter, type Waiter } from "./concurrency-limiter.ts";
 
-/** Limits on concurrent work in this process. A workspace gets a share of the slots, so that its slow work leaves some to the others. */
+/**
+ * Limits concurrent work in this process. Each workspace may use only a share of the slots, so that slow work of one workspace does not
+ * block the others.
+ */
 export interface WorkspaceLimits {
   readonly total: number;
   readonly perWorkspace: number;

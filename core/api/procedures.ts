@@ -1,6 +1,6 @@
 import type { components, paths } from "./types.ts";
 
-/* Types of the v2 API for the clients in this project, by the name of the procedure. */
+/* Request and response types of the v2 API procedures, for the API clients in this project. */
 
 /** Procedure names such as `keys.createKey`. */
 export type Procedure = keyof paths extends `/v2/${infer Name}` ? Name : never;
@@ -9,7 +9,7 @@ type Post<P extends Procedure> = paths[`/v2/${P}`]["post"];
 export type Input<P extends Procedure> = Post<P>["requestBody"]["content"]["application/json"];
 export type Data<P extends Procedure> = Post<P>["responses"][200]["content"]["application/json"]["data"];
 
-/** A component that several procedures share, such as `Schema<"Identity">`. */
+/** An OpenAPI schema component that several procedures share, such as `Schema<"Identity">`. */
 export type Schema<Name extends keyof components["schemas"]> = components["schemas"][Name];
 
 /** A validation error with its location. */

@@ -3,11 +3,14 @@
 /** Returns the value of `Retry-After`: whole seconds, rounded up, at least 1. */
 export const retryAfter = (seconds: number): string => String(Math.max(1, Math.ceil(seconds)));
 
-/** Reads `Retry-After`, ms. Returns `undefined` if it is absent, or not a number of seconds: Postern sends no dates. */
+/**
+ * Parses `Retry-After` and returns the wait in ms. Returns `undefined` if the header is absent or is not a number of seconds, because
+ * Postern never sends a date.
+ */
 export const readRetryAfterMs = (header: string | null | undefined): number | undefined =>
   typeof header === "string" && /^\d{1,9}$/.test(header) ? Number(header) * 1000 : undefined;
 
-/** Status of a call without a response. */
+/** Status value for a call that received no response. */
 export const NO_RESPONSE = 0;
 
 /**
@@ -17,7 +20,7 @@ export const NO_RESPONSE = 0;
 const RETRIES: Readonly<Record<number, "always" | "ifRepeatable">> = {
   [NO_RESPONSE]: "ifRepeatable",
   429: "always",
-  // 500 may mean that Postgres or Redis is unavailable.
+  // A 500 response may mean that Postgres or Redis is unavailable.
   500: "ifRepeatable",
   502: "ifRepeatable",
   503: "ifRepeatable",

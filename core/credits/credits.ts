@@ -18,8 +18,8 @@ export type CreditsUpdate =
 const UNLIMITED: CreditsState = { remaining: null };
 
 /**
- * Checks the rules of refill (api-v2.md section 6.1) on the state of a key after a change. Returns an error message for the caller, or
- * `undefined`.
+ * Checks whether the credits of a key, as they would be after a change, follow the refill rules (api-v2.md section 6.1). Returns an error
+ * message for the caller, or `undefined`.
  */
 export function checkRefill({ remaining, refill }: CreditsState): string | undefined {
   if (refill === undefined) return undefined;
@@ -30,15 +30,15 @@ export function checkRefill({ remaining, refill }: CreditsState): string | undef
 }
 
 /**
- * Returns the state after a change, by api-v2.md section 10.3, or the reason why the change is not allowed. `current.remaining` must be
- * exact: the counter's value while a counter is loaded, otherwise the row's.
+ * Returns the credits of a key after a change (api-v2.md section 10.3), or the reason why the change is not allowed. `current.remaining`
+ * must be exact: the counter's value while the counter is loaded, otherwise the value in the database row.
  */
 export function applyCreditsUpdate(current: CreditsState, update: CreditsUpdate): CreditsState | { error: string } {
   if (update === undefined) return current;
   if (update === null) return UNLIMITED;
   if ("operation" in update) return applyOperation(current, update);
   const remaining = update.remaining === undefined ? current.remaining : update.remaining;
-  // Removing a key's credit limit clears its refill. A refill in the same call contradicts that; `checkRefill` reports it.
+  // Removing a key's credit limit clears its refill. `checkRefill` reports a call that removes the limit and sets a refill.
   const kept = remaining === null ? undefined : current.refill;
   const refill = update.refill === undefined ? kept : (update.refill ?? undefined);
   const next = stateOf(remaining, refill);

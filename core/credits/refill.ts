@@ -1,8 +1,8 @@
 import { DAY_MS } from "../utc-date.ts";
 
 /*
- * Refills are due on calendar dates in UTC (api-v2.md section 10.2), written `YYYY-MM-DD`. Missed due dates are applied later, once each,
- * but at most 31 of them.
+ * Refills are due on calendar dates in UTC (api-v2.md section 10.2), written `YYYY-MM-DD`. Missed refills are applied later, at most 31 of
+ * them.
  */
 
 export interface Refill {
@@ -35,7 +35,8 @@ export function dueRefills({
   if (interval === "daily") return Math.min(MADE_UP_FOR_MAX, Math.max(0, (now.ms - last.ms) / DAY_MS));
   const months = now.month - last.month;
   if (months < 0) return 0;
-  // Each month in between has one due date. The first and the last month count only if their due date is in the range.
+  // Each month between the first and the last has one due date. The due dates of the first and the last month count only if they are in the
+  // range.
   const dueIn = (month: number): number => Math.min(refillDay ?? 1, daysIn(month));
   const lastIsPast = last.day >= dueIn(last.month) ? 1 : 0;
   const todayIsBefore = now.day < dueIn(now.month) ? 1 : 0;
@@ -55,12 +56,12 @@ export function refilledAmount({
   return Math.min(Number.MAX_SAFE_INTEGER, remaining + amount * times);
 }
 
-/** `month` counts months since year 0, so that a difference is a number of months. */
+/** `month` counts months since year 0, so that the difference of two values is a number of months. */
 function parseDate(text: string): { ms: number; month: number; day: number } {
   const [, year, month, day] = DATE.exec(text) ?? [];
   const ms = Date.parse(`${text}T00:00:00Z`);
   const parsed = { ms, month: Number(year) * 12 + Number(month) - 1, day: Number(day) };
-  // Date.parse reads 30 February as 1 March.
+  // Rejects dates such as 30 February, which `Date.parse` reads as 1 March.
   if (Number.isNaN(ms) || parsed.day > daysIn(parsed.month))
     throw new RangeError(`${JSON.stringify(text)} is not a date`);
   return parsed;

@@ -15,7 +15,7 @@ import type {
 } from "./shapes.ts";
 import { keySource, requestSource, said, UNANSWERED, UNKNOWN_AGE, type Undecided } from "./step.ts";
 
-/** Explains a key that was found. `found` is the first step. */
+/** Explains a key that was found. The first step is named `found`. */
 export function explainKey(seen: RecordedVerification): ExplainedKey {
   const { check, plan, counted } = seen;
   const permissions = explainPermissions(check.view, typeof check.query === "string" ? undefined : check.query);
@@ -41,7 +41,8 @@ export const notFoundStep = (detail: string, ageMs: number, isUnknown: boolean):
 });
 
 /**
- * Marks the deciding step: the first that rejects; if the code is unknown, the first without a result that is required for the decision.
+ * Marks the step that determined the code: the first one that rejects the key. If the code is unknown, marks the first required step
+ * without a result.
  */
 function markDeciding(steps: readonly Undecided[], { code, uncounted }: RecordedVerification): Step[] {
   const isDesired = ({ step, result, observed }: Undecided): boolean =>

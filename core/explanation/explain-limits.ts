@@ -6,7 +6,7 @@ import { uncountedLimits } from "./explain-uncounted.ts";
 import type { ExplainedLimit, RecordedVerification, SeenCounts, Source } from "./shapes.ts";
 import { counterSource, keySource, requestSource, said, UNKNOWN_AGE, type Undecided } from "./step.ts";
 
-/** Explains each limit as it was counted, including values that an override replaced. */
+/** Explains each limit with the values that were counted, and with the values that an override replaced. */
 export function explainLimits(
   { check: { view }, policy }: RecordedVerification,
   plan: ChargePlan,
@@ -96,7 +96,7 @@ function sayLimit({ name, namespace = name, used, limit, duration, cost, overrid
   return `${namespace}, ${used} of ${limit} used in ${formatDuration(duration)} (${by}), it costs ${cost}`;
 }
 
-/** Returns distinct sources, in the order of the limits. */
+/** Returns the distinct sources of the limits, in the order of the limits. */
 function limitSources(seen: RecordedVerification, limits: readonly ExplainedLimit[]): Source[] {
   const sources = limits.map((limit) => limitSource(seen, limit));
   return [...new Map(sources.map((source) => [`${source.kind} ${source.id}`, source])).values()];

@@ -11,7 +11,7 @@ export interface ExplainedRule {
   readonly rule: CompiledRule | undefined;
   /** Code of a request that needs no key check; `undefined` if a key is required. */
   readonly code: "MALFORMED" | "ANONYMOUS" | undefined;
-  /** Index of the rule, −1 for the implicit one; `undefined` if the path is rejected. */
+  /** Index of the selected rule, −1 for the implicit rule; `undefined` if the path is rejected. */
   readonly index: number | undefined;
 }
 
@@ -22,7 +22,10 @@ interface RequestedRequest {
   readonly gatesAgeMs?: number | undefined;
 }
 
-/** `path` may have a query. `source` is the policy. `gatesAgeMs` is the maximum age of the gates' data; `undefined` if none reports it. */
+/**
+ * `path` may include a query string. `source` names the policy. `gatesAgeMs` is the maximum age of the gates' data; `undefined` if no gate
+ * reports it.
+ */
 export function explainRule(
   policy: CompiledPolicy,
   { method, path, source, gatesAgeMs }: RequestedRequest,
@@ -45,7 +48,7 @@ export function explainRule(
     },
     { ...said("rule", true, nameRule(policy, rule), sayRule(policy, rule)), sources, decisive: isOpen },
   ];
-  // Requests that require no key pass, however old the data is.
+  // Requests that require no key are admitted regardless of the age of the data.
   if (!isOpen) steps.push({ ...explainStale(policy, gatesAgeMs), sources, decisive: false });
   return { steps, rule: isOpen ? undefined : rule, code: isOpen ? "ANONYMOUS" : undefined, index: rule.index };
 }

@@ -2,8 +2,8 @@ import type { RecordedVerification, SeenUncounted, Source } from "./shapes.ts";
 import { said, UNANSWERED, type Undecided } from "./step.ts";
 
 /*
- * Explains what happens while the shared counters do not respond. The explanation covers the configured rule, not the count of a single
- * pod.
+ * Explains what happens while the shared counters do not respond. The explanation describes the configured rule and ignores what a single
+ * pod has counted.
  */
 
 /** `policy` is the policy of the verifying gate; `undefined` for a call of keys.verifyKey. */

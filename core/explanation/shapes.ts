@@ -54,7 +54,7 @@ export const STEPS = [
 export interface Step {
   readonly step: (typeof STEPS)[number];
   readonly result: "passed" | "refused" | "skipped";
-  /** Whether this step decides the code. */
+  /** Whether this step determines the code. */
   readonly decisive: boolean;
   /** The observed value, as short as possible. */
   readonly observed: string;
@@ -64,9 +64,9 @@ export interface Step {
 }
 
 export interface ExplainedLimit {
-  /** Name of the limit, or id of its namespace. */
+  /** Name of the limit, or the id of the limit's namespace. */
   readonly name: string;
-  /** Name of its namespace, if known. */
+  /** Name of the limit's namespace, if known. */
   readonly namespace?: string;
   /** Object to which the limit belongs; `rule` is the rule of the policy that matched the request. */
   readonly source: "key" | "identity" | "request" | "rule" | "namespace";
@@ -125,13 +125,13 @@ export const BY_MAX = 10;
 
 /** Values that a verification of a key observed. */
 export interface RecordedVerification {
-  /** Input of the check with the parsed query; a string states why the query is unreadable. */
+  /** Input of the key check. `query` is the parsed permission query, or a string that states why the query cannot be parsed. */
   readonly check: Omit<KeyCheck, "query"> & { readonly query: Query | undefined | string };
   /** Code of the verification; `UNKNOWN` if it could not be decided. */
   readonly code: Code | "UNKNOWN";
   /** Maximum age of the records, in ms. */
   readonly recordsAgeMs: number;
-  /** Planned charges; a string states why they cannot be planned. */
+  /** Planned charges, or a string that states why the charges cannot be planned. */
   readonly plan: ChargePlan | string;
   /** Limits as they were counted, with overrides; `undefined` if the counters do not respond. */
   readonly counted: SeenCounts | undefined;
@@ -143,17 +143,17 @@ export interface RecordedVerification {
 
 /** Fallback of the verifying gate or API call if the shared counters do not respond. */
 export interface SeenUncounted extends Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure"> {
-  /** Whether each process decides every limit in any case, so that `onCounterFailure` does not apply. */
+  /** Whether all limits are async, so that each process always counts by itself and `onCounterFailure` does not apply. */
   readonly isAsync: boolean;
-  /** Decision of a process that counts by itself and has counted nothing yet; `undefined` if no process counts by itself. */
+  /** Decision of a process that counts by itself, starting from zero; `undefined` if no process counts by itself. */
   readonly alone: Consumed | undefined;
 }
 
 export interface SeenCounts {
   readonly limits: readonly LimitCharge[];
   readonly consumed: Consumed;
-  /** Overrides by the index of the limit in the plan's `shared`. */
+  /** Overrides, each at the index that its limit has in the plan's `shared`. */
   readonly overrides: readonly (OverrideRecord | undefined)[];
-  /** Names of namespaces, by id. */
+  /** Namespace names by namespace id. */
   readonly namespaces: ReadonlyMap<string, string>;
 }

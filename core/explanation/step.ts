@@ -3,7 +3,7 @@ import type { Source, Step } from "./shapes.ts";
 
 /* Building blocks of the steps of an explanation. */
 
-/** Value shown for a store that does not respond. */
+/** Value that an explanation shows for a store that does not respond. */
 export const UNANSWERED = "no answer";
 
 /** A step without the flag that marks the deciding step. */

@@ -3,8 +3,8 @@ import { managerOfPolicy, policyIdOf } from "../policies/policy-id.ts";
 
 /*
  * Issues a Redis user to a gate: the gate sends a token of its pod's ServiceAccount to an api-server, which validates it with the
- * Kubernetes API. The namespace and the pod come from the token, never from the request: so a pod gets a user only for a policy of its own
- * namespace, and reports under its own name.
+ * Kubernetes API. The namespace and the pod come from the token, never from the request, so that a pod gets a user only for a policy of its
+ * own namespace, and reports under its own name.
  */
 
 /** Required audience of a token. A token for the Kubernetes API itself is rejected, so that no gate sends one. */
@@ -74,8 +74,8 @@ export function policyOfPod(
 export const podIdOf = ({ namespace, name }: Pick<PodOfToken, "namespace" | "name">): string => `${namespace}/${name}`;
 
 /**
- * Pre-checks a token before the Kubernetes API is called, so that invalid texts cause no request: it must look like an unexpired token of a
- * pod's ServiceAccount for this audience. Does not authenticate it.
+ * Pre-checks a token before the Kubernetes API is called, so that invalid tokens cause no request: the token must look like an unexpired
+ * token of a pod's ServiceAccount for this audience. This check does not authenticate the token.
  */
 export function mayBeGateToken(token: string, nowMs: number): boolean {
   if (token.length > TOKEN_CHARS_MAX || !TOKEN.test(token)) return false;

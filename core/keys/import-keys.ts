@@ -47,13 +47,13 @@ export interface ImportOptions<Row> {
   readonly signal: AbortSignal;
 }
 
-/** Rows per call. A batch takes the server a few hundred milliseconds, so that progress is visible. */
+/** Rows per call. The server takes a few hundred milliseconds for a batch of this size, so the progress display is updated often. */
 const BATCH = 200;
 
 /**
- * Imports rows in batches, starting at `state`, and reports after each. A row that the server rejects is listed as failed, and the rest of
- * its batch is sent again. Throws the error of `api.call` if a batch could not be sent, so that the caller can resume from the last state:
- * the keys of a batch that did arrive are then listed as existing.
+ * Imports rows in batches, starting at `state`, and reports the state after each batch. A row that the server rejects is listed as failed,
+ * and the rest of its batch is sent again. Throws the error of `api.call` if a batch could not be sent, so that the caller can resume from
+ * the last reported state. If the server did process that batch, its keys are then listed as existing.
  */
 export async function importKeys<Row extends KeyToImport>(
   options: ImportOptions<Row>,

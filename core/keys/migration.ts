@@ -16,7 +16,7 @@ export const storedHash = (algorithm: MigrationAlgorithm, imported: string): str
   algorithm === "prefixed" && HEX_SHA256.test(imported) ? imported.toLowerCase() : imported;
 
 export interface PrefixedKey {
-  /** Hash of the long token, in the form of `storedHash`. */
+  /** Hash of the long token, as `storedHash` returns it. */
   readonly hash: string;
   /** Displayable part of the key, as for a key that Postern created. */
   readonly start: string;

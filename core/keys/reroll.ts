@@ -12,8 +12,8 @@ export function successorPrefix(start: string): string | undefined {
 }
 
 /**
- * Returns when a key with a successor expires, Unix ms: now, or after `gracePeriodMs`, rounded up to the full minute. The result is never
- * later than the key's own expiry or EXPIRES_MAX_MS.
+ * Returns the expiry of a key that has a successor, Unix ms: now, or after `gracePeriodMs`, rounded up to the full minute. The result is
+ * never later than the key's own expiry or EXPIRES_MAX_MS.
  */
 export function expiryOfPredecessor({
   nowMs,

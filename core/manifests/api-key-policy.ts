@@ -132,7 +132,8 @@ const EXPECTED_COUNTER_FAILURE =
   "expected Local, Deny or Allow, or an object such as { action: Local, budget: PerPod }; only Local has a budget";
 
 /**
- * The value is a word, or an object with that word. Kubernetes allows one type per field or none, so the schema lists the allowed values.
+ * The value is an action name, or an object that contains the action. A Kubernetes schema cannot allow two types for one field, so this
+ * schema omits the type and lists all allowed values.
  */
 const OnCounterFailure = z
   .union(

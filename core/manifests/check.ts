@@ -51,9 +51,9 @@ export function parseManifest(value: unknown): { manifest: Manifest } | { proble
 }
 
 /**
- * Returns all problems of a manifest that are detectable offline: violations of its schema, and for a policy also of its queries and paths.
- * The list is empty if the manifest is valid. Only this manifest is checked: the operator decides whether another manifest claims the same
- * name (reconcilers/claims.ts).
+ * Returns all problems of a manifest that are detectable offline: schema violations and, for a policy, invalid queries and paths. The list
+ * is empty if the manifest is valid. Only this manifest is checked: the operator decides whether another manifest claims the same name
+ * (reconcilers/claims.ts).
  */
 export function checkManifest(value: unknown): ManifestProblem[] {
   const parsed = parseManifest(value);

@@ -27,7 +27,7 @@ function sumOfParts(text: string): number {
   return ms;
 }
 
-/** Maximum duration: one hundred years. Go programs such as the Kubernetes API server cannot represent three hundred years. */
+/** Maximum duration: one hundred years. Go programs such as the Kubernetes API server cannot represent durations of three hundred years. */
 const HOURS_MAX = 876_000;
 const MS_MAX = HOURS_MAX * 3_600_000;
 

@@ -17,7 +17,7 @@ export const NamespaceName = z
 export const ObjectName = z
   .string()
   .min(1)
-  // `abort` stops before the expression, which would overflow the stack on megabytes of text.
+  // `abort` skips the regular expression if the text is too long, because matching megabytes of text would overflow the stack.
   .max(253, { abort: true })
   .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/, {
     error: "expected the name of an object",

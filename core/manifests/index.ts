@@ -17,8 +17,8 @@ export interface PrinterColumn {
 }
 
 /**
- * Source of a generated CRD. The metadata of the schemas holds CEL rules and list types under the names of their `x-kubernetes-…`
- * extensions, so that each stands next to the equivalent check.
+ * Source of a generated CRD. The schemas' metadata contains CEL rules and list types under the names of their `x-kubernetes-…` extensions,
+ * so that each is next to the equivalent check in code.
  */
 export interface KindDefinition {
   readonly kind: string;
@@ -63,7 +63,7 @@ export const KINDS = [
       ...READY,
       { name: "Secret", type: "string", jsonPath: ".spec.secretRef.name" },
       { name: "Owner", type: "string", jsonPath: ".spec.owner" },
-      // This time lies in the future. The column type `date` would show it as an age, so the type is `string`.
+      // This time is in the future. The column type `date` would show it as an age, so the column has the type `string`.
       { name: "Rotation", type: "string", jsonPath: ".status.nextRotation", priority: 1 },
       { name: "Expires", type: "string", jsonPath: ".status.expiresAt", priority: 1 },
       { name: "Key", type: "string", jsonPath: ".status.keyId", priority: 1 },

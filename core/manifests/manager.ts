@@ -22,8 +22,8 @@ export function parseManager(manager: string): ManifestName | undefined {
 }
 
 /**
- * Returns the qualified resource name, such as `role.postern.dev`. With it, kubectl finds a Postern kind even if another group has the same
- * kind, as RBAC has a Role.
+ * Returns the qualified resource name, such as `role.postern.dev`. With the qualified name, kubectl finds a Postern kind even if another
+ * group has the same kind, as RBAC has a Role.
  */
 export const resourceOf = (kind: Kind | (string & {})): string => `${kind.toLowerCase()}.postern.dev`;
 

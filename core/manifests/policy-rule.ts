@@ -56,7 +56,10 @@ const Ratelimit = withRules(
   ],
 ).describe("Rate limit. A request is charged to all of its limits, or rejected without a charge.");
 
-/** Returns the counter of a limit: two limits of a rule with one counter would charge it twice. */
+/**
+ * Returns the name of the counter that a limit uses. Two limits of one rule must not share a counter, because a request would charge it
+ * twice.
+ */
 const counterOf = ({ name, namespace, identifier = "Key", duration }: z.output<typeof Ratelimit>): string =>
   JSON.stringify([name, namespace, identifier, findDuration(duration)]);
 

@@ -30,7 +30,7 @@ const RULE_PATH = new RegExp(`^[/]([^\\x00-\\x20\\x7f#?%*{}]|%(0[1-9A-Fa-f]|[1-7
 export const RulePath = z
   .string()
   .min(1)
-  // `abort` stops before the expression, which would overflow the stack on megabytes of text.
+  // `abort` skips the regular expression if the text is too long, because matching megabytes of text would overflow the stack.
   .max(1024, { abort: true })
   .regex(RULE_PATH, { error: ({ input }) => whyNever(String(input), PathAllowance.options) });
 
@@ -77,7 +77,7 @@ export const PATHS_THAT_MATCH: ReadonlyArray<Rule<WithPaths>> = FORMS.map(({ all
   rule: `'${allowance}' in self.allowPaths || self.rules.all(rule, !has(rule.match.path) || !(has(rule.match.path.prefix) ? rule.match.path.prefix : rule.match.path.exact).matches(r'${found}'))`,
   message: `no request can match a rule whose path has ${what}; list ${allowance} in allowPaths to admit such requests`,
   fieldPath: ".rules",
-  // Only one of the rules has the function, because only the first error of a path is reported.
+  // Only the first rule has the function, because the function checks for all forms of paths.
   ...(index === 0 ? { faults: pathProblems } : {}),
 }));
 

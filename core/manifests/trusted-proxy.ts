@@ -14,7 +14,7 @@ const BITS = "self.split('/')[1]";
 const RULE = `(${ADDRESS}.contains(':') ? isIP(${IPV6}) && ip(${IPV6}).family() == 6 : isIP(${ADDRESS})) && (!self.contains('/')
   || (self.split('/').size() == 2 && ${BITS}.matches('^[0-9]{1,3}$') && int(${BITS}) <= (${ADDRESS}.contains(':') ? 128 : 32)))`;
 
-/** Address or CIDR block of a proxy in front of the gate. */
+/** Address or CIDR block of a proxy that forwards requests to the gate. */
 export const TrustedProxy = withRules(z.string().min(1).max(64), [
   {
     rule: RULE.replace(/\s+/g, " "),

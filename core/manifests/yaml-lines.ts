@@ -13,7 +13,7 @@ export function lineFinder(document: Document, lines: LineCounter): (path: reado
   };
 }
 
-/** Returns the path of a problem's location, such as `spec.rules[0].mode`. */
+/** Converts a problem's location, such as `spec.rules[0].mode`, to a path. */
 export const pathOf = (location: string): (string | number)[] =>
   [...location.matchAll(/\[(\d+)\]|([^.[\]]+)/g)].map(([, index, name = ""]) =>
     index === undefined ? name : Number(index),

@@ -5,8 +5,8 @@ import type { Query } from "./query.ts";
  *
  *   query = text | { "and": [query, …] } | { "or": [query, …] }        at least one element each
  *
- * In an object with both members only `and` counts; other members are ignored. The tree is as deep as the JSON; the parser of bodies limits
- * that depth.
+ * In an object with both members only `and` counts; other members are ignored. The tree is as deep as the JSON, whose depth the body parser
+ * limits.
  */
 
 /** Error with the invalid location (`and[1].or`) and the expected value. */

@@ -34,7 +34,10 @@ export class QuerySyntaxError extends Error {
   }
 }
 
-/** An open pair of parentheses (or the complete query): the finished alternatives, and the operands of the last one. */
+/**
+ * Parser state of an open pair of parentheses, or of the complete query: the finished alternatives, and the operands of the alternative
+ * that is being parsed.
+ */
 interface Group {
   readonly alternatives: Query[];
   operands: Query[];

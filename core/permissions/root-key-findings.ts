@@ -2,7 +2,8 @@ import { DAY_MS } from "../utc-date.ts";
 
 /*
  * Findings about a root key for administrators: the root key is old, was never used, expires soon, or holds unused permissions. A
- * permission is required if it was requested in the last 30 days. No excess is reported until usage was recorded for that long.
+ * permission is required if it was requested in the last 30 days. Unused permissions are reported only after usage has been recorded for 30
+ * days.
  */
 
 const OLD_DAYS = 90;
@@ -10,7 +11,7 @@ const NEVER_USED_DAYS = 7;
 const UNUSED_DAYS = 30;
 const EXPIRING_DAYS = 14;
 
-/** A requested tuple; the empty text stands for any call. */
+/** A requested tuple; the empty string represents a call of any kind. */
 export interface UseOfTuple {
   readonly tuple: string;
   /** UTC date, `YYYY-MM-DD`. */
@@ -68,7 +69,7 @@ function excessOf(key: NoticedRootKey, nowMs: number): { unused: string[]; narro
   const unused: string[] = [];
   for (const tuple of key.permissions) {
     const use = uses.get(tuple);
-    // Usage is recorded by day, so the complete day counts.
+    // Usage is recorded by day, so the last use may have been at any time of that day.
     if (use === undefined || Date.parse(use.lastUsedOn) + DAY_MS <= sinceMs) unused.push(tuple);
     else if (use.onlyId !== null && tuple.includes(".*.")) narrower.set(tuple, tuple.replace(".*.", `.${use.onlyId}.`));
   }
@@ -93,8 +94,8 @@ export function findingsOf(key: NoticedRootKey, nowMs: number): readonly RootKey
 }
 
 /**
- * Returns the tuples that would have been sufficient for the last 30 days. Returns `undefined` if the root key holds exactly these, if none
- * would be left, or if the usage is unknown.
+ * Returns the tuples that would have been sufficient for the last 30 days. Returns `undefined` if the root key holds exactly these, if no
+ * tuple would remain, or if the usage is unknown.
  */
 export function narrowedPermissions(key: NoticedRootKey, nowMs: number): readonly string[] | undefined {
   const { unused, narrower } = excessOf(key, nowMs);

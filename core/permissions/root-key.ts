@@ -103,7 +103,7 @@ export function tupleHeld(
   return held.has(tuple) ? tuple : undefined;
 }
 
-/** Returns the sufficient tuples, joined with "or": each of them is enough. The detail of a 403 contains them. */
+/** Returns the tuples that would each be sufficient, joined with "or". The detail of a 403 response contains this text. */
 export const enoughFor = (permission: RootKeyPermission, id: string | undefined): string =>
   permission.orFor === undefined || id === undefined
     ? permission.tuple
@@ -152,7 +152,7 @@ export function tupleCovering(tuple: string, held: ReadonlySet<string>): string 
 export const beyond = (tuples: readonly string[], held: ReadonlySet<string>): readonly string[] =>
   tuples.filter((tuple) => tupleCovering(tuple, held) === undefined);
 
-/** Returns a tuple as stored. `apis` is an alias of `api` that documents about v1 use. */
+/** Returns a tuple in its stored form. `apis` is an alias of `api` that the v1 documentation uses. */
 export const storedTuple = (tuple: string): string => tuple.replace(/^apis\./, "api.");
 
 /**

@@ -98,7 +98,7 @@ function checkUnusual(target: string, { allow, pathDecides }: TargetOptions): Ch
 
 interface Suspicion {
   readonly allowance: PathAllowance;
-  /** Returns whether the canonical path has this form. Takes time linear in the length of the path. */
+  /** Returns whether the canonical path has this suspicious form. Takes time linear in the length of the path. */
   readonly isIn: (path: string) => boolean;
   readonly message: string;
   readonly ifPathDecides?: true;
@@ -110,7 +110,7 @@ const SUSPICIONS: readonly Suspicion[] = [
   { allowance: "Backslash", isIn: (path) => path.includes("%5C"), message: "the path has a backslash" },
   { allowance: "DoubleSlash", isIn: (path) => path.includes("//"), message: "the path has an empty segment (//)" },
   {
-    // Servers that decode first read an encoded separator as a separator.
+    // Servers that decode a path before they split it treat an encoded separator as a separator.
     allowance: "DotSegments",
     isIn: (path) => /(?:\/|%2F|%5C)\.{1,2}(?:$|[/;]|%2F|%5C|%3B)/.test(path),
     message: "the path has a dot segment",

@@ -6,7 +6,10 @@ import type { CompiledPolicy } from "./policy.ts";
  */
 export type Freshness = "Fresh" | "Stale" | "Expired";
 
-/** Returns what the policy's `onStale` prescribes for data of this age. With `Deny` the first threshold is the last. */
+/**
+ * Returns what the policy's `onStale` prescribes for data of this age. With `Deny`, data expires at `afterMs`, because no later threshold
+ * exists.
+ */
 export function checkFreshness(onStale: CompiledPolicy["onStale"], stalenessMs: number): Freshness {
   if (stalenessMs <= onStale.afterMs) return "Fresh";
   if (onStale.action === "Deny" || stalenessMs > onStale.denyAfterMs) return "Expired";

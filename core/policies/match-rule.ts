@@ -29,14 +29,17 @@ export interface RuleMatcher {
   /** Whether two requests with the same method can have different requirements because of their path; `checkTarget` is then stricter. */
   readonly pathDecides: boolean;
   /**
-   * Returns the first rule that matches, otherwise the implicit one, which requires a valid key. `target` is the target of the request
-   * line. `refused` is the error message for a 400: the path is invalid, or an app could read it as the path of a rule with other
+   * Returns the first matching rule; if no rule matches, the implicit rule, which requires a valid key. `target` is the target of the
+   * request line. `refused` is the error message for a 400: the path is invalid, or an app could read it as the path of a rule with other
    * requirements.
    */
   match(method: string, target: string): MatchedRule | RejectedPath;
 }
 
-/** Rule for a request that no other rule matches. It requires a key, so a gate is closed without a rule that opens a path. */
+/**
+ * The rule for a request that matches no other rule. The rule requires a key, so a gate admits requests without a key only if a rule of the
+ * policy allows this.
+ */
 export const IMPLICIT_RULE: CompiledRule = { index: -1, access: "Key", creditCost: 1, ratelimits: [] };
 
 interface Candidate {
@@ -51,7 +54,7 @@ interface Candidate {
 /** Rules that can match requests of one method, in order. */
 interface Candidates {
   readonly strict: readonly Candidate[];
-  /** The candidates with folded paths; `undefined` if the gate does not check near matches. */
+  /** The candidates with folded paths; `undefined` if the gate does not check for near matches. */
   readonly folded: readonly Candidate[] | undefined;
   /** Whether both lists are equal, so that a folded path need not be matched again. */
   readonly areFolded: boolean;
@@ -132,7 +135,7 @@ function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path
     folded === undefined ? [strict, path.replace(/(?<!\/)\/$/, "")] : [folded, foldPath(path)];
   const stem = withoutSuffix(reading);
   const { exact, prefix } = firstMatch(candidates, reading);
-  // A rule that has the suffix in its own path is meant literally.
+  // A rule whose own path has the suffix applies only to paths with this suffix.
   const isNamed = (exact ?? prefix ?? "").length > stem.length;
   return stem !== reading && !isNamed && evades(firstMatch(candidates, folded === undefined ? stem : foldPath(stem)))
     ? SUFFIX

@@ -18,7 +18,7 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
   );
   if (!("limits" in selection)) throw new Error(`the limits of rule ${rule.index} cannot be selected`);
 
-  // Of several entries with one name, the last applies, as in `selectLimits`.
+  // If several entries have the same name, the last one applies, as in `selectLimits`.
   const ofRule = new Map(named.map((limit) => [nameOf(limit.scope), limit]));
   const limits = selection.limits.map((selected): LimitCharge => {
     const own = ofRule.get(selected.name);
@@ -31,7 +31,7 @@ export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonl
     const scope = { kind: "namespace", value: limit.scope.namespaceId } as const;
     const { limit: max, durationMs } = limit;
     const { identifier, cost, accuracy } = ruleParts(limit, view, audit);
-    // The order of the members is the same for all charges, so that the counters get objects of one shape.
+    // All charges list their members in the same order, so that JavaScript engines give them one object shape.
     return [{ workspaceId, scope, identifier, limit: max, durationMs, cost, accuracy }];
   });
   const spends = limited && rule.creditCost > 0 && !audit;
@@ -57,8 +57,8 @@ const ruleParts = (
 const nameOf = (scope: RuleRatelimit["scope"]): string => (scope.kind === "name" ? scope.name : scope.namespaceId);
 
 /**
- * Returns the identifier that a limit counts. `identity` is the external id, which customers know and overrides name. A key without an
- * identity has a counter of its own.
+ * Returns the identifier that a limit counts. For `identity`, the identifier is the external id, which customers know and overrides refer
+ * to. A key without an identity has a counter of its own.
  */
 const identifierOf = (limit: RuleRatelimit, view: KeyView): string =>
   limit.identifier === "identity" ? (view.identity?.externalId ?? view.key.keyId) : view.key.keyId;

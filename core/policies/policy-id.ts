@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import { ID_PREFIXES } from "../ids.ts";
 
 /*
- * The id of a policy that a manifest manages is derived from the workspace and the manager's name. A caller that has both can therefore
- * find the policy even before it exists: a gate gets the id when its pod is created.
+ * The id of a policy that a manifest manages is derived from the workspace and the manager's name. So the id is known before the policy
+ * exists, and a gate can get the id when its pod is created.
  */
 
 const DIGITS = 32;
 
-/** Kind in the manager's name of policies that a manifest manages. */
+/** Kind in the manager name of a policy that a manifest manages. */
 const KIND = "ApiKeyPolicy";
 
 /** Parts of `<cluster>/<namespace>/<name>`, which names an ApiKeyPolicy. */

@@ -22,7 +22,7 @@ export function readStoredPolicy(stored: unknown): ReadPolicy {
   return { problem: `${issue?.path.join(".") || "the whole"}: ${issue?.code ?? "invalid"}` };
 }
 
-/** Record that projects the policy to gates. `readStoredPolicy` parses the policy in it. */
+/** Projection record through which gates get the policy. `readStoredPolicy` parses its `policy` member. */
 export const PolicyRecord = z.object({
   policyId: z.string(),
   name: z.string(),

@@ -57,5 +57,5 @@ export function pushLimitHeaders(headers: string[], { limit, remaining, resetS }
 export const retryAtMs = ({ retryAtMs: atMs, resetMs }: LimitOutcome): number =>
   atMs === undefined || atMs === Number.POSITIVE_INFINITY ? resetMs : atMs;
 
-/** Returns seconds, rounded up and at least 1, from `nowMs` until `atMs`. */
+/** Returns the number of seconds from `nowMs` until `atMs`, rounded up and at least 1. */
 export const secondsUntil = (atMs: number, nowMs: number): number => Math.max(1, Math.ceil((atMs - nowMs) / 1000));

@@ -12,8 +12,8 @@
  */
 
 /**
- * Maximum difference between the clocks of two servers of one Redis, or maximum correction of one clock, at which no window exceeds its
- * limit.
+ * Maximum clock difference at which no window exceeds its limit, between two servers of one Redis or before and after a correction of one
+ * clock.
  */
 export const CLOCK_BEHIND_MS_MAX = 60_000;
 
@@ -86,7 +86,7 @@ export function decideLimit({ limit, durationMs, counts, cost, nowMs }: LimitReq
  * never can. Other callers only make it later, so a rejection may be cached until then.
  *
  * The used amount never grows with time, within a window or across its end, and is 0 two windows later. So the time is found by bisection,
- * with the same function that decides: 32 steps for a window of a month, without rounding of its own.
+ * with the same function that decides: 32 steps for a window of a month. Bisection adds no rounding errors.
  */
 export function admitsAt({ limit, durationMs, counts, cost, nowMs }: LimitRequest): number {
   if (limit <= 0 || cost > limit) return Number.POSITIVE_INFINITY;
@@ -120,7 +120,7 @@ const SPLIT = 2 ** 16;
 
 /**
  * Returns floor(amount × part / whole) for part ≤ whole. A product beyond 2^53 could round up, so that a full window would count one unit
- * too many. Long division in steps that a double holds exactly avoids it.
+ * too many. Long division, whose steps a double represents exactly, avoids this error.
  */
 function batchOf(amount: number, part: number, whole: number): number {
   const product = amount * part;

@@ -13,7 +13,7 @@ export interface KeyCheck {
   readonly clientIp?: string | undefined;
   /** API that the key must belong to. Default: any API. */
   readonly apiId?: string | undefined;
-  /** Permission query. A function is called only for a key that has passed all earlier checks. */
+  /** Permission query. If it is a function, the function is called only for a key that has passed all earlier checks. */
   readonly query?: Query | (() => Query | undefined) | undefined;
 }
 

@@ -1,8 +1,8 @@
 import type { Code } from "./codes.ts";
 
 /*
- * Current state of a key and all reasons against it, for display. The order is that of a verification (check-key.ts, conclude.ts); a test
- * compares the two.
+ * Current state of a key and all reasons to reject it, for display. A test verifies that the reasons have the order of a verification
+ * (check-key.ts, conclude.ts).
  */
 
 export const REASONS = [
@@ -40,7 +40,7 @@ const CODE_OF: Readonly<Record<Reason, Code>> = {
 
 /**
  * Returns the code of a verification that requires no permissions, comes from an allowed address, and costs one credit. `reasons` are all
- * reasons against the key; the first decides.
+ * reasons to reject the key; the first one determines the code.
  */
 export function keyState(
   { isDeleted, isApiDeleted, isWorkspaceEnabled, enabled, expiresMs, limitsReached, remainingCredits }: KeyDetails,

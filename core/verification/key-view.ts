@@ -14,7 +14,7 @@ export interface KeyParts {
 export class KeyView {
   readonly key: KeyRecord;
   readonly workspace: WorkspaceRecord;
-  /** API of the key; `undefined` if it was deleted: the key then counts as not found. */
+  /** API of the key; `undefined` if the API was deleted, in which case the key counts as not found. */
   readonly api: ApiRecord | undefined;
   /** Identity of the key; `undefined` if the key has none, or if the identity was deleted. */
   readonly identity: IdentityRecord | undefined;
@@ -25,7 +25,7 @@ export class KeyView {
   /** Records of the roles, in the order of the key's ids. */
   readonly roleRecords: readonly RoleRecord[];
   readonly grants: Grants;
-  /** Values derived from this view, by the slot of their function. */
+  /** Values derived from this view, each at the index of the function that derived it. */
   readonly #made: unknown[] = [];
 
   constructor({ key, workspace, api, identity, roles }: KeyParts) {
@@ -42,8 +42,8 @@ export class KeyView {
   static #slots = 0;
 
   /**
-   * Returns a function that calls `make` once for each view and caches the result as long as the view exists. Use it for values that are
-   * the same in every response or event of a key. Call it once per purpose, at module load.
+   * Returns a function that calls `make` once for each view and caches the result as long as the view exists. Use this function for values
+   * that are the same in every response or event of a key. Call it once per purpose, at module load.
    */
   static remember<T extends object | string>(make: (view: KeyView) => T): (view: KeyView) => T {
     const slot = KeyView.#slots;

@@ -4,12 +4,12 @@ import { type LimitSelection, type RequestedLimit, type SelectedLimit, selectLim
 
 /*
  * Charges of a verification: which limits are counted, with what cost, and how many credits are spent. A plan depends only on the key and
- * the request's parameters, so it can be cached as long as these two exist. Only the overrides of namespaces are looked up for each
- * request.
+ * the request's parameters, so it can be cached as long as the key and the parameters exist. Only the overrides of namespaces are looked up
+ * for each request.
  */
 
 export interface ChargePlan {
-  /** Source of each entry of `limits`, in the same order. */
+  /** Sources of `limits`, in the same order. */
   readonly selected: readonly SelectedLimit[];
   /** Named limits, sorted by name: the automatic ones of the key and its identity, and the requested ones. */
   readonly limits: readonly LimitCharge[];
@@ -19,7 +19,7 @@ export interface ChargePlan {
   readonly credits: CreditCharge | undefined;
 }
 
-/** Returns whether a plan charges anything; otherwise it needs no counters. */
+/** Returns whether a plan charges anything. A plan without charges needs no counters. */
 export const chargesAnything = ({ limits, shared, credits }: ChargePlan): boolean =>
   limits.length > 0 || shared.length > 0 || credits !== undefined;
 

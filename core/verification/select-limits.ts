@@ -46,7 +46,7 @@ export function selectLimits(view: KeyView, requested: readonly RequestedLimit[]
   for (const limit of stored.values()) {
     if (limit.autoApply) selected.set(limit.name, limit);
   }
-  // Of several entries with one name, the last applies, so an earlier invalid one cannot fail the call.
+  // If several entries have the same name, the last one applies, so an invalid earlier entry cannot fail the call.
   for (const entry of new Map(requested.map((one) => [one.name, one])).values()) {
     const known = stored.get(entry.name);
     const cost = entry.cost ?? 1;

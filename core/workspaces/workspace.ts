@@ -1,9 +1,12 @@
-/** Name of the workspace that always exists. Each start looks it up by this name, and creates it if it is missing. */
+/**
+ * Name of the workspace that always exists. An api-server looks the workspace up by this name when it starts, and creates it if it is
+ * missing.
+ */
 export const DEFAULT_WORKSPACE = "default";
 
 /**
- * Form of a workspace name: that of a Kubernetes label value, because manifests name workspaces in a label. Underscores are allowed inside.
- * A name must not begin like an id, because an id takes precedence over an equal name.
+ * Syntax of a workspace name. It is that of a Kubernetes label value, because manifests name workspaces in a label. Underscores are allowed
+ * inside. A name must not begin like an id, because an id takes precedence over an equal name.
  */
 export const WORKSPACE_NAME = /^(?!ws_)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 

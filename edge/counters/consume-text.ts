@@ -3,7 +3,7 @@ import { CountersUnavailable } from "./contract.ts";
 
 /** Content of one CONSUME request, except its keys and its deadline. */
 export interface Asked {
-  /** Window duration of each counter. The order is that of the counters' keys. */
+  /** Window duration of each counter, in the order of the counters' keys. */
   readonly durations: readonly number[];
   readonly charges: ReadonlyArray<{ readonly limit: number; readonly cost: number }>;
   /** Index of the counter of each charge, from 0. */

@@ -10,8 +10,8 @@ import type { ConsumeOptions, StrictCounters } from "./strict.ts";
  * only move that time later. So a caller over its limit costs no round trip. Not used on a cluster, where amounts are given back and counts
  * can go down.
  *
- * The outcome is cached for each limit of a request: a denial until that time, and a limit that would have passed until its window ends,
- * only to report it again next to a denial.
+ * The outcome is cached for each limit of a request. A denial is cached until that time. A limit that would have passed is cached until its
+ * window ends, and is used only in responses that also contain a denial.
  */
 
 interface Remembered {
@@ -48,7 +48,7 @@ export class DenialCache implements StrictCounters {
     const sentAtMs = this.#monotonicMs();
     return this.#inner.consume(request).then((consumed) => {
       const offsetMs = consumed.nowMs - sentAtMs;
-      // The store clock has gone back, so the cached times are too late.
+      // The store clock has been set back, so the cached expiry times are too late.
       if (offsetMs < this.#offsetMs - CLOCK_BEHIND_MS_MAX) this.#remembered.clear();
       this.#offsetMs = offsetMs;
       if (!consumed.passed) this.#remember(request, consumed);

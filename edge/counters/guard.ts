@@ -23,7 +23,7 @@ const BUCKET_MS = 5_000;
 const CALLS_MIN = 20;
 const FAILURE_SHARE = 0.5;
 const OPEN_MS = 1_000;
-/** Duration of silence that opens the breaker: the time that an api-server waits for one call. */
+/** Time without a response after which the breaker opens. It equals the time that an api-server waits for one call. */
 const SILENCE_MS = 1_000;
 
 export class Breaker {
@@ -104,7 +104,7 @@ export interface GuardOptions {
   readonly extraPoll: boolean;
   /**
    * Sends a request that tests the connection to the store. Rejects if the connection is lost, for example after 5 s without data. Calls do
-   * not wait for this probe, so a slow store may respond late. Default: the breaker tests the store with one of the calls.
+   * not wait for this probe, so a slow store may take longer to respond. Default: the breaker tests the store with one of the calls.
    */
   readonly probe?: () => Promise<unknown>;
 }
@@ -195,7 +195,7 @@ export class GuardedCounters implements StrictCounters {
     this.#timer.unref();
   }
 
-  /** Gives up on calls that are due. The timer is set only while calls are in flight; the next call sets it again. */
+  /** Fails calls that are overdue. The timer is set only while calls are in flight; the next call sets it again. */
   #onTimer(): void {
     const nowMs = performance.now();
     const { extraPoll, timeoutMs } = this.#options;

@@ -35,14 +35,17 @@ interface LocalCounter {
   pending: Amount[];
   /** Amounts in flight. They count in this process until a reply contains totals that include them. */
   underWay: readonly Amount[];
-  /** Limit of the last request, for measuring the excess. */
+  /** Limit of the last request, by which over-admission is measured. */
   limit: number;
 }
 
 export interface LocalOptions {
   /** Returns the store's key of a charge's counter. */
   readonly keyOf: (charge: LimitCharge) => string;
-  /** Adds the amounts and returns the totals. Returns `undefined` if the store was not reached and no amount was sent. */
+  /**
+   * Adds the amounts to the store's counters and returns the totals. Returns `undefined` if the store was not reached and no amount was
+   * sent.
+   */
   readonly sync: (items: readonly SyncItem[]) => Promise<Synced | undefined>;
   readonly everyMs?: number;
 }
@@ -182,10 +185,10 @@ export class LocalCounters implements Counters {
     const sentAtMs = performance.now();
     const synced = await this.#options.sync(items).catch(() => "unknown" as const);
     if (synced === undefined) {
-      // The amounts were not sent, so send them again before the units admitted in the meantime.
+      // The amounts were not sent, so they become pending again, together with the units admitted in the meantime.
       for (const counter of counters) {
         for (const { window, amount } of counter.underWay) addTo(counter.pending, window, amount);
-        // Drops evicted counters, because a long outage would otherwise retain every identifier.
+        // Does not send amounts of evicted counters again, because a long outage would otherwise keep every identifier in memory.
         const isKept = this.#counters.get(counter.name) === counter;
         if (counter.underWay.length > 0 && isKept) this.#touched.add(counter);
         else if (!isKept) this.#touched.delete(counter);

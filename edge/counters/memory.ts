@@ -6,7 +6,7 @@ import type { ConsumeRequest } from "./contract.ts";
 import { type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
 interface KeptCounts extends WindowCounts {
-  /** Time after which the counts no longer matter, Unix ms: the end of the window that follows theirs. */
+  /** Time after which the counts can be dropped, Unix ms: the end of the window after the one that they belong to. */
   readonly expiresMs: number;
 }
 

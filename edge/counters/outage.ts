@@ -10,7 +10,10 @@ import type { Synced, SyncItem } from "./sync.ts";
  * An amount that was sent is never sent again: if its reply is lost, it counts as delivered, and its overshoot is not measured.
  */
 
-/** Maximum number of counters. Callers choose the identifiers, so units of further counters are not added later. */
+/**
+ * Maximum number of counters. Callers choose the identifiers, so the number must be bounded; units on further counters are never added to
+ * the store.
+ */
 const COUNTERS_MAX = 50_000;
 const COUNTERS_PER_ROUND = 1_000;
 const TRY_EVERY_MS = 500;
@@ -24,7 +27,10 @@ interface Admitted {
 export interface OutageOptions {
   /** Returns the store's key of a charge's counter. */
   readonly keyOf: (charge: LimitCharge) => string;
-  /** Adds the amounts and returns the totals. Returns `undefined` if the store was not reached and no amount was sent. */
+  /**
+   * Adds the amounts to the store's counters and returns the totals. Returns `undefined` if the store was not reached and no amount was
+   * sent.
+   */
   readonly sync: (items: readonly SyncItem[]) => Promise<Synced | undefined>;
   readonly everyMs?: number;
 }
@@ -84,7 +90,7 @@ export class OutageCounts {
     if (synced === "unknown") return;
     if (synced === undefined) return this.#putBack(round);
     for (const [at, [, { charge, amounts }]] of round.entries()) {
-      // The totals after a counter's last amount include all of its amounts.
+      // Uses the totals that were returned for the last amount of each counter, because they include all amounts of the counter.
       const counts = synced.counts[(ends[at] ?? 0) - 1];
       const own = [...amounts.values()].reduce((sum, amount) => sum + amount, 0);
       const { limit, durationMs } = charge;

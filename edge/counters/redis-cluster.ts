@@ -12,7 +12,7 @@ import { countsAt, creditOutcome, type Replies, scriptFailed, TOO_LATE, WAIT_MS 
 import { CONSUME, GIVE_BACK, SPEND_CREDITS } from "./scripts.ts";
 import { type Caller, type ConsumeOptions, reportRefused, type StrictCounters } from "./strict.ts";
 
-/** Credit status of a call after its deadline. */
+/** Credit status that a script returns after its deadline. */
 const SPENT_TOO_LATE = 4;
 
 /** The charges on one counter, and their positions in the request. */
@@ -23,7 +23,7 @@ interface Group {
   readonly positions: number[];
 }
 
-/** A group and the reply of its counter. */
+/** The charges on one counter, and the counter's reply. */
 interface Share extends Group {
   readonly nowMs: number;
   readonly counts: WindowCounts;
@@ -135,7 +135,9 @@ export class RedisClusterCounters implements StrictCounters {
     }
   }
 
-  /** Adding to a set may be repeated. If the entry is lost anyway, the next request of the key adds it again. */
+  /**
+   * Adding to a set is idempotent, so the command may be retried. If the entry is lost anyway, the next request of the key adds it again.
+   */
   async #mark(set: string, keyId: string): Promise<void> {
     for (let attempt = 0; attempt < 2; attempt++) {
       const isMarked = await this.#client.sadd(set, keyId).then(

@@ -18,8 +18,8 @@ interface Waiting {
   readonly command: ConsumeCommand;
   readonly caller: Caller;
   /**
-   * Whether this is the second attempt: the first one reached the store after its deadline, by the estimate of the store's clock, and did
-   * nothing.
+   * Whether this is the second attempt. The first attempt reached the store after its deadline, according to the estimate of the store's
+   * clock, and changed nothing.
    */
   isSecond: boolean;
   readonly resolve: (consumed: Consumed) => void;

@@ -11,7 +11,7 @@ import { defineScript } from "../redis/script.ts";
 /** Maximum requests, counters and credits per call, because a script blocks Redis. */
 export const CONSUME_REQUESTS_MAX = 32;
 export const CONSUME_KEYS_MAX = 512;
-/** Maximum bytes of all texts of a call. A request with 100 limits has 5 KiB. */
+/** Maximum bytes of all texts of a call. The text of a request with 100 limits takes 5 KiB. */
 export const CONSUME_TEXT_BYTES_MAX = 32 * 1024;
 export const SYNC_KEYS_MAX = 200;
 
@@ -80,9 +80,9 @@ end
 `;
 
 /**
- * Decides any request. `consume(first, keys, text, deadline)`: the request whose `keys` keys follow KEYS[first], decided at `now`, as text.
- * Requests of one rule have equal texts, which are parsed once. A text may count only on its own keys, so that a call costs no more than
- * its keys and its text.
+ * Decides any request. `consume(first, keys, text, deadline)` decides the request in `text`, whose `keys` keys follow KEYS[first], at the
+ * time `now`, and returns the reply as text. Requests of one rule have equal texts, which are parsed once. A request may count only on its
+ * own keys, so that a call costs no more than its keys and its text.
  */
 const CONSUME_ANY = `${READ_COUNTER}${SPEND}
 local function words_of(text)

@@ -11,8 +11,8 @@ export interface Caller {
 
 export interface ConsumeOptions {
   /**
-   * Whether the request is already rejected. Then the call decides the limits with their costs but consumes no units, ignores credits, and
-   * reports for each limit that would pass the remaining units without the cost (api-v2.md section 9.2).
+   * Whether the request is already rejected. If so, the call decides the limits with their costs, but consumes no units and ignores
+   * credits. For each limit that would pass, it reports the remaining units without the cost (api-v2.md section 9.2).
    */
   readonly dryRun?: boolean;
   /** Caller that waits for the outcome. After the caller has given up, no units are consumed. Default: waits for a few seconds. */

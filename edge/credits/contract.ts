@@ -51,7 +51,7 @@ export interface CreditStore extends Closeable {
   remove(refs: readonly CreditRef[]): Promise<void>;
   /**
    * Returns those of the given workspaces that have dirty counters, which means that credits have been spent since the counters were last
-   * cleared. Takes one call.
+   * cleared. Takes one round trip.
    */
   findDirtyWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
   /** Returns up to `max` dirty counters, in the form that `clearDirty` takes. */
@@ -63,8 +63,8 @@ export interface CreditStore extends Closeable {
    * keeps the greater `spent`, so that credits which Postgres records as spent are not granted again.
    */
   closeAll(): Promise<void>;
-  /** Returns those of the given workspaces where a spender found no open counter. Takes one call. */
+  /** Returns those of the given workspaces in which a caller tried to spend credits without an open counter. Takes one round trip. */
   findAskingWorkspaces(workspaceIds: readonly string[]): Promise<string[]>;
-  /** Returns and removes the keys that a spender has found without an open counter since the last call. */
+  /** Returns and removes the keys whose credits could not be spent since the last call, because their counter was not open. */
   takeLoadRequests(workspaceId: string, max: number): Promise<Found<CreditRef>>;
 }

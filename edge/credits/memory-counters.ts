@@ -9,7 +9,7 @@ export interface MemoryCreditCounters {
   readonly credits: Map<string, MemoryCredits>;
   /** Ids of the keys whose credits were spent, by workspace. */
   readonly dirty: Map<string, Set<string>>;
-  /** Ids of the keys for which a spender found no counter, by workspace. */
+  /** Ids of the keys whose credits could not be spent because they had no counter, by workspace. */
   readonly toLoad: Map<string, Set<string>>;
 }
 

@@ -13,7 +13,7 @@ const TOO_LATE = -1;
 const SCAN_COUNT = 2_000;
 const ID_LENGTH_MAX = 64;
 const ID = /^[A-Za-z0-9_-]+$/;
-/** A counter that differs from every stored one. */
+/** Placeholder for a missing counter; it differs from every stored counter. */
 const NO_COUNTER: CreditCounter = { rev: -1, granted: 0, spent: -1 };
 
 export class RedisCreditStore implements CreditStore {
@@ -120,8 +120,8 @@ export class RedisCreditStore implements CreditStore {
   async close(): Promise<void> {}
 
   /**
-   * The set and the counter are in different slots. A spender adds to the dirty set after spending, so a spender that comes after this read
-   * adds the key again.
+   * The dirty set and the counter are in different slots. A caller adds the key to the dirty set after it has spent credits, so a caller
+   * that spends after this read adds the key again.
    */
   async #clearOnCluster({ ref, counter: seen }: CountedKey): Promise<void> {
     const dirty = this.#keys.creditsDirty(ref.workspaceId);

@@ -2,7 +2,7 @@ import { SHARED_LUA } from "../redis/lua.ts";
 import { defineScript } from "../redis/script.ts";
 
 /*
- * Scripts for a credit counter, which is a hash {rev, granted, spent, open}, and for two sets of key ids. Spenders write `spent`
+ * Scripts for a credit counter, which is a hash {rev, granted, spent, open}, and for two sets of key ids. Several processes write `spent`
  * concurrently, so reading and writing must be one atomic step.
  */
 

@@ -20,8 +20,8 @@ export interface StreamUse {
 const WORTH = 1 / 64;
 
 /**
- * Returns how many bytes of quota to add to each workspace or, if negative, to remove; omits workspaces without a change. A workspace keeps
- * excess quota until another needs it.
+ * Returns the change of each workspace's quota in bytes, which is negative for a reduction; omits workspaces without a change. A workspace
+ * keeps excess quota until another needs it.
  */
 export function shareQuota(totalBytes: number, uses: readonly StreamUse[]): Map<string, number> {
   const changes = new Map<string, number>();

@@ -49,7 +49,7 @@ interface OpenBatch {
 export class BufferedSink implements LineSink {
   readonly #send: (batch: EventBatch) => Promise<Sent>;
   readonly #waitingMax: number;
-  /** Batch of each workspace that new events are added to. */
+  /** The open batch of each workspace, to which new events are added. */
   #open = new Map<string, OpenBatch>();
   #full: OpenBatch[] = [];
   /** Buffers to reuse. Under load, buffers would otherwise be allocated and freed all the time. */
@@ -119,7 +119,10 @@ export class BufferedSink implements LineSink {
     else this.#waitingOf.delete(workspaceId);
   }
 
-  /** Drops the oldest batch of the workspace with the most waiting events, unless `workspaceId` already has its equal share. */
+  /**
+   * Drops the oldest batch of the workspace with the most waiting events. Drops nothing and returns false if `workspaceId` already has its
+   * equal share.
+   */
   #admit(workspaceId: string): boolean {
     const workspaces = this.#waitingOf.size + (this.#waitingOf.has(workspaceId) ? 0 : 1);
     if ((this.#waitingOf.get(workspaceId) ?? 0) >= this.#waitingMax / workspaces) return false;
@@ -162,7 +165,7 @@ export class BufferedSink implements LineSink {
     for (const [at, batch] of round.entries()) {
       const outcome = outcomes[at];
       if (outcome?.status === "rejected") {
-        // Batches of a failed send keep waiting. `dropped` counts those that later exceed the bound.
+        // Batches of a failed send remain in the queue. `dropped` counts batches that later exceed the limit.
         this.#full.push(batch);
         continue;
       }
@@ -172,7 +175,7 @@ export class BufferedSink implements LineSink {
     }
     this.#mayHurry = this.#full.length === 0;
     this.#sending = undefined;
-    // New events wait for the full delay too, because sending them immediately would turn a few large sends into many small ones.
+    // New events wait for the full delay again, because sending them immediately would turn a few large sends into many small ones.
     if (this.#waiting > 0) this.#schedule();
   }
 }

@@ -62,8 +62,8 @@ export interface LineSink extends EventSink {
 }
 
 /**
- * Events of one workspace, as stored. Iterating returns only the valid events of this workspace. `lines` is for a consumer that handles all
- * events together, which costs a tenth of parsing each.
+ * Events of one workspace, as stored. Iterating returns only the valid events of this workspace. A consumer that handles all events
+ * together uses `lines`, which costs a tenth of parsing each event.
  */
 export interface TakenEvents extends Iterable<UsageEvent> {
   readonly workspaceId: string;
@@ -120,9 +120,9 @@ export interface EventSource {
   /** Inspects all streams in one call. Throws `EventsUnavailable`. */
   measure(workspaceIds: readonly string[]): Promise<StreamsSeen>;
   /**
-   * Passes a batch of bounded size, which no other live reader holds, to `handle`, and acknowledges the batch when `handle` returns. If
-   * `handle` throws, `take` throws the same error, and the next call returns exactly the same batch, even from another reader that takes
-   * over a dead reader's batch. Throws `StreamRejected` if this workspace's stream cannot be read, and `EventsUnavailable`.
+   * Passes a batch of limited size, which no other live reader is processing, to `handle`, and acknowledges the batch when `handle`
+   * returns. If `handle` throws, `take` throws the same error, and the next call returns exactly the same batch, even from another reader
+   * that takes over a dead reader's batch. Throws `StreamRejected` if this workspace's stream cannot be read, and `EventsUnavailable`.
    */
   take(workspaceId: string, handle: (events: TakenEvents) => Promise<void>, bounds?: BatchLimits): Promise<Batch>;
   /**

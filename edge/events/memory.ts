@@ -83,7 +83,7 @@ const waitingIn = ({ failed, lines }: Stream): readonly Line[] =>
 
 const bytesOf = (lines: readonly Line[]): number => lines.reduce((sum, { line }) => sum + line.length, 0);
 
-/** Returns how many of the first lines form a batch. */
+/** Returns the number of lines, counted from the first, that form one batch. */
 function linesOf(lines: readonly Line[], bytesEnough: number): number {
   let [count, bytes] = [0, 0];
   for (const { line } of lines) {

@@ -17,10 +17,10 @@ const LEASE_MS = 5_000;
 const MEASURE_ALL_EVERY_MS = 10_000;
 /** Streams per measuring script. Redis scans each stream node by node, 4 KiB at a time. */
 const MEASURE_MAX = 100;
-/** Fraction of a shared Redis that events may use. The counters need the rest. */
+/** Fraction of a shared Redis that events may use. The rest is reserved for the counters. */
 const PART_OF_SHARED = 1 / 4;
 const PART_OF_OWN = 3 / 4;
-/** Fraction of the memory that other keys leave free. */
+/** Fraction of the memory left free by other keys that events may use. */
 const PART_OF_REST = 1 / 2;
 
 /**
@@ -165,7 +165,7 @@ export class RedisEventBudget {
     return uses;
   }
 
-  /** Adds a difference instead of setting a value, so that bytes that writers use in the meantime stay subtracted. */
+  /** Adds the difference instead of setting the quota, so that bytes that writers use in the meantime remain subtracted. */
   async #change(changes: ReadonlyMap<string, number>, uses: Map<string, StreamUse>): Promise<void> {
     const { keys } = this.#options;
     const pipeline = this.#client.pipeline();
@@ -176,8 +176,8 @@ export class RedisEventBudget {
     }
     if (changes.size === 0) return;
     const replies = (await pipeline.exec()) ?? [];
-    // If the change of a quota failed, another process has overwritten the quota, and it is measured again soon. The other changes are
-    // done.
+    // If the change of a quota failed, another process has overwritten the quota, and it is measured again soon. The changes of all other
+    // quotas were made.
     const failed = replies.some(([error]) => error !== null);
     if (failed) this.#measuredAllAtMs = Number.NEGATIVE_INFINITY;
   }

@@ -36,8 +36,8 @@ end
 
 /**
  * Appends one entry, a batch of events with one line of JSON each, if the quota suffices. KEYS: the stream, the quota. ARGV: the quota of a
- * workspace without one, the cost of an entry, the cost of a byte, the events. Reply: 1 appended, 0 over quota. The cost estimate is rather
- * too high; an api-server compares it with the memory in use and corrects the quota.
+ * workspace without one, the cost of an entry, the cost of a byte, the events. Reply: 1 appended, 0 over quota. The cost estimate is
+ * deliberately high; an api-server compares it with the memory in use and corrects the quota.
  */
 export const APPEND = defineScript(
   { keys: 2, args: 4, argBytes: BY_SCRIPT_BYTES },

@@ -37,7 +37,7 @@ const CLAIM_AFTER_MS = 60_000;
 const GONE_AFTER_CLAIMS = 5;
 /** Approximate bytes per batch: some 1,500 events, which Postgres stores in less than 0.1 s. */
 const BATCH_BYTES = 512 * 1024;
-/** Maximum bytes of an entry: a batch; or 20 tags of 512 characters, each written as a six-character escape, plus the rest. */
+/** Maximum bytes of an entry. An entry is a batch, or an event with 20 tags of 512 characters, each written as a six-character escape. */
 const ENTRY_BYTES_MAX = 80 * 1024;
 /**
  * Maximum entries of a batch. Entries of older sidecars are single events, and a script over more entries would block other clients for too
@@ -118,9 +118,9 @@ return {#ids, unreadable, table.concat(ids, ' '), table.concat(events, '\\n'), b
 );
 
 /**
- * Claims all entries of one dead reader, which are one batch, without their content. This reader then reads them as entries that it holds.
- * KEYS: the stream. ARGV: the group, the reader, the minimum idle time in ms, the maximum number of entries. Reply: the number of claimed
- * entries.
+ * Claims all entries of one dead reader, which form one batch, without reading their content. The claiming reader then reads them as its
+ * own pending entries. KEYS: the stream. ARGV: the group, the reader, the minimum idle time in ms, the maximum number of entries. Reply:
+ * the number of claimed entries.
  */
 export const CLAIM = defineScript(
   { keys: 1, args: 4, argBytes: 512 },
@@ -311,7 +311,7 @@ export class RedisEventSource implements EventSource {
       const held = await this.#readFrom(stream, "0", Number.MAX_SAFE_INTEGER);
       if (held !== undefined) return held;
     }
-    // The flag is set even if the reply is lost, so that the entries are read again before any others.
+    // Sets the flag before the read, so that after a lost reply this reader reads the same entries again before any others.
     reading.holds = true;
     const fresh = await this.#readFrom(stream, ">", bytesEnough);
     reading.holds = fresh !== undefined;

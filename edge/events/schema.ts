@@ -3,8 +3,8 @@ import * as z from "zod";
 import type { TakenEvents, UsageEvent } from "./contract.ts";
 
 /*
- * Gates write the events, and a gate may be compromised or of another version. So the ingester validates each event with a schema; it skips
- * an event that does not match and continues with the others.
+ * Gates write the events, and a gate may be compromised or of another version. So the ingester validates each event with a schema; an event
+ * that does not match is skipped.
  */
 
 const Text = z.string().max(4096);

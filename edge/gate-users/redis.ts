@@ -9,11 +9,14 @@ import type { GateRef, GateUser, GateUsers } from "./contract.ts";
 /*
  * Redis users do not expire, so a sorted set holds the expiry of each. The entry is written before the user is created: so a user without
  * an entry shows that data was lost. A node stores users in its memory, not in the data, so a node that restarts without an ACL file loses
- * them. Their gates are then rejected and request credentials again, and each issue creates the user on all nodes.
+ * them. That node then rejects the gates, which request credentials again, and the api-server creates their users on all nodes again.
  */
 
 const VALID_MS = 6 * 3_600_000;
-/** Time within which a gate renews its user: it renews within the first hour (sidecar/credentials.ts) and has another hour to retry. */
+/**
+ * Time within which a gate renews its user. A gate renews the user within the first hour (sidecar/credentials.ts), and has another hour to
+ * retry.
+ */
 const RENEWED_MS = 2 * 3_600_000;
 /** Time in which all gates renew after an outage of api-servers. */
 const ALL_RENEWED_MS = 5 * 60_000;
@@ -60,7 +63,7 @@ return 1
 /**
  * Removes users from the set that are expired, or that their gates did not renew although others were renewed at least 2 h later. Renewals
  * in the last minutes do not count as evidence, because they may be the first after an outage. KEYS: the expiries of users. ARGV: maximum
- * users; validity of a user, renewal interval, and the length of the last minutes, in ms. Reply: the users.
+ * users; validity of a user, renewal interval, and the age below which a renewal does not count as evidence, in ms. Reply: the users.
  */
 export const TAKE_OVER = defineScript(
   { keys: 1, args: 4 },
@@ -77,7 +80,7 @@ return users
 `,
 );
 
-/** A Redis in which gates have users. A Redis that holds only events grants them other permissions. */
+/** A Redis in which gates have users. The permissions of a user are different in a Redis that holds only events. */
 export interface UserStore {
   readonly client: RedisClient;
   readonly store: "all" | "events";

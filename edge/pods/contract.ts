@@ -48,19 +48,21 @@ export interface PodLimitsExceeded {
   readonly units: number;
   /** Largest overshoot by all pods together, in percent of the limit, rounded up. */
   readonly percent: number;
-  /** Time of the last overshoot: clock of the shared store, Unix ms. */
+  /** Time of the last overshoot, by the shared store's clock, Unix ms. */
   readonly lastMs: number;
 }
 
 /** Rejections by one pod since its policy became active. Counts start at zero with each new policy and each start of the pod. */
 export interface PodRefusals {
-  /** Start of the counts: clock of the shared store, Unix ms. */
+  /** Time at which counting began, by the shared store's clock, Unix ms. */
   readonly sinceMs: number;
-  /** Mode of the policy. In `Audit` no request was rejected: the counts are of requests that `Enforce` would have rejected. */
+  /**
+   * Mode of the policy. In `Audit` mode no request was rejected, and the counts are the requests that `Enforce` mode would have rejected.
+   */
   readonly mode: "Enforce" | "Audit";
-  /** The `RULE_COUNTS_MAX` largest counts, or fewer. */
+  /** The largest counts, at most `RULE_COUNTS_MAX`. */
   readonly counts: readonly RuleCount[];
-  /** Sum of the counts that are not listed. */
+  /** Sum of all counts that `counts` omits. */
   readonly others: number;
 }
 
@@ -94,7 +96,7 @@ const REASON_CHARS_MAX = 300;
 export const toReason = (text: string): string => text.replaceAll(/\p{C}/gu, " ").slice(0, REASON_CHARS_MAX);
 
 export interface PodReportSummary extends PodReport {
-  /** Time of the last report: clock of the shared store, Unix ms. */
+  /** Time of the last report, by the shared store's clock, Unix ms. */
   readonly lastSeenMs: number;
 }
 

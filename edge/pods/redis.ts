@@ -34,8 +34,8 @@ return 1
 
 /**
  * Records a pod and counts the pods of a policy. The count is separate from the reports, so that counting thousands of pods reads none of
- * their reports. KEYS: a sorted set of pods, by last-seen time. ARGV: the pod's id, for how long a pod counts in ms. Reply: the number of
- * pods.
+ * their reports. KEYS: a sorted set of pods, by last-seen time. ARGV: the pod's id, the time for which a pod counts in ms. Reply: the
+ * number of pods.
  */
 export const COUNT_ALIVE = defineScript(
   { keys: 1, args: 2, argBytes: POD_ID_BYTES_MAX },
@@ -144,8 +144,8 @@ export class RedisPodReports implements PodReports {
   readonly #isOwn: boolean;
 
   /**
-   * The caller owns the connection and closes it. With `isOwn`, reports are written where the user of a single pod may write; lists contain
-   * them with all others.
+   * The caller owns the connection and closes it. With `isOwn`, this pod's report is stored under a key of its own, because its Redis user
+   * may write no other report. Lists contain all reports.
    */
   constructor(client: RedisClient, keys: RedisKeys, { isOwn = false }: { isOwn?: boolean } = {}) {
     this.#client = client;
@@ -189,7 +189,7 @@ export class RedisPodReports implements PodReports {
       return Number(await runScript(this.#client, COUNT_ALIVE, 1, [key, podId, POD_REPORT_MAX_AGE_MS]));
     } catch (error) {
       if (isWrongType(error)) await this.#client.unlink(key);
-      // The Redis user has older rules without this permission.
+      // The Redis user was created by older rules, which lack this permission.
       if (error instanceof Error && /NOPERM|not allowed|can't access/i.test(error.message)) return undefined;
       throw error;
     }
@@ -259,7 +259,7 @@ export class RedisPodReports implements PodReports {
 
 const isWrongType = (error: unknown): boolean => error instanceof Error && error.message.includes("WRONGTYPE");
 
-/** Returns in `past` the pods whose reports are unreadable or old enough to be removed. */
+/** Returns in `past` the pods whose reports are unreadable, or old enough to be removed. */
 function readReports(
   { workspaceId, policyId }: PolicyRef,
   fields: Readonly<Record<string, string>>,

@@ -33,7 +33,9 @@ export type ReadBatch =
   | {
       readonly usable: false;
       readonly reason: string;
-      /** In an incomplete projection: the records that exist and are correct; `missing` proves nothing here. */
+      /**
+       * Set for an incomplete projection. Records that were found are correct, but `missing` does not prove that a record does not exist.
+       */
       readonly partial?: readonly ReadRecord[];
       /** Set if the projection state exists but is invalid. */
       readonly refused?: "state";
@@ -59,7 +61,7 @@ export interface ChangeListener {
   /**
    * Called when entries were missed, a new projection began, or the store was rolled back: the listener must reset its whole cache. Until a
    * rolled-back store has a new projection, no heartbeats are reported, so that its data cannot look fresh. `forget`: the missed changes
-   * are not announced again, so earlier data must not be used any longer, not even while the store is unreadable.
+   * are not announced again, so earlier data must no longer be used, even while the store cannot be read.
    */
   onReset(reason: string, options?: { readonly forget: boolean }): void;
   /**
@@ -82,7 +84,10 @@ export interface StreamPosition {
 }
 
 export interface FollowOptions {
-  /** Position of an earlier reader: later entries are delivered, or the listener is reset. Default: the current end. */
+  /**
+   * Position of an earlier reader. Entries after it are delivered; if that is impossible, the listener is reset. Default: the current end
+   * of the stream.
+   */
   readonly from?: StreamPosition;
   /** Maximum time that the start waits for the store, in ms, before it continues in the background. Default: 1 s. */
   readonly waitMs?: number;
@@ -111,7 +116,7 @@ export interface RecordWrite {
   readonly isRemoved?: true;
 }
 
-/** Tombstones are kept for 24 h, so that a slow relay cannot bring the record back. */
+/** Tombstones are kept for 24 h, so that a slow relay cannot restore a deleted record. */
 export const TOMBSTONE_KEPT_MS = 24 * 60 * 60 * 1000;
 
 /** Whether the tombstone never expires. */
@@ -153,15 +158,16 @@ export interface BeginOptions {
    */
   readonly forget?: boolean;
   /**
-   * Whether readers may use records of the previous projection, if it was complete, in place of records that this one does not have yet.
-   * They may do so from the first heartbeat on: before it, everything that the store may have lost is written and announced again.
+   * Whether readers may use records of the previous projection, if it was complete, in place of records that the new projection does not
+   * have yet. They may do so from the first heartbeat on: before it, everything that the store may have lost is written and announced
+   * again.
    */
   readonly usePrevious?: boolean;
 }
 
 /**
- * Workspaces that were restarted in a call that succeeded for all others. A workspace restarts under a projection id of its own if it has
- * lost its projection state, or if its part of the store rejects writes because others wrote to it.
+ * Workspaces that a call had to restart. The call succeeded for all other workspaces. A workspace restarts under a projection id of its own
+ * if it has lost its projection state, or if its part of the store rejects writes because others wrote to it.
  */
 export interface RestartedWorkspaces {
   /** Workspaces restarted in this call. For each, write all records, then call `completeWorkspace`. */
@@ -172,8 +178,8 @@ export interface RestartedWorkspaces {
 export interface RecordWriter {
   state(): Promise<StoreState>;
   /**
-   * Begins a new projection: readers reset their caches, and until `complete` absence counts as "not usable". If the projection has already
-   * begun, only new workspaces join it.
+   * Begins a new projection: readers reset their caches, and until `complete` is called, an absent record counts as "not usable". If the
+   * projection has already begun, only new workspaces join it.
    */
   begin(projectionId: string, workspaceIds: readonly string[], options?: BeginOptions): Promise<void>;
   /**
@@ -188,8 +194,8 @@ export interface RecordWriter {
     announce?: boolean;
   }): Promise<RestartedWorkspaces>;
   /**
-   * Marks the projection complete for the given workspaces, except restarted ones, which have an id of their own: from now on absence means
-   * that the record does not exist. `version` is the highest version that was written without being announced.
+   * Marks the projection complete for the given workspaces, except restarted ones, which have an id of their own. From then on, an absent
+   * record does not exist. `version` is the highest version that was written without being announced.
    */
   complete(projectionId: string, workspaceIds: readonly string[], version?: number): Promise<void>;
   /** Marks one restarted workspace complete. */
@@ -247,7 +253,7 @@ export interface Restored {
 
 export type SourceState = { readonly usable: true } | { readonly usable: false; readonly reason: string };
 
-/** The cached reader that decisions are based on. It tracks how fresh its data is. A process has one. */
+/** The cached reader on which decisions are based. It tracks how fresh its data is. Each process has one. */
 export interface Projection extends Closeable {
   /** Finds a key. Returns a cached key synchronously, without I/O, on the hot path; otherwise a promise of the source's result. */
   findKey(workspaceId: string, hash: string): Lookup<KeyView> | Promise<Lookup<KeyView>>;
@@ -265,12 +271,13 @@ export interface Projection extends Closeable {
   forgetAll(): void;
   /**
    * Returns how stale the data of a workspace may be, in ms; without an argument, the maximum over all workspaces. Every change that was
-   * committed longer ago has been processed. The result is `Infinity` before the first heartbeat, and may be too large but never too small.
+   * committed longer ago has been processed. The result is `Infinity` before the first heartbeat. It is an upper bound of the actual
+   * staleness.
    */
   stalenessMs(workspaceId?: string): number;
   /** Returns the staleness over all workspaces that do not lag, and the number of lagging ones. */
   streamStaleness(): { readonly ms: number; readonly laggingWorkspaces: number };
-  /** Returns whether the last read from the source was usable. After an unusable read, each heartbeat repeats it. */
+  /** Returns whether the last read from the source was usable. After an unusable read, the read is repeated at each heartbeat. */
   sourceState(): SourceState;
   /** Returns the number of values rejected as invalid since the start, by kind. */
   refused(): Readonly<Record<RefusedKind, number>>;

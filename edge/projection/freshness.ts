@@ -16,7 +16,7 @@ import { performance } from "node:perf_hooks";
  */
 export const AHEAD_MAX_MS = 5_000;
 
-/** One timestamp on both clocks. */
+/** One moment on the store's clock and on the monotonic clock. */
 interface Timestamp {
   readonly storeMs: number;
   readonly monotonicMs: number;

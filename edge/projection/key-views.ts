@@ -49,7 +49,7 @@ export class KeyViews {
     const cached = this.#views.get(hash);
     const usable = cached !== undefined && cached.workspaceId === workspaceId && this.#isLive(cached);
     if (usable && !bypass && cached.generation === this.#cache.generation) return cached.found;
-    // The view was made before the last reset, but all of its records are still live.
+    // The view was created before the last reset, but all of its records are still live.
     if (usable && performance.now() - this.#unusableAtMs < ASK_AGAIN_MS) return { ...cached.found, stale: true };
     return this.#loadOnce(workspaceId, hash, bypass);
   }
@@ -70,7 +70,7 @@ export class KeyViews {
     return true;
   }
 
-  /** Loads a key. A caller joins the load in flight unless something has changed since that load began; then a new load starts. */
+  /** Loads a key. A caller shares a load in flight, unless something has changed since that load began; in that case a new load starts. */
   #loadOnce(workspaceId: string, hash: string, bypass: boolean): Promise<Lookup<KeyView>> {
     const name = `${workspaceId}/${hash}`;
     const startedAt = this.#cache.changes;
@@ -116,8 +116,7 @@ export class KeyViews {
     });
     const parts = [keyOutcome.record, ...records];
     const stale = read.isStale || isStale;
-    // If a change or reset occurred during the read, the view is used once and not cached: some of its records are not live, or the view is
-    // not fresh.
+    // If a change or reset occurred during the read, the view is used once and is not cached, because it may be outdated.
     if (parts.every((part) => part.isLive)) {
       const madeIn = stale ? NEVER_FRESH : generation;
       const found = { status: "found", value: view } as const;

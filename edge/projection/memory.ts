@@ -160,7 +160,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     this.#listeners.set(listener, stream);
     if (this.#asOfMs !== undefined) listener.onHeartbeat(this.#asOfMs);
     return {
-      // Data ends with the process, so no other process can continue from a position.
+      // In-memory data is lost when the process ends, so no other process can continue from a position.
       position: () => undefined,
       close: async () => {
         this.#listeners.delete(listener);
@@ -177,7 +177,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     throw new ProjectionChanged(`the store does not hold projection ${projectionId}`);
   }
 
-  /** A workspace created after the projection began is complete when the projection is. */
+  /** A workspace that was created after the projection began is complete as soon as the projection is. */
   #workspace(id: string): Workspace {
     const known = this.#workspaces.get(id);
     if (known !== undefined) return known;

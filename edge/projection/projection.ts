@@ -30,7 +30,7 @@ export interface ProjectionLimits {
   readonly absences?: number;
   /** Approximate maximum memory of keys and records, in bytes. Default: unlimited. */
   readonly bytes?: number;
-  /** Maximum staleness of a workspace's change stream at which negative entries are still used. Default: 30 s. */
+  /** Negative entries are used only while the workspace's change stream is at most this stale. Default: 30 s. */
   readonly negativeStalenessMs?: number;
   /**
    * If a workspace's change stream is staler than this, its keys are read from the source each time, and the cache is used only while the

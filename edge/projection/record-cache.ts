@@ -103,7 +103,7 @@ export class RecordCache {
     return this.#generation;
   }
 
-  /** Change count. Each change, eviction and reset increases it. While it is unchanged, all live records are still live. */
+  /** Change count. Each change, eviction and reset increases it. While the count is unchanged, every live record has remained live. */
   get changes(): number {
     return this.#changes;
   }
@@ -164,7 +164,7 @@ export class RecordCache {
     this.#inFlight.clear();
   }
 
-  /** Drops all records. Unlike a reset, this makes them no longer live, so that no fallback uses them. */
+  /** Drops all records. After a reset, records remain available as a fallback; after this call they do not. */
   forgetAll(): void {
     this.reset();
     this.#forgotten += this.#records.size;
@@ -248,7 +248,7 @@ export class RecordCache {
 
   #keep(ref: RecordRef, outcome: Outcome): void {
     if (outcome.kind === "unusable") {
-      // The earlier record is no fallback, because it may lack a restriction of the newer one.
+      // The earlier record is not used as a fallback, because it may lack a restriction that the newer record has.
       if (outcome.isLater === true) this.drop(ref);
       return;
     }

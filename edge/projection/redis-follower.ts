@@ -40,8 +40,8 @@ const BLOCK_MS = 2_000;
 /** Maximum time without a reply, after which the connection counts as lost even without an error. A read blocks for 2 s. */
 const RESPONSE_MS = 5_000;
 /**
- * Delay of changes after a reconnect. A change makes readers drop cached records, and until their own connection is back they could not
- * read these again and would reject requests that they could have decided. The delay is longer than a reconnect takes; after it, changes
+ * Delay of changes after a reconnect. A change makes readers drop cached records. A reader that has not reconnected yet could not read
+ * these records again, and would reject requests that it could have decided. The delay is longer than a reconnect takes; after it, changes
  * are delivered in any case.
  */
 const READER_WAIT_MS = 3_000;
@@ -73,7 +73,7 @@ export class Follower {
   readonly #changesKey: string;
   readonly #historyKey: string;
   #position: StreamPosition | undefined;
-  /** Whether the position comes from an earlier process, and the store was not yet seen in the same projection. */
+  /** Whether the position comes from an earlier process, and the store has not yet been found in that position's projection. */
   #isRestored: boolean;
   #connection: Redis | undefined;
   /** Id of the projection that was reported to the listener as rolled back. */
@@ -97,7 +97,7 @@ export class Follower {
     if (from !== undefined) rollbacks.observe(this.#name, { projectionId: from.projectionId, head: from.n });
   }
 
-  /** Position up to which all entries were delivered. `undefined` before the first read, and while the projection counts as rolled back. */
+  /** Position up to which all entries were delivered; `undefined` before the first read, and while the projection counts as rolled back. */
   get position(): StreamPosition | undefined {
     const position = this.#position;
     if (position === undefined || position.projectionId === "") return undefined;
@@ -172,7 +172,7 @@ export class Follower {
     const isNone = projectionId === "";
     if (!isNone && !rollbacks.evaluate(this.#name, { projectionId, head: n }, before)) {
       if (known?.projectionId !== projectionId || n < known.n) this.#position = found;
-      // The projection still counts as rolled back, as an earlier report said.
+      // The projection still counts as rolled back, which was already reported to the listener.
       if (this.#reportedRollback !== projectionId) listener.onReset(WENT_BACK);
       this.#reportedRollback = projectionId;
       return;
@@ -191,7 +191,7 @@ export class Follower {
       this.#isRestored = false;
       return;
     }
-    // The cache holds no data from before this position, so all earlier entries count as delivered.
+    // The cache holds no data that is older than this position, so all earlier entries count as delivered.
     if (found.asOfMs !== undefined) listener.onHeartbeat(found.asOfMs);
   }
 
@@ -218,7 +218,7 @@ export class Follower {
     const reply = (await within(RESPONSE_MS, asked)) as [string, Entry[]][] | null;
     const entries = reply?.[0]?.[1];
     const first = entries?.[0];
-    // The relay writes every second, so silence may mean that the store was emptied, which causes no error.
+    // The relay writes every second. If nothing arrives, the store may have been emptied, which causes no error.
     if (entries === undefined || first === undefined) return this.#takePosition(connection);
     await this.#catchUp(connection, this.#readEntry(first));
     this.#tell(entries);
@@ -267,7 +267,7 @@ export class Follower {
     try {
       this.#tellAll(entries);
     } catch (error) {
-      // The listener failed and may have missed changes before the position, so the position is dropped.
+      // The listener threw and may have missed changes before the position, so the position is discarded.
       this.#position = undefined;
       this.#isLate = true;
       throw error;
@@ -278,7 +278,8 @@ export class Follower {
     let [isReset, isForgotten] = [false, false];
     for (const each of entries) {
       const effects = this.#advance(each[0], this.#readEntry(each));
-      // No reads happen between two entries of one reply, so the first reset is enough, plus the first one that sets `forget`.
+      // The listener reads no records between two entries of one reply. So only the first reset is reported, and the first one that sets
+      // `forget`.
       if (effects.reset !== undefined) {
         const { reason, forget } = effects.reset;
         if (!isReset || (forget && !isForgotten)) this.#options.listener.onReset(reason, { forget });
@@ -306,7 +307,7 @@ export class Follower {
       const forget = this.#forgetsRestored(entry.kind !== "begin" || entry.forget);
       return { entry, reset: { reason: "another projection", forget } };
     }
-    // Ignores heartbeats until another projection begins, so that data in use does not look fresh.
+    // Ignores heartbeats until a new projection begins, because they would make data from before the rollback look fresh.
     if (n <= known.n) return { entry, reset: { reason: WENT_BACK, forget: false } };
     const missed = `changes ${known.n + 1} to ${n - 1} were missed`;
     if (n !== known.n + 1) return { entry, reset: { reason: missed, forget: true } };

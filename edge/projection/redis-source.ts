@@ -75,7 +75,7 @@ export class RedisRecordSource implements RecordSource {
     if (before === undefined || after === undefined) return { usable: false, reason: "nothing is projected" };
     if ("problem" in before) return unreadableState(before.problem);
     if ("problem" in after) return unreadableState(after.problem);
-    // Compares in both directions, because the store may have been restarted in between.
+    // Checks whether each of the two states could have followed the other, because the store may have been restarted in between.
     const isTrusted =
       this.#rollbacks.evaluate(workspaceId, before, known) && this.#rollbacks.evaluate(workspaceId, after, before);
     if (!isTrusted) return { usable: false, reason: "the store has gone back in time" };

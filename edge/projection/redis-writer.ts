@@ -71,7 +71,7 @@ export class RedisRecordWriter implements RecordWriter {
     ]);
     this.#runId = runId;
     const [projectionId, complete, head, version, asOfMs] = state;
-    // Sets the baseline, so that a new writer detects later rollbacks too.
+    // Records the current state as the baseline, so that a new writer also detects later rollbacks.
     if (projectionId && this.#headOf(GLOBAL, projectionId) === 0) {
       this.#rollbacks.set(GLOBAL, { projectionId, head: Number(head) });
     }
@@ -158,7 +158,7 @@ export class RedisRecordWriter implements RecordWriter {
   ): Promise<RestartedWorkspaces & { incomplete: string[] }> {
     await this.#joinNew(projectionId, workspaceIds);
     const runId = await this.#knownRunId();
-    // If too many workspaces lag, the complete stream counts as lagging.
+    // If too many workspaces lag to be listed, the complete stream counts as lagging.
     const isNamed = lagging.size <= LAGGING_NAMED_MAX;
     const behind = isNamed ? [...lagging].map(([id, ms]) => `${id}=${ms}`).join(" ") : "";
     const globalMs = isNamed ? asOfMs : lagging.values().reduce((a, b) => Math.min(a, b), asOfMs);
@@ -274,7 +274,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async #beginArgs({ forget = false, usePrevious = false }: BeginOptions): Promise<string[]> {
-    // The nodes of a cluster roll back separately, but the heartbeat detects a rollback of only one node.
+    // The nodes of a cluster roll back separately, and the heartbeat detects a rollback of only one node, so records of the previous
+    // projection cannot be trusted.
     const mayUsePrevious = usePrevious && !isCluster(this.#client);
     return [flag(forget), flag(mayUsePrevious), await this.#knownRunId()];
   }
@@ -365,7 +366,10 @@ export class RedisRecordWriter implements RecordWriter {
     return { script: COMPLETE, keys: [this.#keys.projectionState(stream)], args: [projectionId, version] };
   }
 
-  /** Returns the run id as of the last state that the relay saw. After a restart of the server it confirms no workspace. */
+  /**
+   * Returns the run id that the server had when the relay last read the store's state. After a restart of the server, a heartbeat with this
+   * id confirms no workspace.
+   */
   async #knownRunId(): Promise<string> {
     this.#runId ??= await readRunId(this.#client);
     return this.#runId;

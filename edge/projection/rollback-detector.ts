@@ -24,7 +24,10 @@ interface Seen {
   isRolledBack: boolean;
 }
 
-/** Maximum number of remembered projections per stream. A new one begins when the store was lost, so 8 cover more than a day. */
+/**
+ * Maximum number of remembered projections per stream. A new projection begins only after the store was lost, so 8 projections usually
+ * cover more than a day.
+ */
 const PROJECTIONS_MAX = 8;
 
 export class RollbackDetector {
@@ -41,7 +44,7 @@ export class RollbackDetector {
     return this.#find(stream, projectionId)?.isRolledBack === true;
   }
 
-  /** Records a delivered entry. A follower that lags may deliver one of an earlier projection. */
+  /** Records a delivered entry. A follower that lags may deliver an entry of an earlier projection. */
   observe(stream: string, { projectionId, head }: Sighting): void {
     const seen = this.#findOrAdd(stream, projectionId);
     seen.head = Math.max(seen.head, head);

@@ -12,8 +12,8 @@ import { defineScript } from "../redis/script.ts";
 /** Maximum number of entries in the history. A reader that lags further behind detects the gap and starts from scratch. */
 export const CHANGES_MAX = 100_000;
 /**
- * Maximum number of entries in the stream: only the newest, which readers wait for. A reader that missed more reads the history. A short
- * XREAD can name the stream hundreds of times, and ACLs cannot bound that.
+ * Maximum number of entries in the stream. It holds only the newest entries, which readers wait for; a reader that missed more reads the
+ * history. The maximum is small, because one short XREAD can name the stream hundreds of times, which ACLs cannot prevent.
  */
 const STREAM_ENTRIES_MAX = 4;
 

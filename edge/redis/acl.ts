@@ -22,7 +22,7 @@ const OF_CLUSTER = ["cluster|slots", "cluster|shards", "cluster|nodes", "cluster
 interface Grant {
   readonly commands: readonly string[];
   readonly keys: readonly string[];
-  /** Allowed access to the keys. Default: both. */
+  /** Allowed access to the keys: reading, writing, or both. Default: both. */
   readonly access?: "read" | "write";
 }
 
@@ -59,7 +59,7 @@ export function podAclRules({
   const base = `${pattern(prefix)}:${pattern(workspaceId)}:`;
   const read = grants.filter(({ access }) => access === "read").flatMap(({ keys }) => keys);
   const others = grants.filter(({ access }) => access !== "read").flatMap(({ keys }) => keys);
-  // A script names all of its keys, so they are allowed together. The other grants limit its commands on each key.
+  // A script call names all of its keys, so one grant allows all of them. The other grants limit the commands on each key.
   const scripts = ["evalsha", "evalsha_ro", ...(mayEval ? ["eval", "eval_ro"] : [])];
   return [
     "reset",
@@ -79,7 +79,7 @@ function ofPolicy(gate: PodAcl["gate"]): readonly Grant[] {
   const reports = gate === undefined ? "pods:{*" : `pods:{${policyId}}:${pattern(gate.podId)}`;
   const alive = policyId === undefined ? "pods-alive:{*" : `pods-alive:{${policyId}}`;
   return [
-    // One command may name a field or key many times and so read it many times, so these commands are limited to short values.
+    // One command may name the same field or key many times and read it each time, so these commands are limited to short values.
     { commands: ["hmget"], keys: ["state:{*", "history:{*"], access: "read" },
     { commands: ["getrange", "hget", "hstrlen"], keys: [...RECORDS, policy], access: "read" },
     { commands: ["xread", "xrevrange"], keys: ["changes:{*"], access: "read" },

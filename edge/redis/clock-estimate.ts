@@ -42,7 +42,7 @@ export class ClockEstimate {
     if (measured.most < least) {
       this.#held = { offsetMs: Math.max(before.most, this.#heldAt(receivedMs)), untilMs: receivedMs + HELD_MS };
     } else if (measured.least <= most) {
-      // Same clock: intersect the ranges, because a slow reply is less precise than the known range.
+      // The clock is the same, so the ranges are intersected: a slow reply gives a wider range than the known one.
       this.#offset = { ...measured, least: Math.max(least, measured.least), most: Math.min(most, measured.most) };
     }
   }

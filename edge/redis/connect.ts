@@ -52,7 +52,7 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
         retryDelayOnFailover: 0,
         clusterRetryStrategy: reconnectDelayMs,
         slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
-        // Refresh the slot map periodically: an idle client would otherwise miss failovers and new replicas.
+        // Refreshes the slot map periodically, because an idle client would otherwise miss failovers and new replicas.
         slotsRefreshInterval: SLOTS_REFRESH_MS,
         scaleReads: "master",
         redisOptions: Object.defineProperties(common, secrets),
@@ -65,7 +65,7 @@ export function connectRedis(options: RedisAddress & { readonly clientName: stri
   // A cluster copies its options once and opens connections on first use.
   if (isCluster(client)) client.on("+node", prepare);
   else prepare(client);
-  // Callers get the errors of their commands. Without a listener ioredis writes to the console.
+  // Errors reach the callers of the commands. This listener is required because ioredis otherwise writes errors to the console.
   client.on("error", () => {});
   return client;
 }
@@ -82,7 +82,7 @@ export async function whenReady(client: RedisClient, signal: AbortSignal): Promi
   signal.removeEventListener("abort", done);
 }
 
-/** Returns an id that changes when the server, or a cluster's master, restarts or is replaced. Throws if one is unreachable. */
+/** Returns an id that changes when the server, or a master of a cluster, restarts or is replaced. Throws if a server is unreachable. */
 export async function readRunId(client: RedisClient): Promise<string> {
   const masters = isCluster(client) ? client.nodes("master") : [client];
   const infos = await Promise.all(masters.map((node) => node.info("server")));

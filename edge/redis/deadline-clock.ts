@@ -11,7 +11,7 @@ import { within } from "./script.ts";
  * be sent again.
  */
 
-/** Time for which a bound is used. Clocks drift only by milliseconds in this time. */
+/** Time for which a measured bound is used. In this time, clocks drift apart by only a few milliseconds. */
 const KNOWN_FOR_MS = 10_000;
 /** Resolution of times in scripts, which return integer milliseconds, rounded down. */
 const RESOLUTION_MS = 1;
@@ -59,7 +59,7 @@ export class DeadlineClock {
     return known === undefined ? undefined : Math.floor(known + dueMs);
   }
 
-  /** Reads the time. Concurrent callers share one request. */
+  /** Reads Redis time. Concurrent callers share one request. */
   measure(client: AsksTime): Promise<void> {
     this.#measuring ??= this.#measure(client).finally(() => {
       this.#measuring = undefined;

@@ -5,8 +5,8 @@ const TOGETHER_MAX = 1_000;
 
 /**
  * Returns which of the given keys exist, in order. Each key is a work queue, so usually none exists, and one command per 1,000 keys is
- * enough. Each key is checked separately only if some exist. On a cluster each is always checked separately, because a command must stay in
- * one slot.
+ * enough. Each key is checked separately only if at least one exists. On a cluster each is always checked separately, because a command
+ * must stay in one slot.
  */
 export async function findExisting(client: RedisClient, keys: readonly string[]): Promise<boolean[]> {
   const found: boolean[] = [];

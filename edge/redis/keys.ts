@@ -37,7 +37,7 @@ export class RedisKeys {
     this.#prefix = prefix;
   }
 
-  /** Returns the location of a record. Throws for kinds that are never written to a store that gates can read. */
+  /** Returns the location of a record. Throws for kinds that are never stored where gates can read them. */
   record(ref: RecordRef): RecordSlot {
     if (POSTGRES_ONLY_KINDS.has(ref.kind)) throw new Error(`records of kind ${ref.kind} are not kept in Redis`);
     const base = `${this.#prefix}:${ref.workspaceId}`;
@@ -124,7 +124,7 @@ export class RedisKeys {
     return `${this.#prefix}:${workspaceId}:pods-alive:{${policyId}}`;
   }
 
-  /** Sorted set of the pods with their own user, by expiry. Only the control plane writes it. */
+  /** Sorted set of the pods that have their own Redis user, by expiry. Only the control plane writes it. */
   podsIssued(workspaceId: string, policyId: string): string {
     return `${this.#prefix}:${workspaceId}:pods-issued:{${policyId}}`;
   }

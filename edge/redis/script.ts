@@ -9,7 +9,10 @@ export interface Script {
   readonly bounds: Required<CallLimits>;
 }
 
-/** Limits on the largest call that this code sends. ACLs cannot bound script calls, so each script rejects a larger one itself. */
+/**
+ * Size limits of a script call, equal to those of the largest call that Postern sends. ACLs cannot limit the size of script calls, so each
+ * script rejects a larger call itself.
+ */
 export interface CallLimits {
   readonly keys: number;
   /** Maximum number of arguments of a call, not counting those per key. Default: 0. */
@@ -86,8 +89,8 @@ export interface ScriptCall {
 }
 
 /**
- * Runs calls in order, in one pipeline if one connection serves them all. Each call must be safe to repeat: if the server does not know a
- * script, all calls are sent again. Throws the first error; other calls may have been executed.
+ * Runs script calls in order, in one pipeline if a single connection serves all of them. Each call must be safe to repeat: if the server
+ * does not know a script, all calls are sent again. Throws the first error; other calls may have been executed.
  */
 export async function runScripts(client: RedisClient, calls: readonly ScriptCall[]): Promise<unknown[]> {
   const replies = await runScriptsEach(client, calls);

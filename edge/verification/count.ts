@@ -7,7 +7,7 @@ import type { Projection } from "../projection/contract.ts";
 import { applyOverrides } from "./apply-overrides.ts";
 
 /*
- * Dependencies of `count`, which charges a plan in one round trip and decides what to do if the shared counters are unreachable. If credits
+ * Dependencies of `count`. It charges a plan in one round trip, and decides what to do if the shared counters are unreachable. If credits
  * are refused, the limits stay charged.
  */
 
@@ -46,7 +46,7 @@ export interface Counted {
   readonly spentCredits: number;
 }
 
-/** Result if the counters are unreachable and the policy does not admit uncounted requests. */
+/** Outcome if the counters are unreachable and the policy does not admit uncounted requests. */
 export interface Uncountable {
   readonly kind: "uncountable";
   readonly what: "limits" | "credits";
@@ -57,7 +57,7 @@ export interface Uncountable {
 /** Charges a plan. Rejects only with internal errors and with errors of `loadAndSpend`. */
 export function count(parts: CountingDeps, counting: Counting): Promise<Counted | Uncountable> {
   const { plan } = counting;
-  // Most plans have no namespace limits and need no lookup.
+  // Most plans have no namespace limits, so no overrides need to be looked up.
   if (plan.shared.length === 0) return consume(parts, counting, plan.limits);
   return applyOverrides(parts.projection, plan.shared).then((applied) =>
     "unusable" in applied
@@ -99,7 +99,7 @@ async function loadCredits(
     : conclude(limits, { ...consumed, credits }, charge);
 }
 
-/** Charges namespace limits without overrides, which may be unreadable too. */
+/** Charges namespace limits without their overrides, because the overrides may be unreadable too. */
 async function countWithoutStore(
   parts: CountingDeps,
   { plan, withoutStore }: Counting,

@@ -176,11 +176,11 @@ class WatchedVerification implements Verification {
   }
 }
 
-/** Evaluates limits and credits without charging them. The clock is frozen, so that all steps see one timestamp. */
+/** Evaluates limits and credits without charging them. The clock is frozen, so that all steps use the same timestamp. */
 class DryParts implements VerifyDeps {
-  /** Counts; `undefined` until the counters respond. */
+  /** Counted limits; `undefined` until the counters respond. */
   counts: Omit<SeenCounts, "namespaces"> | undefined;
-  /** Whether the counters were called, whether or not they responded. */
+  /** Whether the counters were called, even if they did not respond. */
   hasRequested = false;
   /** The decision made without the shared counters. */
   alone: Pick<SeenUncounted, "isAsync" | "alone"> = { isAsync: false, alone: undefined };
@@ -203,7 +203,7 @@ class DryParts implements VerifyDeps {
     };
   }
 
-  /** Local counts exist only in the process that made them. This process has counted nothing and shares no counts. */
+  /** Local counts exist only in the process that counted. This process has counted nothing itself, so it starts from zero. */
   async countLocally(limits: readonly LimitCharge[]): Promise<Consumed> {
     return this.#countAlone(limits, false);
   }

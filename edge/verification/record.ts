@@ -4,7 +4,7 @@ import { type Happening, subjectJson, verificationLine } from "../events/verific
 
 export interface RecordingDeps {
   readonly events: LineSink;
-  /** `deciderJson` of this process. */
+  /** Result of `deciderJson` for this process. */
   readonly decidedBy: string;
 }
 

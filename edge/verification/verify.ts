@@ -20,7 +20,10 @@ export interface Verification {
   readonly clientIp: string | undefined;
   /** API that the key must belong to; other keys are `FORBIDDEN`. Default: any API. */
   readonly apiId?: string | undefined;
-  /** Whether the query is read only for a key that passes all other checks. Default: it is read before any result about the key. */
+  /**
+   * Whether the query is read only for a key that passes all other checks. Default: the query is read before any result about the key is
+   * returned.
+   */
   readonly readsQueryLast?: boolean;
   /** Finds the key. Returns synchronously if the key is cached, so that most verifications do not wait. */
   find(): Lookup<KeyView> | Promise<Lookup<KeyView>>;
@@ -89,7 +92,7 @@ function check({ nowMs }: Pick<VerifyDeps, "nowMs">, verification: Verification,
   const view = found.value;
   // A key of another owner must be indistinguishable from a missing key, so this check comes first.
   if (!verification.maySee(view.key)) return NOT_FOUND;
-  // A deleted API takes precedence over errors in the query.
+  // A deleted API is reported before errors in the query.
   if (view.api === undefined) return NOT_FOUND;
   const query = verification.readsQueryLast === true ? () => verification.readQuery() : verification.readQuery();
   const { clientIp, apiId } = verification;

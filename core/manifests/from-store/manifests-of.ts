@@ -26,7 +26,7 @@ export interface WrittenManifest {
   readonly kind: Kind;
   readonly metadata: { readonly name: string; readonly namespace?: string };
   readonly spec: Readonly<Record<string, unknown>>;
-  /** Notes to read before applying; each becomes a comment line. */
+  /** Notes for the user to read before applying the manifest; each note becomes a comment line. */
   readonly notes: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export function manifestsOf(object: StoredObject): readonly WrittenManifest[] {
     case "RatelimitNamespace":
       return [namespace(object)];
     case "RatelimitOverride":
-      // Omits the manifest of a namespace that has one already; writes only the override.
+      // Writes only the override if its namespace already has a manifest.
       return object.namespace.manager === undefined
         ? [namespace(object.namespace), override(object)]
         : [override(object)];

@@ -11,7 +11,8 @@ type RuleIn = z.input<typeof ManifestRule>;
 export type PolicyFields = Omit<SpecIn, "api" | "target">;
 
 /**
- * @param namespaceNames names of the rate-limit namespaces by id; a missing one is named by its id, and becomes a problem for the reader.
+ * @param namespaceNames names of the rate-limit namespaces by id. If a name is missing, the manifest contains the id instead, which the
+ * reader must replace.
  */
 export function policyFieldsOf(
   policy: CompiledPolicy,

@@ -29,7 +29,7 @@ function documentOf({ kind, metadata, spec, notes }: WrittenManifest): string {
 }
 
 /**
- * Returns the YAML excerpt with the field to edit, such as `spec:
+ * Returns a YAML excerpt that shows the field to edit, such as `spec:
  *   limit: 5`. `path` is the path of the field: `["spec", "limit"]`.
  */
 export function snippetOf(path: readonly string[], value: unknown): string {
@@ -50,7 +50,10 @@ function textOf(value: unknown): string {
   return document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.POSITIVE_INFINITY });
 }
 
-/** Text that needs no quotes: words of letters and digits, the first beginning with a letter, separated by one blank or colon. */
+/**
+ * Matches text that needs no quotes: words of letters, digits and a few punctuation characters, each separated by one blank or colon. The
+ * first word begins with a letter.
+ */
 const WORDS = /^[A-Za-z][A-Za-z0-9_.*/,()-]*([ :][A-Za-z0-9_.*/,()-]+)*$/;
 const NOT_TEXT = /^(y|n|yes|no|on|off|true|false|null)$/i;
 
@@ -59,7 +62,7 @@ const DURATION = new RegExp(DURATION_PATTERN);
 
 const isPlain = (text: string): boolean => DURATION.test(text) || (WORDS.test(text) && !NOT_TEXT.test(text));
 
-/** Returns a note as a comment line. Notes may quote text of callers, so characters that would end the line are escaped as in JSON. */
+/** Returns a note as a comment line. Notes may quote text from callers, so characters that would end the line are escaped as in JSON. */
 function commentOf(note: string): string {
   const lines: string[] = [];
   let line = "";
