@@ -24,12 +24,12 @@ export async function waitForLock(db: Queryable, lock: keyof typeof ADVISORY_LOC
   await db.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS[lock]]);
 }
 
-/** Releases the lock immediately; closing the connection releases it too, but a moment later. */
+/** Releases the lock immediately. Closing the connection also releases the lock, but slightly later. */
 export async function unlock(db: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<void> {
   await db.query("select pg_advisory_unlock($1)", [ADVISORY_LOCKS[lock]]);
 }
 
-/** Takes the lock until the transaction ends, and waits for it. */
+/** Waits for the lock, and holds it until the transaction ends. */
 export async function takeLock(tx: Queryable, lock: keyof typeof ADVISORY_LOCKS): Promise<void> {
   await tx.query("select pg_advisory_xact_lock($1)", [ADVISORY_LOCKS[lock]]);
 }

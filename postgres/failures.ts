@@ -13,7 +13,8 @@ const constraintOf = (error: unknown): string | undefined =>
 /** Serialization failure and deadlock: the transaction was rolled back in favor of another, and a retry may succeed. */
 const LOST_RACES: ReadonlySet<string> = new Set(["40001", "40P01"]);
 /**
- * SQLSTATE of a missing referenced row, for example one that was deleted concurrently. The retry detects that and reports it to the caller.
+ * SQLSTATE of a missing referenced row, for example a row that was deleted concurrently. A retry finds the row missing, and reports that to
+ * the caller.
  */
 const FOREIGN_KEY_VIOLATION = "23503";
 const UNIQUE_VIOLATION = "23505";
@@ -28,8 +29,8 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /**
- * SQLSTATEs of a lock that is not available and of a canceled query. Only time limits cancel queries here, because no code of Postern does
- * so.
+ * SQLSTATEs of a lock that is not available and of a canceled query. Postern itself never cancels queries, so a canceled query has exceeded
+ * a time limit.
  */
 const WAIT_OVER: ReadonlySet<string | undefined> = new Set(["55P03", "57014"]);
 
@@ -70,7 +71,7 @@ const REFUSED_CLASS = "28";
 /** Returns why Postgres is temporarily unavailable; `undefined` if a retry does not help. Inspects error causes, too. */
 export function databaseProblem(error: unknown): "away" | "refuses" | undefined {
   if (!(error instanceof Error)) return undefined;
-  // ENOENT of a connection means a missing socket file; ENOENT of a file system call, one of Postern's own files.
+  // ENOENT of a connection attempt means a missing socket file. ENOENT of any other system call concerns one of Postern's own files.
   const isOurFile = failureCode(error) === "ENOENT" && "syscall" in error && error.syscall !== "connect";
   if (isOurFile) return undefined;
   if (isDatabaseUnavailable(error)) return "away";

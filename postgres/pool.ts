@@ -37,7 +37,7 @@ export interface PoolOptions {
   readonly applicationName?: string;
   /** Timeout for connecting, or waiting for a connection of the pool. Default: 5 s. */
   readonly connectMsMax?: number;
-  /** Maximum time until Postgres responds, after which the connection is closed. Default: 65 s. */
+  /** Maximum time to wait for a response from Postgres, after which the connection is closed. Default: 65 s. */
   readonly responseMsMax?: number;
   /** Called when an idle connection is lost, for logging. The pool replaces it. */
   readonly onIdleError?: (error: Error) => void;
@@ -57,7 +57,8 @@ export function createPool(databaseUrl: DatabaseUrl, options: PoolOptions = {}):
     max: options.connectionsMax ?? 10,
     application_name: options.applicationName ?? "postern",
     connectionTimeoutMillis: options.connectMsMax ?? 5_000,
-    // Time after which Postgres cancels a statement. It outlives its request (60 s), so its result is useless.
+    // Time after which Postgres cancels a statement. By then, the request that sent the statement has timed out (60 s), so the result is
+    // useless.
     statement_timeout: STATEMENT_MS_MAX,
     // Time after which the connection is closed, because a Postgres that hangs, or whose host is unreachable, does not cancel the statement
     // itself. Otherwise the pool would fill up with dead connections.
@@ -69,8 +70,8 @@ export function createPool(databaseUrl: DatabaseUrl, options: PoolOptions = {}):
   });
   // Without this listener, a lost idle connection would end the process.
   pool.on("error", (error) => options.onIdleError?.(error));
-  // The pool listens only to idle connections. A connection that is lost while its transaction waits for something else, such as Redis,
-  // would end the process too. With this listener, only the next statement of the transaction fails.
+  // The pool listens only to idle connections. Without this listener, the loss of a connection whose transaction waits for something else,
+  // such as Redis, would end the process. With this listener, only the next statement of the transaction fails.
   pool.on("connect", (client) => void client.on("error", () => undefined));
   return pool;
 }

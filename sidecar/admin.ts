@@ -47,7 +47,7 @@ export function createAdminServer(options: {
   return server;
 }
 
-/** Compares digests, because the time of this comparison does not depend on the token. */
+/** Compares digests, so that the time of the comparison does not depend on the token. */
 const isEqual = (a: string, b: string): boolean => timingSafeEqual(digest(a), digest(b));
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

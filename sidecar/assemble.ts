@@ -108,7 +108,7 @@ const assembleResponses = (
   docsUrl: config.errorDocsUrl,
   readScheduler: new ReadScheduler(internalErrors.exchange),
   nextId,
-  // While the app is unreachable, a client gets a better response from another pod, so its connection is closed.
+  // While the app is unreachable, the client's connection is closed, so that the client can get a better response from another pod.
   isClosing: () => isEnding() || upstream.watch.state === "away",
 });
 

@@ -10,9 +10,11 @@ const SHARE = 0.25;
 const SHARE_MAX = 0.5;
 const NEGATIVE_ENTRY_BYTES = 250;
 const ABSENCES_SHARE = 0.1;
-/** Number of records per cached key: the key, its identity, and a share of the roles, APIs and overrides that several keys use. */
+/**
+ * Number of records per cached key: the key, its identity, and a share of the roles, APIs and overrides that several keys have in common.
+ */
 const RECORDS_PER_KEY = 2.5;
-/** Minimum number of records, which includes the active policy and its namespaces. */
+/** Minimum number of records. It includes the active policy and its namespaces. */
 const RECORDS_MIN = 1_000;
 
 /** Configured size of the cache. Default: derived from the heap. */

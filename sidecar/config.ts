@@ -149,8 +149,8 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   // Time for a client to read a part of a response. The kernel reports free space only when a third of its buffer, up to 1.3 MB, is free.
   // With 120 s, a client that reads 11 KB per second is fast enough.
   responseReadMs: 120_000,
-  // Timeout of a half-closed connection. Most responses take less than 10 s; for longer, the app may work for a client that has
-  // disconnected.
+  // Timeout of a half-closed connection. Most responses take less than 10 s. During a longer response, the app may work for a client that
+  // has disconnected.
   halfClosedMs: 10_000,
   // Timeout of a request body. A client that has begun to send usually has its body ready, and lossy networks recover in less than 10 s.
   requestBodyIdleMs: 10_000,
@@ -174,10 +174,10 @@ export const DEFAULT_LIMITS: Limits = {
   // An idle connection takes about 6 KB, with HTTP/2 about 60 KB, so idle connections take at most half of the 320 MiB of an injected gate.
   clientConnectionsMax: 10_000,
   clientHttp2ConnectionsMax: 1_000,
-  // Maximum concurrent requests to the app. Apps that do not stream serve far fewer at a time, and their backlog and file descriptors
-  // suffice for this number.
+  // Maximum concurrent requests to the app. An app that does not stream serves far fewer at a time, and this number does not exceed its
+  // accept backlog and its file descriptors.
   upstreamConnectionsMax: 1_000,
-  // Upgraded connections are mostly idle, so their limit is higher. Each takes two file descriptors and about 30 KB.
+  // Upgraded connections are mostly idle, so their limit is higher. Each connection takes two file descriptors and about 30 KB.
   upgradesMax: 10_000,
   // Maximum share of one address. One client cannot exclude the others, and a proxy in front of the gate still gets half of the capacity,
   // although all its clients share one address.
@@ -193,7 +193,7 @@ export const DEFAULT_LIMITS: Limits = {
   bodyBytesPerSecondMin: 240,
 };
 
-/** Lower limits for TLS, because an idle TLS connection takes about 60 KB of memory, with HTTP/2 about 110 KB. */
+/** Lower limits apply with TLS, because an idle TLS connection takes about 60 KB of memory, or 110 KB with HTTP/2. */
 export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2ConnectionsMax"> = {
   clientConnectionsMax: 2_000,
   clientHttp2ConnectionsMax: 500,

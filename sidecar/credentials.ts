@@ -32,8 +32,8 @@ export interface Credentials {
   /** Current credentials; `undefined` until the first ones are issued. */
   readonly current: { readonly username: string; readonly password: string } | undefined;
   /**
-   * Reports that Redis has rejected the credentials, or that there are none. Requests new credentials immediately, unless the last request
-   * was less than `REFUSED_PAUSE_MS` ago.
+   * Called when Redis has rejected the credentials, or when no credentials exist. Requests new credentials immediately, unless the last
+   * request was less than `REFUSED_PAUSE_MS` ago.
    */
   refused(): void;
   close(): void;
@@ -103,7 +103,7 @@ export function keepCredentials(options: CredentialsOptions): Credentials {
       return current;
     },
     refused() {
-      // While no credentials are issued, a retry is already scheduled.
+      // While no credentials have been issued, a retry is already scheduled.
       if (failures > 0 || isAsking || performance.now() - gotAtMs < REFUSED_PAUSE_MS) return;
       void ask();
     },

@@ -7,7 +7,7 @@ import type { PodsAlive } from "./pods-alive.ts";
 import { followPolicy, type PolicyFollower } from "./policy/follower.ts";
 import type { KeptSnapshot } from "./snapshot/snapshot.ts";
 
-/** The gate's copy of the shared store: the records, including the policy, and the counters. */
+/** The gate's copy of the data in the shared store (the records, including the policy), and the counters. */
 export interface GateState {
   readonly projection: Projection;
   readonly follower: PolicyFollower;
@@ -35,7 +35,7 @@ export async function openGateState(config: SidecarConfig, timeouts: Timeouts): 
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
   const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
   projection.onDropped((ref) => {
-    // `undefined` reports a full invalidation. The counters may then have gone back in time too.
+    // `undefined` reports that the complete cache is invalid. The counters may have been rolled back as well.
     if (ref === undefined) counters.forgetDenials();
   });
   // Truncates the estimated store time, because compared, counted and recorded times are integer milliseconds.

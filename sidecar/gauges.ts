@@ -12,7 +12,7 @@ interface ProxyDeps {
   readonly upgrading: UpgradeDeps;
 }
 
-/** Returns functions that read values from the components when Prometheus scrapes. */
+/** Returns functions that read the values of gauges from the components when Prometheus scrapes. */
 export function gaugesOf(
   { projection, follower, counters, snapshot }: GateState,
   deps: {

@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import type { GateProbe, GateProbes } from "../core/gates/probes.ts";
 
 /*
- * Probes the app for kubelet, which has no key (core/gates/probes.ts). A probe uses no data of the request that triggers it, and reports
+ * Probes the app for kubelet, which has no key (core/gates/probes.ts). A probe uses no data from the request that triggers it, and reports
  * only success or failure. Concurrent requests share one probe, so that many requests to the admin port cause few requests to the app.
  */
 
@@ -49,7 +49,7 @@ async function runProbe({ probe, timeoutMs }: GateProbe): Promise<ProbeResult> {
   }
 }
 
-/** Ignores errors that occur after the result, which would otherwise end the process. */
+/** Ignores errors that occur after the result is known, because they would otherwise end the process. */
 const ignoreError = (): void => undefined;
 
 type Of<Kind extends GateProbe["probe"]["kind"]> = Extract<GateProbe["probe"], { kind: Kind }>;

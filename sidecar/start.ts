@@ -164,7 +164,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   }
 }
 
-/** Creates handlers for a gate without checks, which forwards all requests directly, except upgrades, which it still checks. */
+/** Creates handlers for a gate with disabled checks, which forwards all requests directly. Upgrades are still checked. */
 const withoutChecks = (exchange: ExchangeDeps): RequestHandlers => ({
   ...createGate(exchange),
   request: forwardUnchecked(exchange.forwarding),

@@ -1,6 +1,6 @@
 /**
- * Joins the chunks of a body as they arrive, because each separate buffer costs a few hundred bytes of memory and a call per layer, and
- * chunks may be single bytes. A chunk may also be a view that keeps a large buffer alive.
+ * Joins the chunks of a body as they arrive. A chunk may be a single byte, and each separate buffer costs a few hundred bytes of memory and
+ * a call in each layer. A chunk may also be a view that keeps a large buffer alive.
  */
 export class ChunkBuffer {
   #bytes = 0;
@@ -14,11 +14,11 @@ export class ChunkBuffer {
     const from = this.#bytes;
     this.#bytes += piece.length;
     if (this.#joined === undefined) {
-      // A body of one chunk, as most bodies are, need not be copied.
+      // Most bodies consist of one chunk, which is not copied.
       this.#joined = piece;
       return;
     }
-    // The first chunk has no spare capacity, so this never writes to its buffer.
+    // The first chunk has no spare capacity, so the copy below never writes into the buffer of its owner.
     if (this.#joined.length < this.#bytes) this.#joined = grown(this.#joined, from, this.#bytes);
     piece.copy(this.#joined, from);
   }

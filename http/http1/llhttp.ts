@@ -55,7 +55,7 @@ export const PAUSED = 21;
 export const PAUSED_UPGRADE = 22;
 export const HTTP2_PREFACE = 23;
 
-/** Maximum bytes of input per execution. Node reads at most as many bytes at once from a socket. */
+/** Maximum bytes of input per execution. Node never reads more bytes at once from a socket. */
 export const INPUT_BYTES_MAX = 64 * 1024;
 
 /** Callbacks of the parser that currently executes. */

@@ -54,7 +54,7 @@ export class MessageParser implements LlhttpCallbacks {
   keepsAlive = false;
   /** Body bytes of the last execution as one buffer: a view of the input for one chunk, a copy for several. */
   body: Buffer | undefined;
-  /** Number of chunks, or parts of chunks, in `body`. */
+  /** Number of chunks in `body`; a chunk that arrives in several reads counts in each. */
   pieces = 0;
   /** Whether the response has no body because of its request, such as a HEAD request. */
   isBodyless = false;
@@ -142,7 +142,7 @@ export class MessageParser implements LlhttpCallbacks {
 
   /**
    * Returns the headers received so far, and releases them before the next message. After a call in the middle of a head, the parser must
-   * not be used any more.
+   * no longer be used.
    */
   takeHeaders(): readonly string[] {
     const { headers } = this;
@@ -246,7 +246,7 @@ export class MessageParser implements LlhttpCallbacks {
     this.pieces += 1;
     if (this.body === undefined) this.body = piece;
     else {
-      // The first chunk is a view of the input without spare capacity, so this never writes to it.
+      // The first chunk is a view of the input without spare capacity, so later chunks are never copied into the input.
       const joined = this.body;
       if (joined.length < this.#bodyBytes + length) {
         this.body = Buffer.allocUnsafe(this.#bodyBytes + this.#input.length - start);

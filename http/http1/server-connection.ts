@@ -17,7 +17,7 @@ import { type BodyReceiver, type ExchangeOwner, Http1Exchange, type ReceivedHead
 /** A connection that the server manages. */
 export interface ServedConnection extends LimitedConnection {
   readonly socket: Socket;
-  /** Closes the connection if it has no request in flight, or as soon as it has none. */
+  /** Closes the connection as soon as it has no request in flight. */
   closeIdle(): void;
   /** Closes the connection if it has timed out. Called periodically. */
   look(nowMs: number): void;
@@ -299,7 +299,7 @@ export class ServerConnection implements ServedConnection, ExchangeOwner, BodyRe
     const isLast = phase === "complete";
     if (body !== undefined) exchange.take(body, pieces, isLast);
     if (isLast && !this.#isEnding) exchange.complete();
-    // Pauses the socket again, because another component may have resumed it.
+    // Pauses the socket again, because another component may have resumed reading.
     if (exchange.isPaused) this.socket.pause();
   }
 

@@ -233,8 +233,8 @@ export class Http1Exchange implements ServerExchange {
   /** Called by the connection when the body is complete. */
   complete(): void {
     this.isComplete = true;
-    // Resumes the connection, which may have paused with the last bytes: the receiver does not resume a complete body, and the next request
-    // can be read only after this call.
+    // Resumes the connection, which may have been paused with the last bytes. The receiver does not resume a body that is complete, and the
+    // next request can be read only from a resumed connection.
     this.resume();
     this.#receiver?.onEnd();
   }
@@ -353,7 +353,7 @@ export class Http1Exchange implements ServerExchange {
    */
   breakOff(): void {
     const endsWithConnection = this.#lastsToClose || this.httpVersion !== "1.1";
-    // TLS shows a truncation by itself, and a TLS socket cannot be reset.
+    // A TLS client detects a truncation by itself, and a TLS socket cannot be reset.
     if (endsWithConnection && !("encrypted" in this.socket)) this.socket.resetAndDestroy();
     else this.socket.destroy();
   }

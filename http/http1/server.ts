@@ -91,7 +91,7 @@ export class HttpServer {
     this.#handlers = {
       ...handlers,
       preface: (connection, early) => this.#goesOnAsHttp2(connection, early),
-      // Upgraded connections have a limit of their own.
+      // Upgraded connections have a separate limit.
       detached: (connection) => this.#room.leave(connection),
       midHeadChanged: (connection) => this.#midHeadChanged(connection),
     };

@@ -1,10 +1,10 @@
-// undici declares types for its entry point only. docs/decisions/0024-own-http-path.md explains why this project imports an inner file.
+// undici declares types only for its entry point. docs/decisions/0024-own-http-path.md explains why this project imports an inner file.
 declare module "undici/lib/llhttp/llhttp_simd-wasm.js" {
   const bytes: Buffer<ArrayBuffer>;
   export default bytes;
 }
 
-/** Declares the used part of WebAssembly, because Node's types leave it to the DOM types. */
+/** Declares the part of the WebAssembly API that this project uses, because Node's types leave these declarations to the DOM types. */
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: ArrayBufferView<ArrayBuffer>);

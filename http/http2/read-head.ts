@@ -25,7 +25,9 @@ export type ReadHead =
 
 /** Bytes counted per header in addition to its name and value, as for HTTP/1.1. */
 const HEADER_BYTES = 4;
-/** Methods that the HTTP/1.1 parser accepts. With another spelling, a rule and the app could read different methods. */
+/**
+ * Methods that the HTTP/1.1 parser accepts. If other spellings were accepted, a rule and the app could interpret the method differently.
+ */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 /** Characters that are valid in the target of a request line. */
 const TARGET = /^[\x21-\x7e\x80-\xff]+$/;

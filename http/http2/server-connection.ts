@@ -43,10 +43,7 @@ export interface Http2Limits {
  * least this number. A larger number would let one connection delay other clients, because all its requests may arrive in one read.
  */
 const STREAMS_MAX = 100;
-/**
- * Number of headers beyond which nghttp2 resets a stream. `head.ts` rejects requests between its own, lower limit and this one, as for
- * HTTP/1.1.
- */
+/** Number of headers beyond which nghttp2 resets a stream. Up to this number, `head.ts` applies its own, lower limit, as for HTTP/1.1. */
 const HEADER_PAIRS_MAX = 512;
 /** Bytes that HPACK counts for a field in addition to its name and value. */
 const HPACK_FIELD_BYTES = 32;
@@ -253,7 +250,7 @@ function performServerHandshake(socket: Socket, headBytesMax: number): Session {
   return http2.performServerHandshake(socket, {
     settings: {
       maxConcurrentStreams: STREAMS_MAX,
-      // Exceeds the gate's own limit, so that the gate can respond to an oversized head.
+      // This limit exceeds the gate's own limit, so that the gate itself can respond to an oversized head.
       maxHeaderListSize: 2 * headBytesMax + HEADER_PAIRS_MAX * HPACK_FIELD_BYTES,
       enablePush: false,
       // Allows extended CONNECT for WebSockets (RFC 8441).

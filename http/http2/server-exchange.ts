@@ -16,9 +16,10 @@ import { StreamInput } from "./stream-input.ts";
 import { StreamTunnel } from "./stream-tunnel.ts";
 
 /*
- * One request of a client and its response on an HTTP/2 stream, with the states of `ServerExchange`. The stream provides backpressure:
- * unread data does not enlarge the window, and a write completes when the data fits into the client's window. The end of an exchange ends
- * only its stream; the other streams of the connection continue. The time limit for reading a part of a response also applies to its end.
+ * One request of a client and its response on an HTTP/2 stream, with the states of `ServerExchange`. The stream provides backpressure: the
+ * window grows only when data is read, and a write completes when the data fits into the client's window. The end of an exchange ends only
+ * its stream; the other streams of the connection continue. The time limit for a client to read a part of a response also applies to the
+ * end of the response.
  */
 
 /** Connection to which an exchange belongs. */
@@ -45,7 +46,7 @@ const DRAIN_BYTES_MAX = 1024 * 1024;
 const DRAIN_MS = 1_000;
 /** Status 101 does not exist in HTTP/2; all other informational responses are sent. */
 const SWITCHING_PROTOCOLS = 101;
-/** Header that HTTP/2 omits (RFC 8441, 5.1), unless the client has sent its own key. */
+/** Response header that HTTP/2 omits (RFC 8441, 5.1), unless the client has sent its own key. */
 const ACCEPT = "sec-websocket-accept";
 const NOTHING = Buffer.alloc(0);
 
@@ -215,7 +216,8 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     if (stream.destroyed) return;
     if (!waited || content !== undefined || trailers !== "") {
       if (content === undefined) stream.end();
-      // The caller may reuse its buffer after this call, but the stream keeps the bytes until they fit into its window, so they are copied.
+      // Copies the bytes, because the stream keeps them until they fit into its window, and the caller may reuse its buffer after this
+      // call.
       else stream.end(Buffer.from(content));
     }
     if (this.isComplete) return;

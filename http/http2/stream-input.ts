@@ -27,7 +27,7 @@ export interface InputOptions {
   readonly onInternalError: OnInternalError;
 }
 
-/** Size from which joined data is passed on before the current turn of the event loop ends. */
+/** Size in bytes from which joined data is passed on before the current turn of the event loop ends. */
 const HANDED_BYTES = 16 * 1024;
 // Error code of RFC 9113, 7.
 const INTERNAL_ERROR = 2;
@@ -56,7 +56,7 @@ export class StreamInput {
     const { push } = stream;
     stream.push = (bytes: Buffer | null): boolean => {
       if (bytes !== null) return this.#take(bytes);
-      // Node also pushes `null` when a stream closes before its regular end.
+      // Node also pushes `null` when a stream closes before its end.
       if (!stream.closed && !stream.destroyed) this.#ended();
       const isTaken = push.call(stream, null);
       // Resumes the stream, because Node closes it only after the `end` event, which occurs only in a flowing stream.

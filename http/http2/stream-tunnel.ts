@@ -10,8 +10,8 @@ export interface Flow {
 }
 
 /**
- * An HTTP/2 stream that carries another protocol (RFC 8441), with the interface of a socket. Input arrives by `onPiece` and `onEnd`, with
- * joined frames, so that small frames take only the memory of their bytes while the other side does not read.
+ * An HTTP/2 stream that carries another protocol (RFC 8441), with the interface of a socket. Input arrives through `onPiece` and `onEnd`.
+ * Frames are joined, so that while the other side does not read, small frames take only the memory of their bytes.
  */
 export class StreamTunnel extends Duplex {
   /** Number of bytes read, as for a socket. */

@@ -29,7 +29,7 @@ export function createCounting(options: CountingOptions): CountingDeps {
       const pods = how === "LocalShare" ? podsAlive() : 1;
       const own = limits.map((charge) => ({ ...charge, limit: shareOfLimit(charge.limit, pods) }));
       const consumed = localCounters.consumeNow({ limits: own });
-      // Counts with the full limits, because they are compared with the totals of all pods.
+      // Counts with the full limits, because the counts are compared with the totals of all pods.
       if (consumed.passed) counters.addLater(limits, consumed.nowMs);
       return consumed;
     },
@@ -41,7 +41,7 @@ export function createCounting(options: CountingOptions): CountingDeps {
 const CREDIT_POLL_MS = 20;
 const UNKNOWN: CreditOutcome = { status: "unknown" };
 
-/** Spends credits as soon as an api-server has loaded them. The load was requested by the previous call. */
+/** Spends credits as soon as an api-server has loaded them into Redis. The previous attempt to spend requested the load. */
 async function pollCredits(
   counters: Pick<EdgeCounters, "consume">,
   credits: CreditCharge,

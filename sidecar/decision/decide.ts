@@ -171,5 +171,5 @@ class Deciding {
 
 const NOTHING: readonly string[] = [];
 
-/** Result for a request that the gate failed to handle. */
+/** Decision for a request that the gate failed to handle. */
 export const FAILED: Refuse = { kind: "refuse", decision: "UNAVAILABLE", problem: internalProblem, closes: false };

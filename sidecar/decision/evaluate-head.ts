@@ -21,7 +21,7 @@ import type { Question } from "./verify.ts";
  *              └─────────► verify ──checkVerdict──► refuse or pass
  */
 
-/** Outcome of a request: a verification code, or the reason why the gate did not verify a key. */
+/** Outcome of a request: a verification code, or the reason why the gate verified no key. */
 export type Decision = Code | "ANONYMOUS" | "MISSING_KEY" | "MALFORMED" | "UNAVAILABLE";
 
 /** Kind of a request: an ordinary request, a request that waits for `100 Continue`, or a protocol upgrade. */

@@ -55,7 +55,8 @@ export class Exchange {
     for (const text of identity) admitted.head.forwarded.push(text);
     admitted.head.forwarded.push("X-Postern-Request-Id", requestId);
     if (this.#kind === "upgrade") {
-      // Copies these members, because an upgraded connection may stay open for days and must not retain the policy that admitted it.
+      // Copies these members, because an upgraded connection may stay open for days and must not keep the policy that admitted it in
+      // memory.
       const { method, path, hash, clientIp } = admitted;
       const additions = { requestId, shown, admission: { method, path, hash, clientIp } };
       openUpgrade(this.#parts.upgrading, this.#client, admitted, additions, this.#startedMs);

@@ -4,8 +4,8 @@ import type { Decision } from "./evaluate-head.ts";
 
 /**
  * Counts, per rule and decision, the requests that the active policy has rejected, or would have rejected in Enforce mode. Counts restart
- * at zero for each policy, because the index of a rule identifies it only within its policy. Their number depends on rules and decisions
- * only, not on clients.
+ * at zero for each policy, because the index of a rule identifies it only within its policy. The number of counters depends only on rules
+ * and decisions, so clients cannot increase it.
  */
 export class RefusalCounts {
   readonly #nowMs: () => number;

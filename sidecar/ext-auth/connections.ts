@@ -54,7 +54,7 @@ export function boundConnections(
   });
   const strangers = new ConcurrencyLimiter({ max: untrustedConnectionsMax, share: SHARE, waitMs: 0 });
   const open = new Set<Socket>();
-  // Replaces the server's own handlers by the limiter, so that the limit applies before them.
+  // Replaces the server's own connection handlers, so that the limiter runs before them.
   const serve = server.listeners("connection");
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {

@@ -51,7 +51,7 @@ function requestOf(http: AttributeContext_HttpRequest, remoteAddress: string): R
     if (!name.startsWith(":") && !FRAMING.has(name.toLowerCase())) rawHeaders.push(name, value);
   };
   for (const [name, value] of Object.entries(http.headers)) add(name, byteString(value));
-  // If `encode_raw_headers` is set, Envoy sends headers as received, including duplicates.
+  // If `encode_raw_headers` is set, Envoy sends all headers as received, including duplicates.
   for (const { key, value, rawValue } of http.headerMap?.headers ?? []) {
     add(key, rawValue.length > 0 ? Buffer.from(rawValue).toString("latin1") : byteString(value));
   }
@@ -59,7 +59,7 @@ function requestOf(http: AttributeContext_HttpRequest, remoteAddress: string): R
   return { method, url: byteString(http.path), httpVersion: "1.1", rawHeaders, socket: { remoteAddress } };
 }
 
-/** Converts text to the form of an HTTP parser: one character per byte. */
+/** Converts text to the form that an HTTP parser returns: one character per byte. */
 const byteString = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
 
 type Option = MessageInitShape<typeof HeaderValueOptionSchema>;

@@ -27,7 +27,8 @@ const UINT32_MAX = 0xffff_ffff;
 
 const DAY_MS = 86_400_000;
 /**
- * Duration of each unit by its number. Both unit enums use the same numbers. A month has 30 days and a year 365, as in Envoy's own service.
+ * Duration of each unit by its number. The unit enums of requests and responses use the same numbers. A month has 30 days and a year 365,
+ * as in Envoy's own service.
  */
 const UNIT_MS: ReadonlyMap<number, number> = new Map([
   [Unit.SECOND, 1000],

@@ -18,7 +18,7 @@ import type { ExtAuthConnections } from "./connections.ts";
  *      └──too many pings or settings──► GOAWAY with ENHANCE_YOUR_CALM, and destroyed
  *   call ──its message does not arrive in time, its response is not read in time──► reset
  *
- * nghttp2 limits the resets of calls: it closes a session that has too many.
+ * nghttp2 limits call resets: it closes a session with too many of them.
  */
 
 export interface GrpcCallLimits {
@@ -43,7 +43,9 @@ const NO_ERROR = 0;
 const CANCEL = 8;
 const ENHANCE_YOUR_CALM = 11;
 
-/** Permitted duration of a call: until one response, for a limited time, or indefinitely. */
+/**
+ * Permitted duration of a call. `single` ends with one response, `limited` after a limited time, and `watch` may stay open indefinitely.
+ */
 export type CallKind = "single" | "limited" | "watch";
 
 interface OpenCall {
@@ -58,7 +60,7 @@ interface OpenSession {
   readonly sinceMs: number;
   hasRequested: boolean;
   pingedMs: number;
-  /** Whether the peer has not responded to the last ping yet. */
+  /** Whether the peer has not yet responded to the last ping. */
   isAwaited: boolean;
 }
 

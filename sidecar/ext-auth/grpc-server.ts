@@ -59,7 +59,7 @@ const MESSAGE_BYTES_MAX = 128 * 1024;
 const STREAMS_MAX = 256;
 /** Maximum size of a call's metadata, which the endpoint ignores. */
 const METADATA_BYTES_MAX = 16 * 1024;
-/** Maximum number of requests per reflection call. */
+/** Maximum number of requests in one reflection call. */
 const REFLECTED_MAX = 200;
 
 const KINDS: ReadonlyMap<string, CallKind> = new Map([

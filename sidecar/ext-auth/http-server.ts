@@ -192,7 +192,7 @@ function send(
   res.end(body);
 }
 
-/** Closes the connection after an internal error: every gateway treats a missing response as a rejection. */
+/** Closes the connection without a response after an internal error, because every gateway treats a missing response as a rejection. */
 function fail({ decision }: HttpExtAuthDeps, res: ServerResponse, error: unknown, requestId: string | undefined): void {
   decision.onInternalError(error, requestId);
   res.destroy();

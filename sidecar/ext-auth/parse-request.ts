@@ -26,7 +26,7 @@ export interface ExtAuthRequest {
 export type ParsedExtAuthRequest =
   | { readonly kind: "asked"; readonly request: ReceivedRequest; readonly by: "headers" | "itself" }
   | { readonly kind: "malformed"; readonly why: string }
-  /** The request has another path than the ext-auth endpoint. */
+  /** The path of the request is not that of the ext-auth endpoint. */
   | { readonly kind: "elsewhere" };
 
 const WAYS = [

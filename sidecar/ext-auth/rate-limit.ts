@@ -9,8 +9,8 @@ import { type DescriptorEntry, identifierOf } from "./descriptor-identifier.ts";
 
 /*
  * Decides for the rate limit service, independently of its protocol. A domain is a rate-limit namespace, and a descriptor is an identifier
- * in it. The limit is the active override of the identifier, otherwise the limit in the descriptor; without either, the descriptor is
- * unlimited. Either all descriptors are charged or none, on the counters that policies and the API use for this namespace.
+ * in it. The limit is the active override of the identifier, otherwise the limit in the descriptor. A descriptor without an override or a
+ * limit is unlimited. Either all descriptors are charged or none, on the counters that policies and the API use for this namespace.
  */
 
 export interface RateLimitDeps {
@@ -108,7 +108,7 @@ async function findNamespaceId(
   const byName = await findByName(counting, domain);
   if (byName.status === "found") return byName.value.id;
   if (![...lookups, byName].some(({ status }) => status === "unusable")) return { kind: "unknownDomain" };
-  // Returns the domain as the namespace, so that the limits in descriptors are counted, as if overrides could not be read.
+  // Uses the domain as the namespace, so that limits in descriptors are counted as they would be if overrides could not be read.
   return policy.onCounterFailure === "Deny" ? undecided("The namespace cannot be looked up now.") : domain;
 }
 

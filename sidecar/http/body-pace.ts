@@ -7,8 +7,8 @@ export interface PaceLimits {
 
 /**
  * Checks that a body arrives fast enough. Only time in which the app waits for data counts, because a client is not responsible for an app
- * that does not read. A minimum rate applies too, because a client that sends single bytes is never idle. The rate is measured per period;
- * otherwise a fast start would compensate for hours of slow data.
+ * that does not read. A minimum rate applies as well, because a client that sends one byte at a time is never idle. The rate is measured
+ * per period; otherwise a fast start would compensate for hours of slow data.
  */
 export class BodyPace {
   readonly #limits: PaceLimits;

@@ -23,7 +23,7 @@ export function compileClientAddress(from: CompiledPolicy["clientAddress"]): Fin
 export const isProxy = (find: FindClientAddress | undefined, connectionIp: string): boolean =>
   find !== undefined && find(connectionIp, NO_ADDRESS) === NO_ADDRESS;
 
-/** Value for an unknown client, which equals no client address. */
+/** Value for an unknown client address; it equals no real address. */
 const NO_ADDRESS = "unknown";
 
 /**
@@ -58,9 +58,9 @@ const isTrusted = (trusted: BlockList, address: string): boolean =>
   trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 
 /**
- * Adds a trusted proxy. Skips an entry that is not an address or block, because it matches no address, and forms that `BlockList` does not
- * parse, such as `::1%`. `BlockList` is used because it compares in native code and because its `::/0` includes IPv4. Policies may rely on
- * that, and `isInRange` does not support it.
+ * Adds a trusted proxy. Skips an entry that is not an address or block, because it would match no address, and an entry that `BlockList`
+ * cannot parse, such as `::1%`. `BlockList` is used because it compares in native code and because its `::/0` includes IPv4. Policies may
+ * rely on that, and `isInRange` does not support it.
  */
 function addProxy(trusted: BlockList, proxy: string): void {
   const block = readProxyBlock(proxy);

@@ -16,7 +16,7 @@ const UNAUTHENTICATED = 16;
 const CODES: ReadonlyMap<number, number> = new Map([
   [401, UNAUTHENTICATED],
   [403, PERMISSION_DENIED],
-  // The app may have processed the request, so the code must not suggest that a retry is safe.
+  // The app may have processed the request, so the code must not suggest that the client can safely retry.
   [408, DEADLINE_EXCEEDED],
   [504, DEADLINE_EXCEEDED],
   [429, RESOURCE_EXHAUSTED],

@@ -34,8 +34,8 @@ const SPECIAL: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Maximum number of headers. Node's server and others silently drop headers beyond 1,000 or 2,000, and the gate's own headers, which come
- * last, must not be dropped.
+ * Maximum number of headers. Node's server and others silently drop headers beyond 1,000 or 2,000, and such a server would drop the gate's
+ * own headers first, because they come last.
  */
 const HEADERS_MAX = 500;
 
@@ -148,7 +148,7 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     else if (lengths > 1) malformed = "There is more than one Content-Length header.";
     else if (codings > 1) malformed = "There is more than one Transfer-Encoding header.";
     else if (codings > 0 && lengths > 0) malformed = "There are both Content-Length and Transfer-Encoding.";
-    // HTTP/1.0 has no transfer codings, so the sender's framing is not trustworthy (RFC 9112, section 6.1).
+    // HTTP/1.0 does not define transfer codings, so the framing of this request is not trustworthy (RFC 9112, section 6.1).
     else if (codings > 0 && httpVersion === "1.0") malformed = "HTTP/1.0 has no transfer codings.";
 
     const named = namedInConnection(connection);

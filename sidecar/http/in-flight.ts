@@ -20,7 +20,7 @@ export interface InFlight extends Slotted {
   readonly startedMs: number;
   /** Time of the last check, as `performance.now()`. */
   checkedMs: number;
-  /** Data for further checks; `undefined` if the exchange is never checked again. */
+  /** Data with which the request is checked again; `undefined` if it is never checked again. */
   readonly admission: Admission | undefined;
   /** Aborts the exchange if the client has neither sent nor read data for too long. */
   abortIfStalled(nowMs: number): void;

@@ -25,14 +25,14 @@ export interface ListenerDeps extends RefuseDeps {
 }
 
 export interface ListenerLimits extends ServerLimits {
-  /** Maximum share of the connections for one address. Proxies are exempt. */
+  /** Maximum share of the connections that one address may use. Proxies are exempt. */
   readonly addressShare: number;
 }
 
 /** Begins an exchange. Must never throw. */
 export type Begin = (exchange: ServerExchange) => void;
 
-/** Receives the requests, one at a time per connection. */
+/** Handlers of requests; a connection has one request at a time. */
 export interface RequestHandlers {
   readonly request: Begin;
   /** Called for a client that waits for `100 Continue` before it sends its body. If `undefined`, the gate sends 100 and calls `request`. */
@@ -61,7 +61,7 @@ export function createListener(
     // Other upgrades are ignored, as RFC 9110, section 7.8, allows, because requests over `h2c` would bypass the gate. Upgrades of HTTP/1.0
     // must be ignored.
     else if (isUpgrade && method === "GET" && httpVersion !== "1.0" && isWebSocket(rawHeaders)) {
-      // The read scheduler keeps HTTP/2 connections, because their other streams continue.
+      // HTTP/2 connections stay with the read scheduler, because they carry further streams.
       if (httpVersion !== "2.0") readScheduler.leave(exchange.socket);
       upgrade(exchange);
     } else if (expectation === undefined) request(exchange);

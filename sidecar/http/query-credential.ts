@@ -46,7 +46,7 @@ export function compileQueryReader(locations: readonly CredentialLocation[]): Re
   };
 }
 
-/** Decodes a name as an app would, because names with escapes must be recognized too. */
+/** Decodes a name as an app would, so that a name with escapes is recognized too. */
 function decode(text: string): string {
   const spaced = text.replaceAll("+", " ");
   if (!spaced.includes("%")) return spaced;

@@ -21,17 +21,20 @@ export interface PausableReads {
 interface Inflow {
   readonly socket: Socket;
   readonly reading: PausableReads;
-  /** Number of chunks in the current turn of the event loop. */
+  /** Number of chunks that the connection has received in the current turn of the event loop. */
   pieces: number;
   isHeld: boolean;
 }
 
 const TURN_PIECES_MAX = 2_048;
-/** Number of chunks in one turn at which a connection is queued. A read of 64 KiB has as many if its chunks are smaller than 60 bytes. */
+/**
+ * Number of chunks in one turn of the event loop after which a connection is queued. A single read of 64 KiB reaches this number only if
+ * the average chunk is smaller than 60 bytes.
+ */
 const HEAVY_PIECES = 1_024;
 /**
- * Number of chunks that each connection may have even in a full turn. A read of 64 KiB has as many if its chunks have 2 KiB, and the cost
- * of such chunks depends only on their bytes.
+ * Number of chunks that each connection may receive even in a turn that is full. A read of 64 KiB has this number of chunks if each chunk
+ * has 2 KiB, and the cost of such chunks depends only on their bytes.
  */
 const LIGHT_PIECES = 32;
 const REST_FACTOR = 3;
@@ -113,7 +116,7 @@ export class ReadScheduler {
       const { socket, pieces } = inflow;
       inflow.pieces = 0;
       if (!this.#inflows.delete(socket)) continue;
-      // Moves the connection to the end, so that the next turn begins with connections that were not read in a full turn.
+      // Moves the connection to the end of the order, so that the next turn begins with connections that were not read in a full turn.
       this.#inflows.set(socket, inflow);
       if (pieces < Math.min(share, HEAVY_PIECES)) continue;
       hold(inflow);
@@ -131,14 +134,14 @@ export class ReadScheduler {
     this.#timer = undefined;
     const [inflow] = this.#line;
     if (inflow === undefined) return;
-    // Ends the turn; the next one has free capacity again.
+    // Ends the turn. The next turn starts without any chunks counted.
     if (this.#isFull) {
       this.#timer = setTimeout(this.#next, 1);
       return;
     }
     this.#line.delete(inflow);
     guardRun(() => resumeReads(inflow), this.#onInternalError);
-    // This timer fires late only if a turn has many chunks.
+    // This timer fires late only after a turn with many chunks.
     if (this.#line.size > 0) this.#timer = setTimeout(this.#next, POLL_MS);
   };
 }
@@ -185,7 +188,8 @@ class HoldableSocket implements PausableReads {
   readonly #onResume = (): void => {
     this.#isDesired = true;
     this.#socket.pause();
-    // The socket was resumed before the hold, so its reader has just started again although the socket is paused.
+    // If the socket was resumed just before the hold, its `resume` event arrives only now, and has started the reader again although the
+    // socket is paused. The `pause` event stops the reader.
     this.#socket.emit("pause");
   };
 }

@@ -41,7 +41,7 @@ export class RequestBody implements BodyReceiver {
   readonly #isSmall: boolean;
   readonly #pace: BodyPace;
   #onThere: ((body: Buffer | RequestBody) => void) | undefined;
-  /** Bytes that wait for the start of the request or for a sink. */
+  /** Bytes that are buffered until the request starts, or until a sink is attached. */
   readonly #buffered = new ChunkBuffer();
   #sink: BodySink | undefined;
   #hasEnded = false;
@@ -57,7 +57,7 @@ export class RequestBody implements BodyReceiver {
     this.#pace = new BodyPace(bodyLimits, performance.now());
   }
 
-  /** Starts to read. Calls `onThere` once when there is data to send, or never if the client disconnects before. */
+  /** Starts reading. Calls `onThere` once when data can be sent, or never if the client disconnects first. */
   whenThere(onThere: (body: Buffer | RequestBody) => void): void {
     this.#onThere = onThere;
     this.#exchange.read(this);
@@ -71,7 +71,7 @@ export class RequestBody implements BodyReceiver {
     if (this.#hasEnded) sink.end();
   }
 
-  /** Returns whether the body arrives too slowly. Called about once a second. */
+  /** Returns whether the client sends the body too slowly. Called about once a second. */
   isTooSlow(nowMs: number): boolean {
     return this.#pace.isTooSlow(nowMs, this.#isDesired && !this.#turns.isInLine(this.#exchange.socket));
   }
@@ -85,7 +85,7 @@ export class RequestBody implements BodyReceiver {
     this.#buffered.take();
   }
 
-  /** Resumes writing after the sink has returned false. */
+  /** Called by the sink when it can accept more data, after a write that returned false. */
   want(): void {
     if (this.#isDropped || this.#hasEnded) return;
     if (!this.#isDesired) this.#pace.waitFrom(performance.now());

@@ -16,7 +16,7 @@ export interface ResponseDeps {
 
 export interface RefuseDeps {
   readonly answering: ResponseDeps;
-  /** Counts a malformed request that does not become an exchange. */
+  /** Counts a malformed request for which no exchange was created. */
   readonly onMalformed: () => void;
 }
 

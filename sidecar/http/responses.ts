@@ -25,7 +25,7 @@ export const malformedProblem = (detail: string, location = "header"): Problem =
   location,
 });
 
-/** Problem for other HTTP versions: the parser accepts some of them, and the app would receive them as 1.1. */
+/** Problem for unsupported HTTP versions. The parser accepts some of them, and the app would receive such a request as HTTP/1.1. */
 export const versionProblem: Problem = {
   kind: "http_version_not_supported",
   detail: "The gate supports HTTP/2, HTTP/1.1 and HTTP/1.0.",

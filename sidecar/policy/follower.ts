@@ -116,13 +116,12 @@ export function followPolicy(options: {
           "the policy was deleted; its last version stays active",
         );
       }
-      // The change stream announces a new policy. If the gate has never read a policy, there may be no announcement, so the read is
-      // retried.
+      // The change stream announces a new policy. If the gate has never read a policy, no announcement may follow, so the read is retried.
       return current === undefined ? miss("the workspace has no policy of this name or id") : "done";
     }
     const record = lookup.value;
     const { generation, version } = record;
-    // Compares the contents, because after a restore Postgres assigns the versions of the lost history again.
+    // Compares the contents, because after a restore from a backup Postgres assigns the lost version numbers again.
     if (current !== undefined && isDeepStrictEqual(current.record, record)) {
       isDeleted = false;
       accept();

@@ -4,13 +4,13 @@ import { RECORD_KINDS } from "../../edge/records.ts";
 import { elapsedMs, type HostTimestamp } from "./host-clock.ts";
 
 /*
- * Format of a snapshot: a line of JSON about the snapshot, then a line `[kind, id, value]` for each record, without the value if the record
- * is deleted. A snapshot contains no secrets of Postern: it identifies a key by its hash.
+ * Format of a snapshot: a line of JSON with metadata, then a line `[kind, id, value]` for each record, without the value for a deleted
+ * record. A snapshot contains no secrets of Postern: it identifies a key by its hash.
  */
 
 /** Length of a slice of text. A slice is created synchronously; the gate serves requests between two slices. */
 const SLICE_CHARACTERS = 32 * 1024;
-/** Maximum time for reading a snapshot. Records beyond it are not restored, and the gate reads them from the store. */
+/** Maximum time for parsing a snapshot. The remaining records are not restored, and the gate reads them from the store. */
 const READ_MS_MAX = 500;
 
 const Head = z.object({
@@ -96,8 +96,8 @@ export function fromContents(contents: Buffer, now: HostTimestamp | undefined): 
 }
 
 /**
- * Returns a function for the current age, which starts at `elapsed` and uses the clock of this process, because reading that clock costs
- * less.
+ * Returns a function that returns the current age. The age starts at `elapsed` and advances with the clock of this process, which is
+ * cheaper to read.
  */
 function ageFrom(elapsed: number): () => number {
   const [monotonicMs, wallMs] = [performance.now(), Date.now()];

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 export interface HostTimestamp {
   /** Identifier of the current boot of the kernel. */
   readonly bootId: string;
-  /** Monotonic time, which all processes share, which restarts at each boot, and which cannot be set. */
+  /** Monotonic time of the host. All processes share it, it restarts at each boot, and it cannot be set. */
   readonly monotonicMs: number;
   /** Wall-clock time, which also advances while the host sleeps, and which can be set. */
   readonly wallMs: number;

@@ -32,7 +32,7 @@ const DISK_WAIT_MS = 1_000;
 
 export interface SnapshotConfig {
   readonly directory: string;
-  /** Secret of at least `SECRET_CHARACTERS_MIN` characters, which only the gates of this pod share, also after a restart. */
+  /** Secret that only the gates of this pod share, even after a restart. It has at least `SECRET_CHARACTERS_MIN` characters. */
   readonly secret: string;
   readonly workspaceId: string;
   readonly policyId: string;
@@ -145,7 +145,7 @@ class Keeper implements KeptSnapshot {
     if (known === undefined || taken === undefined) return;
     const asOfMs = performance.now() - known.stalenessMs;
     const { records: cached } = projection.cacheSizes();
-    // The tolerance covers the drift between the clocks that ages are computed from. Heartbeats arrive every second.
+    // The tolerance covers the drift between the two clocks that ages are computed from. Heartbeats arrive every second.
     const isNewer = asOfMs > this.#asOfMs + POLL_INTERVAL_MS / 2;
     if (!isNewer && forgotten === this.#forgotten && cached === this.#cached) return;
     this.#triedAtMs = performance.now();

@@ -41,7 +41,7 @@ export interface AppConnectionOptions {
   /** Maximum time without a byte of a server-sent event stream, used in place of `bodyIdleMs`. */
   readonly eventsIdleMs: number;
   readonly headBytesMax: number;
-  /** Whether the gate can still send after the app has half-closed, which upgrades require. */
+  /** Whether the gate may still send data after the app has half-closed the connection. Upgrades require this. */
   readonly isHalfOpen?: boolean;
   readonly watch: AppWatch;
   readonly onInternalError: OnInternalError;
@@ -154,7 +154,7 @@ export class AppConnection {
     this.#isRequestSent = false;
   }
 
-  /** Called when the complete request is sent; the time for the app to begin or continue its response starts. */
+  /** Called when the complete request is sent. From now on, the time for the app to begin or continue its response is measured. */
   requestSent(): void {
     this.#isRequestSent = true;
     this.#deadlineMs = performance.now() + (this.#isHeadReceived ? this.#bodyIdleMs : this.#options.headersMs);
@@ -196,7 +196,8 @@ export class AppConnection {
       this.#takenMs = nowMs;
     }
     if (!this.#isHeadReceived) return nowMs - this.#takenMs > this.#options.headersMs;
-    // A paused response is no sign of a stuck app: an app may also stop reading the request while the client does not read the response.
+    // A paused response does not show that the app is stuck: an app may also stop reading the request while the client does not read the
+    // response.
     return !this.#isPaused && nowMs > this.#deadlineMs && nowMs - this.#takenMs > this.#bodyIdleMs;
   }
 

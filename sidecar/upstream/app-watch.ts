@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
 
 /*
- * Tracks whether the app accepts connections, by the connections that the gate opens for requests.
+ * Tracks whether the app accepts connections, based on the connections that the gate opens for requests.
  *
  *   unknown ──connected──► there ──refused──► away ──connected──► there
  *

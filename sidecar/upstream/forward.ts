@@ -231,7 +231,7 @@ class Forwarding implements ResponseReceiver, InFlight {
 
   /**
    * Returns whether a client that has half-closed its connection counts as disconnected, because no byte could be sent to it for
-   * `halfClosedMs`. Such a client may also wait for the response, and only writing shows the difference.
+   * `halfClosedMs`. Such a client may also be waiting for the response; only writing to it shows which is true.
    */
   #hasClientDisconnected(nowMs: number): boolean {
     const { socket } = this.#client;
@@ -269,7 +269,7 @@ class Forwarding implements ResponseReceiver, InFlight {
 
   #leave(): void {
     this.#isOver = true;
-    // The exchange is over, so a body that arrives now must not start the request.
+    // The exchange is over, so body data that arrives from now on must not start the request.
     if (this.#sent === undefined) this.#body?.drop();
     this.#parts.inFlight.remove(this);
   }

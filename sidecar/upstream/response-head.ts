@@ -26,7 +26,8 @@ export interface Additions {
 
 /**
  * Directives that allow or forbid a shared cache to store the response to a request with `Authorization` (RFC 9111, 3.5). Caches recognize
- * no other header as a credential, so the gate marks a response to a request with a key as private if it has none of these directives.
+ * no other header as a credential, so the gate marks the response to a request with a key as private unless the response has one of these
+ * directives.
  */
 const SAYS_WHO_MAY_STORE = /(?:^|[,\s])(?:public|private|no-store|s-maxage|must-revalidate)(?:$|[,;=\s])/i;
 
@@ -147,7 +148,7 @@ function collect(
     const name = headers[at] as string;
     const value = headers[at + 1] as string;
     const { lower, meaning } = known.get(name) ?? lookUp(name);
-    // A transfer coding applies to the body even if `Connection` names its header.
+    // A transfer coding still applies to the body, even if `Connection` names the header.
     if (meaning !== CODING && named?.has(lower)) continue;
     if (meaning === PASS) lines += `${lower}: ${value}\r\n`;
     else if (meaning === LENGTH) {

@@ -43,7 +43,7 @@ export class Tunnel implements InFlight {
       from_.on("error", () => to.destroy());
       from_.on("close", () => {
         inFlight.remove(this);
-        // A regular end was already forwarded by the pipe. After any other end, the other side cannot continue.
+        // If one side ended regularly, the pipe has already forwarded the end. Otherwise the other side cannot continue.
         if (!from_.readableEnded) to.destroy();
       });
       from_.pipe(to);

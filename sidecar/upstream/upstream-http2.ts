@@ -174,7 +174,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   /** Maximum idle time of the current response. */
   #bodyIdleMs = 0;
   #trailers: readonly string[] = NO_TRAILERS;
-  /** Time at which the app last stopped reading the buffered request body, as `performance.now()`; infinite while it reads. */
+  /** Time at which the app stopped reading the buffered request body, as `performance.now()`; `Infinity` while the app reads. */
   #stuckMs = Number.POSITIVE_INFINITY;
   /** Time at which the current wait times out, as `performance.now()`. */
   #deadlineMs = Number.POSITIVE_INFINITY;
@@ -261,7 +261,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   #requestSent(): void {
     this.#isRequestSent = true;
     const atMs = performance.now() + this.#upstream.options.headersMs;
-    // Renews the deadline, because the response may have begun long ago and paused while the app waited for the rest of the request.
+    // Renews the deadline, because the app may have begun the response long ago, and paused it while waiting for the rest of the request.
     this.#deadlineMs = this.#isHeadReceived ? Math.max(this.#deadlineMs, atMs) : atMs;
   }
 
@@ -317,7 +317,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
     });
     stream.on("error", (error) => this.#break("unreachable", error));
     stream.once("close", () => {
-      // The response may be complete although its data is still queued or unread.
+      // The response may be complete even if its data is still queued or unread.
       if (this.#input?.isComplete !== true) this.#break("unreachable", new Error("the app reset the stream"));
     });
     return stream;

@@ -12,7 +12,7 @@ export interface UpstreamRequest {
   readonly method: string;
   /** Path and query, with the same bytes that were checked. */
   readonly target: string;
-  /** Header lines with a Host and the original Content-Length, without hop-by-hop headers. */
+  /** Header lines, including a Host and the original Content-Length, without hop-by-hop headers. */
   readonly lines: string;
   /** Complete body, or a body that has begun to arrive: a request takes a slot only after the first bytes of its body. */
   readonly body: Buffer | RequestBody | undefined;
@@ -131,7 +131,7 @@ class PooledUpstream implements Upstream {
   /** Stack of idle connections. The most recently used connection is reused first, so that surplus connections time out. */
   readonly #idle: AppConnection[] = [];
   readonly #connections = new Set<AppConnection>();
-  /** Time from which connections are reused for further requests, as `performance.now()`. */
+  /** Time from which connections are reused again, as `performance.now()`. */
   #keepsFromMs = 0;
   readonly #timer: NodeJS.Timeout;
 
