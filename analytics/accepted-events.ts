@@ -1,7 +1,7 @@
 import { DAY_MS } from "../core/utc-date.ts";
 import type { UsageEvent } from "../edge/events/contract.ts";
 
-/** Maximum age of an event. It exceeds every outage of the event stream that does not lose events for other reasons. */
+/** Maximum age of an event. An outage that delays events for longer has already lost events for other reasons. */
 export const LATE_MS_MAX = DAY_MS;
 /** Maximum clock skew of a pod into the future. */
 export const AHEAD_MS_MAX = 3_600_000;

@@ -17,8 +17,8 @@ export interface Ingested {
 }
 
 /**
- * Restricts the rows that a query may read. The store applies the scope in a subquery below the caller's SELECT, never as a condition
- * beside the caller's.
+ * Restricts the rows that a query may read. The store applies the scope in a subquery below the caller's SELECT, never as a condition next
+ * to the caller's own conditions.
  */
 export interface QueryScope {
   readonly workspaceId: string;

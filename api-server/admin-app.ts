@@ -31,7 +31,7 @@ export async function startAdminApp(options: {
     return registry.metrics();
   });
   registerDocuments(app, options.documents);
-  // This page has another address than the API, so a browser could not call the API from it.
+  // The admin page has a different origin than the API, so a browser could not call the API from it.
   registerDocsPage(app, { makesCalls: false });
   await app.listen({ host, port });
   const { address, family, port: bound } = app.server.address() as AddressInfo;

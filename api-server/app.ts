@@ -68,7 +68,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
     observe: (status, startedMs) => metrics.observe("unknown", status, startedMs),
   });
   const connection = {
-    // Fastify accepts a request without `Host`, because the pipeline rejects it with the usual error body.
+    // Lets fastify accept a request without `Host`, because the pipeline rejects it with the usual error body.
     requireHostHeader: false,
     headersTimeout: Math.min(timeoutMs, HEAD_MS_MAX),
     connectionsCheckingInterval: Math.min(timeoutMs, CONNECTIONS_CHECKED_MS),
@@ -78,16 +78,16 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
   const handshake = { handshakeTimeout: connection.headersTimeout };
   const app = fastify({
     logger: false,
-    // Request ids that clients send are ignored.
+    // Ignores request ids that clients send.
     requestIdHeader: false,
     genReqId: nextRequestId,
     trustProxy: options.trustedProxies === undefined ? false : [...options.trustedProxies],
     requestTimeout: timeoutMs,
-    // Idle time after which Node closes a connection. A response in progress gets the same time again; handling a request never takes this
-    // long.
+    // Idle time after which Node closes a connection. While a response is in progress, the timeout starts again, and handling a request
+    // never takes this long.
     connectionTimeout: readMs,
     routerOptions: { maxParamLength: PARAMETER_LENGTH_MAX },
-    // The cast joins HTTP and TLS servers: they share the members in use here, but their types have no common base.
+    // The cast unites the HTTP and TLS servers: this code uses only members that both types have, but the types have no common base.
     ...(certificate === undefined
       ? { http: connection }
       : ({ https: { ...connection, ...certificate, ...handshake, allowHalfOpen: true } } as object)),

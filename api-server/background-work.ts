@@ -15,12 +15,12 @@ import { KeyQueue } from "./domain/keys/key-queue.ts";
 import { startIngestion } from "./ingest/ingestion.ts";
 
 const WORKSPACES_EVERY_MS = 1000;
-/** Interval of credit loads; short, because a sidecar waits at most 250 ms for one. */
+/** Interval of credit loads. It is short, because a sidecar waits at most 250 ms for a load. */
 const LOAD_EVERY_MS = 100;
 const WRITE_BEHIND_EVERY_MS = 500;
 /**
  * Interval at which the Lua scripts are loaded. After a restart of Redis, pods that may not load scripts apply the `onCounterFailure` of
- * their policy until then.
+ * their policy until the next load.
  */
 const SCRIPTS_EVERY_MS = 1000;
 /** Time slice per workspace for retention, enough for seven statements; a slower workspace continues in parallel with the others. */

@@ -6,7 +6,7 @@ export type { ClickHouseClient } from "@clickhouse/client";
 
 /** Request timeout. It exceeds the server-side limits of every query and insert. */
 const REQUEST_MS_MAX = 60_000;
-/** Maximum number of connections for all work. Caller queries have an additional limit of their own. */
+/** Maximum number of connections for all work. An additional limit applies to caller queries. */
 const CONNECTIONS_MAX = 16;
 
 export interface ClientOptions {

@@ -61,6 +61,6 @@ export function toRejection(error: unknown): { readonly refused: QueryRejected; 
   return { refused: new QueryRejected(reason, detail, { cause: error }), isFault: known === undefined };
 }
 
-/** ClickHouse has one error for both result limits; only the message distinguishes rows from bytes. */
+/** ClickHouse uses one error code for both result limits; only the message shows whether the rows or the bytes exceeded the limit. */
 const isOfBytes = (error: unknown): boolean =>
   errorType(error) === "TOO_MANY_ROWS_OR_BYTES" && error instanceof Error && /max bytes/.test(error.message);

@@ -17,8 +17,8 @@ import type { ClickhouseWatch } from "./watch.ts";
 
 const QUERIES_MAX = 8;
 /**
- * Maximum concurrent queries per workspace. It is below the number of connections, so that slow queries of one workspace do not block the
- * others.
+ * Maximum concurrent queries per workspace. This limit is below the number of connections, so that slow queries of one workspace do not
+ * block the others.
  */
 const PER_WORKSPACE_MAX = 3;
 /** Maximum length of the emitted SQL. Replacing aliases by their definitions can expand a query of 16 KiB. */

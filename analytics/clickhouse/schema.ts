@@ -112,7 +112,7 @@ const COMMON = [
   "kept_days Array(UInt16)",
 ];
 
-/** Returns the columns of an event row. Their order is that of `rows.ts`. */
+/** Returns the columns of an event row, in the order that `rows.ts` uses. */
 const columnsOf = (kind: Kind): readonly string[] => [...COMMON, ...kind.columns];
 
 /** Returns the name from a column definition `name type …`. */

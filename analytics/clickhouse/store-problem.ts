@@ -82,7 +82,7 @@ export function evaluateProblem({ noResponse, failures, insertingMs }: Seen): St
   const remembered = failures.filter(({ agoMs }) => agoMs <= REMEMBERED_MS).map(({ trouble: problem }) => problem);
   const holds = new Set([
     ...(noResponse === undefined ? [] : [noResponse]),
-    // Ignores earlier `unavailable` failures, because the server responds now.
+    // Ignores earlier `unavailable` failures, because the server responds again.
     ...remembered.filter((problem) => problem !== "unavailable"),
     ...(insertingMs > SLOW_MS ? ["slow"] : []),
   ]);

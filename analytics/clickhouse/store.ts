@@ -79,7 +79,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
     try {
       return await ingestBatch({ client: this.#client, watch: this.#watch, db, idleMsMax }, batch, nowMs);
     } catch (error) {
-      // An empty database has replaced the previous one.
+      // The table is missing because an empty database has replaced the previous one, so the schema must be created again.
       if (error instanceof AnalyticsUnavailable && errorType(error.cause) === "UNKNOWN_TABLE") this.#ready = undefined;
       throw error;
     }
@@ -151,7 +151,7 @@ export class ClickhouseAnalytics implements AnalyticsStore {
       () => this.#watch.succeeded("schema"),
       (error: unknown) => {
         this.#ready = undefined;
-        // Other errors come from Postgres.
+        // Only ClickHouse errors are recorded here. All other errors come from Postgres.
         if (error instanceof AnalyticsUnavailable || error instanceof ClickHouseError) {
           this.#watch.failed("schema", error);
         }

@@ -33,7 +33,8 @@ export function readQuery(text: string, { of, ...clock }: Clock & { readonly of:
     () => shadowProblems(query),
     () => [...noted(parsed, "in"), ...inProblems(query)],
     () => noted(parsed, "from"),
-    // The parser's problem takes precedence at the same position, because it is more precise: `db.table` is no table named `db`.
+    // If two problems have the same position, the parser's problem takes precedence because it is more precise. For example, `db.table` is
+    // reported as a database prefix, not as an unknown table `db`.
     () => [...noted(parsed, "tables"), ...tableProblems(query, of)],
     () => functionProblems(query),
     () => retentionProblems(query, clock),

@@ -8,7 +8,7 @@ import type { Query, SetOperation } from "./tree.ts";
 
 export interface Parsed {
   readonly query: Query;
-  /** Problems of rules that come after "it parses". If there are any, the tree must not be used. */
+  /** Violations of rules that apply only to queries that parse. If there are any, the tree must not be used. */
   readonly refused: readonly { readonly rule: DeferredRule; readonly problem: QueryProblem }[];
 }
 

@@ -17,7 +17,7 @@ export function walk(root: unknown, visit: (part: Part) => boolean | undefined):
   }
 }
 
-/** Counts the nodes of a tree: parts, items, windows and definitions. A name counts with the node that it names. */
+/** Counts the nodes of a tree: parts, items, windows and definitions. A name is counted as part of the node that it names. */
 export function countNodes(root: unknown): number {
   let nodes = 0;
   const waiting: unknown[] = [root];

@@ -12,7 +12,7 @@ export interface InsertedLines {
   /** Number of new events, without duplicates of stored events. */
   readonly stored: number;
   readonly late: number;
-  /** Number of valid events in the accepted time range, including duplicates. */
+  /** Number of valid events within the accepted time range, including duplicates. */
   readonly accepted: number;
 }
 

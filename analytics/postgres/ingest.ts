@@ -31,8 +31,8 @@ export type RecordedUsage = Map<string, number>;
 /**
  * Stores a batch. With `noted`, a batch of new and plain events, the usual case, is stored by COPY. If any event is a duplicate or not
  * plain, the transaction rolls back and the per-event statement runs instead. COPY needs half the CPU time of Postgres (30 instead of 55 µs
- * per event; a bare COPY 17 µs) and ten times that of this process (20 instead of 2 µs), so only a process that serves no requests uses
- * COPY. Throws like `ingestAny`.
+ * per event; a bare COPY 17 µs) and ten times that of this process (20 instead of 2 µs), so COPY is used only in a process that serves no
+ * requests. Throws like `ingestAny`.
  */
 export async function ingestBatch(
   db: Pool,
@@ -126,7 +126,7 @@ const toIngested = ({ lines, stored, late, accepted }: InsertedLines): Ingested 
   omitted: lines - late - accepted,
 });
 
-/** Returns whether the events caused the error. Locked rows or the database cause timeouts. */
+/** Returns whether the events themselves caused the error. Timeouts are caused by locked rows or by the database. */
 const isOfTheEvents = (error: unknown): boolean =>
   !isDatabaseUnavailable(error) && !isRetryable(error) && !isWaitOver(error);
 

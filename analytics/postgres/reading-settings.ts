@@ -27,7 +27,7 @@ const SETTINGS: Readonly<Record<string, (limits: QueryLimits) => string>> = {
   // Ten times the default of Postgres. The planner assumes that a third of the rows satisfy the view's retention bound, but nearly all do.
   // With the default setting, it chose a bitmap scan of a complete partition, which took two to three times as long as a sequential scan.
   cpu_index_tuple_cost: () => "0.05",
-  // Disables JIT compilation, which takes longer than most queries, and memory that no limit covers.
+  // Disables JIT compilation, because it takes longer than most queries and uses memory that no limit covers.
   jit: () => "off",
   row_security: () => "on",
   search_path: () => "pg_catalog, analytics, pg_temp",

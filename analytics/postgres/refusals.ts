@@ -17,7 +17,7 @@ const TOO_DEEP: Refusal = { reason: "query", detail: "The query is nested too de
 /** Rejections by SQLSTATE. Callers never receive Postgres's own messages, which may name internal objects below the views. */
 const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["57014", TIMEOUT],
-  // transaction_timeout closes the connection.
+  // Error of `transaction_timeout`, which closes the connection.
   ["25P04", TIMEOUT],
   ["53000", MEMORY],
   ["53100", MEMORY],
@@ -31,13 +31,13 @@ const REFUSALS: ReadonlyMap<string, Refusal> = new Map([
   ["22P02", NO_NUMBER],
   ["22025", NO_PATTERN],
   ["54001", TOO_DEEP],
-  // Partitions are currently being created or dropped.
+  // Error while partitions are being created or dropped.
   ["55P03", { reason: "unavailable", detail: "The usage data is locked by another operation. Try again." }],
 ]);
 
 /** SQLSTATE class of errors caused by values in the query. */
 const DATA_EXCEPTION = "22";
-/** `palloc` reports a request of more than 1 GB as an internal error. */
+/** `palloc` reports a request for more than 1 GB as an internal error. */
 const TOO_MUCH_FOR_ONE_VALUE = /invalid memory alloc request size|cannot enlarge string buffer/;
 
 /**

@@ -74,8 +74,8 @@ interface RoleState {
 }
 
 /**
- * Creates the role and its missing privileges. Returns false if the database user may not create roles and the role does not exist or is
- * not granted to it: then no query can run. Throws if a table lock was not available; the next call may succeed.
+ * Creates the role and its missing privileges. Returns false if no query can run, because the database user may not create roles and the
+ * role does not exist or is not granted to this user. Throws if a table lock was not available; the next call may succeed.
  */
 export async function prepareAnalyticsRole(db: Pool): Promise<boolean> {
   const before = await readRoleState(db);
@@ -84,7 +84,7 @@ export async function prepareAnalyticsRole(db: Pool): Promise<boolean> {
   if (!state.usable && !(await joinRole(db))) return false;
   await inShortTransaction(db, grantViews);
   for (const source of SOURCES) {
-    // Locks one table at a time: holding one lock while waiting for the next would make all others wait.
+    // Locks one table at a time, because holding one lock while waiting for the next would make all other transactions wait.
     if (!(await isBoundByRows(db, source.table))) await inShortTransaction(db, (tx) => bindRows(tx, source));
   }
   if (state.superuser) await inShortTransaction(db, revokeFromAll);
@@ -117,7 +117,7 @@ async function makeRole(db: Queryable): Promise<boolean> {
   return true;
 }
 
-/** A user that creates a role may grant it, but does not become a member automatically. */
+/** In Postgres, a user that creates a role may grant it, but does not become a member automatically. */
 async function joinRole(db: Queryable): Promise<boolean> {
   try {
     await db.query(`grant ${ANALYTICS_ROLE} to current_user`);
@@ -162,8 +162,8 @@ async function bindRows(tx: Queryable, { table, columns, within }: Source): Prom
 
 /**
  * Revokes functions from PUBLIC, because every role inherits its privileges. These functions sleep, read large objects, connect to other
- * servers or run text as SQL; nothing in this database uses them. A user that is not a superuser cannot revoke them; then only the
- * dialect's allow-list blocks them.
+ * servers or run text as SQL; nothing in this database uses them. Only a superuser can revoke them; without one, only the dialect's
+ * allow-list blocks them.
  */
 async function revokeFromAll(tx: Queryable): Promise<void> {
   const { rows } = await tx.query<{ signature: string }>(

@@ -8,7 +8,7 @@ import { type AnalyticsOf, BUCKETS } from "../tables.ts";
 import { ROLL_UP } from "./roll-up-text.ts";
 import { listQueued, type QueueChoice } from "./rollup-queue.ts";
 
-/** Timeouts of a roll-up. Another roll-up has locks only while a process that lost its own lock shuts down. */
+/** Timeouts of a roll-up. Other roll-ups hold locks only while a process that has lost the roll-up lock shuts down. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 30_000, idleMsMax: 10_000 };
 /** Memory for sorting the groups of a batch; larger sorts use temporary files. */
 const WORK_MEMORY = "32MB";
@@ -77,7 +77,7 @@ const partitionsFrom = ({ nowMs, retention }: { nowMs: number; retention: Analyt
  * time and events wait longer.
  *
  * The delay depends on the age of the oldest event, not on the time of the last roll-up, so that several processes together roll up as
- * often as one.
+ * often as a single process would.
  */
 
 const WAIT_MS = { min: 1_000, max: 30_000 };

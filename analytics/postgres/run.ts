@@ -132,7 +132,7 @@ async function readRows(
     broken = false;
     return rows;
   } catch (error) {
-    // The connection is reusable after an error response from Postgres.
+    // After an error response from Postgres, the connection can be reused.
     broken = !(error instanceof pg.DatabaseError) || !(await rolledBack(client));
     throw error;
   } finally {
@@ -186,7 +186,7 @@ async function collect(
     };
     const submitted = new pg.Query<(string | null)[]>(config as unknown as pg.QueryArrayConfig);
     submitted.on("row", (row: (string | null)[], result) => {
-      // Drops the rows of the driver, which would retain all of them a second time.
+      // Drops the rows of the driver, which would otherwise keep a second copy of all rows.
       if (result !== undefined) result.rows.length = 0;
       try {
         rows.add(row);

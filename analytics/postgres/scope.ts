@@ -19,7 +19,7 @@ export async function settableSettings(db: Queryable, names: readonly string[]):
 }
 
 /**
- * Begins a read-only transaction with these settings, binds it to the scope, and switches from the user's own role to the one that reads
+ * Begins a read-only transaction with these settings, binds it to the scope, and switches from the user's own role to the role that reads
  * the views. The settings and the role end with the transaction.
  */
 export async function beginReading(

@@ -7,7 +7,7 @@ export interface StoredTable {
   readonly bucket: Bucket | undefined;
   readonly name: string;
   readonly partition: "day" | "month";
-  /** The columns of its primary key. */
+  /** Columns of the table's primary key. */
   readonly key: string;
   /** Fill factor in percent. Updates in place (HOT) require free space in the page. */
   readonly fill: number;

@@ -28,9 +28,12 @@ import type { RunFairly } from "./workspace-turns.ts";
 const SIGN_INS_KEPT_MS = DAY_MS;
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;
-/** Maximum rows of usage per batch. The number is large because there are many rows and their removal creates no outbox entries. */
+/** Maximum rows of usage per batch. The number is large, because there are many such rows and removing them creates no outbox entries. */
 const USAGE_ROWS_MAX = 5_000;
-/** Number of pending outbox entries from which removal pauses: removed rows create entries, and other changes come first. */
+/**
+ * Number of pending outbox entries at which removal pauses. Removed rows create outbox entries, and entries for other changes take
+ * precedence.
+ */
 const OUTBOX_MAX = 2_000;
 
 export interface RetentionDays {

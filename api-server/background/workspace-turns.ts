@@ -13,7 +13,9 @@ import { within } from "../../edge/redis/script.ts";
 const AT_ONCE = 4;
 const TURN_MS_MAX = 2_000;
 
-/** Runs `work` for each workspace. `work` returns true if there is more to do; the round returns true if any does. */
+/**
+ * Runs `work` for each workspace. `work` returns true if its workspace has more work; the round returns true if at least one workspace has.
+ */
 export type RunFairly = (
   workspaceIds: readonly string[],
   work: (workspaceId: string) => Promise<boolean>,

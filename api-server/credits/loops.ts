@@ -15,7 +15,7 @@ interface Round {
   readonly workspaceIds: readonly string[];
 }
 
-/** Loads the counters that spenders found missing. Returns true if there may be more. */
+/** Loads the counters that were missing when a process tried to spend from them. Returns true if more counters may be missing. */
 export async function loadRequested({
   store,
   runFairly,
@@ -52,7 +52,7 @@ async function loadAll(credits: CreditService, refs: readonly CreditRef[]): Prom
 
 /**
  * Writes the credits spent in the Redis counters to Postgres. The dirty flag of a counter is cleared only after the commit, and only if the
- * counter has not changed in the meantime. Returns true if there may be more.
+ * counter has not changed in the meantime. Returns true if there may be more spent credits to write.
  */
 export async function writeSpentBehind({
   store,

@@ -39,7 +39,7 @@ export function createCreditService(deps: {
     let spent: T | undefined;
     await withoutOutbox(db, async (tx) => {
       const rows = byKeyId(await lockOrHold(tx, keys));
-      // Reads this list under the lock, because a key that was deleted while this transaction waited must not get its counter back.
+      // Reads this list under the lock, because a key that was deleted while this transaction was waiting must not get its counter back.
       const live = await listLiveKeys(tx, keys);
       const counted: CountedKey[] = [];
       const deleted: CreditKey[] = [];
@@ -133,7 +133,7 @@ async function lockOrHold(tx: PoolClient, keys: readonly CreditKey[]): Promise<K
   return [...rows, ...(await lockKeyCredits(tx, missing))];
 }
 
-/** Throws `CountersUnavailable`; the API then responds with 503. */
+/** Throws `CountersUnavailable`, which the API reports as a 503 response. */
 function unavailable(cause: unknown): never {
   throw new CountersUnavailable("a key's credit counter cannot be reached", { cause });
 }

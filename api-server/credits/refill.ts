@@ -16,8 +16,8 @@ import type { CreditKey, CreditService } from "./service.ts";
  * Refills credits (api-v2.md section 10.2): each key at most once per UTC day. A day without a due date is recorded too, so that a second
  * run on the same day skips the key.
  *
- * Keys are refilled in batches, one transaction each, so that a million take minutes. A failure affects only one key: a failed batch is
- * repeated key by key.
+ * Keys are refilled in batches, one transaction each, so that a million keys take minutes. A failure affects only one key: a failed batch
+ * is repeated key by key.
  */
 
 /** Maximum number of rows that are locked together; other transactions wait for them. */
@@ -34,7 +34,7 @@ interface RefillDeps extends Transacting {
   readonly log: Logger;
 }
 
-/** Number of refilled and of failed keys. Failed keys are still due, and the next run retries them. */
+/** Number of refilled keys and of failed keys. Failed keys are still due, and the next run retries them. */
 export interface RefillRun {
   readonly refilled: number;
   readonly failed: number;
@@ -65,7 +65,7 @@ export async function runRefill(
     const batches = listBatches(deps, { today, isClosing });
     const throttle = new LogThrottle();
     const work = async (): Promise<void> => {
-      // An error in this loop ends the shared generator of batches, and with it the other worker.
+      // An error in this loop ends the generator of batches, which both workers share, and thus also ends the other worker.
       for await (const batch of batches) {
         const { refilled, failed } = await refillBatch({ ...deps, throttle }, batch, today);
         run.refilled += refilled;
@@ -78,7 +78,7 @@ export async function runRefill(
     await unlock(session, "refill");
     return run;
   } finally {
-    // Closes the connection even after a failure, because the lock belongs to it, so that the pool must not reuse it.
+    // Closes the connection even after a failure, because it holds the lock, and the pool must not reuse it.
     session.release(true);
   }
 }
@@ -142,7 +142,7 @@ async function refillAll(deps: RefillDeps, rows: readonly RefillRow[], today: st
   try {
     return await inTransaction(deps, async (tx) => {
       const refilledAt = deps.nowMs();
-      // Locks the keys first, because a change of a key locks its row before its credits, and the other order would deadlock. For a key
+      // Locks the keys before their credits, because a change of a key locks in this order, and the reverse order would deadlock. For a key
       // that another process has just refilled, the new time is about the same.
       await noteRefill(tx, { keys: rows.map(toKey), refilledAt });
       const last = new Map((await lockRefills(tx, rows.map(toKey))).map((row) => [row.key_id, row.last_refill_on]));

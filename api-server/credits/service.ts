@@ -23,7 +23,8 @@ export interface CreditService {
   /**
    * Runs inside the caller's transaction: locks the rows, suspends the Redis counters, passes each exact state to `change` (`undefined`:
    * unlimited), and stores its result (`undefined`: unlimited, the row is deleted) under a new `rev`. Call `reopen` after the transaction
-   * has ended, by commit or rollback. Returns the keys that had counters; for others, the next spender requests one.
+   * has ended, by commit or rollback. Returns the keys that had counters. For all other keys, the next call that spends credits requests a
+   * counter.
    */
   change<K extends CreditKey>(
     tx: PoolClient,
@@ -32,14 +33,14 @@ export interface CreditService {
   ): Promise<readonly K[]>;
   /**
    * Rewrites the Redis counters from the rows, which opens them. Call it after commit or rollback. Never throws: a counter that stays
-   * closed is logged, and opened when the next spender requests it.
+   * closed is logged, and is opened when the next call that spends credits requests it.
    */
   reopen(keys: readonly CreditKey[]): Promise<void>;
-  /** Loads counters that spenders found missing from Postgres, all or none. */
+  /** Loads counters from Postgres that were missing when credits were to be spent: all of them or none. */
   load(keys: readonly CreditKey[]): Promise<void>;
   /**
-   * Loads the counter for a waiting spender and returns the result of `spend`, which runs before the counter can be suspended again.
-   * Returns `undefined` without running `spend` if the key has become unlimited or was deleted.
+   * Loads the counter for a caller that waits to spend credits, and returns the result of `spend`, which runs before the counter can be
+   * suspended again. Returns `undefined` without running `spend` if the key has become unlimited or was deleted.
    */
   loadAndSpend<T>(key: CreditKey, spend: () => Promise<T>): Promise<T | undefined>;
 }

@@ -24,7 +24,7 @@ export async function findApi(db: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** Returns the key spaces of the live APIs of the workspace with the given ids, in no order. */
+/** Returns the key spaces of those of the given APIs that are live in the workspace, in no order. */
 export async function listKeySpaces(
   db: Queryable,
   { workspaceId, apiIds }: { workspaceId: string; apiIds: readonly string[] },
@@ -85,7 +85,7 @@ export async function insertApi(tx: Queryable, api: NewApi): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** Updates an API. Violates `apis_manager` if the manager has another one. */
+/** Updates an API. Violates `apis_manager` if the manager already has another API. */
 export async function updateApi(
   tx: Queryable,
   {
@@ -102,7 +102,7 @@ export async function updateApi(
   await tx.query({ name: "update-api", text, values: [workspaceId, apiId, name, manager, updatedAt] });
 }
 
-/** Marks the API as deleted. Its keys are not marked. */
+/** Marks the API as deleted. Its keys remain unmarked. */
 export async function deleteApi(
   tx: Queryable,
   { workspaceId, apiId, deletedAt }: ApiRef & { deletedAt: number },

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 
 /*
  * Fields of an audit row that changed, before and after. Callers name each field, so that a new column is never logged by accident. Hashes
- * and secrets are not fields. Of `meta`, which is customer data and may be personal, only the size is stored: the log outlives the object,
- * and its rows are not removed on request.
+ * and secrets are not fields. `meta` is customer data and may be personal, so only its size is stored: the log outlives the object, and its
+ * rows are not removed on request.
  */
 
 export type Fields = Readonly<Record<string, unknown>>;

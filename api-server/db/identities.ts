@@ -90,7 +90,8 @@ export async function searchIdentityIds(
 }
 
 /**
- * Returns the live identities with the given ids, in their order: at least the first, and as many as fit into `bytesMax` with their limits.
+ * Returns the live identities with the given ids, in the order of the ids. Returns at least the first one, and as many as fit into
+ * `bytesMax` with their limits.
  */
 export async function listIdentitiesThatFit(
   db: Queryable,

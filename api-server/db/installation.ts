@@ -47,7 +47,10 @@ export async function findRelayHolder(db: Queryable): Promise<RelayHolder | unde
   return rows[0];
 }
 
-/** Returns the number of connections with this application name: each api-server has one such connection for health checks. */
+/**
+ * Returns the number of connections with this application name, which is the number of api-servers: each one has a single connection for
+ * health checks.
+ */
 export async function countConnectionsNamed(db: Queryable, applicationName: string): Promise<number> {
   const text = `select count(*)::int as connections from pg_stat_activity a
                  where a.datname = current_database() and a.application_name = $1`;

@@ -105,7 +105,7 @@ export interface KeySettings {
   readonly updatedAt: number;
 }
 
-/** Updates a key. Violates `keys_manager` if the manager has another key with this name. */
+/** Updates a key. Violates `keys_manager` if the manager already has another key with this name. */
 export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, settings: KeySettings): Promise<void> {
   const text = `update keys
                    set name = $3, identity_id = $4, meta = $5::jsonb, enabled = $6, expires_at = $7, manager = $8,

@@ -54,7 +54,7 @@ export async function shareLockKeys(tx: Queryable, keys: readonly KeyRef[]): Pro
   await tx.query({ name: "share-lock-keys", text, values: columnsOf(keys) });
 }
 
-/** Returns the keys that exist and are not deleted. */
+/** Returns those of the given keys that exist and are not deleted. */
 export async function listLiveKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<ReadonlySet<string>> {
   const text = `select k.id
                   from unnest($1::text[], $2::text[]) as asked (workspace_id, key_id)

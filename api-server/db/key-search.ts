@@ -3,7 +3,7 @@ import { beginningWith, containing } from "./pages.ts";
 
 /* Searches live keys, newest first. */
 
-/** Position between two pages: the key before the first one of a page. */
+/** Position in the sorted keys: the last key of the previous page. */
 export interface KeyPosition {
   readonly createdAt: number;
   readonly keyId: string;
@@ -45,13 +45,13 @@ export interface FoundKeyRow {
   readonly manager: string | null;
   /** External id of the key's live identity, or the owner that v1 stored. */
   readonly external_id: string | null;
-  /** Stored remaining credits, which may lack the spending of the last second; `null` if unlimited. */
+  /** Stored remaining credits, from which credits spent in the last second may not have been subtracted; `null` if unlimited. */
   readonly remaining: number | null;
 }
 
 /**
- * Maximum number of holders for which the search starts with the list of holders. A permission with more holders matches many keys, so the
- * search checks keys one at a time, newest first.
+ * Maximum number of holders for which the search starts with the list of holders. If a permission has more holders, many keys match, so the
+ * search checks the keys one at a time, newest first.
  */
 const HOLDERS_MAX = 5_000;
 
@@ -135,7 +135,7 @@ function conditionsOf(
   }
   if (filter.enabled !== undefined) conditions.push(filter.enabled ? "k.enabled" : "not k.enabled");
   if (filter.expired !== undefined) {
-    // The comparison excludes the millisecond of the expiry itself, because a key is still valid then.
+    // A key is still valid in the millisecond of its expiry, so the comparison excludes this millisecond.
     const isExpired = `k.expires_at < ${at(filter.nowMs)}`;
     conditions.push(filter.expired ? isExpired : `(k.expires_at is null or not ${isExpired})`);
   }

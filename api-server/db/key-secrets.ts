@@ -1,7 +1,7 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import type { KeyRef } from "./keys.ts";
 
-/* Encrypted strings of recoverable keys. They are deleted with the row of their key. */
+/* Encrypted strings of recoverable keys. Deleting a key's row also deletes its encrypted string. */
 
 /** Encrypted form of a string (key-vault.ts). */
 export interface Sealed {

@@ -69,7 +69,7 @@ export async function listManagedKeysOfOwner(
 
 /**
  * Enables or disables at most `max` unmanaged keys of an owner that differ from the desired state, only in the given APIs. Returns the
- * changed keys. Rows are locked in id order, so that two of these calls do not deadlock.
+ * changed keys. Rows are locked in id order, so that two concurrent calls do not deadlock.
  */
 export async function enableSomeKeysOfOwner(
   tx: Queryable,

@@ -28,10 +28,10 @@ export interface KeyRow {
   readonly enabled: boolean;
   readonly expires_at: number | null;
   readonly last_used_at: number | null;
-  /** Owner that v1 stored; it stays when the identity is deleted. */
+  /** Owner that v1 stored. It is kept when the identity is deleted. */
   readonly owner_id: string | null;
   readonly environment: string | null;
-  /** Time of the last refill; `null` if there was none, or if the refill is older than the column. */
+  /** Time of the last refill; `null` if the key was never refilled, or not since this column was added. */
   readonly last_refill_at: number | null;
   readonly manager: string | null;
   readonly created_at: number;
@@ -130,8 +130,8 @@ export async function listKeyIds(db: Queryable, { workspaceId, apiId, cursor, ro
 }
 
 /**
- * Returns the ids of an identity's live keys in an API. The separate statement finds the few keys of an identity among a million keys of
- * the API.
+ * Returns the ids of an identity's live keys in an API. A separate statement is used, because it finds the few keys of an identity among a
+ * million keys of the API by an index.
  */
 export async function listKeyIdsOfIdentity(
   db: Queryable,
@@ -186,7 +186,7 @@ export async function listKeyIdsOfOwner(
   return rows.map(({ id }) => id);
 }
 
-/** Returns the distinct APIs of the given keys, as far as they are live, in no order. */
+/** Returns the distinct live APIs of the given keys, in no order. */
 export async function listApisOfKeys(
   db: Queryable,
   { workspaceId, keyIds }: { workspaceId: string; keyIds: readonly string[] },
@@ -207,8 +207,8 @@ export async function listApisOfKeys(
 }
 
 /**
- * Returns the live keys with the given ids, in their order: at least the first, and as many as fit into `bytesMax` with their permissions,
- * roles and limits. `place` is the position of a key in the request, starting at 1.
+ * Returns the live keys with the given ids, in the order of the ids. Returns at least the first key, and as many as fit into `bytesMax`
+ * with their permissions, roles and limits. `place` is the position of a key in the request, starting at 1.
  */
 export async function listKeysThatFit(
   db: Queryable,
@@ -302,7 +302,7 @@ export async function listKeysOfManager(
   return rows;
 }
 
-/** Returns the live key with this manager and name; `null` counts as a name. */
+/** Returns the live key with this manager and name. For keys without a name, `name` is `null`. */
 export async function findKeyIdByManager(
   db: Queryable,
   { workspaceId, manager, name }: { workspaceId: string; manager: string; name: string | null },

@@ -8,7 +8,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 export const MANAGED_KINDS = ["api", "role", "permission", "namespace", "override", "key", "policy"] as const;
 export type ManagedKind = (typeof MANAGED_KINDS)[number];
 
-/** Kinds with at most one object per manager. `key` is not one of them, because a manager may have one key per name. */
+/** Kinds with at most one object per manager. `key` is missing, because a manager may have one key per name. */
 export type ClaimedKind = Exclude<ManagedKind, "key">;
 
 export interface ObjectRef {

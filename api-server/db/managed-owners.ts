@@ -73,8 +73,8 @@ const UPDATE_MANAGER: Readonly<Record<ManagedKind, string>> = {
 };
 
 /**
- * Changes the manager of an object. Returns false if the object has another manager now. Violates `<table>_manager` if the new manager has
- * another object.
+ * Changes the manager of an object. Returns false if the object has a different manager by now. Violates `<table>_manager` if the new
+ * manager already has another object.
  */
 export async function updateManager(
   tx: Queryable,

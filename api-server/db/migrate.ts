@@ -15,7 +15,7 @@ import { type IndexStep, listMigrations, type Migration } from "./migration-file
 /** Advisory lock, distinct from all others. It makes replicas that start concurrently migrate one at a time. */
 export const MIGRATION_LOCK = 7_061_001;
 
-/** Connect timeout. Without it, an unreachable host would never reject a connection. */
+/** Connect timeout, without which a connection attempt to an unreachable host would never fail. */
 const CONNECT_MS_MAX = 5_000;
 /** Interval of the checks whether another process has finished migrating. */
 const TURN_POLL_MS = 200;
@@ -87,7 +87,8 @@ async function withClient(databaseUrl: DatabaseUrl, work: (client: pg.Client) =>
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS_MAX,
   });
-  // Without a listener, a lost connection would end the process. The current or next statement fails in any case.
+  // Without this listener, a lost connection would end the process. The loss is reported anyway, because the current or next statement
+  // fails.
   client.on("error", () => undefined);
   try {
     await client.connect();
@@ -107,8 +108,8 @@ async function findPending(client: pg.Client, migrations: readonly Migration[]):
 }
 
 /**
- * Waits for the migration lock, which belongs to the session, so that it spans several transactions and ends with the connection in any
- * case. The lock is polled, because a waiting statement would hold a snapshot, and concurrent index creation waits for snapshots.
+ * Waits for the migration lock. The lock belongs to the session, so it spans several transactions, and ends with the connection at the
+ * latest. The lock is polled, because a waiting statement would hold a snapshot, and concurrent index creation waits for snapshots.
  */
 async function untilOurTurn(client: pg.Client): Promise<void> {
   for (;;) {
@@ -163,7 +164,7 @@ async function applyInTransaction(client: pg.Client, migration: Migration, lockT
     await remember(client, migration);
     await client.query("commit");
   } catch (error) {
-    // Ignores the error of the rollback, which is less useful than the original one, for example after a lost connection.
+    // Ignores the error of the rollback, because the original error is more useful, for example after a lost connection.
     await client.query("rollback").catch(() => undefined);
     throw error;
   }

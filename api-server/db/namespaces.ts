@@ -37,7 +37,7 @@ export async function listNamespaceIds(
   return rows.map((row) => row.id);
 }
 
-/** Finds a live namespace by its name only, even if the same text is the id of another one. */
+/** Finds a live namespace by its name only, even if the name is also the id of another namespace. */
 export async function findNamespaceByName(
   db: Queryable,
   { workspaceId, name }: { workspaceId: string; name: string },
@@ -85,7 +85,7 @@ export async function lockNamespace(
   return rows[0];
 }
 
-/** Finds a live namespace by its name only, even if the same text is the id of another one, and locks it against changes. */
+/** Finds a live namespace by its name only, even if the name is also the id of another namespace, and locks it against changes. */
 export async function lockNamespaceByName(
   tx: Queryable,
   { workspaceId, name }: { workspaceId: string; name: string },
@@ -117,7 +117,8 @@ export async function findNamespaceEver(
 }
 
 /**
- * Like `findNamespaceEver`, but for several limit calls: returns one row for each namespace found, with its id or name as in the request.
+ * Like `findNamespaceEver`, but for several limit calls. Returns one row for each namespace that was found, with its id or name as in the
+ * request.
  */
 export async function listNamespacesEver(
   db: Queryable,
@@ -141,7 +142,7 @@ export async function listNamespacesEver(
 }
 
 /**
- * Inserts a namespace unless a live one has its name or its manager. Waits for a concurrent transaction that inserts the same.
+ * Inserts a namespace unless a live one has its name or its manager. Waits for a concurrent transaction that inserts the same namespace.
  * @returns false if nothing was inserted.
  */
 export async function insertNamespace(

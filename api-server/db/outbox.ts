@@ -2,8 +2,8 @@ import type { RecordKind, RecordRef } from "../../edge/records.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
 /**
- * An outbox entry: a record that must be projected again. `keyId` identifies a key, because its hash may change before the record is read.
- * `everything` means that a table was truncated, which creates no entries for its rows.
+ * An outbox entry names a record that must be projected again. `keyId` identifies a key, because its hash may change before the record is
+ * read. `everything` means that a table was truncated, in which case no entries for its rows exist.
  */
 export interface ReadEntry {
   readonly seq: number;
@@ -92,7 +92,7 @@ export async function listOutboxOf(
   return rows.map(toReadEntry);
 }
 
-/** Returns the oldest visible entry of each of the given workspaces in the queue, by workspace. */
+/** Returns, by workspace, the oldest visible entry of each of the given workspaces in the queue. */
 export async function listOldestEntries(
   db: Queryable,
   { bulk, workspaceIds }: Lane & { workspaceIds: readonly string[] },
@@ -108,7 +108,7 @@ export async function newestEntry(db: Queryable): Promise<number> {
   return rows[0]?.newest ?? 0;
 }
 
-/** Returns the records of the given keys, by their current hashes and workspaces. */
+/** Returns the records of the given keys, with their current hashes and workspaces. */
 export async function listKeyRefs(db: Queryable, keyIds: readonly string[]): Promise<RecordRef[]> {
   const text = "select k.workspace_id, k.hash from keys k where k.id = any($1::text[])";
   const { rows } = await db.query<{ workspace_id: string; hash: string }>({
@@ -131,7 +131,7 @@ export async function moveToRecent(db: Queryable, seqs: readonly number[]): Prom
 
 /** Puts the entries that were relayed in the last `keptMs` back into the outbox, so that they are relayed and announced again. */
 export async function insertRecentChanges(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
-  // Entries beyond the first ones of each workspace are bulk, like the rest of a large transaction.
+  // Only the first entries of each workspace are urgent. All others are bulk, like the rest of a large transaction.
   const text = `insert into outbox (workspace_id, kind, id, bulk)
                 select r.workspace_id, r.kind, r.id, row_number() over (partition by r.workspace_id) > 200
                   from (select distinct workspace_id, kind, id
@@ -189,7 +189,7 @@ export async function countOutbox(db: Queryable, { max }: { max: number }): Prom
   return rows[0]?.depth ?? 0;
 }
 
-/** Returns the next version for records, which is larger than all earlier ones. */
+/** Returns the next record version, which is larger than all earlier ones. */
 export async function nextProjectionVersion(db: Queryable): Promise<number> {
   const { rows } = await db.query<{ version: number }>({
     name: "next-projection-version",
@@ -198,7 +198,9 @@ export async function nextProjectionVersion(db: Queryable): Promise<number> {
   return rows[0]?.version ?? 0;
 }
 
-/** Makes the next version larger than `version`, because after a restore the sequence is behind Redis. */
+/**
+ * Makes the next record version larger than `version`, because after a restore of Postgres its sequence is behind the versions in Redis.
+ */
 export async function raiseProjectionVersion(db: Queryable, version: number): Promise<void> {
   const text = "select setval('projection_version', greatest($1::bigint, (select last_value from projection_version)))";
   await db.query({ name: "raise-projection-version", text, values: [version] });

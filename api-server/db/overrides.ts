@@ -108,7 +108,7 @@ export interface OverrideValues {
 }
 
 /**
- * Inserts an override unless a live one of the namespace has its identifier, or any live one has its manager.
+ * Inserts an override unless a live override of the namespace has the same identifier, or any live override has the same manager.
  * @returns false if nothing was inserted.
  */
 export async function insertOverride(

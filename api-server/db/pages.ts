@@ -8,7 +8,7 @@ export interface NamedPage {
   readonly rowsMax: number;
 }
 
-/** A row that was requested by its id together with others. */
+/** A row that was requested by its id, in a request for several rows. */
 export interface Positioned {
   /** Position of the row's id in the request, starting at 1. */
   readonly place: number;

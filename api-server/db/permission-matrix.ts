@@ -11,7 +11,10 @@ import type { RoleRow } from "./roles.ts";
  * joining all keys before it counts some.
  */
 
-/** Maximum number that is counted. A role or permission may be on a million keys, and a larger number only means "many" to a reader. */
+/**
+ * Maximum up to which keys are counted. A role or permission may be held by a million keys, and larger numbers only mean "many" to a
+ * reader.
+ */
 export const USES_COUNTED_MAX = 1000;
 
 export interface UsedRoleRow extends RoleRow {
@@ -48,11 +51,11 @@ export interface MatrixRow extends PermissionRow {
   readonly keys: number;
   /** Number of roles that grant the permission. */
   readonly roles: number;
-  /** Indexes into the given role ids of those roles that grant the permission, from 0, sorted. */
+  /** Indexes, from 0 and sorted, of the roles that grant the permission. They refer to the given role ids. */
   readonly granted: number[];
 }
 
-/** Returns permissions sorted by slug, case-insensitive. Each contains the roles among the given ones that grant it. */
+/** Returns permissions sorted by slug, case-insensitive. For each permission, lists those of the given roles that grant it. */
 export async function listMatrixRows(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax, roleIds }: NamedPage & { readonly roleIds: readonly string[] },

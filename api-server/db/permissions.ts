@@ -117,7 +117,7 @@ export async function searchPermissions(
 }
 
 /**
- * Inserts one permission unless its slug, id or manager exists.
+ * Inserts a permission unless one with its slug, id or manager exists.
  * @returns false if nothing was inserted.
  */
 export async function insertPermission(
@@ -182,7 +182,7 @@ export async function deletePermission(
   await tx.query({ name: "delete-permission", text, values: [workspaceId, permissionId] });
 }
 
-/** Result for one requested text: its permission, or only `id: null` if the text is neither an id nor a slug of the workspace. */
+/** Result for one requested text: the permission that it names, or only `id: null` if it is neither an id nor a slug of the workspace. */
 export type RequestedPermissionRow = { readonly asked: string } & (PermissionRow | { readonly id: null });
 
 /** Finds permissions by id or slug, case-insensitive, in the order of the request. If both match, the id takes precedence. */

@@ -3,7 +3,7 @@ import type { Queryable } from "../../postgres/queryable.ts";
 
 export interface PolicyHeadRow {
   readonly id: string;
-  /** Former id of the policy. Sidecars that were started with it still read and report under it. */
+  /** Former id of the policy. Sidecars that were started with the former id still use it to read the policy and to report. */
   readonly former_id: string | null;
   readonly api_id: string;
   readonly name: string;
@@ -80,7 +80,7 @@ export async function lockPolicyByName(
   return rows[0];
 }
 
-/** Returns policies of one API or of all, starting at `cursor`, sorted by id. */
+/** Returns the policies of one API or of all APIs, starting at `cursor`, sorted by id. */
 export async function listPolicies(
   db: Queryable,
   page: { workspaceId: string; apiId: string | undefined; cursor: string; rowsMax: number },
@@ -144,7 +144,7 @@ export interface PolicyValues {
 }
 
 /**
- * Inserts a policy unless a live one of the API has its name, or any live one has its manager or id.
+ * Inserts a policy unless a live policy of the API has the same name, or any live policy has the same manager or id.
  * @returns false if nothing was inserted.
  */
 export async function insertPolicy(
@@ -213,8 +213,9 @@ export async function updatePolicyManager(
 }
 
 /**
- * Frees an id, which is derived from a manager, for that manager's policy. A deleted policy with the id is removed. A released, unmanaged
- * one gets `otherId`, because clients that look up the id expect the manager's current policy. Another live policy keeps the id.
+ * Frees an id, which is derived from a manager, for that manager's policy. A deleted policy with the id is removed. A released policy,
+ * which has no manager, gets `otherId`, because clients that look up the id expect the manager's current policy. Any other live policy
+ * keeps the id.
  * @returns the lowest version that no policy with this id has had yet. Pods detect by the version whether they have the newest policy.
  */
 export async function freePolicyId(
@@ -239,7 +240,7 @@ export async function freePolicyId(
   return (row?.version ?? 0) + 1;
 }
 
-/** Changes the id of a policy, and raises its version to at least this one. Sidecars still find the policy by its former id. */
+/** Changes the id of a policy, and raises its version to at least the given one. Sidecars still find the policy by its former id. */
 export async function updatePolicyId(
   tx: Queryable,
   policy: PolicyRef & { readonly id: string; readonly versionMin: number },
@@ -257,8 +258,8 @@ export async function updatePolicyId(
 }
 
 /**
- * Raises the versions of all policies above those that a restore has lost: pods that report a lost version would otherwise seem to have the
- * newest policy. A policy changes less than once a second, so the time in seconds is above all of its versions.
+ * Raises the versions of all policies above the versions that were lost in a restore. Otherwise, pods that report a lost version would seem
+ * to have the newest policy. A policy changes less than once a second, so the Unix time in seconds exceeds all of its versions.
  */
 export async function renewPolicyVersions(db: Queryable): Promise<void> {
   const text = "update policies set version = greatest(version + 1, extract(epoch from clock_timestamp())::bigint)";

@@ -22,8 +22,8 @@ export interface NewQueuedKeys {
 }
 
 /**
- * Inserts all of the keys, or none if the workspace would have more than `waitingMax` queued keys. Concurrent calls do not see each other's
- * keys, so that together they may exceed that limit.
+ * Inserts all given keys, or none if the workspace would then have more than `waitingMax` queued keys. Concurrent calls do not see each
+ * other's keys, so that together they may exceed that limit.
  * @returns whether the keys were inserted.
  */
 export async function insertQueuedKeys(

@@ -9,14 +9,17 @@ import type { Queryable } from "../../postgres/queryable.ts";
  * responses need: `meta`, and the owner and environment of v1.
  */
 
-/** A row of each statement of this file: a ref, and its record as JSON. */
+/** A row of each statement in this file: the ref of a record, and the record as JSON. */
 interface RecordRow {
   readonly workspace_id: string;
   readonly id: string;
   readonly data: unknown;
 }
 
-/** Limits of a key or identity. `json_strip_nulls` omits optional members. It would change `meta` too, so `meta` is added separately. */
+/**
+ * Limits of a key or identity. `json_strip_nulls` omits optional members. It would also omit nulls in `meta`, so `meta` is added
+ * separately.
+ */
 const RATELIMITS = `select json_agg(json_build_object('id', l.id, 'name', l.name, 'limit', l.max_count,
                                                       'durationMs', l.duration_ms, 'autoApply', l.auto_apply))
                       from ratelimits l`;
@@ -34,7 +37,7 @@ const POLICY_IDS = `(select p.workspace_id, p.id, p.id as policy_id from policie
                      union all
                      select p.workspace_id, p.former_id, p.id from policies p where p.deleted_at is null and p.former_id is not null)`;
 
-/** Key members that only v1 returns. */
+/** Members of a key record that only v1 returns. */
 const OWNER = ", 'ownerId', k.owner_id, 'environment', k.environment";
 
 const metaOf = (table: string): string =>
@@ -106,7 +109,7 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isComplete }: { is
                       where o.workspace_id = any(${workspaces}) and o.namespace_id = any(${ids}) and o.deleted_at is null
                         and position('*' in o.identifier) > 0
                       group by o.workspace_id, o.namespace_id`,
-  // The record under a former id also contains the current id.
+  // A record under a former id also contains the current id.
   policy: `select p.workspace_id, named.id,
                   json_build_object('policyId', p.id, 'name', p.name, 'apiId', p.api_id, 'uid', p.uid,
                                     'generation', p.generation, 'version', p.version, 'policy', p.policy) as data
@@ -117,8 +120,8 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isComplete }: { is
 
 const MANY: Asked = { workspaces: "$1::text[]", ids: "$2::text[]" };
 /**
- * Expressions for a single record. Postgres does not know the length of an array parameter, so it would plan a statement with arrays each
- * time, which takes longer than running it.
+ * Expressions for a single record. Postgres does not know the length of an array parameter, so it would plan a statement with arrays on
+ * each execution, which takes longer than running the statement.
  */
 const ONE: Asked = { workspaces: "array[$1]", ids: "array[$2]" };
 
@@ -150,8 +153,8 @@ function queryOf({ name, one, many }: Reading, kind: keyof Statements, refs: rea
 }
 
 /**
- * Returns a statement that selects the same records as text. The result is `null` for the first record with $3 bytes or more before it, and
- * for all later ones.
+ * Returns a statement that selects the same records as text. A record is returned as `null` if $3 bytes or more precede it, and so are all
+ * later records.
  */
 const sized = (statement: string): string =>
   `select workspace_id, id, case when bytes_before < $3 then data end as data
@@ -173,7 +176,7 @@ async function readFull(db: Queryable, refs: readonly RecordRef[]): Promise<unkn
   return refs.map((ref) => found.get(place(ref.kind, ref.workspaceId, ref.id)));
 }
 
-/** Some of the requested records, and the remaining refs, in the order of the refs. */
+/** Some of the requested records, and the refs that were not read, in the order of the refs. */
 export interface SomeRecords {
   readonly writes: readonly RecordWrite[];
   readonly unread: readonly RecordRef[];
@@ -238,8 +241,8 @@ const isDeletedInSteps = (kind: RecordKind): kind is keyof typeof DELETED_IN_STE
 const place = (kind: RecordKind, workspaceId: string, id: string): string => `${kind} ${workspaceId} ${id}`;
 
 /**
- * Creates a record source on Postgres: a record that is missing there is certainly deleted. If Postgres is unreachable, records are 'not
- * usable'.
+ * Creates a record source on Postgres, where a missing record is certainly deleted. While Postgres is unreachable, records are "not
+ * usable".
  */
 export function createPostgresSource(db: Queryable): RecordSource {
   return {
@@ -296,8 +299,8 @@ export async function listRecordRefs(
 }
 
 /**
- * Counts the records of a kind after one cursor, up to and including another (`undefined`: to the end). It does not use paging and order,
- * so that it can prove that a page omitted no record.
+ * Counts the records of a kind after one cursor, up to and including another cursor (`undefined`: to the end). The count uses neither
+ * paging nor sorting, so that it can prove that a page omitted no record.
  */
 export async function countRecordRefs(
   db: Queryable,
@@ -357,7 +360,10 @@ const entities = (table: string, where = "true"): Listed => ({
   where,
 });
 
-/** Source of each kind's refs. Deleted APIs and identities are included, because their tombstones distinguish 'gone' from 'not known'. */
+/**
+ * Source of each kind's refs. Deleted APIs and identities are included, because their tombstones distinguish a deleted record from an
+ * unknown one.
+ */
 const LISTS: Readonly<Record<ListedKind, Listed>> = {
   workspace: { ...entities("workspaces"), workspace: "t.id" },
   api: entities("apis"),

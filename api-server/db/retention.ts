@@ -5,7 +5,7 @@ import type { Batch, Queryable, RemoveBatch } from "../../postgres/queryable.ts"
  * rows. It skips rows that another transaction has locked.
  *
  * Deleted rows are removed after everything that refers to them. Their row triggers create outbox entries, so that the relay writes their
- * tombstones again: one write each, without an effect for readers.
+ * tombstones again: one write for each row, without an effect on readers.
  */
 
 /** Removes old audit events by a backward scan of the index `audit_log_by_time`. */
@@ -62,7 +62,10 @@ export const removeDeletedKeys: RemoveBatch = (db, batch) =>
                       for update skip locked)`,
   );
 
-/** Removes deleted namespaces, except those that an active policy names, so that the response stays 'gone' instead of 'unknown'. */
+/**
+ * Removes deleted namespaces. Keeps those that an active policy names, so that requests for them still get the response for a deleted
+ * namespace instead of an unknown one.
+ */
 export const removeDeletedNamespaces: RemoveBatch = (db, batch) =>
   remove(
     db,
@@ -94,7 +97,7 @@ export const removeDeletedIdentities: RemoveBatch = (db, batch) =>
                       for update of i skip locked)`,
   );
 
-/** Removes deleted APIs, except those that keys still refer to. Such keys are reported as gone, which requires the API's record. */
+/** Removes deleted APIs, except those that keys still refer to. Such keys are reported as deleted, which requires the API's record. */
 export const removeDeletedApis: RemoveBatch = (db, batch) =>
   remove(
     db,

@@ -4,10 +4,10 @@ import { findSetting } from "./settings.ts";
 /** A use of a root key, on a UTC date (`YYYY-MM-DD`). */
 export interface RootKeyUse {
   readonly rootKeyId: string;
-  /** Permission tuple that was required and held; the empty string for the mere call. */
+  /** Permission tuple that was required and held; the empty string for a call as such. */
   readonly tuple: string;
   readonly usedOn: string;
-  /** Id of the only object for which a tuple with `*` was used on that day; `null` for several ids, or none. */
+  /** Id of the only object for which a tuple with `*` was used on that day; `null` if it was used for several objects or for none. */
   readonly onlyId: string | null;
 }
 

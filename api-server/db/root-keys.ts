@@ -32,7 +32,7 @@ export interface NewRootKey {
   readonly permissions: readonly string[];
   readonly expiresAt: number | null;
   readonly createdAt: number;
-  /** Display label. Default: no label. */
+  /** Display label of the new root key. Default: no label. */
   readonly environment?: string | null;
   /** Id of the root key that the new one replaces. Default: none is replaced. */
   readonly predecessorId?: string | null;
@@ -106,7 +106,7 @@ const SUMMARY = `r.id, r.workspace_id, r.name, r.start, r.environment, r.permiss
 export const ROOT_KEY_STATES = ["active", "disabled", "expired"] as const;
 export type RootKeyState = (typeof ROOT_KEY_STATES)[number];
 
-/** A disabled root key is never `expired`, even after its expiry time. */
+/** State of a root key. A disabled root key is reported as `disabled`, even after its expiry time. */
 export const rootKeyState = (
   { enabled, expires_at: expiresAt }: Pick<RootKeySummary, "enabled" | "expires_at">,
   nowMs: number,
@@ -131,7 +131,7 @@ export interface RootKeyPage {
 }
 
 export interface PagedRootKey extends RootKeySummary {
-  /** Id of the root key after this page; `null` if there is none, or no more than `rowsMax` were requested. */
+  /** Id of the first root key after this page; `null` if no further root key exists, or at most `rowsMax` were requested. */
   readonly next_id: string | null;
 }
 
@@ -176,7 +176,7 @@ export async function findRootKeySummary(
   return rows[0];
 }
 
-/** Last root key of a chain of rotations, in which each root key replaces the previous one. The chain includes revoked root keys. */
+/** The last root key in a chain of rotations, in which each root key replaces the previous one. The chain includes revoked root keys. */
 export interface LastSuccessor {
   /** Whether the direct successor, which is the first root key of the chain, is not revoked. */
   readonly is_succeeded: boolean;

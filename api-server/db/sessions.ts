@@ -1,7 +1,7 @@
 import type { Assignment } from "../../core/sessions/assignments.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/** Identifies a person by its provider and its name at this provider. */
+/** Identifies a person by the identity provider and the person's name at this provider. */
 export interface PersonRef {
   readonly issuer: string;
   readonly subject: string;
@@ -22,7 +22,7 @@ export interface SessionRow extends PersonRef {
 
 /** A session, with the workspace that the call names. */
 export interface SessionInWorkspaceRow extends SessionRow {
-  /** Workspace that the call names; `null` if it names none, or there is no such workspace. */
+  /** Workspace that the call names; `null` if the call names no workspace, or if that workspace does not exist. */
   readonly workspace_id: string | null;
   readonly workspace_name: string | null;
   readonly workspace_enabled: boolean | null;
@@ -153,8 +153,8 @@ export async function listOpenSessions(
 }
 
 /**
- * Removes expired sessions, links and sign-in flows, a batch of each. Returns the number of rows in the largest of these batches; `rowsMax`
- * means that there may be more.
+ * Removes expired sessions, links and sign-in flows, one batch of each kind. Returns the number of rows in the largest batch; if this is
+ * `rowsMax`, more rows may be due.
  */
 export async function removeOldSignIns(
   db: Queryable,

@@ -17,8 +17,8 @@ export interface SignInFlow {
 const EXPIRED_REMOVED_MAX = 10;
 
 /**
- * Inserts a flow, and removes some that have expired. Unauthenticated clients may start sign-ins; so the number of rows is bounded by the
- * flows started within one lifetime, and does not grow until the next retention run.
+ * Inserts a flow, and removes some that have expired. Unauthenticated clients can start sign-ins, so expired flows must not accumulate
+ * until the next retention run. This bounds the number of rows by the flows that are started within one lifetime.
  */
 export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: number): Promise<void> {
   const text = `with expired as (
@@ -33,8 +33,8 @@ export async function insertSignInFlow(db: Queryable, flow: SignInFlow, nowMs: n
 }
 
 /**
- * Removes and returns a flow that this browser has started with this state. Another state does not remove the flow, because a page of
- * another site can make the browser return with any state, and must not end the flow.
+ * Removes and returns a flow that this browser has started with this state. A wrong state does not remove the flow, because a page of
+ * another site can make the browser return with any state.
  */
 export async function takeSignInFlow(
   db: Queryable,

@@ -34,8 +34,8 @@ export interface TakenLinkRow {
 }
 
 /**
- * Consumes a link that is unused and not expired, and returns it. Only one of any number of concurrent calls gets the link, because it is
- * one statement: Postgres lets the others wait for the row and then checks the condition again.
+ * Consumes a link that is unused and not expired, and returns it. Of several concurrent calls, only one gets the link. The statement
+ * guarantees this: Postgres makes the other calls wait for the row, and then checks their condition again.
  */
 export async function takeSignInLink(
   tx: Queryable,

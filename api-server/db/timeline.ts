@@ -10,7 +10,7 @@ export async function findTimeline(db: Queryable): Promise<string | undefined> {
   try {
     return (await db.query<{ timeline: string }>(text)).rows[0]?.timeline;
   } catch (error) {
-    // Some hosted servers lack these functions, or deny their use.
+    // Some hosted Postgres servers lack these functions or deny access to them.
     if (isRefused(error)) return undefined;
     throw error;
   }

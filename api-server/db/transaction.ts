@@ -22,8 +22,8 @@ const ENTRIES_MAX = 5000;
 
 /**
  * Two statements in one round trip: the second one reads the outbox entries that the row triggers created in this transaction. This
- * process's cache drops their records, so that the caller sees the change in its next call. Procedures do not list their changes, so they
- * cannot forget one.
+ * process's cache drops their records, so that the caller sees the change in its next call. Procedures do not list their changes, so none
+ * can be forgotten.
  */
 const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
                        case when k.id is null then o.kind else 'key' end as kind,
@@ -65,7 +65,7 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
   try {
     await tx.query("begin");
     const result = await work(tx);
-    // The types of `pg` do not express that several statements in one text return several results.
+    // The types of `pg` do not declare that a text with several statements returns several results.
     const [entries] = (await tx.query(COMMIT)) as unknown as [QueryResult<OutboxEntry>];
     if (entries.rows.length > ENTRIES_MAX) deps.projection.forgetAll();
     else deps.projection.drop(entries.rows.flatMap(toRefs));
@@ -81,8 +81,8 @@ async function attemptTransaction<T>(deps: Transacting, work: (tx: PoolClient) =
 }
 
 /**
- * Returns the record of an outbox entry; an empty list for a key that the transaction itself deleted, because another entry contains the
- * hash.
+ * Returns the records of an outbox entry. The list is empty for the entry of a key that the same transaction deleted, because another entry
+ * contains the key's hash.
  */
 const toRefs = ({ workspace_id, kind, id }: OutboxEntry): RecordRef[] =>
   kind === "keyId" || kind === "everything" ? [] : [{ workspaceId: workspace_id, kind, id }];

@@ -34,7 +34,7 @@ export interface Origin {
 
 /**
  * The actor of a use case: who acts, on behalf of which manager, and from where. Includes the actor's permissions and the dependencies of
- * the use case. A use case receives everything else as arguments.
+ * the use case. All other input of a use case is passed as arguments.
  */
 export interface Actor<Required extends RequiredPermission = never, Deps = ChangeDeps>
   extends Grants<Required>,

@@ -55,7 +55,10 @@ const timestamp = (kind: Timestamp["kind"], ms: number, latest = ms): Timestamp 
 interface Bucket {
   readonly unit: BucketUnit;
   readonly of: Expression;
-  /** Whether ClickHouse returns the start as a Date, to which a plain number adds days; otherwise it adds seconds. */
+  /**
+   * Whether ClickHouse returns the start of the bucket as a Date, to which a plain number adds days. To any other type, a plain number adds
+   * seconds.
+   */
   readonly isDate: boolean;
 }
 

@@ -8,8 +8,8 @@ import { type BucketUnit, startOf } from "./calendar.ts";
 import { bucketOfCall, constantOf, isForeignZone } from "./moments.ts";
 
 /*
- * Rule 12: rejects a query for data past its retention, so that the caller does not mistake missing rows for zero usage. The rule examines
- * comparisons in the top-level AND of a WHERE between `time`, or the start of its bucket, and a constant. All other conditions read the
+ * Rule 12: rejects a query for data past its retention, so that the caller does not mistake missing rows for zero usage. In the top-level
+ * AND of a WHERE, the rule examines comparisons of a constant with `time` or with the start of its bucket. All other conditions read the
  * retained rows without an error.
  */
 
@@ -62,7 +62,7 @@ function lowerBounds(where: Expression): readonly Bound[] {
 /** Column `time` of a table, or the start of the bucket of that time. */
 interface ComparedTime {
   readonly table: PublicTable;
-  /** Unit in ms of a plain number on the other side; `undefined` if the two cannot be compared. */
+  /** Unit, in ms, of a plain number that is compared with this operand; `undefined` if the two cannot be compared. */
   readonly unitMs: number | undefined;
   /** Bucket functions applied to the time, first to last. */
   readonly buckets: readonly BucketUnit[];
@@ -81,7 +81,7 @@ function timeOf(expression: Expression, select: Select): ComparedTime | undefine
   }
   const [first] = expression.arguments;
   if (first === undefined) return undefined;
-  // A text that is compared with a time in a zone is a local time, which the rule does not compute.
+  // A text that is compared with a time in another zone is a local time, for which the rule computes no timestamp.
   if (expression.arguments.slice(1).some(isForeignZone)) return undefined;
   if (published === "fromUnixTimestamp64Milli") return conversionOf(first, select);
   if (published !== "toDateTime" && published !== "toDateTime64") return undefined;

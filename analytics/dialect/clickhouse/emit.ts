@@ -147,7 +147,7 @@ class Writer {
   }
 }
 
-/** Emits LIMIT BY. A bare constant would be a column position. */
+/** Emits LIMIT BY. ClickHouse would read a bare constant as a column position. */
 const limitBySql = ({ limit, offset }: ResolvedLimitBy, keys: string): string =>
   `limit ${limit} offset ${offset} by ${keys || "toString('')"}`;
 

@@ -24,7 +24,7 @@ export interface AggregateFunction {
   readonly distinctMax?: number;
   /** Returns whether the function accepts a first argument of the type. Default: every type but an interval. */
   readonly accepts?: (type: Type) => boolean;
-  /** Maximum number of levels of a quantile, and the level of a call without any. */
+  /** Maximum number of levels of a quantile, and the default level. */
   readonly levels?: { readonly max: number; readonly byDefault?: number };
   /** Result type, or the result type for the types of the arguments. The result for Nothing is Nothing. */
   readonly returns: Type | ((type: Type, other: Type | undefined) => Type);

@@ -6,8 +6,8 @@ import { typeText, UINT8 } from "../resolve/types.ts";
 import { ANY, ARRAY, checked, type Docs, type ScalarFunction } from "./entry.ts";
 
 /**
- * Membership in an array. The type of the needle, or of all elements, may differ from that of the array if one of the two types includes
- * the other.
+ * Tests membership in an array. The type of the searched element or elements may differ from the element type of the array if one of the
+ * two types includes the other.
  */
 const membership = (
   name: "has" | "hasAny" | "hasAll",

@@ -85,7 +85,7 @@ export function resolveFunction(name: string, entry: ScalarFunction, called: Cal
   return call(name, args, typeof returns === "function" ? returns(args) : returns, called.span);
 }
 
-/** Checks the number and kinds of the arguments. Null is of every kind. */
+/** Checks the number and kinds of the arguments. Null is valid for every kind. */
 export function checked(
   { name, args, span }: Called,
   kinds: readonly ArgumentKind[],

@@ -64,7 +64,7 @@ const WINDOWS: ReadonlyMap<string, WindowFunction> = new Map(Object.entries(WIND
 
 /* Lookups of functions. They take the ClickHouse spelling of a name. */
 
-/** @throws TypeError if there is no such function; `publishedFunction` tells. */
+/** @throws TypeError if the function does not exist; `publishedFunction` checks this without throwing. */
 export function scalarFunction(name: string): ScalarFunction {
   const found = SCALARS.get(name);
   if (!found) throw new TypeError(`there is no function ${name}`);

@@ -53,7 +53,7 @@ import {
   TIME64,
 } from "./entry.ts";
 
-/** Removes the time zone argument at an index. `zone` is `undefined` if the argument is missing or names UTC. */
+/** Splits off the time zone argument at an index. `zone` is `undefined` if the argument is missing or names UTC. */
 function takeZone(called: Called, index: number): { readonly called: Called; readonly zone: Zone | undefined } {
   if (called.args.length <= index) return { called, zone: undefined };
   const zone = readZone(literalText(called.args[index], called), called.args[index]?.span ?? called.span);
@@ -269,7 +269,7 @@ export const TIME_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
       return call("dateDiff", [valueLiteral(unit, STRING, called.span), ...times], INT64, called.span);
     },
     postgres: dateDifferenceSql,
-    // ClickHouse accepts no parameter as the unit.
+    // Emits the unit as SQL text, because ClickHouse does not accept a parameter there.
     clickhouse: ({ arguments: [unit] }, [, ...times]) =>
       `dateDiff('${unit?.kind === "literal" ? unit.value : ""}', ${times.join(", ")})`,
   },

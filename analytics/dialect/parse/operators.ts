@@ -7,8 +7,8 @@ import { readType } from "./types.ts";
 
 /*
  * Operator precedence as in ClickHouse's parser. An operator with a higher value binds first; operators with equal values associate to the
- * left. NOT has a lower precedence than comparisons, and BETWEEN a lower one than `=`, so that `a BETWEEN 1 AND b = c` compares `a` with `b
- * = c`.
+ * left. NOT has a lower precedence than comparisons, and BETWEEN has a lower precedence than `=`, so that `a BETWEEN 1 AND b = c` compares
+ * `a` with `b = c`.
  */
 const AUTHORITY = {
   or: 3,

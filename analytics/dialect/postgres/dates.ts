@@ -82,7 +82,7 @@ export const startSql =
     if (call.type.name === "Date")
       return localDateSql(operand, `date_trunc('${unit}', ${localSql(operand, writer)})::date`);
     const [time, zone] = [timestampSql(operand, writer), zoneOf(call.type)];
-    // The minutes of all time zones begin at the same instant.
+    // Minutes begin at the same instant in all time zones.
     if (zone === undefined || unit === "minute") return `date_trunc('${unit}', ${time})`;
     return `analytics.start_of_${unit}(${time}, ${writer.parameters.text(zone)})`;
   };

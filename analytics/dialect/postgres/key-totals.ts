@@ -2,8 +2,8 @@ import type { ResolvedExpression, ResolvedSelect } from "../resolve/resolved.ts"
 import { childrenOf } from "../resolve/subexpressions.ts";
 
 /*
- * Daily counts are stored twice: by all public columns, and by key alone in fewer and narrower rows. A SELECT may read the latter if its
- * result is the same.
+ * Daily counts are stored twice: by all public columns, and by key alone in fewer and narrower rows. A SELECT may read the narrower rows if
+ * its result is the same.
  */
 
 const DAYS = "key_verifications_per_day_v1";

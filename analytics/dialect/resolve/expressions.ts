@@ -258,7 +258,7 @@ function aggregateCall(
   place: ExpressionContext,
 ): AggregateCall {
   const within = (one: Expression) => resolveExpression(one, place);
-  // For `count(*)`, the star stands for all rows.
+  // In `count(*)`, the star represents all rows.
   const [only, ...more] = written.arguments;
   const isStar = name === "count" && only?.kind === "star" && more.length === 0;
   return {

@@ -55,7 +55,7 @@ export interface ResolvedSelect {
 
 export interface ResolvedArrayJoin {
   readonly operand: ResolvedExpression;
-  /** Origin: the function or the clause. `left` keeps a row whose array is empty. */
+  /** Syntax in the query: the `arrayJoin` function or the ARRAY JOIN clause. `left` keeps a row whose array is empty. */
   readonly by: "function" | "inner" | "left";
 }
 
@@ -69,7 +69,7 @@ export interface ResolvedLimitBy {
   readonly by: readonly ResolvedExpression[];
 }
 
-/** Source of rows. The `id` is unique within the query. */
+/** A source of rows. Its `id` is unique within the query. */
 export type Source = TableSource | CommonSource | DerivedSource | JoinSource;
 
 export interface TableSource {

@@ -87,7 +87,7 @@ function atPosition(written: Expression, columns: readonly ResolvedExpression[])
   return column;
 }
 
-/** Returns the position that a constant stands for. ClickHouse reads true as 1 and false as 0 in this clause. */
+/** Returns the column position that a constant represents. ClickHouse reads true as 1 and false as 0 in these clauses. */
 function positionOf(written: Expression): number | undefined {
   if (written.kind === "number") return /^\d+$/.test(written.text) ? Number(written.text) : undefined;
   return written.kind === "named" ? TRUTH_POSITIONS.get(written.value) : undefined;
@@ -150,7 +150,7 @@ function fill(
   return { span: written.span, from, to, step };
 }
 
-/** Checks a bound, which must have the type of the filled expression. */
+/** Checks a bound of WITH FILL, which must have the type of the filled expression. */
 function fillBound(bound: ResolvedExpression, of: ResolvedExpression): ResolvedExpression {
   const fits = isDate(of.type) ? bound.type.name === of.type.name : isNumeric(bound.type);
   if (!fits)

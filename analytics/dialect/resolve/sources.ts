@@ -145,7 +145,8 @@ function mergedColumn(
 ): ResolvedExpression {
   if (join.type === "right") return right;
   if (join.type !== "full") return left;
-  // In a full join the column comes from either side. The default on the unmatched side equals no other value only for strings.
+  // In a full join, the merged column comes from the side that has a row. An unmatched side has the default of the type, which can be
+  // recognized only for strings.
   if (left.type.name !== "String" || right.type.name !== "String") {
     throw invalidQuery("FULL JOIN … USING is supported for Strings alone: use ON", name.span);
   }

@@ -11,7 +11,7 @@ import type { Transacting } from "../../db/transaction.ts";
 
 /*
  * The actor of administrative changes: a command, which works directly on the database and needs no permission except access to it, or the
- * caller of an `admin.*` procedure. Database triggers announce each change to the running system, as for every other writer.
+ * caller of an `admin.*` procedure. Database triggers announce each change to the running system, as they do for every other writer.
  */
 export interface Administrator extends Transacting {
   /** Actor in the audit log. */

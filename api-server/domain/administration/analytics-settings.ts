@@ -16,7 +16,7 @@ export interface AnalyticsSetting {
   readonly name: string;
   readonly help: string;
   readonly column: keyof AnalyticsChange;
-  /** Minimum value, in the unit in which it is entered. */
+  /** Minimum value, in the unit in which users enter the setting. */
   readonly min: number;
   readonly max: number;
   readonly byDefault: number;

@@ -39,7 +39,7 @@ export interface IssuedRootKey {
   readonly createdAt: number;
 }
 
-/** Returns the distinct tuples as stored, in their order. Otherwise returns the first invalid one with its problem. */
+/** Returns the distinct tuples in their stored form and in the given order, or the first invalid tuple with its problem. */
 export function readTuples(
   given: readonly string[],
 ): { readonly tuples: readonly string[] } | { readonly at: number; readonly problem: string } {
@@ -181,7 +181,7 @@ export async function rotateRootKey(
     const last = successorId === null ? undefined : await findLastSuccessor(tx, { workspaceId, successorId });
     if (last?.is_succeeded === true) return "ROTATED";
     const nowMs = administrator.nowMs();
-    // A rotated root key may expire at the end of its overlap, so the successor gets the original lifetime.
+    // A rotated root key may expire at the end of its overlap, so the successor gets the lifetime that the root key had originally.
     const expiresAt =
       options.expiresAt === undefined ? endOfSameLife(before, last ?? before, nowMs) : options.expiresAt;
     const made = await insertNewRootKey(tx, {
@@ -232,7 +232,7 @@ export async function revokeRootKey(
 
 const PERMISSIONS_NAMED = 50;
 
-/** Returns permissions for an audit log row, limited to a number that a person can read. */
+/** Returns permissions for a row of the audit log, limited to a number that remains readable. */
 function someOf(permissions: readonly string[]): string {
   const named = permissions.toSorted().slice(0, PERMISSIONS_NAMED).join(", ");
   return permissions.length > PERMISSIONS_NAMED ? `${named} and ${permissions.length - PERMISSIONS_NAMED} more` : named;

@@ -5,7 +5,10 @@ import { insertSignInLink } from "../../db/sign-in-links.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Issuer of a person who signs in with a link. Whoever created the link has access to the database, and so vouches for the person. */
+/**
+ * Issuer of a person who signs in with a link. The person who created the link has access to the database, and therefore vouches for the
+ * person who uses it.
+ */
 export const LINK_ISSUER = "postern:link";
 
 /** Lifetime of a link: long enough to paste it into a browser, too short to find it later in the history of a terminal. */
@@ -63,8 +66,8 @@ export async function makeSignInLink(
 }
 
 /**
- * Returns the URL that a person opens. Browsers do not send the fragment to servers, so that proxy logs and the Referer header do not
- * contain the token.
+ * Returns the URL that a person opens. The token is in the fragment, which browsers do not send to servers, so that neither proxy logs nor
+ * the Referer header contain the token.
  */
 export const signInAddress = (dashboardUrl: string, token: string): string =>
   `${dashboardUrl.replace(/\/+$/, "")}/dashboard/sign-in#token=${token}`;

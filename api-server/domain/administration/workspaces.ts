@@ -29,13 +29,13 @@ export async function createWorkspace(
 export interface WorkspaceChange {
   readonly name?: string;
   readonly enabled?: boolean;
-  /** Quota in requests per minute; `null` removes it. */
+  /** Quota in requests per minute; `null` removes the quota. */
   readonly quotaPerMinute?: number | null;
 }
 
 /**
  * Changes the given settings and returns the changed workspace. Writes nothing if nothing changes. `mayChange` is called with the locked
- * workspace, and throws to reject the change. Throws if the workspace does not exist, or if another one has the name (violation of
+ * workspace, and throws to reject the change. Throws if the workspace does not exist, or if another workspace has the name (violation of
  * `workspaces_name_key`).
  */
 export async function changeWorkspace(

@@ -6,7 +6,7 @@ import { listKeySpaces } from "../../db/apis.ts";
 
 interface Readable {
   readonly workspaceId: string;
-  /** Key spaces that the caller may read; `undefined` if it may read all of the workspace. */
+  /** Key spaces that the caller may read; `undefined` if the caller may read the complete workspace. */
   readonly within: readonly string[] | undefined;
 }
 

@@ -16,7 +16,7 @@ export const LATENCY_ERRORS = [
   "analytics_connection_failed",
 ] as const;
 
-/** Maximum number of steps; each step is one row. */
+/** Maximum number of steps, because each step can become one result row. */
 const LATENCY_STEPS_MAX = 1_000;
 
 export interface RequestedLatencies extends Omit<LatencyQuery, "timeoutMs" | "within"> {
@@ -25,8 +25,8 @@ export interface RequestedLatencies extends Omit<LatencyQuery, "timeoutMs" | "wi
 }
 
 /**
- * Returns the latencies of verifications, one row for each step that has any. Counts against the workspace's quota like a SQL query,
- * because it reads as much.
+ * Returns the latencies of verifications, one row for each step that has verifications. The call counts against the workspace's quota like
+ * a SQL query, because it reads as much data.
  * @throws PublicError 400 if there are too many steps, or one of `LATENCY_ERRORS`.
  */
 export async function readLatencies(deps: UsageDeps, asked: RequestedLatencies): Promise<readonly LatencyRow[]> {

@@ -38,8 +38,8 @@ const runTime = (workspaceId: string, limitMs: number, ms: number): LimitCharge 
   charge(workspaceId, "analytics-ms", limitMs, ms);
 
 /**
- * Charges one query and its first millisecond.
- * @throws PublicError 429 `query_quota_exceeded` if either is used up; then neither is charged.
+ * Charges one query and the first millisecond of its run time.
+ * @throws PublicError 429 `query_quota_exceeded` if either quota is used up; then neither is charged.
  */
 export async function chargeQuery(deps: CountingDeps, of: QuotaOf): Promise<void> {
   const { workspaceId, limits } = of;
