@@ -1,13 +1,13 @@
 import * as z from "zod";
 
 /*
- * Data of each entity for verification, in the form in which it is projected to gates. A change of an entity rewrites only its own record:
- * a key refers to its roles, identity, API and workspace by id, so that editing the role of a million keys writes one record.
+ * The data that a verification needs of each entity, in the form in which it is projected to gates. A change of an entity rewrites only its
+ * own record: a key refers to its roles, identity, API and workspace by id, so that editing the role of a million keys writes one record.
  *
- * Versions differ in what they write. Readers ignore unknown members, and fill in missing ones that have a default; one without a default
- * is required, because its absence would weaken a restriction. If a reader that ignores a member (a restriction of a key) must not use a
- * record, the record has a `formatVersion` above that of older readers, which treat it as unusable, never as valid. A record without a
- * `formatVersion` is of version 1.
+ * Different versions write different members. Readers ignore unknown members, and fill in missing members that have a default. A member
+ * without a default is required, because its absence would weaken a restriction. If a record has a member that readers must not ignore,
+ * such as a restriction of a key, its `formatVersion` is above that of older readers, which then treat the record as unusable. A record
+ * without a `formatVersion` is of version 1.
  */
 
 /** Highest format that this version writes and reads, for each record below. */

@@ -1,10 +1,11 @@
 /*
- * Concurrency slots of a component with limited capacity, such as the app: assigns free slots and bounds the wait of others.
+ * Concurrency slots of a component with limited capacity, such as the app: assigns free slots, and limits the time that other requests
+ * wait.
  *
- * Slots are shared by client address, because otherwise one address could hold all of them indefinitely. An address may hold fewer slots
- * than a certain ratio of the free ones. So a single address gets `share` of all slots; the more the others hold, the fewer it gets; and an
- * address without slots finds a free one, unless very many addresses hold slots. Fixed shares would be worse: a few large ones waste slots
- * on a quiet day, many small ones let a few addresses take everything.
+ * Slots are shared by client address, because otherwise one address could hold all of them indefinitely. The slots of an address are
+ * limited to a multiple of the free slots. So a single address gets `share` of all slots, an address gets fewer slots the more the others
+ * hold, and an address without slots finds a free one unless very many addresses hold slots. Fixed shares would be worse: large shares let
+ * a few addresses take everything, and small shares leave slots unused while few addresses are active.
  */
 
 /** A request that waits for a slot. The limiter calls either `onAcquired` or `onTimeout`, once. */

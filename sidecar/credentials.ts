@@ -14,7 +14,7 @@ import { CREDENTIALS_PATH, CredentialsReply, type CredentialsRequest } from "../
  *     ▼                                                                         ▼
  *   retries with backoff or `Retry-After`                              retries, and keeps its credentials
  *
- * The credentials stay in use until Redis rejects them, because api-servers may be unreachable for hours.
+ * The gate uses its credentials until Redis rejects them, because api-servers may be unreachable for hours.
  */
 
 export interface CredentialsOptions {

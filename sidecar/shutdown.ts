@@ -5,9 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
  *
  *   serving ──the pod terminates──► draining ──the time is over, or the app is unreachable──► drained ──► closed
  *
- * While the gate drains, it is unready, so that clients stop using it, but it still serves requests, because clients notice this late. It
- * closes each connection after the current response. Idle connections are closed only when the gate is drained, because closing a
- * connection between two requests may lose the next request.
+ * While the gate drains, its readiness probe fails, so that clients stop using the gate. It still serves requests, because clients react
+ * with a delay. It closes each connection after the current response. Idle connections are closed only when the gate is drained, because
+ * closing a connection between two requests may lose the next request.
  *
  * A native sidecar receives its signal after the app has terminated, which is too late. Therefore the `preStop` hook, which Kubernetes
  * calls when the pod begins to terminate, starts draining. In any other sidecar the signal starts it.

@@ -17,14 +17,14 @@ import {
 import type { CreditKey, CreditRow, CreditService } from "./service.ts";
 
 /*
- * The credits of a key are in a Redis counter while they are being spent, and permanently in Postgres. A change and a load both hold
- * the lock of the row, so that these never overlap:
+ * The credits of a key are stored permanently in Postgres, and in a Redis counter while they are being spent. A change and a load both hold
+ * the lock of the row, so that they never overlap:
  *
  *   change: lock ─ suspend the counter, which returns the spent credits ─ write the row under a new rev ─ commit ─ reopen
  *   load:   lock ─ write the counter from the row ─ spend from it, if a spender waits ─ unlock
  *
- * Between `suspend` and `reopen` no credits can be spent. A process that dies in between leaves the counter suspended; the next spender
- * requests a load, which opens it again. Rows of several keys are locked in id order.
+ * Between `suspend` and `reopen` no credits can be spent. If a process dies in between, the counter stays suspended, until the next call
+ * that spends credits requests a load, which opens the counter again. Rows of several keys are locked in id order.
  */
 export function createCreditService(deps: {
   db: Pool;

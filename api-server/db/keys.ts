@@ -4,12 +4,12 @@ import { fitting, type Positioned } from "./pages.ts";
 import type { RatelimitRow } from "./ratelimits.ts";
 
 /*
- * Statements that read keys. A key is live if neither it nor its API is deleted. (Its workspace is not deleted, because such a workspace
- * has no valid root key.)
+ * Statements that read keys. A key is live if neither the key nor its API is deleted. (The workspace is never deleted here, because a
+ * deleted workspace has no valid root key.)
  *
- * After an import, Postgres has no statistics of a workspace's keys for a minute or more. It then assumes very few keys, and reads all of
- * them by an index that starts with the workspace. So lists look keys up only by id, API or identity, in a subquery that Postgres does not
- * merge with the rest (`offset 0`, or a limit), and compare the workspace outside of it.
+ * After an import, Postgres has no statistics of a workspace's keys for a minute or more. Without statistics, Postgres assumes very few
+ * keys, and reads all of them by an index that starts with the workspace. So lists look up keys only by id, API or identity, in a subquery
+ * that Postgres does not merge with the rest (`offset 0`, or a limit), and compare the workspace outside of the subquery.
  */
 
 export interface KeyRef {

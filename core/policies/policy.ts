@@ -3,15 +3,15 @@ import { whenMissing } from "../tolerant.ts";
 
 /*
  * The compiled policy: the operator compiles it from an ApiKeyPolicy manifest, `policies.setPolicy` stores it, and sidecars enforce it.
- * Names are resolved to ids, durations are in milliseconds, defaults are filled in. Limits are the same as in the manifest schema, so that
- * an accepted manifest always compiles.
+ * Names are resolved to ids, durations are in milliseconds, and defaults are filled in. Limits are the same as in the manifest schema, so
+ * that an accepted manifest always compiles.
  *
  *   PolicyInput      strict: what a caller may set. In this file.
  *   StoredPolicy     tolerant: what is stored and projected, maybe by another version. stored-policy.ts
  *   CompiledPolicy   the complete value that code works with.
  *
- * A new member is optional in the input, and its default keeps the earlier behavior. If an older sidecar that ignores it would admit more
- * than the policy allows, a policy that uses it has a higher `formatVersion`.
+ * A new member is optional in the input, and its default keeps the earlier behavior. If an older sidecar, which ignores the member, would
+ * admit more than the policy allows, a policy with this member must have a higher `formatVersion`.
  */
 
 /** Highest format that this version reads and writes. */

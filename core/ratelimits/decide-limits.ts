@@ -11,8 +11,8 @@ export interface CounterCharge {
 
 /**
  * Decides several charges, all or nothing (api-v2.md section 9.2). Charges on one counter are decided in order, and each includes the cost
- * of the earlier ones that passed. If one is rejected, no units are consumed, and those that pass report the remaining units without the
- * cost of any charge of this call. `updates` holds the counts to store, and is empty if no units are consumed.
+ * of the earlier ones that passed. If one charge is rejected, no units are consumed, and the charges that pass report the remaining units
+ * without the cost of any charge of this call. `updates` contains the counts to store; it is empty if no units are consumed.
  *
  * `retryAtMs` is computed from the stored counts, without the cost of the call's other charges: a cache that stores it per counter and cost
  * must not reject a single charge that would pass.

@@ -1,14 +1,14 @@
 /*
- * A sliding window of two fixed ones, aligned to the epoch (api-v2.md section 9.1):
+ * A sliding window over two fixed windows, which are aligned to the epoch (api-v2.md section 9.1):
  *
  *   effective = current + floor(previous × remaining fraction of the window) + cost, and it passes when that is ≤ limit
  *
- * All numbers are integers up to 2^53 − 1, durations up to 2^34 ms, and the floor is exact, even if previous × duration exceeds the
- * precision of a double (`batchOf`), here and in the scripts of the shared store, so that both agree.
- * The carried part is never negative, so the units that pass in one aligned window never exceed the limit.
+ * All numbers are integers up to 2^53 − 1, and durations are at most 2^34 ms. The floor is exact even if previous × duration exceeds the
+ * precision of a double (`batchOf`). The scripts of the shared store round in the same way, so that both agree. The part from the previous
+ * window is never negative, so the units that pass in one aligned window never exceed the limit.
  *
- * A clock behind `counts.window` counts as that window's start: counts are not rolled back. Counts that are far ahead come from a wrong
- * clock and are ignored, because they would otherwise reject requests until that time.
+ * A clock behind `counts.window` is treated as the start of that window, because counts are never rolled back. Counts from a window far in
+ * the future come from a wrong clock and are ignored, because they would otherwise reject requests until that time.
  */
 
 /**

@@ -12,11 +12,11 @@ import type { Caller, ConsumeOptions, StrictCounters } from "./strict.ts";
  *      └─────────────────────────── response ─────────────────────────────┼────────────────────────┤
  *                                                                         └───── no response ──────┘
  *
- * While it is open, every call fails immediately; no call waits for the probe. Silence has its own rule because a store that hangs after
- * many successes reaches the failure ratio only after seconds, in which each call would wait. Any response, even a late one, ends the
- * silence. Each call passes its deadline on (`Caller`), so that the counters consume no units for a caller that has given up. A late
- * reply is ignored. One gap remains: a store that has counted and then stalls or is lost before it replies has counted for a caller
- * that gave up, at most the commands of one turn of its event loop.
+ * While the breaker is open, every call fails immediately; no call waits for the probe. A store without any response has a separate rule,
+ * because a store that hangs after many successes reaches the failure ratio only after several seconds, during which each call would wait.
+ * Any response resets this rule, even a late one. Each call passes its deadline on (`Caller`), so that the counters consume no units for a
+ * caller that has given up. A late reply is ignored. One gap remains: if the store counts and then stalls or is lost before it replies,
+ * units are consumed for a caller that has given up. This affects at most the commands of one turn of the store's event loop.
  */
 
 const BUCKET_MS = 5_000;

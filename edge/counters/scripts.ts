@@ -142,12 +142,12 @@ end
 `;
 
 /**
- * Decides the limits and the credits of one or more requests, in order. Each request is atomic, and one that fails does not affect the
- * others. One command serves all, because a command costs client and server more than the work in it.
+ * Decides the limits and the credits of one or more requests, in order. Each request is atomic, and a request that fails does not affect
+ * the others. One command serves all requests, because a command itself costs the client and the server more than the work in it.
  *
- * Nearly every request is plain: one limit, on a counter whose window has begun. Two commands decide it, because the expiry that the
- * first request of the window set is late enough for all. Every other request, such as the first of a window, is decided by `consume`,
- * which is created on first use, because creating its functions takes longer than a plain request.
+ * Nearly every request is plain: one limit, on a counter whose window has begun. Two commands decide it. The expiry need not be set,
+ * because the first request of the window has set one that is late enough for all. Every other request, such as the first of a window, is
+ * decided by `consume`, which is created on first use, because creating its functions takes longer than a plain request.
  *
  * KEYS: the keys of all requests. For each the C counters; then, if credits are spent: the credits, the set of dirty ones, the set of
  *       those to be loaded.

@@ -1,12 +1,13 @@
 import type { Closeable } from "../closeable.ts";
 
 /*
- * The shared counter of a key's credits: {rev, granted, spent, open}. remaining = granted − spent. `Counters.consume` spends; this
- * interface is for the api-server: only the api-server creates, closes and replaces counters, always under the row lock of `key_credits`.
- * Postgres is the source of truth: spent credits are written to it in the background, and counters are reloaded from it.
+ * The shared counter of a key's credits: {rev, granted, spent, open}. remaining = granted − spent. `Counters.consume` spends credits. This
+ * interface is for the api-server: only the api-server creates, closes and replaces counters, and it always holds the row lock of
+ * `key_credits` meanwhile. Postgres is the source of truth: spent credits are written to Postgres in the background, and counters are
+ * reloaded from it.
  *
- * Gates of a workspace write here too, with a user that can write any value under the workspace's prefix. So values are validated: a
- * counter that does not hold integers counts as missing, and the next load replaces it.
+ * Gates of a workspace also write to these counters, with a Redis user that can write any value under the workspace's prefix. So values are
+ * validated: a counter that does not hold integers counts as missing, and the next load replaces it.
  */
 export interface CreditCounter {
   readonly rev: number;
@@ -34,8 +35,8 @@ export interface Found<T> {
 }
 
 /**
- * Credit counters. Methods for several counters take one round trip where one connection serves all of them. All methods throw if the store
- * is unreachable.
+ * Credit counters. A method for several counters takes one round trip if a single connection serves all of them. All methods throw if the
+ * store is unreachable.
  */
 export interface CreditStore extends Closeable {
   /**

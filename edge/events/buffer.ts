@@ -1,13 +1,13 @@
 import type { LineSink, UsageEvent } from "./contract.ts";
 
 /*
- * Collects events as lines of JSON and sends them 200 ms after the first one, or when 500 are waiting. One send is in flight at a time;
- * unsent events wait for the next (an event has an id, so sending it twice is harmless). The number of waiting events is bounded. Beyond
- * the bound, new events, or older events of a workspace that has more of them waiting, are dropped and counted. Events over the store's
- * quota are dropped and counted immediately, so that they do not delay events of other workspaces.
+ * Collects events as lines of JSON, and sends them 200 ms after the first event or as soon as 500 events are waiting. One send is in flight
+ * at a time, and unsent events wait for the next send. Sending an event twice is harmless, because it has an id. The number of waiting
+ * events is bounded. At this bound, a new event is dropped, or an older event of a workspace with more waiting events; dropped events are
+ * counted. Events over the store's quota are dropped and counted immediately, so that they do not delay events of other workspaces.
  *
- * Events wait as bytes, not as objects, because hundreds of objects that survive a young garbage collection cost a sidecar more than
- * serializing them.
+ * Waiting events are stored as bytes, because hundreds of objects that survive a young garbage collection would cost a sidecar more than
+ * serializing the events.
  */
 
 const FLUSH_AFTER_MS = 200;

@@ -19,14 +19,15 @@ import { EventLines } from "./schema.ts";
 
 /*
  * Reads the event streams as a member of the consumer group `ingest`. Entries are acknowledged and removed after the handler has returned.
- * If the handler throws, this reader reads them again on its next call; another reader claims a dead reader's entries after a minute. A
- * reader leaves its groups when it closes; others remove one that was killed.
+ * If the handler throws, this reader reads the same entries again on its next call. The entries of a dead reader are claimed by another
+ * reader after a minute. A reader leaves its groups when it closes; a killed reader is removed by the others.
  *
  * A reader holds the entries of one batch at a time and reads no others until they are acknowledged. A dead reader's entries are claimed
- * together, by a reader that holds none. So every delivery of a batch has the same entries, and a database can recognize it by its content.
+ * together, by a reader that holds no entries. So every delivery of a batch has the same entries, and a database can recognize it by its
+ * content.
  *
  * Gates write these streams, and a compromised gate can write anything: a key of another type, invalid entries of any size and id, no
- * group. So a script reads one entry at a time until the batch is full, which bounds the cost of one call. Each call is about one
+ * group. So a script reads one entry at a time until the batch is full, which bounds the cost of one call. Each call concerns one
  * workspace, except `look`, which reads the size of each stream and attributes each failure to its workspace.
  */
 

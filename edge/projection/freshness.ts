@@ -1,11 +1,11 @@
 import { performance } from "node:perf_hooks";
 
 /*
- * Computes how stale the data of each workspace may be from the heartbeats that arrived.
+ * Computes from the received heartbeats how stale the data of each workspace may be.
  *
- * A heartbeat carries Redis time. That clock may be set back by a failover, and the local monotonic clock stops while the machine sleeps.
- * So each timestamp is stored on both clocks, and its age is the larger of the two. A heartbeat is accepted if it proves newer data on
- * either clock, so that a heartbeat of an old clock that was ahead does not block those of the new clock.
+ * A heartbeat contains Redis time. The Redis clock may be set back by a failover, and the local monotonic clock stops while the machine
+ * sleeps. So each timestamp is stored on both clocks, and its age is the larger of the two. A heartbeat is accepted if it proves newer data
+ * on either clock, so that a heartbeat of an old clock that was ahead does not block those of the new clock.
  *
  * Invariant: an age is never too small because a clock went back.
  */

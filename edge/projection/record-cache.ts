@@ -4,7 +4,7 @@ import type { CachedEntry, ReadBatch, RecordSource, RefusedKind, SourceState } f
 import { readRecordData } from "./record-schemas.ts";
 
 /*
- * Records as they were last read. Three terms matter:
+ * Cached records as they were last read. Three terms describe their state:
  *
  *   live     no change was seen since the read. A change removes the record immediately and permanently.
  *   fresh    live, and read since the last reset. A reset makes all records live but not fresh: each is read again before use, and

@@ -16,18 +16,19 @@ import { POSITION } from "./scripts.ts";
 import { isProjectionId, readHistoryEntry, readInteger, readStreamEntry, type StreamEntry } from "./stream-entry.ts";
 
 /*
- * Follows one change stream on a connection of its own.
+ * Follows one change stream on a separate connection.
  *
  *   connecting ──► positioned ──► reading ──► (connection lost, or silent for too long) ──► connecting, after a pause
  *
- * The follower starts once records can be read too, or after a delay without. It blocks on the stream, which holds only the newest
- * entries. If the first entry of a reply does not follow the position, it reads the entries between from the history.
+ * The follower starts as soon as records can also be read, or after a delay even if they cannot. It reads the stream, which holds only the
+ * newest entries, with a blocking command. If the first entry of a reply does not directly follow the position, the follower reads the
+ * missing entries from the history.
  *
- * The position is (projection id, n, id of the last entry). It is read before anything else, and kept when the connection is lost,
- * so that missed entries are read from there. The listener is reset if that is impossible: another projection, a gap in the numbers
- * (old entries are removed), numbers that went back, an unreadable entry, or a start so late that callers have begun without the
- * stream. A position of an earlier process is continued in the same way, except that a change of projection always makes the listener
- * drop its whole cache, because it may have been stopped for longer than changes are announced again.
+ * The position is (projection id, n, id of the last entry). It is read before anything else, and kept when the connection is lost, so that
+ * missed entries are read from there. The listener is reset if that is impossible: another projection, a gap in the numbers (old entries
+ * are removed), numbers that went back, an unreadable entry, or a start so late that callers have begun without the stream. A follower
+ * continues from the position of an earlier process in the same way, with one exception: if the projection has changed, the listener always
+ * drops its complete cache, because the process may have been stopped for longer than the period whose changes are announced again.
  *
  * A projection whose numbers went back counts as rolled back (rollback-detector.ts) until another one begins. Its changes are still
  * reported; its heartbeats are not, so that staleness grows.

@@ -15,16 +15,16 @@ export const RECORD_BYTES_MAX = 8 * 1024 * 1024;
 const STATE_FIELDS = ["projectionId", "complete", "previousId", "head", "runId"] as const;
 
 /**
- * Reads records together with the projection state of their workspace, before and after: a missing record is certainly missing only if the
+ * Reads records together with the projection state of their workspace, before and after: a record certainly does not exist only if the
  * projection was complete during the whole read. A record of this projection is always correct. While this projection is incomplete, a
  * record of the previous projection that the state names is correct too. A record of any other projection counts as missing.
  *
- * A restarted server may have rolled back to a state that this process has never seen, or passed long ago. So on each new connection no
- * data is usable until the projection state names the server run: by then the relay has checked the store's data.
+ * A restarted server may have rolled back to a state that this process has never read, or read long ago. So after each new connection, no
+ * data is usable until the projection state names the current server run, which proves that the relay has checked the store's data.
  *
- * A projection state behind this process's last known state of the stream means a rollback: then no data is usable. (On a cluster this
- * covers only the node of the projection state. The relay detects within a second that another node was restored, and begins a new
- * projection.) Each record is evaluated separately, so that one of a wrong type or an invalid one does not affect the others.
+ * A projection state that is behind this process's last known state of the stream shows a rollback, so that no data is usable. (On a
+ * cluster this covers only the node of the projection state. The relay detects within a second that another node was restored, and begins a
+ * new projection.) Each record is evaluated separately, so that an invalid record does not affect the others.
  */
 export class RedisRecordSource implements RecordSource {
   readonly #client: RedisClient;

@@ -28,11 +28,11 @@ import {
 } from "./scripts.ts";
 
 /*
- * Each workspace has its own projection state, with the projection id that its records are stored under. That is the id of the complete
- * projection, unless the workspace was restarted separately. Gates of a workspace can write to its part of the store if the ACL allows it,
- * so data there must not make writes for others fail. A call consists of scripts for one workspace each. If a script fails, or the
- * projection state rejects it, only that workspace is restarted. Only api-servers write the global part: if that does not match, the
- * complete projection is lost.
+ * Each workspace has its own projection state, which contains the projection id of its records. This is the id of the complete projection,
+ * unless the workspace was restarted separately. Gates of a workspace can write to its part of the store if the ACL allows it, so data
+ * there must not make writes for others fail. A call consists of scripts for one workspace each. If a script fails, or the projection state
+ * rejects it, only that workspace is restarted. Only api-servers write the global part of the store, so if its projection state does not
+ * match, the complete projection is lost.
  */
 
 const CALLS_PER_BATCH = 200;

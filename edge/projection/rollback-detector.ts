@@ -1,12 +1,12 @@
 /*
- * Detects a store that was rolled back. Records the projection and the number of entries (the head) of each change stream: followers
- * report every entry, and each read of records reports the projection state that it was read with.
+ * Detects that the store was rolled back. For this, it records the projection and the number of entries (the head) of each change stream:
+ * followers report every entry, and each read of records reports the projection state that it was read with.
  *
  *   new ──► trusted ──► (a head lower than a known one, or an earlier projection after a later one) ──► rolled back
  *
- * A rolled-back store has lost entries together with the records that they announced. Later entries may raise its head above the known
- * one, but the lost records stay old. So a projection stays rolled back; this ends only when another projection begins, in which the
- * relay writes every record again. The relay begins one when it sees the head of any workspace go back.
+ * A rolled-back store has lost entries together with the records that they announced. Later entries may raise its head above the known one,
+ * but the lost records stay old. So a projection stays rolled back until another projection begins, in which the relay writes every record
+ * again. The relay begins a new projection when it detects that the head of any workspace has gone back.
  *
  * A reply is compared with the state known when its request was sent: while it is in flight, an entry that the reply could not
  * include may arrive on another connection.

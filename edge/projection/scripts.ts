@@ -4,9 +4,10 @@ import { defineScript } from "../redis/script.ts";
  * Lua scripts that write records and changes. A record is stored as `<projection id> <version> <json>` (a tombstone has no JSON), so that
  * scripts read its header without parsing the rest. The projection state is the hash {projectionId, complete, head, version, asOfMs,
  * runId}. It shares its slot with the change stream and its history, so that all three change atomically. An incomplete projection may have
- * `formerId`, and from its first heartbeat `previousId`: the projection whose records are used where none is written yet. The history is a
- * hash {p, first}, the projection id and the lowest number that it may contain, with each entry in the field of its number. `runId`
- * identifies the server run in which the relay last checked the projection, because a restarted server may have rolled back.
+ * `formerId`, and from its first heartbeat `previousId`: the projection whose records are used as long as the new projection does not have
+ * them. The history is a hash {p, first}, the projection id and the lowest number that it may contain, with each entry in the field of its
+ * number. `runId` identifies the server run in which the relay last checked the projection, because a restarted server may have rolled
+ * back.
  */
 
 /** Maximum number of entries in the history. A reader that lags further behind detects the gap and starts from scratch. */

@@ -5,9 +5,9 @@ import { DEFAULT_PREFIX } from "./keys.ts";
  * to its workspace: it reads records, and writes counters, credits, events and its own report. It may run the scripts that an api-server
  * has loaded but may not load scripts, because its own script could block the whole Redis for seconds.
  *
- * Each command may touch only the keys that it is for, so that no short command is expensive: the user can write only numbers (HINCRBY,
- * DECRBY) to values that it can read repeatedly, and keys that it removes are freed in the background (UNLINK). Redis checks each command
- * of a script too.
+ * Each command is allowed only on the keys that require it, so that no short command is expensive: the user can write only numbers
+ * (HINCRBY, DECRBY) to values that it can read repeatedly, and keys that it removes are freed in the background (UNLINK). Redis checks each
+ * command of a script too.
  */
 
 /** Keys of records, which only the relay writes. It also writes the projection state, the change stream and its history. */

@@ -3,8 +3,9 @@
  * ahead by at most the request's latency, and behind by at most the clock drift between two measurements: ages computed from it are too
  * large rather than too small.
  *
- * After a failover another machine's clock responds, which may be behind. Messages in flight may still carry times of the old clock, which
- * would look too fresh by the new one. So an estimate moves back only after a delay, when all earlier messages have arrived.
+ * After a failover, Redis time comes from the clock of another machine, which may be behind. Messages in flight may still contain times of
+ * the old clock, which would look too fresh by the new clock. So an estimate moves back only after a delay, when all earlier messages have
+ * arrived.
  */
 
 export interface ClockMeasurement {

@@ -1,14 +1,14 @@
 import { within } from "./script.ts";
 
 /*
- * Converts a caller's timeout into a deadline in Redis time. If Redis reaches a command after its deadline, because Redis or the network
- * stalled, the command must do nothing, because its caller no longer waits for the result.
+ * Converts a caller's timeout into a deadline in Redis time. If Redis reaches a command after its deadline, for example because Redis or
+ * the network stalled, the command must do nothing, because its caller no longer waits for the result.
  *
  * Each reply with Redis time bounds the offset between the clocks: Redis read its clock after the request was sent and before the reply
- * arrived. Deadlines use the lower bound, so that they are early by the reply's latency and never late. The best bound of the last seconds
- * is used. A reply that contradicts it shows that the clock was set back, and the bound is dropped. If the clock was set forward, deadlines
- * are too early: the script replies that the command came late, the reply corrects the bound, and the command, which has done nothing, may
- * be sent again.
+ * arrived. Deadlines use the lower bound, so that they may be early by the latency of the reply, but are never late. The best bound of the
+ * last seconds is used. A reply that contradicts it shows that the clock was set back, and the bound is dropped. If the clock was set
+ * forward, deadlines are too early: the script replies that the command was too late, the reply corrects the bound, and the command, which
+ * has changed nothing, may be sent again.
  */
 
 /** Time for which a measured bound is used. In this time, clocks drift apart by only a few milliseconds. */

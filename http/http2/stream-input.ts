@@ -9,9 +9,9 @@ import { guardRun, type OnInternalError } from "../http1/guard.ts";
  *   paused ──resume──► flowing ──end of the stream──► ended: `onEnd` after the last chunk
  *      ◄────pause────────┘
  *
- * Node would keep each frame as a separate buffer of a few hundred bytes, which is a view of the complete read. A window of one-byte frames
- * would then take 20 MB per stream, and more if other streams share the connection. Therefore this class overrides Node's `push`, and
- * Node's buffer stays empty. The window of the stream bounds the joined data, because a paused stream consumes no data.
+ * Node would keep each frame as a separate buffer object of a few hundred bytes, which also keeps the complete read in memory. A window of
+ * one-byte frames would then take 20 MB per stream, and more if other streams share the connection. Therefore this class overrides Node's
+ * `push`, and Node's buffer stays empty. The window of the stream bounds the joined data, because a paused stream consumes no data.
  */
 
 export interface InputReceiver {

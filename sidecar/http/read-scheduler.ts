@@ -3,7 +3,7 @@ import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
 
 /*
  * Schedules the reading of client bodies per turn of the event loop. All bytes of a body in one turn are passed on as one chunk. The
- * parser's cost is per HTTP chunk, and a packet may contain 10,000 chunks of one byte. Therefore:
+ * parser's cost is per HTTP chunk, and a packet may contain 10,000 chunks of one byte. Therefore the scheduler limits chunks:
  *
  *   - After `TURN_PIECES_MAX` chunks of all bodies together, reading from all connections is paused for the rest of the turn. One read
  *     cannot be interrupted, and 1,000 connections may be readable at the same time.

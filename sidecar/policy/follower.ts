@@ -6,8 +6,8 @@ import type { RecordRef } from "../../edge/records.ts";
 import { type ActivePolicy, readPolicy } from "./active-policy.ts";
 
 /*
- * Holds the active policy. A new policy replaces it completely, between two requests. If the new policy cannot be read, or the policy is
- * deleted, the gate keeps the last one and reports this. It never admits requests without a policy.
+ * Holds the active policy. A new policy replaces the active one as a whole, between two requests. If the new policy cannot be read, or the
+ * policy is deleted, the gate keeps the last policy and reports the problem. Without a policy, the gate admits no requests.
  *
  *   none held ──found──► held ──found──► held (the new one)
  *        │                  │ ▲ ▲
@@ -16,9 +16,9 @@ import { type ActivePolicy, readPolicy } from "./active-policy.ts";
  *   none held,      held, marked as deleted
  *   and why             held, and why a newer one is rejected (from held, and back, likewise)
  *
- * A policy is rejected if a later version wrote it in a format or with terms that this version does not support, because the gate would
- * not enforce the unsupported parts. The change stream announces the next policy, so a retry helps only if the record was damaged. The
- * gate retries periodically for this case.
+ * A policy is rejected if a later version wrote it in a format or with terms that this version does not support, because the gate would not
+ * enforce the unsupported parts. The change stream announces the next policy, so reading the policy again helps only if its record was
+ * damaged. For this case, the gate reads the policy again periodically.
  */
 
 const RETRY = { firstMs: 50, maxMs: 1_000 };

@@ -22,7 +22,7 @@ import type { ResponseReceiver, Sent, Upstream, UpstreamFailure, UpstreamRequest
  *    ▼                 ▼ has begun can neither be withdrawn nor be presented as complete
  *   problem          over
  *
- * If the client disconnects, the exchange ends in any state. The gate buffers at most one write that the client has not read, and a
+ * If the client disconnects, the exchange ends, whatever its state. The gate buffers at most one write that the client has not read, and a
  * limited amount of data that arrives in the meantime. At this limit, reading from the app is paused until the client reads.
  */
 

@@ -8,8 +8,8 @@ import { type Type, withNull } from "./types.ts";
  * equivalent function. Each expression has the type that ClickHouse assigns, before implicit conversions: the branches of an `if` may have
  * different types, and a `sum` may have a Bool argument.
  *
- * An expression object may occur several times (each use of an alias is the same object), so a walk visits the fully expanded tree. The
- * resolver limits the number of visits.
+ * An expression object may occur several times, because all uses of an alias share one object. A walk therefore visits the fully expanded
+ * tree, whose size the resolver limits.
  */
 
 export interface ResolvedQuery {

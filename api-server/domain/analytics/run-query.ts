@@ -93,8 +93,8 @@ async function translate(
 }
 
 /**
- * Runs the query and charges its run time. A query that the store or the caller aborts is charged too, so that disconnecting does not
- * bypass the quota.
+ * Runs the query and charges its run time. A query that the store or the caller aborts is charged as well, so that a caller cannot bypass
+ * the quota by disconnecting.
  */
 async function runCharged(
   deps: UsageDeps,
