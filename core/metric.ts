@@ -6,7 +6,7 @@
 export type MetricType = "counter" | "gauge" | "histogram";
 
 export interface Metric<Label extends string = string> {
-  /** Follows Prometheus naming: ends with the base unit, and with `_total` for a counter. */
+  /** Name by the Prometheus conventions: it ends with the base unit, and with `_total` for a counter. */
   readonly name: string;
   readonly type: MetricType;
   readonly help: string;

@@ -38,7 +38,7 @@ function loosenWithin(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodDefault) {
     return loosen(schema.unwrap() as z.ZodType).default(schema.def.defaultValue as never);
   }
-  // Exactly one alternative must match, because a value with the distinguishing members of two is ambiguous.
+  // Exactly one alternative must match, because a value that has the distinguishing members of two alternatives is ambiguous.
   if (schema instanceof z.ZodUnion) return z.xor((schema.options as z.ZodType[]).map(loosen));
   return schema;
 }

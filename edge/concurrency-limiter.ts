@@ -15,7 +15,10 @@ export interface Waiter {
   /** Bytes that the waiter keeps in memory. The limiter reads the number only if the waiter has to wait. */
   readonly bytes: number;
   onAcquired(): void;
-  /** Called when no slot became free in time, or, before `acquire` returns, if too many requests wait already. */
+  /**
+   * Called if no slot became free in time, or if too many requests are already waiting. In the second case, the call happens before
+   * `acquire` returns.
+   */
   onTimeout(): void;
 }
 
@@ -135,7 +138,7 @@ export class ConcurrencyLimiter {
     if (this.#waiting.size > 0) this.#serve();
   }
 
-  /** Stops waiting and calls no method of the waiter afterwards. Returns false if it was not waiting. */
+  /** Removes a waiter from the queue, and calls none of its methods afterwards. Returns false if it was not waiting. */
   cancel(waiter: Waiter): boolean {
     const wait = this.#waiting.get(waiter);
     if (wait === undefined) return false;

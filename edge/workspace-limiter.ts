@@ -18,7 +18,10 @@ export interface WorkspaceLimits {
 /** Releases the slot. A second call has no effect. */
 export type Release = () => void;
 
-/** Concurrency slots of this process for one kind of work. Workspaces with waiters are served in rotation, however many waiters one has. */
+/**
+ * Concurrency slots of this process for one kind of work. Workspaces with waiters are served in rotation, however many waiters each of them
+ * has.
+ */
 export class WorkspaceLimiter {
   readonly #busy: string;
   readonly #limiter: ConcurrencyLimiter;
@@ -29,7 +32,7 @@ export class WorkspaceLimiter {
     this.#limiter = new ConcurrencyLimiter({ max: total, share, waitMs: waitMsMax });
   }
 
-  /** Runs `work` in a slot. Throws as `acquire` does. */
+  /** Runs `work` in a slot. Throws the same errors as `acquire`. */
   async run<T>(workspaceId: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     const release = await this.acquire(workspaceId, signal);
     try {

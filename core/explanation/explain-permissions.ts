@@ -56,7 +56,7 @@ const wayOf = (slug: string, { slug: held, role }: { readonly slug: string; read
   return role === undefined ? `${as} itself` : `${as} by the role ${role}`;
 };
 
-/** Returns the roles that grant the required slugs. Includes the key itself if it holds one directly, or if no role grants any. */
+/** Returns the roles that grant the required slugs. Includes the key itself if it holds a slug directly, or if no role grants any slug. */
 export function permissionSources(
   { view }: Pick<KeyCheck, "view">,
   { needed: required }: ExplainedPermissions,

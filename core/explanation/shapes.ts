@@ -56,7 +56,7 @@ export interface Step {
   readonly result: "passed" | "refused" | "skipped";
   /** Whether this step determines the code. */
   readonly decisive: boolean;
-  /** The observed value, as short as possible. */
+  /** The observed value, in the shortest useful form. */
   readonly observed: string;
   /** Explanation as a sentence. */
   readonly detail: string;
@@ -80,9 +80,9 @@ export interface ExplainedLimit {
   readonly passed: boolean;
   /** End of the window, Unix ms. */
   readonly reset: number;
-  /** Earliest time at which a rejected charge could pass, Unix ms; omitted for a charge that passes or never can. */
+  /** Earliest time at which a rejected charge could pass, Unix ms; omitted for a charge that passes or can never pass. */
   readonly retryAt?: number;
-  /** Whether each process counts by itself and syncs in the background, so that its count may differ slightly from this one. */
+  /** Whether each process counts by itself and syncs in the background, so that its count may differ slightly from the count shown here. */
   readonly async: boolean;
   readonly overridden: boolean;
   /** The override that replaced the requested limit. */

@@ -16,7 +16,7 @@ export interface KeyToImport {
 
 export interface ImportState<Row> {
   readonly migrationId: string | undefined;
-  /** Number of processed rows, from the start. */
+  /** Number of rows processed so far. */
   readonly done: number;
   readonly made: number;
   /** Rows that were not imported, with the reason. */

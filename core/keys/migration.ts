@@ -11,7 +11,7 @@ export type MigrationAlgorithm = z.infer<typeof MigrationAlgorithm>;
 
 const HEX_SHA256 = /^[0-9a-f]{64}$/i;
 
-/** Returns the form in which an imported hash is stored and looked up. Hexadecimal ignores case, base64 does not. */
+/** Returns the form in which an imported hash is stored and looked up. Hexadecimal text is case-insensitive, base64 is not. */
 export const storedHash = (algorithm: MigrationAlgorithm, imported: string): string =>
   algorithm === "prefixed" && HEX_SHA256.test(imported) ? imported.toLowerCase() : imported;
 

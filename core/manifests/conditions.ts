@@ -1,8 +1,8 @@
 import * as z from "zod";
 
 /*
- * Status conditions, by the Kubernetes API conventions and kstatus: `Ready` is always present, `Reconciling` and `Stalled` only while they
- * are true. `lastTransitionTime` changes only if `status` changes.
+ * Status conditions that follow the Kubernetes API conventions and kstatus: `Ready` is always present, `Reconciling` and `Stalled` only
+ * while they are true. `lastTransitionTime` changes only if `status` changes.
  */
 
 const REASON_LENGTH_MAX = 1024;
@@ -34,7 +34,7 @@ export const Conditions = z
 
 /**
  * Status of an object that no operator has reconciled yet; without this status, a missing operator would look like a slow one. It is the
- * CRD default, so it is present from the first read. Its time is a placeholder until the first real one.
+ * default in the CRD, so it is present from the first read. Its time is a placeholder.
  */
 export const PENDING_STATUS = {
   conditions: [
@@ -61,7 +61,7 @@ export function makeCondition({
   observedGeneration?: number;
   nowMs: number;
 }): Condition {
-  // Kubernetes writes condition times in seconds.
+  // Kubernetes condition times have a resolution of seconds.
   const lastTransitionTime = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
   return { ...rest, message: message.slice(0, MESSAGE_LENGTH_MAX), lastTransitionTime };
 }
@@ -84,7 +84,9 @@ export function setCondition(conditions: readonly Condition[], condition: Condit
   return isSame ? conditions : conditions.with(at, set);
 }
 
-/** Removes the condition of a type, for example an abnormal one that is over. Returns the same array if it has no such condition. */
+/**
+ * Removes the condition of a type, for example of an abnormal condition that has ended. Returns the same array if it has no such condition.
+ */
 export function removeCondition(conditions: readonly Condition[], type: string): readonly Condition[] {
   return conditions.some((condition) => condition.type === type)
     ? conditions.filter((condition) => condition.type !== type)

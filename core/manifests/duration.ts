@@ -32,8 +32,8 @@ const HOURS_MAX = 876_000;
 const MS_MAX = HOURS_MAX * 3_600_000;
 
 /**
- * Returns the duration in milliseconds, or `undefined` if it is invalid. Rules over several fields use it, because one field may be
- * invalid.
+ * Returns the duration in milliseconds, or `undefined` if it is invalid. Rules that compare several fields use this function, because a
+ * field may be invalid.
  */
 export function findDuration(duration: string | number): number | undefined {
   try {

@@ -77,7 +77,7 @@ const LabelValue = z
   .max(63)
   .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/, { error: "expected the value of a label" });
 
-/** Labels that a pod must have, all of them. At least one is required, because an empty selector would match every pod. */
+/** Labels, all of which a pod must have. At least one label is required, because an empty selector would match every pod. */
 export const LabelsToMatch = z
   .record(LabelKey, LabelValue)
   .superRefine((labels, context) => {

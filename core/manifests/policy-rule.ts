@@ -65,7 +65,7 @@ const counterOf = ({ name, namespace, identifier = "Key", duration }: z.output<t
 
 /**
  * CEL equivalent of `counterOf`. `namespace` is a reserved word in CEL. The rule compares a list, because comparing long texts pair by pair
- * would exceed its cost budget.
+ * would exceed the cost budget of a CEL rule.
  */
 const celCounterOf = (limit: string): string =>
   `[${[

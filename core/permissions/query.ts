@@ -43,7 +43,7 @@ interface Group {
   operands: Query[];
 }
 
-/** Parses a query. Throws only `QuerySyntaxError`, for any text. */
+/** Parses a query. If the text is invalid, throws `QuerySyntaxError`, and never any other error. */
 export function parseQuery(text: string): Query {
   const outer: Group[] = [];
   let group: Group = { alternatives: [], operands: [] };

@@ -1,8 +1,8 @@
 import type { CompiledPolicy } from "./policy.ts";
 
 /**
- * `Fresh`: within the promised time. `Stale`: older, served anyway because the policy allows it, and counted. `Expired`: too old to admit
- * any request.
+ * `Fresh`: no older than `onStale.afterMs`. `Stale`: older, but still used because the policy allows it; such requests are counted.
+ * `Expired`: too old to admit any request.
  */
 export type Freshness = "Fresh" | "Stale" | "Expired";
 

@@ -9,8 +9,8 @@ export interface ProxyBlock {
 }
 
 /**
- * Parses an entry of a policy's `trustedProxies`, such as `10.0.0.1` or `10.0.0.0/8`; returns `undefined` if it is neither. It validates
- * manifests, and gates parse stored policies with it.
+ * Parses an entry of a policy's `trustedProxies`, such as `10.0.0.1` or `10.0.0.0/8`; returns `undefined` if it is neither. The function
+ * validates manifests, and gates use it to parse stored policies.
  *
  * It differs from `parseIpRange`, which parses IP allow-lists and is stricter: manifests may contain `/08`, and a block of fewer than 96
  * bits around IPv4 within IPv6. A newer version must not reject a manifest that was accepted.

@@ -2,7 +2,10 @@ import type { LimitOutcome } from "../charges.ts";
 import { admitsAt, decideLimit, rollCounts, usedAt, type WindowCounts } from "./window.ts";
 
 export interface CounterCharge {
-  /** Key of the counter. Charges with one key share a counter and have the same duration, which is part of its identity. */
+  /**
+   * Key of the counter. Charges with the same key share a counter, and must have the same duration, because the duration is part of the
+   * counter's identity.
+   */
   readonly counterKey: string;
   readonly limit: number;
   readonly durationMs: number;

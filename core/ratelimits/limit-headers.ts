@@ -17,8 +17,8 @@ export const showLimit = (limit: number, { remaining, resetMs }: LimitOutcome, n
 });
 
 /**
- * Returns the limit for the headers. Limits that rejected the request precede the others; then the fewest remaining units decide, then the
- * order of the list. Returns `undefined` for an empty list.
+ * Returns the limit to show in the headers. Limits that rejected the request come before the others; within each group, the limit with the
+ * fewest remaining units comes first, and then the order of the list counts. Returns `undefined` for an empty list.
  */
 export function showTightest(
   limits: readonly LimitCharge[],

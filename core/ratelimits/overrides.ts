@@ -10,8 +10,8 @@ const STAR = "*";
 const LINE_BREAK = /[\n\r\u2028\u2029]/;
 
 /**
- * Matches each literal at its leftmost position. A later position is never better, even with the rule on line breaks: it can only match if
- * the literal has none. So no backtracking is required.
+ * Matches each literal at its leftmost position. A later position is never better. Line breaks do not change this: a wildcard would have to
+ * span the earlier occurrence of the literal, so the literal contains no line break. So no backtracking is required.
  */
 export function matchesPattern(pattern: string, identifier: string): boolean {
   let star = pattern.indexOf(STAR);
@@ -34,7 +34,7 @@ export function matchesPattern(pattern: string, identifier: string): boolean {
 
 /**
  * Returns the override that applies to the identifier: the exact one, otherwise the matching pattern with the most literal characters. If
- * several have equally many, the smaller id decides. Exact overrides are usually looked up separately.
+ * several patterns have equally many, the one with the smallest id applies. Exact overrides are usually looked up separately.
  */
 export function selectOverride<Override extends Pick<OverrideRecord, "id" | "identifier">>(
   patterns: readonly Override[],
@@ -103,7 +103,7 @@ function literalCharacters(pattern: string): number {
   return count;
 }
 
-/** Returns the charge with the active override, which replaces limit and duration; the cost stays (api-v2.md section 9.3). */
+/** Returns the charge with the active override, which replaces the limit and the duration but not the cost (api-v2.md section 9.3). */
 export const applyOverride = (charge: LimitCharge, override: OverrideRecord): LimitCharge => ({
   ...charge,
   limit: override.limit,

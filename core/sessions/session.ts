@@ -29,7 +29,7 @@ export interface SessionWorkspace {
 
 export interface OpenSession {
   readonly id: string;
-  /** Whether this session is the one of the requesting browser. */
+  /** Whether this session belongs to the requesting browser. */
   readonly isThis: boolean;
   readonly address: string | null;
   readonly userAgent: string | null;

@@ -56,8 +56,8 @@ export const KEY_CHECKS: readonly Check[] = [
 ];
 
 /**
- * Returns the code of the first check that rejects the key; `undefined` if the verification continues with limits and credits. The caller
- * has found the key and may see it. Throws the errors of a `query` function.
+ * Returns the code of the first check that rejects the key; `undefined` if the verification continues with limits and credits. Call it only
+ * for a key that the caller has found and may see. Throws the errors of a `query` function.
  */
 export function checkKey(check: KeyCheck): Code | undefined {
   for (const { refuses } of KEY_CHECKS) {

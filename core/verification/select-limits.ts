@@ -17,7 +17,10 @@ export interface SelectedLimit {
   readonly durationMs: number;
   readonly autoApply: boolean;
   readonly cost: number;
-  /** Owner of the counter: the id of the identity for its limits, so that its keys share them; otherwise the id of the key. */
+  /**
+   * Owner of the counter. For limits of an identity this is the identity's id, so that its keys share the counter; otherwise the id of the
+   * key.
+   */
   readonly identifier: string;
 }
 

@@ -16,5 +16,5 @@ export function workspaceNameProblem(name: string): string | undefined {
   return "a name has 1 to 63 letters, digits, dots, dashes and underscores, begins and ends with a letter or digit, and not with ws_";
 }
 
-/** Maximum requests per minute, far above the capacity of one installation. */
+/** Maximum quota, in requests per minute. It is far above the capacity of one installation. */
 export const QUOTA_MAX = 1_000_000_000;

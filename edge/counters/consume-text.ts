@@ -9,7 +9,7 @@ export interface Asked {
   /** Index of the counter of each charge, from 0. */
   readonly counters: readonly number[];
   readonly dryRun: boolean;
-  /** Charge of the credits. Its three keys follow the keys of the counters. */
+  /** The credit charge. Its three Redis keys follow the keys of the counters. */
   readonly credits?: CreditCharge | undefined;
 }
 

@@ -8,8 +8,8 @@ import type { Closeable } from "../closeable.ts";
 
 export interface ConsumeRequest {
   /**
-   * Limits to charge, all or none. Two charges on one counter see each other's cost. The list must not change afterwards, because results
-   * derived from it are cached.
+   * Limits to charge, all or none. If several charges use one counter, each one includes the cost of the earlier ones. The list must not
+   * change afterwards, because results derived from it are cached.
    */
   readonly limits: readonly LimitCharge[];
   /** Credits to spend, only if every limit passed. Limits stay consumed if credits are refused. */
@@ -17,8 +17,8 @@ export interface ConsumeRequest {
 }
 
 /**
- * The shared store is unreachable, or did not respond in time. Commands that it executes later are not counted; whether it had already
- * counted some is unknown.
+ * The shared store is unreachable, or did not respond in time. Commands that the store executes later are not counted. It is unknown
+ * whether the store had already counted some commands.
  */
 export class CountersUnavailable extends Error {
   override name = "CountersUnavailable";

@@ -39,7 +39,7 @@ export class RedisCounters implements StrictCounters {
   readonly #client: RedisClient;
   readonly #keys: RedisKeys;
   readonly #counterKeys: CounterKeys;
-  /** Command texts by the charges of a request. The charges of a key's own limits live as long as the key's cached record. */
+  /** Cached command texts, by the charges of a request. The charges of a key's own limits live as long as the key's cached record. */
   readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
   /** Number of keys of the waiting requests. Their texts are ASCII, so length equals bytes. */

@@ -5,7 +5,7 @@ import { defineScript } from "../redis/script.ts";
 /*
  * The arithmetic of core/ratelimits/window.ts in Lua, so that reading, deciding and counting are atomic across processes. Lua numbers are
  * doubles too. Stored numbers are written with %.0f, because Lua prints 10^15 as 1e+15. The clock is that of Redis. Replies contain the
- * counts before the call; the caller computes the outcomes with functions of core.
+ * counts before the call; the caller computes the outcomes with the functions in core/ratelimits.
  */
 
 /** Maximum requests, counters and credits per call, because a script blocks Redis. */

@@ -1,6 +1,6 @@
 /*
  * Distributes the memory for event streams. Each workspace has a quota of bytes that it may still write: the script that writes subtracts
- * from the quota, and the script that removes entries adds to it. bytes + quota is the most that a workspace may use, and
+ * from the quota, and the script that removes entries adds to it. A workspace may use at most bytes + quota, and
  *
  *   the sum of max(bytes, bytes + quota) over all workspaces never exceeds the total,
  *

@@ -15,7 +15,7 @@ const SEND_AT = 500;
 const WAITING_MAX = 10_000;
 /** Size of a workspace's first batch buffer; small, because an api-server sends events of many workspaces. */
 const FIRST_BATCH_BYTES = 4 * 1024;
-/** A batch is one stream entry; the reader accepts entries of up to 80 KiB. */
+/** Maximum bytes of a batch, which becomes one stream entry. Readers accept entries of up to 80 KiB. */
 const BATCH_BYTES = 64 * 1024;
 /** Maximum number of spare buffers: the number that is in flight or being filled under load. */
 const SPARES_MAX = 4;

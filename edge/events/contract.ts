@@ -55,7 +55,7 @@ export interface EventSink extends Closeable {
   dropped(): number;
 }
 
-/** An event sink that accepts events serialized as JSON too. */
+/** An event sink that also accepts events that are already serialized as JSON. */
 export interface LineSink extends EventSink {
   /** `line` is one event, without a trailing line feed. */
   addLine(workspaceId: string, line: string): void;

@@ -4,7 +4,7 @@ import { EventLines } from "./schema.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const BATCH_BYTES = 512 * 1024;
-/** Maximum number of events per batch, for short events. */
+/** Maximum number of events per batch. It matters only for short events. */
 const BATCH_LINES_MAX = 20_000;
 
 interface Line {

@@ -23,8 +23,8 @@ export interface PodReport extends PolicyRef {
   /** A stored policy that this pod cannot enforce, because a newer version wrote it. */
   readonly refused?: RefusedPolicy;
   /**
-   * Requests that this pod rejected under the active policy; `undefined` without a policy, and for a pod with a version that does not count
-   * by rule.
+   * Requests that this pod rejected under the active policy; `undefined` without a policy, and for a pod whose version does not count by
+   * rule.
    */
   readonly refusals?: PodRefusals;
   /**
@@ -33,8 +33,7 @@ export interface PodReport extends PolicyRef {
    */
   readonly overAdmitted?: PodLimitsExceeded;
   /**
-   * Port in its own pod that the gate forwards requests to; `undefined` for another host, and for a gate with a version that does not
-   * report it.
+   * Port in its own pod that the gate forwards requests to; `undefined` for another host, and for a gate whose version does not report it.
    */
   readonly upstreamPort?: number;
   /** Version of the sidecar; empty if not reported. */
@@ -77,7 +76,7 @@ export interface RuleCount {
 /** Rule index for requests that were rejected because of the path itself. */
 export const BEFORE_RULES = -2;
 
-/** Maximum number of counts in a report, which keeps it under 2 KiB, because every pod repeats its report every few seconds. */
+/** Maximum number of counts in a report. It keeps a report under 2 KiB, because every pod sends its report every few seconds. */
 export const RULE_COUNTS_MAX = 32;
 
 /** Maximum size of a report. A longer report is not genuine: a compromised pod can write anything under its own name. */

@@ -55,7 +55,7 @@ return count
 /** Maximum number of listed pods of one policy, because a compromised pod can write under any name. */
 const PODS_MAX = 10_000;
 
-/** Maximum bytes of listed reports of a policy: 10,000 of 800 bytes. A genuine report has a few hundred bytes. */
+/** Maximum bytes of listed reports of a policy: 10,000 reports of 800 bytes. A genuine report has a few hundred bytes. */
 const LISTED_BYTES_MAX = 8 * 1024 * 1024;
 /** Maximum bytes of a hash of reports. A larger hash cannot be genuine, so it is removed, and pods report again within seconds. */
 const HASH_BYTES_MAX = 32 * 1024 * 1024;

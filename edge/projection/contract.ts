@@ -67,7 +67,7 @@ export interface ChangeListener {
   /**
    * Called when everything committed before `asOfMs` (clock of the shared store) has been delivered on this stream. The workspaces in
    * `lagging` are exceptions: for each, everything committed before its own, earlier time has been delivered. The stream of one workspace
-   * has no `lagging`: its `asOfMs` is that workspace's own.
+   * has no `lagging`, because its `asOfMs` applies to that workspace only.
    */
   onHeartbeat(asOfMs: number, lagging?: ReadonlyMap<string, number>): void;
   /** Called when data on the stream was rejected, after a resulting change or reset was reported. */
@@ -237,7 +237,7 @@ export interface CachedEntry {
 /** Cached state of one workspace's projection. Another process can continue from it. */
 export interface Known {
   readonly position: StreamPosition;
-  /** Staleness at the position. Records that were read later are newer. */
+  /** Staleness of the data at the position. Records that were read later are newer. */
   readonly stalenessMs: number;
   /** Cached records that are not invalidated. A record that changes during iteration may be returned in its old or its new state. */
   readonly records: Iterable<CachedEntry>;
@@ -262,7 +262,10 @@ export interface Projection extends Closeable {
   findOverride(workspaceId: string, namespaceId: string, identifier: string): Promise<Lookup<OverrideRecord>>;
   findNamespace(workspaceId: string, namespaceId: string): Promise<Lookup<NamespaceRecord>>;
   findNamespaceByName(workspaceId: string, name: string): Promise<Lookup<NamespaceRecord>>;
-  /** Drops cached records immediately, after own writes. Reads of them in flight are used once and not cached. */
+  /**
+   * Drops cached records immediately, after this process has changed them. Reads of these records that are in flight are used once and not
+   * cached.
+   */
   drop(refs: readonly RecordRef[]): void;
   /**
    * Drops the complete cache, after a transaction that changed too many records to list. Unlike after a reset of the stream, earlier data

@@ -111,7 +111,7 @@ export class MemoryProjectionStore implements RecordWriter, RecordSource, Change
     this.#isGlobalComplete ||= [...this.#workspaces.values()].every((workspace) => workspace.isComplete);
   }
 
-  /** Memory loses no data, so workspaces never need a restart. */
+  /** In-memory data is never rolled back, so workspaces never need a restart. */
   async completeWorkspace(workspaceId: string): Promise<void> {
     this.#workspace(workspaceId).isComplete = true;
   }

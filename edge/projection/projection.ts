@@ -22,11 +22,11 @@ import { type Outcome, RecordCache } from "./record-cache.ts";
 
 /** Cache sizes and maximum staleness. All are optional. */
 export interface ProjectionLimits {
-  /** Maximum keys assembled with the records that they refer to. Default: 20,000. */
+  /** Maximum number of cached keys, each with the records that it refers to. Default: 20,000. */
   readonly views?: number;
   /** Maximum records. Default: 50,000. */
   readonly records?: number;
-  /** Maximum negative entries. Default: 20,000. */
+  /** Maximum number of cached negative entries. Default: 20,000. */
   readonly absences?: number;
   /** Approximate maximum memory of keys and records, in bytes. Default: unlimited. */
   readonly bytes?: number;

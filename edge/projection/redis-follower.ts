@@ -47,7 +47,10 @@ const RESPONSE_MS = 5_000;
  */
 const READER_WAIT_MS = 3_000;
 const ENTRIES_PER_READ = 1_000;
-/** Maximum number of entries that are read from the beginning of a projection. If it has more, the listener is reset instead. */
+/**
+ * Maximum number of entries that are read from the beginning of a projection. If the projection has more entries, the listener is reset
+ * instead.
+ */
 const ENTRIES_SINCE_BEGIN_MAX = 20_000;
 
 type Entry = [id: string, fields: string[]];

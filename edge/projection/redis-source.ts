@@ -203,7 +203,7 @@ function readRecord({ value, problem }: Reply, state: ProjectionState): ReadReco
   if (value.length * 3 > RECORD_BYTES_MAX && Buffer.byteLength(value) > RECORD_BYTES_MAX) {
     return { state: "unreadable", problem: TOO_LONG.problem ?? "" };
   }
-  // Any other text was not written by the relay, and must not count as absence.
+  // A text in any other form was not written by the relay, and must not be treated as a missing record.
   const [head = "", projectionId = "", digits] = /^(\S{1,64}) (\d+) /.exec(value) ?? [];
   const version = readInteger(digits);
   if (version === undefined) return { state: "unreadable", problem: "it does not begin like a record" };

@@ -107,7 +107,7 @@ export class RedisRecordWriter implements RecordWriter {
     const stored = writes.filter(({ ref }) => !POSTGRES_ONLY_KINDS.has(ref.kind));
     const workspaceIds = [...new Set(stored.map(({ ref }) => ref.workspaceId))];
     await this.#joinNew(projectionId, workspaceIds);
-    // Keeps the given order, because referred kinds come first in it, and groups adjacent writes of one kind.
+    // Keeps the given order, in which referred kinds come first, and groups adjacent writes of one kind.
     const toStore = () => runsOf(stored).flatMap((run) => this.#setRecords(version, run));
     const begun = new Set(await this.#run(projectionId, toStore));
     if (!announce) return { begun: [...begun] };
@@ -174,8 +174,9 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   /**
-   * Runs scripts of several owners and returns the workspaces that were restarted because their scripts failed or were rejected. Throws
-   * `ProjectionChanged` if the global scripts were rejected. Calls `calls` again if this writer's cached ids were outdated.
+   * Runs scripts for several owners, which are workspaces and the global stream. Returns the workspaces that were restarted because their
+   * scripts failed or were rejected. Throws `ProjectionChanged` if the global scripts were rejected. Calls `calls` again if this writer's
+   * cached ids were outdated.
    */
   async #run(
     projectionId: string,

@@ -19,7 +19,8 @@ export function watchReplyOrder(connection: Redis, everyMs = EVERY_MS): void {
     let sent = -1;
     let waiting = 0;
     timer = setInterval(() => {
-      // Without new commands no reply can be mismatched. A check in flight may wait for the reply to a later command.
+      // Skips the check if no new commands were sent, because then no reply can be mismatched. A check in flight may wait for the reply to
+      // a later command.
       if (stream.bytesWritten === sent && waiting === 0) return;
       const text = randomUUID();
       waiting += 1;

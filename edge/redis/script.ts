@@ -123,7 +123,7 @@ const UTF8 = { replyEncoding: "utf8" } as const;
 const send = (client: RedisClient, name: string, args: (string | number | Buffer)[]): Promise<unknown> =>
   client.sendCommand(new Command(name, args, UTF8)) as Promise<unknown>;
 
-/** Rejects if `work` takes longer. The work is not canceled; its result is ignored. */
+/** Rejects if `work` takes longer than allowed. The work is not canceled, but its result is ignored. */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
