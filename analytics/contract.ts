@@ -96,7 +96,7 @@ export class QueryRejected extends Error {
   }
 }
 
-/** Maximum wait in the queue, and maximum number of queued queries per workspace: more than a dashboard has panels. */
+/** Maximum wait in the queue, and maximum number of queued queries per workspace, which exceeds the number of panels of a dashboard. */
 export const QUERY_WAITING = {
   waitersMax: 50,
   waitMsMax: 15_000,

@@ -39,7 +39,7 @@ export interface CountOrder {
   readonly descending: boolean;
 }
 
-/** Counts of a slice, a target or a combination of both that has events. */
+/** Counts of a slice, of a target, or of a combination of the two. Only those with events are returned. */
 export interface UsageCount {
   /** Start of the slice, Unix ms; `undefined` without slices. */
   readonly timeMs: number | undefined;

@@ -14,7 +14,7 @@ export interface LatencyQuery {
   readonly fromMs: number;
   /** Exclusive end in Unix ms. */
   readonly toMs: number;
-  /** Step width. The result has one row per step, aligned to 1970. */
+  /** Step width. The result has one row per step, aligned to the Unix epoch. */
   readonly stepMs: number;
   readonly timeoutMs: number;
 }

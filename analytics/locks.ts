@@ -13,7 +13,7 @@ export async function lockClickhouseMigration(tx: Queryable): Promise<void> {
 
 /**
  * Waits until no other process stores events of the workspace. A holder that is idle for `idleMsMax` loses the lock together with its
- * connection, because its process hangs. Throws an error with `isWaitOver` after `lockMsMax`.
+ * connection, because its process is presumed to hang. Throws an error with `isWaitOver` after `lockMsMax`.
  */
 export async function lockIngestion(
   tx: Queryable,

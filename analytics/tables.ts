@@ -16,7 +16,7 @@ export interface PublicTable {
   readonly of: AnalyticsOf;
   readonly name: string;
   readonly bucket: Bucket | undefined;
-  /** Columns by name. Their order is that of `*`. */
+  /** Columns by name, in the order in which `*` lists them. */
   readonly columns: Readonly<Record<string, ColumnType>>;
 }
 

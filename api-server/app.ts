@@ -51,7 +51,10 @@ export interface AppOptions {
   readonly signIn?: SignInSettings;
 }
 
-/** Maximum length of a path parameter, because no id is longer; only unversioned v1 paths have parameters. A longer path is not found. */
+/**
+ * Maximum length of a path parameter, because no id is longer; only unversioned v1 paths have parameters. A request with a longer parameter
+ * gets 404.
+ */
 const PARAMETER_LENGTH_MAX = 255;
 const REQUEST_TIMEOUT_MS = 60_000;
 /** Interval at which connections are checked for requests that take too long to arrive. */
@@ -153,7 +156,7 @@ export async function buildApp(deps: Deps, options: AppOptions = {}): Promise<Fa
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** Front that serves simple calls of hot procedures without fastify. */
+    /** Fast path that serves simple calls of frequently used procedures without fastify. */
     readonly direct: DirectFront;
   }
 }

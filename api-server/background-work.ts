@@ -98,7 +98,7 @@ export async function startBackgroundWork(parts: {
     workspaceIds = await listWorkspaceIds(db);
     return false;
   };
-  // Loads the credits of a new workspace immediately. If loading fails, the loop repeats it later.
+  // Loads the credits of a new workspace immediately. If loading fails, the credit loop retries it later.
   deps.projection.onDropped((ref) => {
     if (ref?.kind === "workspace" && !isClosing) refreshWorkspaces().catch(() => undefined);
   });

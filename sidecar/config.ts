@@ -24,7 +24,7 @@ export interface SidecarConfig {
   /** Address that serves probes and metrics. */
   readonly admin: Address;
   readonly podId: string;
-  /** Token for `GET /drain` on the admin port, which reports that the pod terminates. Default: the gate does not serve this path. */
+  /** Token for `GET /drain` on the admin port, which reports that the pod is terminating. Default: the gate does not serve this path. */
   readonly hookToken?: string | undefined;
   /** Probes of the app that kubelet requests from the admin port. Default: none. */
   readonly probes?: GateProbes | undefined;
@@ -90,7 +90,10 @@ export interface Timeouts {
   readonly requestHeadMs: number;
   /** Maximum idle time of a client's connection between requests. */
   readonly keepAliveMs: number;
-  /** Time for which the gate still serves requests, unready, after its pod begins to terminate. */
+  /**
+   * Time for which the gate continues to serve requests after its pod begins to terminate. During this time the gate reports that it is not
+   * ready.
+   */
   readonly drainMs: number;
   /** Grace period for requests in flight when the sidecar closes. */
   readonly closeMs: number;

@@ -31,7 +31,7 @@ export interface Sidecar {
   readonly adminUrl: string;
   /** Drains, waits a limited time for requests in flight, and closes everything except the edge, which the caller opened. */
   close(): Promise<void>;
-  /** Counts and logs an error that reached the process itself, like errors that the gate catches. */
+  /** Counts and logs an error that reached the process-wide handlers, in the same way as errors that the gate catches. */
   logStrayError(error: unknown): void;
 }
 

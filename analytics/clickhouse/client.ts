@@ -41,7 +41,7 @@ export function openClient(
 }
 
 /**
- * Opens a read-only client: either its user has read permission only, or each request sets `readonly`. Throws if the address is invalid.
+ * Opens a read-only client: either its user has only read permission, or each request sets `readonly`. Throws if the address is invalid.
  */
 export const openReadingClient = (
   { url, readerUrl }: { url: string; readerUrl?: string | undefined },
@@ -54,7 +54,7 @@ function isAddress(text: string): boolean {
   return /^https?:$/.test(protocol) && /^\/[^/]+$/.test(pathname);
 }
 
-/** Awaits a response. Throws `AnalyticsUnavailable` if ClickHouse cannot serve any workspace; other errors pass unchanged. */
+/** Awaits a response. Throws `AnalyticsUnavailable` if ClickHouse cannot serve any workspace; other errors are rethrown unchanged. */
 export async function answered<T>(response: Promise<T>): Promise<T> {
   try {
     return await response;

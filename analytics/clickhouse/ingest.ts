@@ -107,7 +107,8 @@ async function insert(client: ClickHouseClient, kind: Kind, token: string, rows:
         // Disables server-side batching, which would acknowledge an insert before the tables contain the rows.
         async_insert: 0,
         wait_end_of_query: 1,
-        // Writes a single block with the same groups in the same order on each attempt, because a token identifies a complete insert.
+        // Writes a single block with the same groups in the same order on each attempt, because a deduplication token identifies a complete
+        // insert.
         max_insert_threads: "1",
         input_format_parallel_parsing: 0,
         parallel_view_processing: 0,

@@ -142,7 +142,10 @@ const MADE_FROM: Readonly<Record<Bucket, { readonly from: Bucket | "raw"; readon
   month: { from: "day", start: "toStartOfMonth(e.time)" },
 };
 
-/** Maximum length of a bucket in days. A bucket stays visible until its end is past retention, so rows are kept for this much longer. */
+/**
+ * Maximum length of a bucket in days. A bucket stays visible until its end is past retention, so rows are kept longer by this number of
+ * days.
+ */
 const DAYS_OF_BUCKET: Readonly<Record<Bucket, number>> = { minute: 1, hour: 1, day: 1, month: 31 };
 
 const TOTALS = "verification_totals_hour";

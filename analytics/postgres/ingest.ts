@@ -130,7 +130,7 @@ const toIngested = ({ lines, stored, late, accepted }: InsertedLines): Ingested 
 const isOfTheEvents = (error: unknown): boolean =>
   !isDatabaseUnavailable(error) && !isRetryable(error) && !isWaitOver(error);
 
-/** Error code for a row without a partition. The event tables have no check constraint with the same code. */
+/** Error code for a row without a partition. Violated check constraints cause the same code, but the event tables have none. */
 const CHECK_VIOLATION = "23514";
 
 /**

@@ -1,7 +1,7 @@
 import type { QueryLimits } from "../contract.ts";
 
 const MEGABYTE = 1024 * 1024;
-/** Divisor for work_mem. Each sort of a plan may use work_mem, each hash twice as much, and a query has several of them. */
+/** Divisor for work_mem. Each sort of a plan may use work_mem, each hash twice as much, and a query plan has several sorts and hashes. */
 const PARTS_OF_MEMORY = 16;
 const WORK_MEM_BYTES_MIN = 4 * MEGABYTE;
 const WORK_MEM_BYTES_MAX = 128 * MEGABYTE;
@@ -25,7 +25,8 @@ const SETTINGS: Readonly<Record<string, (limits: QueryLimits) => string>> = {
   temp_file_limit: ({ memoryBytesMax }) => kilobytes(memoryBytesMax),
   max_parallel_workers_per_gather: () => "1",
   // Ten times the default of Postgres. The planner assumes that a third of the rows satisfy the view's retention bound, but nearly all do.
-  // With the default setting, it chose a bitmap scan of a complete partition, which took two to three times as long as a sequential scan.
+  // With the default setting, the planner chose a bitmap scan of a complete partition, which took two to three times as long as a
+  // sequential scan.
   cpu_index_tuple_cost: () => "0.05",
   // Disables JIT compilation, because it takes longer than most queries and uses memory that no limit covers.
   jit: () => "off",

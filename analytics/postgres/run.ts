@@ -177,7 +177,7 @@ async function collect(
       text,
       values: [...values],
       rowMode: "array",
-      // Uses the extended protocol even without values, because the simple protocol accepts several statements.
+      // Uses the extended protocol even without values, because the simple protocol would accept several statements in one text.
       queryMode: "extended",
       // Keeps all values as text; the columns of the query define their types.
       types: { getTypeParser: () => (value: string) => value },

@@ -1,7 +1,7 @@
 import { ADVISORY_LOCKS } from "../../postgres/advisory-locks.ts";
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/* State of Postgres and its connections, for administrators of an installation. No statement concerns a workspace. */
+/* State of Postgres and its connections, for administrators of an installation. The statements are not specific to a workspace. */
 
 export interface PostgresState {
   readonly version: string;
@@ -72,7 +72,7 @@ export async function countSecretsByEncryptionKey(db: Queryable): Promise<{ id: 
   return rows;
 }
 
-/** Returns the first policies of all workspaces, so that the caller can look up their sidecars. */
+/** Returns policies of all workspaces, at most `max`, so that the caller can look up their sidecars. */
 export async function listEveryPolicyRef(
   db: Queryable,
   { max }: { max: number },

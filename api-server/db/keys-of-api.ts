@@ -1,7 +1,7 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import type { ApiRef } from "./apis.ts";
 
-/* Statements about all keys of an API, which can have a million: each call handles a batch. */
+/* Statements about all keys of an API. An API can have a million keys, so each call handles one batch. */
 
 /** Details of a deleted key. */
 export interface DeletedKeyRow {

@@ -1,6 +1,6 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 
-/* Statements about all keys of an owner, who can have very many: each call handles a batch. */
+/* Statements about all keys of an owner. An owner can have very many keys, so each call handles one batch. */
 
 export interface OwnerRef {
   readonly workspaceId: string;

@@ -48,7 +48,7 @@ export interface MigrateOptions {
 export async function migrate(databaseUrl: DatabaseUrl, options: MigrateOptions = {}): Promise<void> {
   const migrations = await listMigrations(options.folder);
   await withClient(databaseUrl, async (client) => {
-    // Returns before a statement that requires the privilege to create tables if no migrations are pending.
+    // If no migrations are pending, returns before the first statement that requires the privilege to create tables.
     if ((await findPending(client, migrations)).length === 0) return;
     // Disables timeouts, because the database's timeouts may be shorter than the time to create an index.
     await client.query("set statement_timeout = 0; set lock_timeout = 0");

@@ -263,7 +263,7 @@ export function createPostgresSource(db: Queryable): RecordSource {
 
 const GONE = { state: "gone" } as const;
 
-/** A page of refs, and the cursor of the next page; `undefined` on the last one. */
+/** A page of refs, and the cursor of the next page; `undefined` on the last page. */
 export interface RefPage {
   readonly refs: RecordRef[];
   readonly cursor: string | undefined;

@@ -1,6 +1,6 @@
 /*
- * Limits the connections of a server. Below the limit, the limiter only counts. At the limit, a new connection replaces the one that has
- * been idle for the longest time, so that idle connections lock out no client. If no connection is idle, the new one is rejected.
+ * Limits the connections of a server. Below the limit, the limiter only counts connections. At the limit, a new connection replaces the one
+ * that has been idle for the longest time, so that idle connections lock out no client. If no connection is idle, the new one is rejected.
  *
  * An address that exceeds its share evicts its own idle connections. When all of them have requests in flight, it gets another connection
  * only if its share allows this without counting the idle connections of other addresses.

@@ -116,7 +116,7 @@ export class LlhttpState {
     return llhttp.llhttp_get_error_pos(this.#pointer) - input;
   }
 
-  /** Returns the reason for which the last execution failed; it quotes no input. */
+  /** Returns why the last execution failed. The text quotes no input. */
   get reason(): string {
     return textAt(llhttp.llhttp_get_error_reason(this.#pointer));
   }

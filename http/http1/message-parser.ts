@@ -25,14 +25,14 @@ import {
 
 export type Phase = "head" | "body" | "complete" | "failed";
 
-/** Reason for which a message is malformed. `reason` describes the format and quotes no input. */
+/** Reason why a message is malformed. `reason` describes the format and quotes no input. */
 export interface ParseError {
   /** Kind of the error; `http2` means that the input is the complete HTTP/2 preface. */
   readonly kind: "malformed" | "version" | "overflow" | "http2";
   readonly reason: string;
 }
 
-/** Maximum length of a head that is decoded at once, so that its fields are slices of one string. */
+/** Maximum length of a head that is decoded in one step, so that its fields are slices of one string. */
 const DECODED_BYTES = 2048;
 /** Bytes counted per header in addition to its name and value. */
 const HEADER_BYTES = 4;
@@ -118,7 +118,7 @@ export class MessageParser implements LlhttpCallbacks {
         continue;
       }
       at += this.#state.stoppedAt;
-      // The server has declined the upgrade, so the message continues, or the next message follows.
+      // The server has declined the upgrade, so parsing continues with the rest of the message or with the next message.
       if (result === PAUSED_UPGRADE) this.#state.resumeAfterUpgrade();
       else if (result === PAUSED) {
         this.#state.resume();
@@ -262,7 +262,8 @@ export class MessageParser implements LlhttpCallbacks {
     if (this.#fields.length > 0 && this.#fields !== this.headers) {
       trimLast(this.#fields);
       this.trailers = this.#fields;
-      // Trailers must not contain `Connection: close` (RFC 9110, section 6.5.1), but llhttp still parses no further message after it.
+      // After trailers with `Connection: close`, llhttp parses no further message, although this field is not valid in trailers (RFC 9110,
+      // section 6.5.1).
       this.keepsAlive &&= this.#state.keepsAlive;
     }
     this.phase = "complete";

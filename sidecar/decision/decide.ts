@@ -87,7 +87,7 @@ class Deciding {
   #decidedMs = 0;
   #shown: ShownLimit | undefined;
   #identity: readonly string[] = NOTHING;
-  /** Policy that the request was evaluated by. */
+  /** Policy under which the request was evaluated. */
   #active: ActivePolicy | undefined;
 
   constructor(deps: DecisionDeps, startedMs: number) {

@@ -40,7 +40,7 @@ export interface ReceivedRequest {
 export interface AdmittedRequest extends Admission {
   /** Request head for the app. The gate adds further headers to `forwarded` later. */
   readonly head: Head;
-  /** Path and query without credentials, with the same bytes that were checked. */
+  /** Path and query without credentials, byte for byte as they were checked. */
   readonly target: string;
   /** Address that concurrency slots are attributed to: the client's address if the policy defines it, otherwise that of the connection. */
   readonly address: string;

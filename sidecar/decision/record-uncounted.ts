@@ -7,7 +7,7 @@ const MESSAGES = {
   credits: "credits cannot be spent; onCreditFailure applies",
 } as const;
 
-/** Logs why requests are not counted, at most one line every 5 s, with their number. */
+/** Logs why requests are not counted, at most one line every 5 s, with the number of these requests. */
 export function noteUncounted(log: Pick<Logger, "warn">): CountingDeps["onUncounted"] {
   const throttle = new LogThrottle();
   return (what, done, cause) => {

@@ -7,7 +7,7 @@ export interface StillValidDeps {
   readonly verifying: VerifyDeps;
 }
 
-/** Returns whether the request would still be admitted. Called for open connections and streams. */
+/** Returns whether a request that was admitted earlier would still be admitted now. Called for open connections and streams. */
 export async function isStillValid({ policy, verifying }: StillValidDeps, admission: Admission): Promise<boolean> {
   const active = policy();
   if (active === undefined || active.policy.mode === "Audit") return true;

@@ -32,7 +32,7 @@ export class BodyPace {
     this.#movedMs = nowMs;
   }
 
-  /** Returns whether the body is too slow. Called about once a second; `isWaiting` is whether the app waits for more data. */
+  /** Returns whether the body is too slow. Called about once a second; `isWaiting` states whether the app is waiting for more data. */
   isTooSlow(nowMs: number, isWaiting: boolean): boolean {
     if (!isWaiting) {
       this.waitFrom(nowMs);

@@ -134,7 +134,8 @@ const isWebSocket = (rawHeaders: readonly string[]): boolean =>
 
 /**
  * Returns whether Host differs from the authority of a target in absolute form. The authority takes precedence (RFC 9112, 3.2.2), and
- * clients must send both alike (RFC 9112, 3.2). But a proxy in front of the gate may have used Host, and the app receives only one of them.
+ * clients must send the same value in both (RFC 9112, 3.2). But a proxy in front of the gate may have used Host, and the app receives only
+ * one of them.
  */
 function namesTwoHosts({ url, rawHeaders }: ServerExchange): boolean {
   if (url.charCodeAt(0) === SLASH) return false;

@@ -118,7 +118,8 @@ export class RequestBody implements BodyReceiver {
   }
 
   #give(sink: BodySink, bytes: Buffer): void {
-    // Reading may have stopped while the body waited for its sink, and the sink calls `want` only after a write that returned false.
+    // Calls `want`, because reading may have stopped while the body waited for its sink. The sink itself calls `want` only after a write
+    // that returned false.
     if (sink.write(bytes)) this.want();
     else this.#stopReading();
   }

@@ -40,7 +40,7 @@ export interface PolicyFollower {
   /** Whether the active policy has been deleted. */
   readonly isDeleted: boolean;
   readonly refused: PolicyRefusal | undefined;
-  /** Registers a listener for another active policy, and for the start or end of a rejection. */
+  /** Registers a listener that is called when the active policy changes, and when the rejection of a policy starts or ends. */
   onChange(listener: () => void): void;
   close(): void;
 }

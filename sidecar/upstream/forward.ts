@@ -30,7 +30,7 @@ export interface ForwardDeps {
   readonly upstream: Upstream;
   readonly inFlight: InFlightSet;
   readonly bodies: BodyDeps;
-  /** Dependencies for the bodies of gRPC calls, which may be idle. */
+  /** Dependencies for the bodies of gRPC calls. Such a body may be idle. */
   readonly callBodies: BodyDeps;
   readonly failing: FailureDeps;
   /** Maximum time for a client to read the written part of a response. */
@@ -91,7 +91,7 @@ class Forwarding implements ResponseReceiver, InFlight {
   #answered = false;
   /** Data from the app that is not yet written to the client's connection. */
   readonly #buffered = new ChunkBuffer();
-  /** Number of remaining response bytes, by the Content-Length. */
+  /** Number of remaining response bytes, according to its Content-Length. */
   #left = UNKNOWN;
   #namedInConnection: ReadonlySet<string> | undefined;
   /** Start of the write that the client has not read yet, as `performance.now()`; 0 if no write is pending. */

@@ -110,7 +110,7 @@ export const AGGREGATE_FUNCTIONS: Readonly<Record<string, AggregateFunction>> = 
   },
   min: sameType(["min(x)", "Minimum."], extremeSql("min")),
   max: sameType(["max(x)", "Maximum."], extremeSql("max")),
-  // Postgres returns the minimum, so that the result is deterministic. ClickHouse does not rewrite the arithmetic within `any`.
+  // In Postgres, `any` returns the minimum, so that the result is deterministic. ClickHouse does not rewrite the arithmetic within `any`.
   any: sameType(["any(x)", "Value of any row."], (call, writer) =>
     extremeSql("min", false)({ ...call, distinct: false }, writer),
   ),

@@ -19,7 +19,7 @@ const membership = (
     const args = checked(called, [ARRAY, name === "has" ? ANY : ARRAY]);
     const [array, other] = args as [ResolvedExpression, ResolvedExpression];
     const elementsOf = ({ type }: ResolvedExpression) => (type.name === "Array" ? type.of : type);
-    // `has` searches for a single element, so an array is invalid for an array of strings.
+    // `has` searches for a single element, so it rejects a search for an array in an array of strings.
     if (commonType([elementsOf(array), name === "has" ? other.type : elementsOf(other)]) === undefined) {
       throw invalidQuery(`${typeText(array.type)} cannot have ${typeText(other.type)}`, called.span);
     }

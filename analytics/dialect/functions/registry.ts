@@ -10,7 +10,7 @@ import { WINDOW_FUNCTIONS, type WindowFunction } from "./windows.ts";
 
 /*
  * All functions that queries may call (api-v2.md section 18.2), by their ClickHouse names. Names in a query are case-insensitive. The tree
- * keeps the caller's spelling, because ClickHouse names columns by it.
+ * keeps the caller's spelling, because ClickHouse uses this spelling in column names.
  */
 
 const BY_KIND = {

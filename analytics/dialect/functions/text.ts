@@ -122,7 +122,7 @@ export const TEXT_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
     },
   },
   toString: toText,
-  /** `domain/analytics/key-spaces.ts` replaces the calls before a query is resolved. */
+  /** `domain/analytics/key-spaces.ts` replaces calls of this function before a query is resolved. */
   keySpaceOf: {
     docs: ["keySpaceOf('api_…')", "Key space of an API, for key_space_id; '' for an API that you cannot read."],
   },

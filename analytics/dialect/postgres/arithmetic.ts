@@ -64,8 +64,8 @@ export const integerDivisionSql: Write = (call, writer) => {
 const DIGITS_MAX = 15;
 
 /**
- * Emits `round`, `floor` and `ceil` to digits after the decimal point, or before it if negative. Floats round half to even, integers half
- * away from zero.
+ * Emits `round`, `floor` and `ceil` to a number of digits after the decimal point, or before it if the number is negative. Floats round
+ * half to even, and integers round half away from zero.
  */
 export const roundingSql =
   (name: "round" | "floor" | "ceil"): Write =>
@@ -101,7 +101,7 @@ function shiftedSql(sign: "+" | "-", call: FunctionCall, writer: Writer): string
   return call.type.name === "DateTime" ? `analytics.wrapped_date_time(${moved})` : `(${moved})`;
 }
 
-/** Emits an interval of days or longer units, which are those of the calendar, so that a day may have 23 hours. */
+/** Emits an interval of days or longer units. These are calendar units, so a day may have 23 hours. */
 export const byDays = ({ type }: ResolvedExpression): boolean =>
   type.name === "Interval" && ["day", "week", "month", "quarter", "year"].includes(type.unit);
 

@@ -18,7 +18,10 @@ export const arraySql: Write = (call, writer) => {
   return `array[${call.arguments.map((element) => writer.as(element, type.of)).join(", ")}]::${typeName(type)}`;
 };
 
-/** Emits an array access. Indexes start at 1, or at the end if negative. For an index out of range, the result is the type's default. */
+/**
+ * Emits an array access. Indexes start at 1; negative indexes count from the end. For an index out of range, the result is the type's
+ * default.
+ */
 export const arrayElementSql: Write = (call, writer) => {
   const [of, index] = both(call);
   const value = writer.value(of);

@@ -16,7 +16,7 @@ export function widened(expression: ResolvedExpression, type: Type, writer: Writ
   return `${value}::${typeName(type)}`;
 }
 
-/** Emits `toInt32` and `toInt64`: floats are truncated, values out of range wrap, dates become days and date-times seconds. */
+/** Emits `toInt32` and `toInt64`: floats are truncated, values out of range wrap, dates become days, and date-times become seconds. */
 export function integerSql(expression: ResolvedExpression, type: Type, writer: Writer): string {
   const value = bigintSql(expression, writer);
   const { bits, signed } = widthOf(type);

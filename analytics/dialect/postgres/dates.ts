@@ -123,8 +123,8 @@ export const intervalSql: Write = (call, writer) => {
 };
 
 /**
- * Emits the number of a unit since a fixed start, for a time in UTC up to the hour, and a local time from the day upward. Weeks begin on
- * Monday; 1970-01-01 was a Thursday.
+ * Emits how many units have passed since a fixed start. `timestamp` is in UTC for units up to the hour, and a local time for longer units.
+ * Weeks begin on Monday; 1970-01-01 was a Thursday.
  */
 const NUMBERS: Readonly<Record<string, (timestamp: string, zone: string | undefined) => string>> = {
   second: (t) => `floor(extract(epoch from ${t}))::bigint`,

@@ -11,7 +11,7 @@ export const likeSql =
     const [operand, pattern] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
     const text = pattern.kind === "literal" && typeof pattern.value === "string" ? pattern.value : undefined;
     if (text === undefined) throw invalidQuery("the pattern of LIKE is a string literal", pattern.span);
-    // With collation C, only ASCII letters compare without case.
+    // With collation C, only ASCII letters are compared case-insensitively.
     if (operator.endsWith("ilike") && /\P{ASCII}/u.test(text)) {
       throw invalidQuery("ILIKE is supported with ASCII letters alone", pattern.span);
     }

@@ -174,7 +174,7 @@ function membership(expression: In, place: ExpressionContext): ResolvedExpressio
   return { kind: "in", negated: isNegated, operand, of: elements, type, span };
 }
 
-/** Rejects Dates next to times in different zones: a Date is the midnight of one zone. */
+/** Rejects a Date together with a time in a different zone, because a Date means the midnight of one zone. */
 function checkZones(one: Type, other: Type, span: Span): void {
   const isMixed = (one.name === "Date") !== (other.name === "Date") && zoneOf(one) !== zoneOf(other);
   if (isMixed) throw invalidQuery(`IN compares no ${typeText(one)} with ${typeText(other)}`, span);

@@ -162,7 +162,7 @@ export interface FunctionCall extends Node {
   readonly arguments: readonly ResolvedExpression[];
 }
 
-/** Creates a call of the function. The result is nullable if an argument is, unless `nullable` overrides this. */
+/** Creates a call of the function. The result is nullable if an argument is nullable, unless `nullable` overrides this. */
 export function call(
   name: string,
   args: readonly ResolvedExpression[],
