@@ -13,13 +13,13 @@ test.each([
   { name: "to midnight", from: "2026-03-04T05:00", to: "2026-03-06T00:00", days: 1, rest: 1 },
   { name: "a week between", from: "2026-02-26T05:00", to: "2026-03-06T05:00", days: 7, rest: 2 },
   { name: "nothing", from: "2026-03-04T05:00", to: "2026-03-04T05:00", days: undefined, rest: 0 },
-])("usage range is split into day parts: $name", ({ from, to, days, rest }) => {
+])("usage query splits its time range into day parts: $name", ({ from, to, days, rest }) => {
   const parts = dayParts({ fromMs: at(from), toMs: at(to) });
   expect(parts.days && (parts.days.toMs - parts.days.fromMs) / (24 * HOUR_MS)).toBe(days);
   expect(parts.rest).toHaveLength(rest);
 });
 
-test("day parts cover each hour of the range exactly once and break at midnight", () => {
+test("parts of a time range split at midnight cover each hour exactly once", () => {
   const range = fc.tuple(fc.integer({ min: -500, max: 500_000 }), fc.nat(400));
   fc.assert(
     fc.property(range, ([first, hours]) => {

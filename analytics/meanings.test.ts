@@ -3,7 +3,7 @@ import { columnMeaning, tableMeaning } from "./meanings.ts";
 import { PUBLIC_TABLES } from "./tables.ts";
 
 describe.each(PUBLIC_TABLES)("$name", (table) => {
-  test("analytics table and each of its columns has a description", () => {
+  test("each analytics table and each of its columns has a description", () => {
     expect(tableMeaning(table)).toMatch(/\.$/);
     for (const column of Object.keys(table.columns)) expect(columnMeaning(table, column), column).toMatch(/\.$/);
     expect(columnMeaning(table, "constructor")).toBeUndefined();

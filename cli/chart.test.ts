@@ -15,7 +15,7 @@ describe("a plot", () => {
     expect(lines.at(-1)).toMatch(/^ +2026-03-04 00:00:00Z +2026-03-04 02:00:00Z$/);
   });
 
-  test.each([40, 60, 120])("chart fits into %i columns, with few points and with many", (columns) => {
+  test.each([40, 60, 120])("chart with few or many points fits into %i columns", (columns) => {
     for (const count of [1, 2, 24, 10_000]) {
       const lines = formatPlot(points(Array.from({ length: count }, (_, index) => (index * 7919) % 100_000)), {
         columns,

@@ -16,7 +16,7 @@ const command = defineCommand({
 });
 
 describe("options", () => {
-  test("option value comes from the arguments, else from the environment, else from the default", () => {
+  test("option value comes from the arguments, otherwise from the environment, otherwise from the default", () => {
     expect(parseOptions(command, ["-f", "a"], { TRY_FILE: "b" })).toEqual({
       file: "a",
       depth: "3",
@@ -36,7 +36,7 @@ describe("options", () => {
     expect(isGiven(parseOptions(command, [], { TRY_FILE: "a" }), "file")).toBe(false);
   });
 
-  test("repeatable option keeps all values in order, or one from the environment", () => {
+  test("repeatable option keeps all values in order, or the single value of its environment variable", () => {
     const wordsOf = (args: string[], env = {}) => parseOptions(command, ["-f", "a", ...args], env).word;
     expect(wordsOf(["--word", "b", "--word", "a"], { TRY_WORD: "c" })).toEqual(["b", "a"]);
     expect(wordsOf([], { TRY_WORD: "c" })).toEqual(["c"]);

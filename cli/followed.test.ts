@@ -30,7 +30,7 @@ const file = (text: string, name = "secret"): string => {
   return path;
 };
 
-test("followed value comes from an option or variable, or from a file, not from both", () => {
+test("value of a reloadable option comes from an option or variable, or from a file, but not from both", () => {
   const path = file("redis://of-file\n");
   const of = (value: string | undefined, from: string | undefined) =>
     followed({ name: "redis-url", value, file: from, log })?.();
@@ -45,7 +45,7 @@ test("followed value comes from an option or variable, or from a file, not from 
   );
 });
 
-test("missing or empty followed file is reported at startup, without its content", () => {
+test("missing or empty reloadable file is reported at startup, without its content", () => {
   const at = (path: string) => () => followFile(path, { name: "redis-url-file", log });
   expect(at(join(dir, "none"))).toThrow(
     `cannot open "${join(dir, "none")}": it does not exist; correct --redis-url-file`,
@@ -53,7 +53,7 @@ test("missing or empty followed file is reported at startup, without its content
   expect(at(file(" \n"))).toThrow("is empty");
 });
 
-test("followed file that Kubernetes replaces is read again, at most once a second", () => {
+test("reloadable file that Kubernetes replaces is read again, at most once a second", () => {
   file("one", "data-1");
   file("two", "data-2");
   const link = join(dir, "link");
@@ -68,7 +68,7 @@ test("followed file that Kubernetes replaces is read again, at most once a secon
   expect(lines).toEqual(["info --x-file has changed"]);
 });
 
-test("unreadable or invalid followed file keeps the last value, and is reported once", () => {
+test("unreadable or invalid reloadable file keeps the last value and is reported once", () => {
   const path = file("postgres://me:a@host/db");
   const value = followFile(path, { name: "database-url-file", log, accept: sameServer });
   for (const text of ["not an address with s3cret", "postgres://me:s3cret@other/db", "postgres://me:s3cret@host/db2"]) {
@@ -88,7 +88,7 @@ test("unreadable or invalid followed file keeps the last value, and is reported 
   expect(value()).toBe("postgres://you:b@host/db?sslmode=disable");
 });
 
-test("rejected content of a followed file is not parsed again until it changes", () => {
+test("invalid content of a reloadable file is not parsed again until it changes", () => {
   const looked: string[] = [];
   const accept = (text: string): string => {
     looked.push(text);
@@ -104,7 +104,7 @@ test("rejected content of a followed file is not parsed again until it changes",
   expect(looked).toEqual(["good", "bad one", "bad two", "bad two", "better", "bad one"]);
 });
 
-test("folder in place of a followed file, or an empty file, keeps the active value", () => {
+test("folder in place of a reloadable file, or an empty file, keeps the active value", () => {
   const path = file("good");
   const value = followFile(path, { name: "x-file", log });
   file("");

@@ -20,7 +20,7 @@ test("log line of an error is followed by its causes, indented", () => {
   ]);
 });
 
-test("client text in a log cannot begin a line", () => {
+test("client text in a log cannot start a new line", () => {
   expect(line({ msg: 'say "a"\nFATAL', kind: "x\ny" })).toBe(
     '2026-01-02T03:04:05.006Z WARN  say "a"\\nFATAL kind="x\\ny"',
   );

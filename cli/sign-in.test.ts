@@ -29,7 +29,7 @@ function tempFile(text: string): string {
   return file;
 }
 
-test("dashboard sign-in is by link by default, only on this machine", () => {
+test("dashboard sign-in uses links by default, and only on this machine", () => {
   expect(read("")).toEqual({
     url: undefined,
     times: { idleMs: 7_200_000, maxMs: 43_200_000 },
@@ -75,12 +75,12 @@ test("OpenID issuer on this machine may use plain HTTP", () => {
   }
 });
 
-test("invalid roles file ends the start with the location of the error", () => {
+test("invalid roles file prevents startup with the location of the error", () => {
   const file = tempFile("groups:\n  a: {shop: owner}\n");
   expect(() => read(`--dashboard-roles-file ${file}`)).toThrow(/roles\.yaml: line 2, column 13: groups\.a\.shop/);
 });
 
-test("roles file is followed; an invalid change is logged and keeps the active roles", async () => {
+test("roles file is reloaded; an invalid change is logged and keeps the active roles", async () => {
   const file = tempFile("groups: {a: {shop: viewer}}");
   const { rolesOfGroups } = read(`--dashboard-roles-file ${file}`);
   const roles = () => rolesOfGroups?.(["a"]).map(({ role }) => role);

@@ -103,7 +103,7 @@ test("switch option accepts only on and off", () => {
   expect(() => parseSwitch("s", "true")).toThrow('invalid value "true" for --s: must be on or off');
 });
 
-test("duration option is in milliseconds and has a minimum", () => {
+test("duration option is converted to milliseconds and has a minimum", () => {
   expect(parseDurationOption("resync", "1m30s", { minMs: 1_000 })).toBe(90_000);
   expect(parseDurationOption("resync", "1s", { minMs: 1_000 })).toBe(1_000);
 });
@@ -121,7 +121,7 @@ test.each(["", "999ms", "5", "-1s", "soon"])("duration option %j is rejected", (
   );
 });
 
-test("option with a list of choices accepts only those", () => {
+test("option with a list of choices accepts only these choices", () => {
   expect(parseChoice("log-format", "text", ["json", "text"])).toBe("text");
   expect(() => parseChoice("log-format", "xml", ["json", "text"])).toThrow("for --log-format: must be json or text");
 });
@@ -130,7 +130,7 @@ test.each([
   { text: "500ms", ms: 500 },
   { text: "1h30m", ms: 5_400_000 },
   { text: "30d", ms: 30 * 86_400_000 },
-])("duration option $text is $ms ms", ({ text, ms }) => {
+])("duration option $text is read as $ms ms", ({ text, ms }) => {
   expect(parseDurationOption("d", text, { minMs: 1 })).toBe(ms);
 });
 

@@ -32,7 +32,7 @@ test.each([
   { share: 0.75, alone: 75 },
   { share: 0.1, alone: 10 },
   { share: 1, alone: 100 },
-])("ConcurrencyLimiter gives a single address with share $share $alone of 100 slots", ({ share, alone }) => {
+])("ConcurrencyLimiter with the share $share gives a single address $alone of 100 slots", ({ share, alone }) => {
   expect(takeAll(new ConcurrencyLimiter({ ...OPTIONS, share }), "a")).toBe(alone);
 });
 
@@ -140,7 +140,7 @@ test("ConcurrencyLimiter with share 1 ignores addresses and rejects oversized wa
   limiter.close();
 });
 
-test("ConcurrencyLimiter without a queue limit rejects all waiters", () => {
+test("ConcurrencyLimiter without a queue rejects all waiters", () => {
   const limiter = new ConcurrencyLimiter({ max: 1, share: 0.5, waitMs: 0 });
   expect([acquire(limiter, "a").state, acquire(limiter, "b").state]).toEqual(["has a place", "was told no"]);
 });

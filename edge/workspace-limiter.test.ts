@@ -41,7 +41,7 @@ async function ended(name: string): Promise<void> {
 
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
-test("query slots limit one workspace and leave the rest to others", async () => {
+test("query slots limit each workspace and leave the remaining slots to other workspaces", async () => {
   for (const name of ["a1", "a2", "a3", "b1", "c1"]) void run(name).catch(() => undefined);
   await settle();
   expect(started).toEqual(["a1", "a2", "b1"]);
@@ -133,7 +133,7 @@ test("query slots reject waiters above the workspace limit immediately", async (
   expect(started).toEqual(["a1", "a2", "b1", "a3"]);
 });
 
-test("query slot released twice is free only once", async () => {
+test("query slot that is released twice is free only once", async () => {
   const release = await limiter.acquire("a");
   await limiter.acquire("a");
   release();

@@ -269,7 +269,7 @@ describe("precedence of rules", () => {
   });
 });
 
-test("query of a table of another procedure is rejected with that procedure's name", () => {
+test("analytics query of another procedure's table is rejected, and the error names that procedure", () => {
   expect(respond("select 1 from ratelimits_v1")).toBe(
     "invalid_analytics_table: Line 1, column 15: `ratelimits_v1` is read by analytics.getRatelimits",
   );
@@ -409,9 +409,12 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     [`toStartOfHour(fromUnixTimestamp64Milli(spent_credits)) >= '2026-10-01 00:00:00'`, true],
     [`now() >= '2026-10-01 00:00:00'`, true],
   ] as const;
-  test.each(inRaw)("analytics retention bound for raw rows: %s", (where, allowed) => {
-    expect(respond(`select count() from ${RAW} where ${where}`).startsWith("SELECT")).toBe(allowed);
-  });
+  test.each(inRaw)(
+    "analytics query of raw rows with the condition %s is accepted or rejected by its time bound",
+    (where, allowed) => {
+      expect(respond(`select count() from ${RAW} where ${where}`).startsWith("SELECT")).toBe(allowed);
+    },
+  );
 
   test.each([
     ["hour", "time >= '2026-10-23 13:00:00'", true],

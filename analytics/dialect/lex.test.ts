@@ -40,7 +40,7 @@ describe("string literals as in ClickHouse", () => {
     ["‘it's \\’", "it's \\"],
     ["‘a‘b’", "a‘b"],
     ["'a’b'", "a’b"],
-  ])("analytics SQL literal %j is string %j", (text, value) => {
+  ])("analytics SQL lexer reads literal %j as string %j", (text, value) => {
     expect(lex(text)[0]).toMatchObject({ kind: "string", text: value, span: { start: 0, end: text.length } });
   });
 
@@ -56,11 +56,11 @@ describe("string literals as in ClickHouse", () => {
     ["select x'41'", "strings written as x'…' are not served; write the text itself", 8],
     ["select B'01'", "strings written as B'…' are not served; write the text itself", 8],
     ["select '\ud800'", "the query is not valid Unicode", 1],
-  ])("analytics SQL literal %j is rejected", (text, detail, column) => {
+  ])("analytics SQL lexer rejects literal %j", (text, detail, column) => {
     expect(problemOf(text)).toBe(`invalid_analytics_query: Line 1, column ${column}: ${detail}`);
   });
 
-  test("string prefix of other SQL databases is lexed as a separate word", () => {
+  test("analytics SQL lexer reads the string prefixes of other databases as separate words", () => {
     expect(shown("E'a' N'b'")).toEqual(["word E", "string a", "word N", "string b"]);
     expect(problemOf("U&'a'")).toBe("invalid_analytics_query: Line 1, column 2: the character `&` has no meaning here");
   });
@@ -79,7 +79,7 @@ describe("names", () => {
     expect(shown(text)).toEqual([`quotedName ${name}`]);
   });
 
-  test("unquoted analytics SQL identifier has letters, digits, underscores and dollar signs", () => {
+  test("unquoted analytics SQL identifier may contain letters, digits, underscores and dollar signs", () => {
     expect(shown("a$b _1 $a Zz9")).toEqual(["word a$b", "word _1", "word $a", "word Zz9"]);
   });
 
@@ -106,7 +106,7 @@ describe("numbers", () => {
     ["1.e3", "1.e3"],
     ["1_0.0_1e1_0", "10.01e10"],
     ["18446744073709551616", "18446744073709551616"],
-  ])("analytics SQL number %s is %s", (text, digits) => {
+  ])("analytics SQL lexer reads number %s as %s", (text, digits) => {
     expect(shown(text)).toEqual([`number ${digits}`]);
   });
 
@@ -120,7 +120,7 @@ describe("whitespace, comments and symbols", () => {
   test.each([
     ["comments of all kinds", "1 -- a\n, 2 /* b /* c */ d */ , 3 # e\n, 4 // f\n , 5 #! g"],
     ["Unicode's blanks", "\ufeff1\u00a0,\u20032\u3000, 3\u2060,\u180e4\v,\u00855\f"],
-  ])("analytics SQL lexer handles %s", (_, text) => {
+  ])("analytics SQL lexer skips %s", (_, text) => {
     expect(shown(text).filter((token) => token.startsWith("number"))).toEqual(
       [1, 2, 3, 4, 5].map((n) => `number ${n}`),
     );
@@ -138,7 +138,7 @@ describe("whitespace, comments and symbols", () => {
     },
   );
 
-  test.each(["/* a", "/* a /* b */"])("analytics SQL comment %s is unclosed", (text) => {
+  test.each(["/* a", "/* a /* b */"])("analytics SQL lexer rejects the unclosed comment %s", (text) => {
     expect(problemOf(text)).toContain("the comment is not closed");
   });
 

@@ -236,7 +236,7 @@ const HOSTILE: readonly (readonly [string, string])[] = [
 ];
 
 describe("hostile texts", () => {
-  test.each(HOSTILE)("analytics SQL parser handles 16 KiB of %j", (part, prefix) => {
+  test.each(HOSTILE)("analytics SQL parser finishes quickly on 16 KiB of %j", (part, prefix) => {
     const text = prefix + part.repeat(16_384 / part.length);
     const startedMs = performance.now();
     problemOf(text);
@@ -257,7 +257,7 @@ describe("hostile texts", () => {
     );
   });
 
-  test("analytics SQL parser handles mutated queries, and accepted ones round-trip", () => {
+  test("analytics SQL parser does not crash on mutated queries, and accepted queries round-trip", () => {
     const change = fc.record({
       query: fc.constantFrom(...PARSED_QUERIES.map(([text]) => text)),
       at: fc.nat(400),

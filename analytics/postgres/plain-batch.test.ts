@@ -96,10 +96,13 @@ test.each<[string, object]>([
   expect(readPlainBatch(`${line(plain)}\n${line({ ...plain, id: "ev_other", ...changes })}`, times)).toBeUndefined();
 });
 
-test.each(["", "no JSON", "null", "5", "[]", "{}"])("event batch with line %j is not copied", (other) => {
-  const line = JSON.stringify({ ...anEvent({ timeMs: NOW_MS }), workspaceId: "ws_1" });
-  expect(readPlainBatch(`${line}\n${other}`, times)).toBeUndefined();
-});
+test.each(["", "no JSON", "null", "5", "[]", "{}"])(
+  "event batch with line %j is not a plain batch for COPY",
+  (other) => {
+    const line = JSON.stringify({ ...anEvent({ timeMs: NOW_MS }), workspaceId: "ws_1" });
+    expect(readPlainBatch(`${line}\n${other}`, times)).toBeUndefined();
+  },
+);
 
 test("latency that JSON cannot represent is omitted by COPY and by INSERT", async () => {
   const line = JSON.stringify({ ...anEvent({ timeMs: NOW_MS, latencyMs: 7.5 }), workspaceId: "ws_1" });

@@ -271,7 +271,7 @@ test("roll-up fails as a whole when Postgres is unavailable", async () => {
   expect(logs).toEqual([]);
 });
 
-test("patient roll-up leaves events for a second and then takes all of them", async () => {
+test("patient roll-up leaves recent events for a second and then takes all of them", async () => {
   await ingest([aVerification()]);
   expect(await store.rollUp({ patient: true })).toBe(false);
   expect(await total("ws_a")).toBe(0);

@@ -261,13 +261,13 @@ describe("the visible rows of a query", () => {
     expect(rows).toEqual([{ n: 0 }]);
   });
 
-  test("analytics scope set by the query itself shows no rows without a seal", async () => {
+  test("analytics query that forges its scope without a valid seal reads no rows of other workspaces", async () => {
     const forged = JSON.stringify({ workspaceId: "ws_b", within: null, visibleFrom: { raw: 0 } });
     const before = `with s as materialized (select set_config('postern.analytics_scope', repeat('0', 64) || '${forged}', true)) select request_id from s, analytics.key_verifications_v1`;
     expect(valuesOf(await ask(before)).includes("theirs")).toBe(false);
   });
 
-  test("seal of another transaction shows no analytics rows", async () => {
+  test("analytics scope with the seal of another transaction shows no rows", async () => {
     const client = await db.connect();
     try {
       await client.query("begin");
@@ -372,7 +372,7 @@ describe("permissions of the query role", () => {
     expect(valuesOf(await ask("select current_setting('timezone')", { of: own }))).toEqual(["UTC"]);
   });
 
-  test("analytics query role is read-only and runs a single statement", async () => {
+  test("analytics query role can run only a single read-only statement", async () => {
     expect(valuesOf(await ask("select current_setting('transaction_read_only')"))).toEqual(["on"]);
     expect((await refusalOf(ask("select 'a'; select 'b'"))).reason).toBe("query");
     expect(logged.pop()).toMatchObject({ err: { code: "42601" } });
@@ -498,7 +498,7 @@ describe("limits", () => {
     expect((await refusalOf(ask("select repeat('x', 2000000000)"))).reason).toBe("memory");
   });
 
-  test("analytics queries of one workspace use two slots and time out while waiting", async () => {
+  test("analytics queries of one workspace use at most two slots, and time out while waiting", async () => {
     const slow = (workspaceId: string) =>
       refusalOf(
         ask("select count(*) from generate_series(1, 1e9::bigint) a", {
@@ -585,7 +585,7 @@ describe("a database user that is not a superuser", () => {
     return made;
   };
 
-  test("analytics setup without CREATEROLE prints the required SQL and works after it", async () => {
+  test("analytics setup without CREATEROLE prints the required SQL and succeeds after that SQL runs", async () => {
     await ask("select 'prepared'");
     const { url, admin, user } = await ownedBy("nocreaterole");
     const own = readerOf(url);

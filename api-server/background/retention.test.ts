@@ -180,7 +180,7 @@ describe("usage of a workspace with a shorter retention", () => {
     return (await db.query<{ ms: number }>(text, [ws])).rows.map(({ ms }) => (NOW_MS - ms) / HOUR_MS);
   };
 
-  test("shorter usage retention of a workspace deletes its events and expired buckets individually", async () => {
+  test("shorter usage retention of one workspace deletes its own expired events and buckets", async () => {
     await db.query(
       "insert into analytics_settings (workspace_id, verifications_days) values ('ws_a', 3), ('ws_b', 60)",
     );

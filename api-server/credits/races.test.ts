@@ -100,7 +100,7 @@ test("credits write-behind ignores old revisions and lower values and caps at th
 test.each([
   { how: "for good", body: { permanent: true } },
   { how: "softly", body: {} },
-])("limited key deleted $how leaves no credit counter, even after a late spend", async ({ body }) => {
+])("limited key that is deleted $how has no credit counter left, even after a late spend", async ({ body }) => {
   const { keyId, key } = await createKey({ remaining: 10 });
   for (let i = 0; i < 3; i++) await call("keys.verifyKey", { key });
   const ref = { workspaceId, keyId };
@@ -136,7 +136,7 @@ test("concurrent updateKey and refill of one key neither deadlock nor lose chang
   expect(await deadlocks()).toBe(before);
 }, 60_000);
 
-test("one connection pool serves key changes and refills in either order", async () => {
+test("key changes and refills that use one connection pool do not block each other", async () => {
   const keys = await Promise.all(
     Array.from({ length: 20 }, () => createKey({ remaining: 100, refill: { interval: "daily", amount: 10 } })),
   );

@@ -100,7 +100,7 @@ describe("a key with 3 credits and a refill of 10", () => {
       today: "2041-03-31",
       left: 23,
     },
-  ])("credit refill of 10 on 3 credits: $name", async ({ day, last, today, left }) => {
+  ])("credit refill of 10 for a key with 3 credits is correct: $name", async ({ day, last, today, left }) => {
     const keyId = await aKey({ day, last });
     await api.refill(today);
     expect(await remaining(keyId)).toBe(left);
@@ -154,7 +154,7 @@ test("refilled credits stop at 2^53 − 1", async () => {
   await db.query("delete from keys where id = $1", [keyId]);
 });
 
-test("credit refill includes unsynced spending, and the next spender starts from its result", async () => {
+test("credit refill includes unsynced spending, and the next verification starts from its result", async () => {
   const keyId = await aKey({ remaining: 8, last: "2042-08-01" });
   const ref = { workspaceId, keyId };
   await api.deps.credits.load([ref]);
@@ -165,7 +165,7 @@ test("credit refill includes unsynced spending, and the next spender starts from
   await db.query("delete from keys where id = $1", [keyId]);
 });
 
-test("key whose refill fails is counted, delays no other and is retried", async () => {
+test("key whose refill fails is counted and retried without delaying other keys", async () => {
   const last = "2042-09-01";
   const [first, unlucky, later] = [await aKey({ last }), await aKey({ last, remaining: 7 }), await aKey({ last })];
   // Postgres refuses the number that only this key would get.
@@ -213,7 +213,7 @@ test("credit refill handles partial batches with different last refill dates", a
   await db.query("delete from keys where id like 'key_mixed_%'");
 });
 
-test("credit refill reopens counters in use and creates none for unused keys", async () => {
+test("credit refill reloads credit counters in use and creates no counters for unused keys", async () => {
   const last = "2042-11-01";
   const [used, unused] = [await aKey({ last }), await aKey({ last })];
   await api.deps.credits.load([{ workspaceId, keyId: used }]);

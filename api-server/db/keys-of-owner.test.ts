@@ -41,7 +41,7 @@ describe("a change of the externalId through v2", () => {
     { name: "to none clears the owner", body: { externalId: null }, owner: null },
     { name: "to the same one keeps the owner", body: { externalId: "user_1" }, owner: "user_1" },
     { name: "that is none keeps the owner", body: { name: "renamed", credits: { remaining: 3 } }, owner: "user_1" },
-  ])("updateKey with an externalId $name and keeps the environment", async ({ body, owner }) => {
+  ])("updateKey with an externalId $name, and always keeps the environment", async ({ body, owner }) => {
     const { keyId } = await aKey({ ownerId: "user_1", environment: "staging" }, { externalId: "user_1" });
     await t.data("keys.updateKey", { keyId, ...body });
     expect(await row(keyId)).toMatchObject({ owner_id: owner, environment: "staging" });
@@ -68,7 +68,7 @@ test("rerolled key keeps owner, environment and last refill", async () => {
   expect(old?.last_refill_at).toBe(old?.created_at);
 });
 
-test("api-server key record includes owner and environment, the gate record excludes them", async () => {
+test("api-server key record includes owner and environment, but the gate record excludes them", async () => {
   const { keyId, key } = await aKey();
   // Cached before the change, which psql makes: its mark names the key.
   await t.data("keys.verifyKey", { key });

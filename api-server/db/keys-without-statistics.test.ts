@@ -84,7 +84,7 @@ describe.each([
     filled = await fill(state);
   });
 
-  test("key list reads as many rows as its page holds", async () => {
+  test("key list reads only as many rows as its page holds", async () => {
     const { of, keyIds, identityId } = filled;
     const { workspaceId } = of;
     const page = { ...of, cursor: "", rowsMax: PAGE };
@@ -113,7 +113,7 @@ describe.each([
   });
 });
 
-test("key list of another workspace is empty and excludes deleted keys", async () => {
+test("key list excludes deleted keys and the keys of other workspaces", async () => {
   const { of, keyIds, identityId } = await fill("whose keys are asked for");
   const { workspaceId } = await insertWorkspace(db, "that asks");
   const lists = async (asking: string) => {

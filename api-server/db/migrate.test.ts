@@ -31,7 +31,7 @@ test("empty database gets every migration once despite concurrent starts", async
   await database.drop();
 });
 
-test("migration reports each step before it runs, in order, or nothing", async () => {
+test("migration reports each step in order before it runs, and reports nothing if no step is required", async () => {
   const database = await createEmptyDatabase();
   onTestFinished(() => database.drop());
   const told: { fileName: string; done: number; total: number }[] = [];

@@ -160,7 +160,7 @@ describe("a key's record", () => {
     });
   });
 
-  test("key record survives deletion of its API or identity, but not its own", async () => {
+  test("key record is kept when its API or identity is deleted, but not when the key is deleted", async () => {
     await insert("identities", { id: "id_1", external_id: "user" });
     await aKey({ identity_id: "id_1" });
     await db.query("update apis set deleted_at = 5");
@@ -222,7 +222,7 @@ test("role record has its permissions or an empty list and is deleted with the r
   expect(await read("role", "role_1")).toBeUndefined();
 });
 
-test("API record has its IP allow list if set", async () => {
+test("API record includes the IP allow-list if the API has one", async () => {
   await insert("apis", { id: "api_2", key_space_id: "ks_2", name: "2", ip_allow_list: ["10.0.0.1", "::1"] });
   expect(await read("api", "api_1")).toEqual({ id: "api_1", name: `the "api"` });
   expect(await read("api", "api_2")).toEqual({ id: "api_2", name: "2", ipAllowList: ["10.0.0.1", "::1"] });
@@ -249,7 +249,7 @@ test("namespace name maps to the live namespace or the last deleted one", async 
   ]);
 });
 
-test("exact overrides have separate records, pattern overrides share one", async () => {
+test("each exact override has its own record, and all pattern overrides share one record", async () => {
   await insert("ratelimit_namespaces", { id: "rlns_1", name: "one" });
   const of = (id: string, identifier: string, more: object = {}) =>
     insert("ratelimit_overrides", { id, namespace_id: "rlns_1", identifier, max_count: 0, duration_ms: MAX, ...more });

@@ -6,7 +6,9 @@ test.each([
   { name: "after the end of the list comes its beginning", ids: ["a", "b", "c"], last: "c", order: ["a", "b", "c"] },
   { name: "without a last one the list is unchanged", ids: ["b", "a"], last: undefined, order: ["b", "a"] },
   { name: "a last one that is gone skips none of the others", ids: ["a", "c"], last: "b", order: ["a", "c"] },
-])("ingester schedule: $name", ({ ids, last, order }) => expect(startingAfter(ids, last)).toEqual(order));
+])("ingester processes workspaces in the expected order: $name", ({ ids, last, order }) =>
+  expect(startingAfter(ids, last)).toEqual(order),
+);
 
 test("ingester polls a workspace with events immediately and idle ones up to a second later", () => {
   const turns = new IngestScheduler();

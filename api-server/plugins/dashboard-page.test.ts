@@ -82,7 +82,7 @@ describe("a built dashboard", () => {
     }
   });
 
-  test("missing dashboard file is 404 rather than the page", async () => {
+  test("request for a missing dashboard file gets 404 instead of the dashboard page", async () => {
     for (const path of ["assets/main-old.js", "assets/", "assets/main-Ab12.js.br"]) {
       expect((await get(`/dashboard/${path}`)).statusCode, path).toBe(404);
     }
@@ -110,7 +110,7 @@ describe("a built dashboard", () => {
     if (response.statusCode === 200) expect(response.payload).toBe(PAGE);
   });
 
-  test("dashboard serves only files of the page", async () => {
+  test("dashboard serves its page instead of a build file that is not part of the page", async () => {
     expect((await get("/dashboard/made-from")).payload).toBe(PAGE);
   });
 
@@ -137,7 +137,7 @@ describe("a built dashboard", () => {
     },
   );
 
-  test("dashboard file already cached by the browser is 304", async () => {
+  test("request for a dashboard file that the browser has already cached gets 304", async () => {
     const headers = { "accept-encoding": "br" };
     const first = await get("/dashboard/", headers);
     const again = await get("/dashboard/", { ...headers, "if-none-match": String(first.headers.etag) });

@@ -154,7 +154,7 @@ test("direct front gives a slow reader the full timeout for its next request", a
 });
 
 describe("a connection that Node serves in between", () => {
-  test("connection is closed when idle by the keep-alive timeout of the server", async () => {
+  test("idle connection is closed after the keep-alive timeout of the server", async () => {
     const { socket, atServer } = await open("at once");
     socket.resume();
     socket.write(requests(1) + requests(1, "/other"));
@@ -164,7 +164,7 @@ describe("a connection that Node serves in between", () => {
     await waitFor("the connection to close", () => atServer.destroyed);
   });
 
-  test("connection is closed when its client leaves Node's response unread", async () => {
+  test("connection is closed if its client leaves Node's response unread", async () => {
     const { socket, atServer } = await open("at once");
     server.timeout = READ_MS;
     socket.write(requests(1, "/node-large"));
@@ -183,7 +183,7 @@ describe("a connection that Node serves in between", () => {
     expect(servedAtNode).toBe(1);
   });
 
-  test("closing server closes an idle connection, but none that the direct front serves", async () => {
+  test("server shutdown closes idle connections, but no connection that the direct front serves", async () => {
     const { socket, atServer } = await open("at once", { readMs: 60_000 });
     socket.write(requests(1, "/other"));
     await waitFor("Node to serve", () => servedAtNode === 1);
@@ -198,7 +198,7 @@ describe("a connection that Node serves in between", () => {
     await waitFor("the connection to close", () => atServer.destroyed);
   });
 
-  test("client disconnect ends the response of Node", async () => {
+  test("client disconnect ends a response that Node is sending", async () => {
     const { socket } = await open("at once");
     const requested = once(server, "request") as Promise<[IncomingMessage, ServerResponse]>;
     socket.write(requests(1, "/silent"));

@@ -78,7 +78,7 @@ describe("/docs", () => {
     for (const name of ["frame-ancestors", "base-uri", "form-action"]) expect(policy.get(name)).toEqual(["'none'"]);
   });
 
-  test("/docs asset already cached by the browser is 304", async () => {
+  test("request for a /docs asset that the browser has already cached gets 304", async () => {
     const first = await get("/docs/swagger-ui.css");
     const etag = String(first.headers.etag);
     expect(first.headers["cache-control"]).toBe("no-cache");

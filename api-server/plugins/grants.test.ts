@@ -6,7 +6,7 @@ import { createGrants } from "./grants.ts";
 const updateKey = onApi("update_key");
 const encryptKey = onApi("encrypt_key");
 
-test("granting permissions lists only those that the root key lacks", () => {
+test("granting permissions fails with only the permissions that the root key lacks", () => {
   const { require, holds, holdsForSome, idsHeld } = createGrants(new Set(["api.api_1.update_key", "rbac.*.read_role"]));
   const refusalOf = (run: () => void): PublicError => {
     try {
@@ -29,7 +29,7 @@ test("granting permissions lists only those that the root key lacks", () => {
   expect([idsHeld(updateKey), idsHeld(encryptKey), idsHeld(onRbac("read_role"))]).toEqual([["api_1"], [], "all"]);
 });
 
-test("granting a permission records use of the tuple that covers it", () => {
+test("granting a permission records the use of the root key tuple that covers it", () => {
   const noted: string[] = [];
   const held = new Set(["api.*.update_key", "api.api_1.update_key", "api.api_1.encrypt_key"]);
   const { beyond } = createGrants(held, "The root key", (tuple) => noted.push(tuple));

@@ -12,9 +12,9 @@ test.each([
   ["*", "br"],
   ["br;q=nonsense", "identity"],
   ["identity;q=0", "identity"],
-])("`Accept-Encoding: %s` selects %s", (header, encoding) => {
+])("`Accept-Encoding: %s` selects the encoding %s", (header, encoding) => {
   expect(acceptedEncoding(header, ["br", "gzip", "identity"])).toBe(encoding);
 });
 
-test("static file encoding that does not exist is not selected", () =>
+test("static file encoding that is not available is not selected", () =>
   expect(acceptedEncoding("br, gzip", ["gzip", "identity"])).toBe("gzip"));

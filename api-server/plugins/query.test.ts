@@ -48,7 +48,7 @@ test("path parameters are members that a query string cannot override", () => {
   expect(readQuery({ text: "query" }, { text: "path" })).toEqual({ text: "path" });
 });
 
-test("procedure with a member that a query string cannot express fails at startup", () => {
+test("procedure whose input cannot be expressed in a query string fails at startup", () => {
   expect(() => compileQuery(z.object({ meta: z.object({}) }), "/v1/x")).toThrow(
     "a query cannot hold what /v1/x?meta is",
   );

@@ -38,7 +38,7 @@ test.each([
   { name: "a version that Postgres draws only now", state: { version: 10 }, reason: RESTORED },
   { name: "another timeline of Postgres", known: { timeline: "sys/2" }, reason: RESTORED },
   { name: "no reason, when Postgres does not report its timeline", known: { timeline: undefined }, reason: undefined },
-])("reason for a new projection: $name", async ({ state, known, reason }) => {
+])("relay decides whether to start a new projection: $name", async ({ state, known, reason }) => {
   expect(await whyRebuild(db, { ...STATE, ...state }, { ...KNOWN, ...known })).toBe(reason);
 });
 

@@ -270,7 +270,7 @@ describe("the name of a namespace", () => {
       [id, name, deletedAt],
     );
 
-  test("relay projects namespace names into each projection and follows renames", async () => {
+  test("relay includes namespace names in each projection and follows renames", async () => {
     await insert("rlns_1", "edge");
     await insert("rlns_0", "edge", 5);
     await insert("rlns_2", "gone", 5);

@@ -93,7 +93,7 @@ describe("at the limit", () => {
   test.each([
     { name: "at the direct front", isDirect: true },
     { name: "at Node's server", isDirect: false },
-  ])("connection limit closes the client that has been idle longest, $name", async ({ isDirect }) => {
+  ])("connection limit $name closes the connection that has been idle longest", async ({ isDirect }) => {
     await start({ maxConnections: 3, trustedProxies: ["127.0.0.1"] });
     const request = isDirect ? call("keys.verifyKey", { key: "k" }) : SIMPLE;
     const [first, second, third] = [await openOne(), await openOne(), await openOne()];
@@ -117,7 +117,7 @@ describe("at the limit", () => {
   test.each([
     { name: "at the direct front", path: "keys.verifyKey", body: { key: "k" } },
     { name: "at Node's server", path: "apis.getApi", body: { apiId: "api_missing0" } },
-  ])("connection limit rejects a new connection when all others are in use, $name", async ({ path, body }) => {
+  ])("connection limit $name rejects a new connection when all others are in use", async ({ path, body }) => {
     await start({ maxConnections: 2, trustedProxies: ["127.0.0.1"] });
     const blocker = await t.deps.db.connect();
     await blocker.query("begin");

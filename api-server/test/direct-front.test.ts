@@ -342,7 +342,7 @@ describe.each(KINDS)("%s", (of) => {
       }
     });
 
-    test("direct front serves a request whose body follows soon", async () => {
+    test("direct front serves a request whose body arrives shortly after its head", async () => {
       const request = verifying(key);
       const cut = request.indexOf("\r\n\r\n") + 4;
       const pieces = [
@@ -373,13 +373,16 @@ describe.each(KINDS)("%s", (of) => {
       { name: "after its requests", cut: 0, expected: [200, 200, 200] },
       { name: "in the middle of a body", cut: 3, expected: [200, 200, 400] },
       { name: "in the middle of a head", cut: 150, expected: [200, 200, 400] },
-    ])("half-closed client $name gets its responses from the direct front", async ({ cut, expected }) => {
-      const { socket, responds, closed } = open();
-      const last = verifying(key);
-      socket.end(Buffer.concat([verifying(key), verifying(limitedKey), last.subarray(0, last.length - cut)]));
-      await closed;
-      expect(statuses(responds())).toEqual(expected);
-    });
+    ])(
+      "client that half-closes its connection $name gets its responses from the direct front",
+      async ({ cut, expected }) => {
+        const { socket, responds, closed } = open();
+        const last = verifying(key);
+        socket.end(Buffer.concat([verifying(key), verifying(limitedKey), last.subarray(0, last.length - cut)]));
+        await closed;
+        expect(statuses(responds())).toEqual(expected);
+      },
+    );
 
     // Node's TLS server aborts such a connection.
     test.each([

@@ -58,7 +58,7 @@ describe("error pages", () => {
     expect(response.payload).not.toMatch(/(?:src|href)="https?:/);
   });
 
-  test("error index links to every error page and no other", async () => {
+  test("error index links to every error page and to no other page", async () => {
     const { payload } = await get("/errors");
     const linked = [...payload.matchAll(/href="errors\/([^"]+)"/g)].map(([, kind]) => kind);
     expect(linked).toEqual(Object.keys(ERROR_KINDS));
@@ -81,7 +81,7 @@ describe("the pages of v1's error.docs", () => {
 test.each([
   { url: "/openapi.json", file: "openapi.json" },
   { url: "/v1/openapi.json", file: "openapi-v1.json" },
-])("$url has the digest that the repository keeps", async ({ url, file }) => {
+])("$url has the digest that is recorded in the repository", async ({ url, file }) => {
   const digests = readFileSync(resolve(import.meta.dirname, "../../docs/reference/openapi.sha256"), "utf8");
   const text = `${JSON.stringify((await get(url)).json(), null, 2)}\n`;
   expect(digests).toContain(`${createHash("sha256").update(text).digest("hex")}  ${file}\n`);

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => tested.close());
 
-test("client that disconnects during its request body causes no server error in the metrics", async () => {
+test("client that disconnects during its request body does not count as a server error in the metrics", async () => {
   await tested.app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = tested.app.server.address() as AddressInfo;
   const client = connect({ host: "127.0.0.1", port });

@@ -60,7 +60,7 @@ function heldBytes(): number {
 test.each([
   { name: "without a header", headers: [], status: "401 Unauthorized" },
   { name: "of an unknown root key", headers: ["Authorization: Bearer nobody"], status: "401 Unauthorized" },
-])("8 MB body $name is rejected at its end without buffering it", async ({ headers, status }) => {
+])("8 MB request body $name is rejected after it has arrived, without being buffered", async ({ headers, status }) => {
   const before = heldBytes();
   const uploads = await Promise.all(Array.from({ length: 10 }, () => upload(headers, 8 * MIB)));
   await waitFor("nothing to be held but beginnings", async () => heldBytes() - before < 20 * MIB);

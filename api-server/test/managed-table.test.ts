@@ -23,7 +23,7 @@ describe("the database", () => {
   });
   afterAll(() => api.close());
 
-  test("tables of managed kinds have a `manager` column, and no others do", async () => {
+  test("tables of managed kinds have a `manager` column, and no other tables have one", async () => {
     const text = `select c.table_name as name from information_schema.columns c
                    where c.table_schema = 'public' and c.column_name = 'manager'`;
     const { rows } = await api.deps.db.query<{ name: string }>(text);

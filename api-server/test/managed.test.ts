@@ -199,7 +199,7 @@ describe.each(CASES)("$title", (one) => {
 
   for (const [what, request] of Object.entries({ change, delete: remove })) {
     if (request === undefined) continue;
-    test(`${what} of a managed object by another caller is 409 and names the manager`, async () => {
+    test(`${what} of a managed object by another caller gets 409 with the name of the manager`, async () => {
       const manager = aManager();
       const made = await make(one, manager);
       const rows = (await api.audit()).length;
@@ -332,7 +332,7 @@ describe.each(CASES)("$title", (one) => {
       expect(await managerOf(kind, id)).toBeUndefined();
     });
 
-  test("managed.getObject reports 404 before 403, alike for missing and foreign objects", async () => {
+  test("managed.getObject checks for 404 before 403, and responds alike for missing and foreign objects", async () => {
     const { id } = await make(one, aManager());
     const other = await api.makeWorkspace();
     const ask = async (asked: string, rootKey: string) => {
@@ -372,7 +372,7 @@ describe.each(CASES.filter(({ kind }) => kind !== "key"))("managed.findObject of
     expect((await find(manager)).status).toBe(404);
   });
 
-  test("managed.findObject reports 404 before 403, alike for missing and foreign objects", async () => {
+  test("managed.findObject checks for 404 before 403, and responds alike for missing and foreign objects", async () => {
     const manager = aManager();
     await make(one, manager);
     const other = await api.makeWorkspace();
@@ -410,7 +410,7 @@ test.each([
   { kind: "role", manager: "main/Role/shop/a/b" },
   { kind: "role", manager: "main/Role//a" },
   { kind: "role", manager: "main/Role/shop/a b" },
-])("managed.findObject rejects $kind of $manager", async (body) => {
+])("managed.findObject rejects the invalid combination of kind $kind and manager $manager", async (body) => {
   expect((await api.call("managed.findObject", body)).status).toBe(400);
 });
 

@@ -423,55 +423,58 @@ describe("the provider", () => {
     ["/token", "leads elsewhere", "token"],
     ["/jwks", "leads elsewhere", "token"],
     ["/.well-known/openid-configuration", "leads elsewhere", "provider"],
-  ] as const)("OIDC provider whose %s %s is rejected quickly without buffering", async (path, fault, word) => {
-    let sent = 0;
-    let led = 0;
-    function* endless(): Generator<string> {
-      yield '{"a":"';
-      for (; sent < 200e6; sent += 65_536) yield "x".repeat(65_536);
-    }
-    const server = createServer(async (request, response) => {
-      const issuer = `http://${request.headers.host}`;
-      if (request.url === "/elsewhere") led += 1;
-      if (request.url === path && fault === "says 503") response.writeHead(503).end("the proxy has no provider");
-      else if (request.url === path && fault === "leads elsewhere") {
-        response.writeHead(307, { location: "/elsewhere" }).end();
-      } else if (request.url === path) {
-        response.writeHead(200, { "content-type": "application/json" });
-        pipeline(Readable.from(endless()), response, () => undefined);
-      } else if (request.url?.startsWith("/.well-known/")) {
-        response.writeHead(200, { "content-type": "application/json" });
-        const more = { response_types_supported: ["code"], subject_types_supported: ["public"] };
-        const addresses = { authorization_endpoint: `${issuer}/a`, token_endpoint: `${issuer}/token` };
-        response.end(JSON.stringify({ issuer, ...addresses, jwks_uri: `${issuer}/jwks`, ...more }));
-      } else {
-        const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
-        const nowS = Math.floor(Date.now() / 1000);
-        const { rows } = await of.deps.db.query("select nonce from sign_in_flows_taken");
-        const claims = { iss: issuer, aud: "postern", sub: "eve", nonce: rows[0].nonce, iat: nowS, exp: nowS + 60 };
-        const id_token = `${part({ alg: "RS256" })}.${part(claims)}.${"A".repeat(342)}`;
-        response.writeHead(200, { "content-type": "application/json" });
-        response.end(JSON.stringify({ access_token: "a", token_type: "bearer", id_token }));
+  ] as const)(
+    "OIDC sign-in is rejected quickly without buffering if the provider's %s %s",
+    async (path, fault, word) => {
+      let sent = 0;
+      let led = 0;
+      function* endless(): Generator<string> {
+        yield '{"a":"';
+        for (; sent < 200e6; sent += 65_536) yield "x".repeat(65_536);
       }
-    });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
-    const of = await buildWith({ ...idp, issuer: `http://127.0.0.1:${port}` });
-    onTestFinished(() => of.close());
-    const start = await get("/dashboard/auth/start", { "sec-fetch-site": "same-origin" }, of);
-    let last = start;
-    if (!path.startsWith("/.well-known/")) {
-      await of.deps.db.query("create table sign_in_flows_taken as select * from sign_in_flows");
-      const state = new URL(start.location).searchParams.get("state") ?? "";
-      const cookie = `__Host-postern-sign-in=${cookieOf(start, "__Host-postern-sign-in")}`;
-      last = await get(`/dashboard/auth/callback?${new URLSearchParams({ code: "c", state })}`, { cookie }, of);
-    }
-    refusedWith(last, word);
-    expect(sent).toBeLessThan(20e6);
-    expect(led).toBe(0);
-  });
+      const server = createServer(async (request, response) => {
+        const issuer = `http://${request.headers.host}`;
+        if (request.url === "/elsewhere") led += 1;
+        if (request.url === path && fault === "says 503") response.writeHead(503).end("the proxy has no provider");
+        else if (request.url === path && fault === "leads elsewhere") {
+          response.writeHead(307, { location: "/elsewhere" }).end();
+        } else if (request.url === path) {
+          response.writeHead(200, { "content-type": "application/json" });
+          pipeline(Readable.from(endless()), response, () => undefined);
+        } else if (request.url?.startsWith("/.well-known/")) {
+          response.writeHead(200, { "content-type": "application/json" });
+          const more = { response_types_supported: ["code"], subject_types_supported: ["public"] };
+          const addresses = { authorization_endpoint: `${issuer}/a`, token_endpoint: `${issuer}/token` };
+          response.end(JSON.stringify({ issuer, ...addresses, jwks_uri: `${issuer}/jwks`, ...more }));
+        } else {
+          const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+          const nowS = Math.floor(Date.now() / 1000);
+          const { rows } = await of.deps.db.query("select nonce from sign_in_flows_taken");
+          const claims = { iss: issuer, aud: "postern", sub: "eve", nonce: rows[0].nonce, iat: nowS, exp: nowS + 60 };
+          const id_token = `${part({ alg: "RS256" })}.${part(claims)}.${"A".repeat(342)}`;
+          response.writeHead(200, { "content-type": "application/json" });
+          response.end(JSON.stringify({ access_token: "a", token_type: "bearer", id_token }));
+        }
+      });
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      onTestFinished(() => void server.close());
+      const { port } = server.address() as AddressInfo;
+      const of = await buildWith({ ...idp, issuer: `http://127.0.0.1:${port}` });
+      onTestFinished(() => of.close());
+      const start = await get("/dashboard/auth/start", { "sec-fetch-site": "same-origin" }, of);
+      let last = start;
+      if (!path.startsWith("/.well-known/")) {
+        await of.deps.db.query("create table sign_in_flows_taken as select * from sign_in_flows");
+        const state = new URL(start.location).searchParams.get("state") ?? "";
+        const cookie = `__Host-postern-sign-in=${cookieOf(start, "__Host-postern-sign-in")}`;
+        last = await get(`/dashboard/auth/callback?${new URLSearchParams({ code: "c", state })}`, { cookie }, of);
+      }
+      refusedWith(last, word);
+      expect(sent).toBeLessThan(20e6);
+      expect(led).toBe(0);
+    },
+  );
 
   test("OIDC provider with another issuer name is rejected", async () => {
     const of = await buildWith({ ...idp, issuer: idp.issuer.replace("127.0.0.1", "localhost") });
@@ -602,7 +605,7 @@ describe("the groups of a user", () => {
     ]);
   });
 
-  test("OIDC groups grant a role per workspace and none elsewhere", async () => {
+  test("OIDC groups grant roles only in the workspaces that the roles file names", async () => {
     const [shop, bank, other] = [await t.makeWorkspace(), await t.makeWorkspace(), await t.makeWorkspace()];
     await t.deps.db.query("update workspaces set name = 'bank' where id = $1", [bank.id]);
     rolesFile = `groups: {a: {${shop.id}: viewer, bank: viewer}, b: {bank: admin}}`;
@@ -657,7 +660,7 @@ describe("the groups of a user", () => {
   });
 });
 
-test("OIDC user without a name gets the best available identifier", async () => {
+test("OIDC user without a name is shown by the best available identifier", async () => {
   for (const [claims, name] of [
     [{ preferred_username: "ada", email: "a@b" }, "ada"],
     [{ name: " ", email: "a@b" }, "a@b"],

@@ -54,7 +54,7 @@ describe("the first failing step responds", () => {
       status: 400,
       code: "BAD_REQUEST",
     },
-  ])("v1 request with $name: $status $code", async ({ rootKey, body, status, code }) => {
+  ])("v1 request with $name gets $status $code", async ({ rootKey, body, status, code }) => {
     const reply = await t.call("v1/apis.createApi", body, rootKey === undefined ? {} : { rootKey });
     expect(reply.status).toBe(status);
     expect(Object.keys(reply.body)).toEqual(["error"]);
@@ -112,7 +112,7 @@ describe("a body", () => {
       body: { name: "a\0b" },
       message: "name: expected text without U+0000 and without unpaired surrogates",
     },
-  ])("v1 body with $name: $message", async ({ body, message }) => {
+  ])("v1 request body with $name is rejected with the message: $message", async ({ body, message }) => {
     expect(await messageOf(body)).toBe(message);
   });
 
@@ -137,7 +137,7 @@ describe("a query", () => {
     { query: "", message: "apiId: is required" },
     { query: "?apiId=a&apiId=b", message: "apiId: expected a string, got an array" },
     { query: "?apiId=a%00b", message: "apiId: expected text without U+0000 and without unpaired surrogates" },
-  ])("v1 query string '$query': $message", async ({ query, message }) => {
+  ])("v1 query string '$query' is rejected with the message: $message", async ({ query, message }) => {
     const response = await get(query);
     expect(response.statusCode).toBe(400);
     expect(response.json().error.message).toBe(message);

@@ -26,7 +26,7 @@ describe("the first failing step responds", () => {
     { name: "over 256 KiB, an unknown root key before the body", rootKey: UNKNOWN_ROOT_KEY, body: LARGE, status: 401 },
     { name: "over 256 KiB, the body after a good root key", rootKey: undefined, body: LARGE, status: 400 },
     { name: "the body before the permission", rootKey: undefined, body: { name: "ab" }, status: 400 },
-  ])("v2 request with $name: $status", async ({ rootKey, body, status }) => {
+  ])("v2 request with $name gets $status", async ({ rootKey, body, status }) => {
     const reply = await t.call("apis.createApi", body, rootKey === undefined ? {} : { rootKey });
     expect(reply.status).toBe(status);
     expect(reply.body.error.status).toBe(status);
@@ -180,7 +180,7 @@ describe("body validation errors", () => {
     { contentType: "not a type", ok: false },
     { contentType: "application/json; charset=utf-8", ok: true },
     { contentType: "Application/JSON", ok: true },
-  ])("request content type $contentType is accepted: $ok", async ({ contentType, ok }) => {
+  ])("request with content type $contentType is accepted ($ok)", async ({ contentType, ok }) => {
     const reply = await t.call("apis.createApi", { name: "abc" }, { headers: { "content-type": contentType } });
     expect(reply.status).toBe(ok ? 200 : 400);
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Content-Type");
@@ -190,7 +190,7 @@ describe("body validation errors", () => {
     { contentEncoding: "gzip", ok: false },
     { contentEncoding: "identity, br", ok: false },
     { contentEncoding: "identity", ok: true },
-  ])("request content encoding $contentEncoding is accepted: $ok", async ({ contentEncoding, ok }) => {
+  ])("request with content encoding $contentEncoding is accepted ($ok)", async ({ contentEncoding, ok }) => {
     const reply = await t.call("apis.createApi", { name: "abc" }, { headers: { "content-encoding": contentEncoding } });
     expect(reply.status).toBe(ok ? 200 : 400);
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Content-Encoding");
@@ -343,7 +343,7 @@ describe("the workspace's quota", () => {
   });
 });
 
-test("Postern-Propagation header is sent only while changes of the workspace are delayed", async () => {
+test("response has the Postern-Propagation header only while changes of the workspace are delayed", async () => {
   const delayed = new Set<string>();
   const slow = await buildTestApp({ deps: () => ({ propagationDelayed: (workspaceId) => delayed.has(workspaceId) }) });
   try {
@@ -377,14 +377,14 @@ describe("a handler that does not end", () => {
     }
   };
 
-  test("hanging handler is 408 after the request timeout", () =>
+  test("request with a hanging handler gets 408 after the request timeout", () =>
     withStuckHandler(async (stuck, id) => {
       const reply = await stuck.call("apis.updateApi", { apiId: id, name: "abcd" });
       expect(reply.status).toBe(408);
       expect(reply.body.error).toMatchObject({ title: "Request Timeout", errors: [] });
     }));
 
-  test("hanging handler is logged as 499 when the client disconnects", () =>
+  test("request with a hanging handler is logged as 499 if the client disconnects", () =>
     withStuckHandler(async (stuck, id) => {
       const address = new URL(await stuck.app.listen({ port: 0, host: "127.0.0.1" }));
       const body = JSON.stringify({ apiId: id, name: "abcd" });
@@ -410,7 +410,7 @@ describe("a handler that does not end", () => {
     }));
 });
 
-test("unavailable database is 500 service_unavailable without details in the response", async () => {
+test("request gets 500 service_unavailable without details if the database is unavailable", async () => {
   const lost = await buildTestApp();
   await lost.data("apis.createApi", { name: "abc" });
   await lost.dropDatabase();

@@ -58,14 +58,14 @@ describe("a workspace with a quota", () => {
     expect(reply.headers["retry-after"]).toMatch(/^[1-9]\d?$/);
   });
 
-  test("quota rejection has no effect and quotas are separate per workspace", async () => {
+  test("request rejected by the quota has no effect, and each workspace has its own quota", async () => {
     const [none, some] = [await withQuota(t, 0), await withQuota(t, 1000)];
     expect((await t.call("apis.createApi", { name: "abc" }, { rootKey: none.rootKey })).status).toBe(429);
     expect((await t.deps.db.query("select from apis where workspace_id = $1", [none.id])).rowCount).toBe(0);
     expect((await t.call("apis.createApi", { name: "abc" }, { rootKey: some.rootKey })).status).toBe(200);
   });
 
-  test("request rejected before quota counting has no quota headers", async () => {
+  test("response has no quota headers if the request is rejected before quota counting", async () => {
     const { rootKey } = await withQuota(t, 1000);
     const reply = await t.call("apis.createApi", {}, { rootKey });
     expect(reply.status).toBe(400);

@@ -134,7 +134,7 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
   const { needs = [], also = {}, orElse = {} } = expected ?? {};
   const replaceable = Object.entries(also).filter(([, more]) => more.some((one) => one in orElse));
   if (replaceable.length === 0) return;
-  test.each(replaceable)("alternative permission suffices: %s", async (circumstance, more) => {
+  test.each(replaceable)("alternative permission is sufficient: %s", async (circumstance, more) => {
     const resources = await emptyWorkspace();
     const { workspaceId } = resources;
     const makeCall = sampleCallsOf(path)[circumstance];

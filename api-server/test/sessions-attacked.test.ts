@@ -18,17 +18,20 @@ const kindOf = ({ status, body }: Reply) => [status, body.error?.type.split("/")
 const whoami = "workspaces.getWorkspace";
 
 describe("a clock", () => {
-  test.each([-48, -3, 3, 48])("clock error of %i hours leaves sessions unchanged after correction", async (hours) => {
-    const person = await signIn(t);
-    t.advance(hours * HOUR_MS);
-    const wrong = await person.call(whoami);
-    expect(kindOf(wrong)).toEqual(hours < 0 ? [200, undefined] : [401, "session_ended"]);
-    t.advance(-hours * HOUR_MS);
-    expect((await person.call(whoami)).status).toBe(200);
-    t.advance(12 * HOUR_MS + 60_000);
-    expect(kindOf(await person.call(whoami))).toEqual([401, "session_ended"]);
-    t.advance(-12 * HOUR_MS - 60_000);
-  });
+  test.each([-48, -3, 3, 48])(
+    "clock that was wrong by %i hours leaves sessions unchanged once it is corrected",
+    async (hours) => {
+      const person = await signIn(t);
+      t.advance(hours * HOUR_MS);
+      const wrong = await person.call(whoami);
+      expect(kindOf(wrong)).toEqual(hours < 0 ? [200, undefined] : [401, "session_ended"]);
+      t.advance(-hours * HOUR_MS);
+      expect((await person.call(whoami)).status).toBe(200);
+      t.advance(12 * HOUR_MS + 60_000);
+      expect(kindOf(await person.call(whoami))).toEqual([401, "session_ended"]);
+      t.advance(-12 * HOUR_MS - 60_000);
+    },
+  );
 
   test("forward clock step does not extend a session beyond its maximum", async () => {
     const person = await signIn(t);
@@ -103,7 +106,7 @@ describe("a link", () => {
     expect(kindOf(await person.call(whoami))).toEqual([403, "forbidden"]);
   });
 
-  test("sign-in link of a deleted workspace never opens one of the same name", async () => {
+  test("sign-in link of a deleted workspace never opens a new workspace of the same name", async () => {
     const { id } = await t.makeWorkspace();
     await t.deps.db.query("update workspaces set name = 'taken-over' where id = $1", [id]);
     const link = await makeLink(t, { workspaceId: id });
@@ -117,7 +120,7 @@ describe("a link", () => {
     }
   });
 
-  test("sign-in link of a renamed workspace still opens it", async () => {
+  test("sign-in link of a workspace still opens it after the workspace is renamed", async () => {
     const { id } = await t.makeWorkspace();
     const person = await signIn(t, { workspaceId: id, role: "viewer" });
     await t.deps.db.query("update workspaces set name = 'new-name' where id = $1", [id]);
@@ -144,7 +147,7 @@ describe("the roles of a group", () => {
     return person;
   }
 
-  test("group removed from the roles file loses access with the next call", async () => {
+  test("user whose group is removed from the roles file loses access with the next call", async () => {
     const person = await withGroups("team");
     expect((await person.call(whoami)).status).toBe(200);
     text = "groups: {}";
@@ -160,15 +163,18 @@ describe("the roles of a group", () => {
     },
   );
 
-  test.each(["__proto__", "constructor"])("group roles of a workspace named %j apply to it only", async (workspace) => {
-    text = `groups: {odd: {"${workspace}": admin}}`;
-    expect(kindOf(await (await withGroups("odd")).call(whoami))).toEqual([403, "no_role"]);
-    text = ROLES;
-  });
+  test.each(["__proto__", "constructor"])(
+    "group roles of a workspace named %j apply to no other workspace",
+    async (workspace) => {
+      text = `groups: {odd: {"${workspace}": admin}}`;
+      expect(kindOf(await (await withGroups("odd")).call(whoami))).toEqual([403, "no_role"]);
+      text = ROLES;
+    },
+  );
 });
 
 describe("a header from an untrusted client", () => {
-  test("untrusted forwarding headers set neither scheme nor host", async () => {
+  test("forwarding headers of an untrusted client do not change the scheme or host", async () => {
     for (const trustedProxies of [undefined, ["127.0.0.1"]]) {
       const app = await buildTestApp({ signIn: { bounds: NO_BOUNDS }, ...(trustedProxies && { trustedProxies }) });
       const forwarded = {

@@ -50,7 +50,7 @@ describe("a link", () => {
     expect([again.status, kindOf(again), cookieOf(again)]).toEqual([401, "sign_in_failed", undefined]);
   });
 
-  test("sign-in link opens one session for 50 concurrent calls", async () => {
+  test("sign-in link opens only one session for 50 concurrent calls", async () => {
     const link = await makeLink(t, { name: "raced" });
     const replies = await Promise.all(Array.from({ length: 50 }, () => followLink(t, link)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
@@ -116,7 +116,7 @@ describe("signing in", () => {
     expect((await browserWith(t, cookieOf(reply) ?? "").call(whoami)).status).toBe(200);
   });
 
-  test("sign-in never adopts a session token of the client", async () => {
+  test("sign-in never uses a session token that the client chose", async () => {
     const chosen = "c".repeat(43);
     const reply = await followLink(t, await makeLink(t), { ...OWN_PAGE, cookie: `__Host-postern=${chosen}` });
     expect(cookieOf(reply)).not.toBe(chosen);
@@ -181,7 +181,7 @@ describe("a call with a session", () => {
     ]);
   });
 
-  test("session call to another workspace is rejected alike for existing and missing ones", async () => {
+  test("session call to another workspace gets the same rejection whether or not that workspace exists", async () => {
     const [own, foreign] = [await t.makeWorkspace(), await t.makeWorkspace()];
     const person = await signIn(t, { workspaceId: own.id });
     const asked = async (workspace: string) => {
@@ -198,7 +198,7 @@ describe("a call with a session", () => {
     expect([reply.status, kindOf(reply)]).toEqual([400, "invalid_input"]);
   });
 
-  test("session call to a disabled workspace is 403, and calls count toward the quota", async () => {
+  test("session call to a disabled workspace gets 403, and session calls count toward the quota", async () => {
     const { id } = await t.makeWorkspace();
     const person = await signIn(t, { workspaceId: id });
     await t.deps.db.query("update workspaces set quota_per_minute = 0 where id = $1", [id]);
@@ -258,7 +258,7 @@ describe("a call with a session", () => {
     expect([reply.statusCode, reply.json().error.code]).toEqual([401, "UNAUTHORIZED"]);
   });
 
-  test("session call may have a large body, but an invalid cookie may not", async () => {
+  test("session call may have a large body, but a call with an invalid session cookie may not", async () => {
     const person = await signIn(t);
     const large = { name: "x".repeat(300_000) };
     expect((await person.call("apis.createApi", large)).status).toBe(400);
@@ -268,7 +268,7 @@ describe("a call with a session", () => {
     expect(kindOf(foreign)).toBe("cross_origin_request");
   });
 
-  test("call without a valid cookie name gets the 401 of a missing header", async () => {
+  test("call without a valid cookie name gets the same 401 as a call without an Authorization header", async () => {
     for (const cookie of [
       "",
       "postern=a",
@@ -329,7 +329,7 @@ describe("a session ends", () => {
     await clock.close();
   });
 
-  test("sign-out ends the session, removes the cookie and is repeatable", async () => {
+  test("sign-out ends the session, removes the cookie and can be repeated", async () => {
     const [person, other] = [await signIn(t, { name: "Out" }), await signIn(t, { name: "Out" })];
     const reply = await person.signOut();
     expect(reply.headers["set-cookie"]).toBe("__Host-postern=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict");
@@ -498,7 +498,7 @@ describe("cross-site requests", () => {
     ["no origin, typed into the address bar", { origin: undefined, "sec-fetch-site": "none" }],
     ["neither", { origin: undefined, "sec-fetch-site": undefined }],
     ["an origin that fits with a header that does not", { "postern-dashboard": "0" }],
-  ])("%s is rejected without changes", async (_, headers) => {
+  ])("session call with %s is rejected and changes nothing", async (_, headers) => {
     const person = await signIn(t, { name: "Victim" });
     const before = await t.audit();
     for (const path of [`/v2/${whoami}`, "/dashboard/auth/sign-out", "/v2/apis.createApi"]) {

@@ -149,7 +149,7 @@ test.each([...ofInstallation])("installation procedure %s is denied to an admin 
 describe.each(paths)("%s", (path) => {
   const makers = Object.entries(sampleCallsOf(path)).map(([circumstance, makeCall]) => ({ circumstance, makeCall }));
 
-  test.each(makers)("procedure returns only objects of the own workspace: $circumstance", async ({ makeCall }) => {
+  test.each(makers)("procedure returns only objects of the caller's workspace: $circumstance", async ({ makeCall }) => {
     const { own, call } = await newForeignWorkspace();
     const reply = await call(path, (await makeCall(own)).body);
     expect(isSuccess(reply), JSON.stringify(reply.body)).toBe(true);
@@ -159,7 +159,7 @@ describe.each(paths)("%s", (path) => {
   // A cursor is only a lower bound; separate tests below cover it.
   const cases = (referencesByPath.get(path) ?? []).filter(({ field }) => field !== "cursor");
   if (cases.length === 0) return;
-  test.each(cases)("foreign $field is treated like a missing one", async (reference) => {
+  test.each(cases)("$field of another workspace is treated like a missing $field", async (reference) => {
     const exception = NOT_404[`${path} ${reference.field}`];
     for (const makeCall of await makersWith(path, reference)) {
       const tryWith = async (change: (value: string) => string): Promise<Tried[]> => {
@@ -184,17 +184,20 @@ describe.each(paths)("%s", (path) => {
     }
   });
 
-  test.each(makers)("foreign names in all fields find nothing: $circumstance", async ({ makeCall }) => {
-    const { own, call } = await newForeignWorkspace();
-    let { body } = await makeCall(own);
-    const present = cases.filter((one) => valueIn(body, one) !== undefined);
-    for (const reference of present) body = withValue(body, reference, reference.values(theirs, body)[0] ?? "");
-    const sent = withTheirWords(body);
-    const reply = await call(path, sent);
-    expectNoLeak(reply, sent);
-    if (present.every(({ field }) => `${path} ${field}` in NOT_404)) expect(isSuccess(reply)).toBe(true);
-    else expect(reply.status).toBe(404);
-  });
+  test.each(makers)(
+    "call with names of another workspace in all fields finds nothing: $circumstance",
+    async ({ makeCall }) => {
+      const { own, call } = await newForeignWorkspace();
+      let { body } = await makeCall(own);
+      const present = cases.filter((one) => valueIn(body, one) !== undefined);
+      for (const reference of present) body = withValue(body, reference, reference.values(theirs, body)[0] ?? "");
+      const sent = withTheirWords(body);
+      const reply = await call(path, sent);
+      expectNoLeak(reply, sent);
+      if (present.every(({ field }) => `${path} ${field}` in NOT_404)) expect(isSuccess(reply)).toBe(true);
+      else expect(reply.status).toBe(404);
+    },
+  );
 });
 
 /** Returns the body with names of the other workspace in fields that are looked up within another object. */
@@ -245,7 +248,7 @@ test("every tenancy exception names an existing procedure and field", () => {
   expect(Object.keys(NOT_404).filter((one) => !fields.includes(one))).toEqual([]);
 });
 
-test("unlisted text field fails the tenancy tests with instructions", () => {
+test("text field that no tenancy test lists fails the tests with instructions", () => {
   const schema = { type: "object", properties: { invoiceId: { type: "string" } } };
   const post = { requestBody: { content: { "application/json": { schema } } } };
   const document = { paths: { "/v2/bills.getBill": { post } }, components: { schemas: {} } };
@@ -272,27 +275,30 @@ const BY_NAME: ReadonlySet<string> = new Set([
 ]);
 
 const withCursor = paths.filter((path) => referencesByPath.get(path)?.some(({ field }) => field === "cursor"));
-test.each(withCursor)("%s lists only own objects with a cursor of another workspace", async (path) => {
-  const { own, call } = await newForeignWorkspace();
-  const bodies: unknown[] = [];
-  for (const makeCall of [...Array(3)].map(() => sampleCallsOf(path).always)) bodies.push((await makeCall(own)).body);
-  const body = bodies[0] as object;
-  const idsOf = (reply: Reply): string[] => itemsOf(dataOf(path, reply)).map((item) => Object.values(item)[0]);
-  const all = idsOf(await call(path, body));
-  for (const cursor of ["", "!", ...textsIn(theirs)]) {
-    const reply = await call(path, { ...body, cursor });
-    expect(reply.status).toBe(200);
-    expectNoLeak(reply, cursor);
-    const ids = idsOf(reply);
-    expect(ids).toEqual(BY_NAME.has(path) ? all.slice(all.length - ids.length) : all.filter((id) => id >= cursor));
-  }
-});
+test.each(withCursor)(
+  "%s with a cursor of another workspace lists only objects of the caller's workspace",
+  async (path) => {
+    const { own, call } = await newForeignWorkspace();
+    const bodies: unknown[] = [];
+    for (const makeCall of [...Array(3)].map(() => sampleCallsOf(path).always)) bodies.push((await makeCall(own)).body);
+    const body = bodies[0] as object;
+    const idsOf = (reply: Reply): string[] => itemsOf(dataOf(path, reply)).map((item) => Object.values(item)[0]);
+    const all = idsOf(await call(path, body));
+    for (const cursor of ["", "!", ...textsIn(theirs)]) {
+      const reply = await call(path, { ...body, cursor });
+      expect(reply.status).toBe(200);
+      expectNoLeak(reply, cursor);
+      const ids = idsOf(reply);
+      expect(ids).toEqual(BY_NAME.has(path) ? all.slice(all.length - ids.length) : all.filter((id) => id >= cursor));
+    }
+  },
+);
 
 /** Returns the items of a list; in v1 they are a member of the response. */
 const itemsOf = (data: object): object[] =>
   (Array.isArray(data) ? data : Object.values(data).find(Array.isArray)) as object[];
 
-test("externalIds, slugs and names of another workspace are available", async () => {
+test("externalIds, slugs and names that another workspace uses can be used again", async () => {
   const { id, own, call } = await newForeignWorkspace();
   const { externalId, identityId } = theirs.identity;
   const { slug, permissionId } = theirs.permission;
@@ -354,7 +360,7 @@ test("key string of another workspace is neither a key nor a root key", async ()
   expect(migrated.body.data).toEqual({ migrated: [], failed: [hash] });
 });
 
-test("listing by an externalId of another workspace returns only own keys", async () => {
+test("listing by an externalId of another workspace returns only keys of the caller's workspace", async () => {
   const { own, call } = await newForeignWorkspace();
   const { externalId } = theirs.identity;
   const apiId = await own.api();

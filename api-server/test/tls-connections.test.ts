@@ -28,7 +28,7 @@ const closed = (socket: Socket): Promise<void> => new Promise((done) => socket.o
 test.each([
   ["sends nothing", ""],
   ["sends half a ClientHello", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
-])("TLS client that %s is closed after the request header timeout", async (_, bytes) => {
+])("connection of a TLS client that %s is closed after the request header timeout", async (_, bytes) => {
   const socket = connect({ host: "127.0.0.1", port }).on("error", () => undefined);
   socket.resume().write(bytes, "latin1");
   const startedMs = performance.now();
@@ -36,7 +36,7 @@ test.each([
   expect(performance.now() - startedMs).toBeLessThan(2_000);
 });
 
-test("failed TLS handshake is closed immediately without affecting others", async () => {
+test("connection with a failed TLS handshake is closed immediately without affecting others", async () => {
   const startedMs = performance.now();
   const plain = connect({ host: "127.0.0.1", port }).on("error", () => undefined);
   plain.resume().write("GET /v2/liveness HTTP/1.1\r\nHost: a\r\n\r\n");

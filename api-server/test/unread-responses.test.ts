@@ -39,7 +39,7 @@ describe.each([{ isTls: false }, { isTls: true }])("by TLS: $isTls", ({ isTls })
       t.app.server.getConnections((error, count) => (error === null ? resolve(count) : reject(error))),
     );
 
-  test("client that never reads its responses is closed", async () => {
+  test("connection of a client that never reads its responses is closed", async () => {
     open().write(REQUEST.repeat(REQUESTS));
     await waitFor("the connection", async () => (await openConnections()) === 1);
     await waitFor("its end", async () => (await openConnections()) === 0, { deadlineMs: 60_000 });

@@ -195,7 +195,7 @@ test("API client reports a wrong URL scheme", async () => {
   expect(await failure(read(aConnection(other)))).toContain("it does not speak HTTP");
 });
 
-test("API client repeats a repeatable call until it gets a response", async () => {
+test("API client retries an idempotent call until it gets a response", async () => {
   const { url, seen } = await aServer((response, attempt) => {
     if (attempt === 1) response.destroy();
     else if (attempt === 2) json(response, 503, error("service_unavailable", "Later."), { "retry-after": "0" });
@@ -205,7 +205,7 @@ test("API client repeats a repeatable call until it gets a response", async () =
   expect(seen.requests).toBe(3);
 });
 
-test("API client sends a creating call once, and its error says that it may have succeeded", async () => {
+test("API client sends a creating call once, and the error says that the call may have succeeded", async () => {
   for (const respond of [
     (response: ServerResponse) => void response.destroy(),
     (response: ServerResponse) => json(response, 503, error("service_unavailable", "Later.")),
@@ -234,7 +234,7 @@ test.each([
   expect(said).not.toContain("may have succeeded");
 });
 
-test("API client repeats any call that the quota rejected, because it did not begin", async () => {
+test("API client retries any call that the quota rejected, because the call had no effect", async () => {
   const { url, seen } = await aServer((response, attempt) =>
     attempt === 1
       ? json(response, 429, error("rate_limited", "Later."), { "retry-after": "0" })

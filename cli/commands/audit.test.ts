@@ -77,7 +77,7 @@ test("audit lists only the workspace of the root key, and requires a permission"
 test.each([
   { args: "--since yesterday", says: "for --since: must be a time" },
   { args: "--limit 0", says: "for --limit: must be an integer from 1 to 1000000" },
-])("audit rejects $args", async ({ args, says }) => {
+])("audit command rejects the arguments $args", async ({ args, says }) => {
   const ran = await run(`audit ${args}`);
   expect(ran).toMatchObject({ code: 2, text: "" });
   expect(ran.notes.join()).toContain(says);

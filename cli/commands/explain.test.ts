@@ -41,7 +41,7 @@ async function run(
   return { code, out, notes };
 }
 
-test("explain prints each step with its value, source and age, and exits by the outcome", async () => {
+test("explain prints each step with its value, source and age, and its exit code states the outcome", async () => {
   const role = await resources.role(["orders.write"]);
   const { keyId } = await resources.key({ name: "Billing", roles: [role.name], credits: { remaining: 3 } });
   const good = await run(["--key-id", keyId, "--permissions", "orders.write"]);

@@ -9,7 +9,7 @@ afterAll(() => cli.close());
 
 const HOUR_MS = 3_600_000;
 
-test("identity is created with limits and metadata, shown, changed and deleted", async () => {
+test("identity commands create, show, change and delete an identity with limits and metadata", async () => {
   const limits = ["--ratelimit", "requests=100/1h", "--ratelimit", "exports=5/30d,named"];
   const made = await cli.json(["identity", "create", "--external-id", "ada", ...limits, "--meta", '{"plan":"pro"}']);
   expect(made).toEqual({ identityId: expect.stringMatching(/^id_/), externalId: "ada" });
@@ -68,7 +68,7 @@ test.each([
   { args: ["update", "--identity", "ada", "--no-ratelimits", "--ratelimit", "a=1/1s"], says: "exclude each other" },
   { args: ["create", "--external-id", "x", "--meta", "null"], says: "must be a JSON object" },
   { args: ["get"], says: "--identity is required" },
-])("identity $args.0 is a usage error: $says", async ({ args, says }) => {
+])("identity command $args.0 fails with the usage error: $says", async ({ args, says }) => {
   const ran = await cli.run(["identity", ...args]);
   expect(ran).toMatchObject({ code: 2, text: "" });
   expect(ran.notes.join()).toContain(says);

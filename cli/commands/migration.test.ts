@@ -32,6 +32,6 @@ test.each([
     says: 'invalid value "md5" for --algorithm: must be sha256 or prefixed',
   },
   { args: "--name a --algorithm sha256 --workspace nobody", code: 1, says: "there is no workspace nobody" },
-] as const)("migration create rejects $args", async ({ args, code, says }) => {
+] as const)("migration create rejects the arguments $args", async ({ args, code, says }) => {
   expect(await cli.failure(`migration create ${args}`, code)).toContain(says);
 });

@@ -32,7 +32,7 @@ test.each([
   { option: "--log-format xml", says: "for --log-format: must be json or text" },
   { option: "--cluster a/b", says: "for --cluster: must be a name" },
   { option: "--controller-class blue", says: "--controller-class is for a cluster" },
-])("operator rejects $option", async ({ option, says }) => {
+])("operator command rejects $option", async ({ option, says }) => {
   const { code, notes } = await run(`${operator} ${option}`, once);
   expect(code).toBe(2);
   expect(notes).toContain(says);

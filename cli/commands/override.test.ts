@@ -9,7 +9,7 @@ afterAll(() => cli.close());
 
 const DAY_MS = 86_400_000;
 
-test("override is set, replaced, shown, listed and deleted", async () => {
+test("override commands set, replace, show, list and delete an override", async () => {
   const { namespaceId, namespace } = await cli.resources.namespace();
   const set = (identifier: string, limit: string) =>
     cli.json([
@@ -44,7 +44,7 @@ test("override is set, replaced, shown, listed and deleted", async () => {
   expect((await cli.run(["override", "get", "--namespace", namespace, "--identifier", "ada"])).code).toBe(1);
 });
 
-test("override list never truncates an identifier, and omits ids first", async () => {
+test("override list never truncates an identifier, and first omits ids in a narrow terminal", async () => {
   const { namespace } = await cli.resources.namespace();
   const identifier = "customer-with-a-long-id-".padEnd(60, "x");
   await cli.t.data("ratelimit.setOverride", { namespace, identifier, limit: 1, duration: 1000 });

@@ -101,6 +101,6 @@ test.each([
   "ownership list --manager a/b/c/d/e",
   "ownership transfer --from main --to east/Role",
   "ownership transfer --from main/Role/shop --to main/ApiKeyPolicy/shop",
-])("ownership %s is a usage error", async (line) => {
+])("ownership command %s is a usage error", async (line) => {
   expect(await cli.failure(line, 2)).toMatch(/CLUSTER|same number of parts/);
 });

@@ -24,7 +24,7 @@ const add = (name: string, rootKey: string, ...more: string[]) =>
   run(["profile", "add", "--name", name, "--api-url", cli.url, ...more], { stdin: `${rootKey}\n` });
 const explainMissingKey = ["explain", "--key-id", "key_4fGh7Jk2LmN8pQrS"];
 
-test("profile add checks the profile and stores it readable only for its owner", async () => {
+test("profile add checks the profile and stores it in a file that only its owner can read", async () => {
   const { rootKey, id } = cli.t.workspace;
   const added = await add("shop", rootKey);
   expect(added).toMatchObject({ code: 0, notes: [`the root key belongs to workspace ${id}`] });

@@ -45,6 +45,6 @@ test.each([
   ["--control-plane --events", "--events and --eval are only for the pods' user"],
   ["--workspace ws_1 --user a\tb", "for --user: must be"],
   ["--workspace ws\t1 --user u", "cannot stand in a rule"],
-])("redis-acl %s is a usage error", async (args, message) => {
+])("redis-acl command with %s is a usage error", async (args, message) => {
   expect(await cli.failure(`redis-acl ${args}`.trim(), 2)).toContain(message);
 });

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => cli.close());
 
-test("role is created with permissions, shown, changed and deleted", async () => {
+test("role commands create, show, change and delete a role with permissions", async () => {
   const permissions = ["--permission", "orders.read", "--permission", "orders.write"];
   const { roleId } = await cli.json([
     "role",

@@ -255,7 +255,7 @@ test.each([
   { args: ["--request", "orders", "--no-key"], says: "orders is not a method and a path" },
   { args: ["--request", "GET /", "--no-key", "--header", "no colon"], says: "for --header: must be" },
   { args: ["--request", "GET /", "--no-key", "--times", "0"], says: "for --times: must be" },
-])("simulate reports a usage error: $args", async ({ args, says }) => {
+])("simulate command with $args is a usage error", async ({ args, says }) => {
   const ran = await example(...args);
   expect(ran).toMatchObject({ code: 2, out: [] });
   expect(ran.notes.join()).toContain(says);

@@ -7,7 +7,7 @@ const defaults = Object.fromEntries(
 );
 const parse = (more: Record<string, string>) => parseWebhook({ ...defaults, "gate-image": "image", ...more });
 
-test("webhook starts only with a gate image, with complete defaults", () => {
+test("webhook starts only with a gate image, and all its other options have defaults", () => {
   expect(parseWebhook(defaults)).toBeUndefined();
   expect(parse({})).toMatchObject({
     port: 19_443,

@@ -140,7 +140,7 @@ describe("workspace update", () => {
     ratelimitsMonthDays: 1095,
   };
 
-  test("workspace update prints active settings and changes the given ones, once", async () => {
+  test("workspace update prints the active settings, and changes given settings once", async () => {
     const { workspaceId } = await cli.json("workspace create --name measured");
     const named = { workspaceId, name: "measured", quotaPerMinute: null };
     expect(await cli.json("workspace update --workspace measured")).toEqual({ ...named, ...DEFAULTS });
@@ -169,7 +169,7 @@ describe("workspace update", () => {
     ]);
   });
 
-  test("workspace settings are printed with one line each", async () => {
+  test("workspace settings are printed on one line each", async () => {
     const { out } = await cli.run("workspace update --workspace acme --ratelimits-day-days 10");
     expect(out).toContain("analytics               on");
     expect(out).toContain("ratelimits-day-days     10");

@@ -204,7 +204,7 @@ test("completion keeps help texts with quotes and shell characters as text", asy
   expect(existsSync(join(dir, "owned"))).toBe(false);
 });
 
-test("completion derives values from placeholders, and nouns from names", () => {
+test("completion scripts derive option values from placeholders, and nouns from command names", () => {
   const of = (placeholder: string) => valuesOf({ name: "x" }, "y", { type: "string", help: "", placeholder });
   expect(of("on|off")).toEqual({ kind: "words", words: ["on", "off"] });
   expect(of("TIME|never")).toEqual({ kind: "words", words: ["never"] });

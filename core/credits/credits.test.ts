@@ -103,4 +103,6 @@ test.each([
     fine: false,
   },
   { name: "a daily refill has none", state: { remaining: 1, refill: { ...daily, refillDay: 1 } }, fine: false },
-])("credits update and refill: $name", ({ state, fine }) => expect(checkRefill(state) === undefined).toBe(fine));
+])("refill settings are validated together with the credits: $name", ({ state, fine }) =>
+  expect(checkRefill(state) === undefined).toBe(fine),
+);

@@ -52,7 +52,9 @@ describe("a monthly refill", () => {
     },
     { name: "is done 31 times at most after years", day: 1, last: "2020-01-01", today: "2026-01-01", due: 31 },
     { name: "is not due in the past", day: 1, last: "2026-05-01", today: "2026-01-01", due: 0 },
-  ])("monthly credit refill $name", ({ day, last, today, due }) => expect(monthly(day, last, today)).toBe(due));
+  ])("monthly credit refill is scheduled correctly: it $name", ({ day, last, today, due }) =>
+    expect(monthly(day, last, today)).toBe(due),
+  );
 });
 
 describe("a daily refill", () => {
@@ -62,7 +64,9 @@ describe("a daily refill", () => {
     { name: "is done once for each missed day", last: "2026-02-26", today: "2026-03-01", due: 3 },
     { name: "is done 31 times at most", last: "2025-12-31", today: "2026-03-01", due: 31 },
     { name: "is not due in the past", last: "2026-03-02", today: "2026-03-01", due: 0 },
-  ])("daily credit refill $name", ({ last, today, due }) => expect(daily(last, today)).toBe(due));
+  ])("daily credit refill is scheduled correctly: it $name", ({ last, today, due }) =>
+    expect(daily(last, today)).toBe(due),
+  );
 });
 
 test("number of refills between any two dates equals counting them day by day", () => {

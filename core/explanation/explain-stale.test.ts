@@ -12,7 +12,7 @@ test.each([
   { name: "past it, denied", policy: deny, ageMs: 30_001, result: "refused", observed: "31s, at most 30s" },
   { name: "past the last bound", policy: serve, ageMs: 900_001, result: "refused", observed: "15m1s, at most 30s" },
   { name: "never heard", policy: serve, ageMs: Infinity, result: "refused", observed: "unknown, at most 30s" },
-])("explanation of stale data: $name", ({ policy, ageMs, result, observed }) => {
+])("explanation of stale data has the expected result: $name", ({ policy, ageMs, result, observed }) => {
   expect(explainStale(policy, ageMs)).toMatchObject({ step: "stale", result, observed });
 });
 

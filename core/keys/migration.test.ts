@@ -20,7 +20,7 @@ test.each(["", "secret", "acme_secret", "acme_abcdefgh_", "_", "__", "acme-abcde
   (key) => expect(readPrefixedKey(key)).toBeUndefined(),
 );
 
-test("migrated hexadecimal hash is stored in lower case, other encodings unchanged", () => {
+test("migrated hexadecimal hash is stored in lower case, and other encodings are stored unchanged", () => {
   const hex = sha256("secret");
   expect(storedHash("prefixed", hex.toUpperCase())).toBe(hex);
   expect(storedHash("sha256", hex.toUpperCase())).toBe(hex.toUpperCase());

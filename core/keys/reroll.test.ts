@@ -8,7 +8,9 @@ test.each([
   { start: "3Ab9", prefix: undefined },
   { start: "", prefix: undefined },
   { start: "_3Ab9", prefix: undefined },
-])("rerolled key of $start begins with $prefix", ({ start, prefix }) => expect(successorPrefix(start)).toBe(prefix));
+])("successor of a key with the start $start begins with $prefix", ({ start, prefix }) =>
+  expect(successorPrefix(start)).toBe(prefix),
+);
 
 const nowMs = 90_001;
 test.each([
@@ -41,6 +43,6 @@ test.each([
     expected: 4_102_444_800_000,
   },
   { name: "a later expiry becomes earlier", gracePeriodMs: 1, expiresMs: 120_001, expected: 120_000 },
-])("expiry of a rerolled key: $name", ({ gracePeriodMs, expiresMs, expected }) => {
+])("reroll sets the expected expiry of the old key: $name", ({ gracePeriodMs, expiresMs, expected }) => {
   expect(expiryOfPredecessor({ nowMs, gracePeriodMs, expiresMs })).toBe(expected);
 });

@@ -12,7 +12,7 @@ describe("a duration", () => {
     ["1m30s500ms", 90_500],
     [1500, 1500],
     [0, 0],
-  ])("duration %j is %d ms", (text, ms) => expect(parseDuration(text)).toBe(ms));
+  ])("duration %j is parsed as %d ms", (text, ms) => expect(parseDuration(text)).toBe(ms));
 
   test.each([
     "",

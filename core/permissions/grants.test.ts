@@ -41,7 +41,7 @@ describe("a granted permission", () => {
     ["documents.read", "documents.read", true],
     ["documents.read", "documents.Read", false],
     ["a/*", "a/b", false],
-  ])("granted %s satisfies required %s: %s", (grant, requested, expected) =>
+  ])("match of granted permission %s with required permission %s is %s", (grant, requested, expected) =>
     expect(satisfies(grant, requested)).toBe(expected),
   );
 });
@@ -79,7 +79,7 @@ test.each([
   ["docs.*read", "literal"],
   ["docs.*.a*", "literal"],
   ["**", "literal"],
-])("wildcard category of %s: %s", (slug, stars) => {
+])("permission %s has the wildcard category %s", (slug, stars) => {
   expect(starsOf(slug)).toBe(stars);
   // A literal star grants only itself.
   if (stars === "literal" && !slug.includes(".*.")) {

@@ -23,7 +23,7 @@ describe("a v1 permission query", () => {
     { query: { or: ["users.view"], other: [1, null] }, met: true },
     // A v1 string is a single permission, never a v2 query.
     { query: "users.view OR documents.read", met: false },
-  ])("v1 permission query $query is satisfied: $met", ({ query, met }) => {
+  ])("v1 permission query $query evaluates to $met", ({ query, met }) => {
     const tree = readJsonQuery(query);
     expect(tree && evaluateQuery(tree, GRANTS)).toBe(met);
   });

@@ -36,7 +36,7 @@ describe("whether a permission is held", () => {
       id: undefined,
       holds: false,
     },
-  ])("root key authorization: $name", ({ held, id, holds }) => {
+  ])("root key is authorized by its permission tuples: $name", ({ held, id, holds }) => {
     expect(holdsPermission(createKey, id, new Set(held))).toBe(holds);
   });
 
@@ -59,7 +59,7 @@ test.each([
   { held: ["x.y.z", "api.api_9.verify_key"], holds: true },
   { held: ["api.*.read_key", "api.api_9.read_key"], holds: false },
   { held: ["api..verify_key", "api.a.b.verify_key", "api.verify_key", "ratelimit.a.verify_key"], holds: false },
-])("root key tuple $held grants verify_key for some API: $holds", ({ held, holds }) => {
+])("root key tuple $held grants verify_key for at least one API ($holds)", ({ held, holds }) => {
   const verifyKey: RootKeyPermission = { type: "api", action: "verify_key", tuple: "api.*.verify_key" };
   expect(holdsForSome(verifyKey, new Set(held))).toBe(holds);
 });
@@ -70,7 +70,7 @@ test.each([
   { held: ["api.*.read_key", "api.a1.read_key", "ratelimit.*.read_analytics", "ratelimit.n1.read_analytics"], ids: [] },
   { held: ["*", "api.*", "api.*.*", "api..read_analytics", "api.a.b.read_analytics", "api.read_analytics"], ids: [] },
   { held: [], ids: [] },
-])("root key tuple $held grants read_analytics for APIs: $ids", ({ held, ids }) => {
+])("root key tuple $held grants read_analytics for the APIs $ids", ({ held, ids }) => {
   const readAnalytics: RootKeyPermission = { type: "api", action: "read_analytics", tuple: "api.*.read_analytics" };
   expect(idsHeld(readAnalytics, new Set(held))).toEqual(ids);
 });

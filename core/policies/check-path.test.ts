@@ -108,7 +108,7 @@ describe("a rejected request target", () => {
     "http://[::1/c",
     "ftp://example.test/a",
     "?a",
-  ])("request target %j is rejected with all allowances", (target) =>
+  ])("request target %j is rejected even if allowPaths permits every exception", (target) =>
     expect(checkTarget(target, all)).toHaveProperty("refused"),
   );
 
@@ -166,7 +166,7 @@ const targets = fc.oneof(
   anyText({ maxLength: 40 }),
 );
 
-test("an accepted path is normalized and passes again unchanged", () => {
+test("accepted path is normalized, and a second check leaves it unchanged", () => {
   fc.assert(
     fc.property(targets, fc.subarray([...PathAllowance.options]), fc.boolean(), (target, allow, pathDecides) => {
       const checked = checkTarget(target, { allow, pathDecides });

@@ -10,7 +10,10 @@ test.each([
   { stalenessMs: 900_000, Serve: "Stale", Deny: "Expired" },
   { stalenessMs: 900_001, Serve: "Expired", Deny: "Expired" },
   { stalenessMs: Number.POSITIVE_INFINITY, Serve: "Expired", Deny: "Expired" },
-])("freshness of data after $stalenessMs ms is $Serve for Serve and $Deny for Deny", ({ stalenessMs, Serve, Deny }) => {
-  expect(checkFreshness({ ...bounds, action: "Serve" }, stalenessMs)).toBe(Serve);
-  expect(checkFreshness({ ...bounds, action: "Deny" }, stalenessMs)).toBe(Deny);
-});
+])(
+  "freshness of data after $stalenessMs ms is $Serve with action Serve and $Deny with action Deny",
+  ({ stalenessMs, Serve, Deny }) => {
+    expect(checkFreshness({ ...bounds, action: "Serve" }, stalenessMs)).toBe(Serve);
+    expect(checkFreshness({ ...bounds, action: "Deny" }, stalenessMs)).toBe(Deny);
+  },
+);

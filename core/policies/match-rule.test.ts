@@ -71,7 +71,7 @@ describe("rules", () => {
     expect(indexOf(rules, method, path)).toBe(index),
   );
 
-  test("a request without a matching rule needs a valid key and costs one credit", () => {
+  test("request without a matching rule requires a valid key and costs one credit", () => {
     const matched = ruleOf(compileRules({ rules: [], allowPaths: [] }), "GET", "/");
     expect(matched).toEqual({ index: -1, access: "Key", creditCost: 1, ratelimits: [] });
   });
@@ -245,7 +245,7 @@ describe("a path that an app may read as that of another rule", () => {
     expect(match("/ADMIN/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 2 } });
   });
 
-  test("near-match path uses its own rule when the other rule is open", () => {
+  test("near-match path uses its own rule when the similar rule allows anonymous access", () => {
     const rules = [aRule({ path: { prefix: "/Healthz" }, access: "Anonymous" }), guarded];
     for (const target of ["/healthz", "/Healthz.html", "/HEALTHZ/"])
       expect(match(target, { rules }), target).toMatchObject({ rule: { index: -1 } });
@@ -264,7 +264,7 @@ describe("a path that an app may read as that of another rule", () => {
     expect(match(target)).toEqual({ refused: expect.stringContaining("suffix") }),
   );
 
-  test("path with a format suffix passes by exact rule, prefix or Suffix allowance", () => {
+  test("path with a format suffix is accepted by an exact rule, a prefix rule or allowPaths Suffix", () => {
     const asset = aRule({ path: { exact: "/users/@me.css" }, access: "Anonymous" });
     expect(match("/users/@me.css", { rules: [guarded, exact, asset, open] })).toMatchObject({ rule: { index: 2 } });
     expect(match("/Admin/users/7.json")).toMatchObject({ rule: { index: 0 } });

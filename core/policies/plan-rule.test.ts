@@ -73,7 +73,7 @@ describe("what a request is charged", () => {
     { name: "a limited key pays what the rule costs", limited: true, creditCost: 3, cost: 3 },
     { name: "a rule that costs nothing asks for nothing", limited: true, creditCost: 0, cost: undefined },
     { name: "an unlimited key has no counter", limited: false, creditCost: 3, cost: undefined },
-  ])("request plan credits: $name", ({ limited, creditCost, cost }) => {
+  ])("request plan has the expected credits: $name", ({ limited, creditCost, cost }) => {
     expect(plan(aView({ limited }), aRule({ creditCost })).credits?.cost).toBe(cost);
   });
 

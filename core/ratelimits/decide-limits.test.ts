@@ -48,7 +48,7 @@ describe("several limits together", () => {
     expect(outcomes[1]).toMatchObject({ passed: false, remaining: 0 });
   });
 
-  test("decideLimits with 12 per minute and 200 per month keeps 188 per month", () => {
+  test("decideLimits with 12 per minute and 200 per month charges the month only for admitted requests", () => {
     const counts = new Map<string, WindowCounts>();
     const call = () => {
       const charges = [
@@ -83,14 +83,14 @@ describe("several limits together", () => {
     expect(outcomes[1]?.retryAtMs).toBe(nowMs);
   });
 
-  test("decideLimits stores nothing for a check", () => {
+  test("decideLimits stores nothing for a check with cost 0", () => {
     expect(decideLimits([aCharge({ cost: 0 })], holding({ a: 10 }), nowMs)).toMatchObject({
       passed: true,
       updates: new Map(),
     });
   });
 
-  test("decideLimits passes without any charge", () => {
+  test("decideLimits admits a request without charges", () => {
     expect(decideLimits([], holding({}), nowMs)).toEqual({ passed: true, outcomes: [], updates: new Map() });
   });
 });

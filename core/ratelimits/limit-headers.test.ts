@@ -33,7 +33,7 @@ test.each([
   expect(tightest?.limit).toBe(shown);
 });
 
-test("rate limit headers are three per limit, with reset rounded up to seconds", () => {
+test("each rate limit has three response headers, with the reset rounded up to seconds", () => {
   const shown = showTightest([charge(10)], { nowMs: NOW_MS, passed: true, limits: [outcome(true, 3)] });
   const headers = ["X-First", "1"];
   if (shown !== undefined) pushLimitHeaders(headers, shown);

@@ -32,7 +32,7 @@ describe("a pattern", () => {
     ["a**b", "ab", true],
     ["a.c*", "abc", false],
     ["(*", "(x", true],
-  ])("override pattern %j matches identifier %j: %s", (pattern, identifier, expected) =>
+  ])("match of override pattern %j with identifier %j is %s", (pattern, identifier, expected) =>
     expect(matchesPattern(pattern, identifier)).toBe(expected),
   );
 
@@ -113,7 +113,7 @@ describe("several overrides", () => {
       id: "1",
     },
     { name: "none applies when none matches", patterns: [["1", "a*"]], identifier: "b", id: undefined },
-  ])("selectOverride: $name", ({ patterns, identifier, id }) => {
+  ])("selectOverride chooses the expected override: $name", ({ patterns, identifier, id }) => {
     const records = patterns.map(([key = "", pattern = ""]) => anOverride(key, pattern));
     expect(selectOverride(records, identifier)?.id).toBe(id);
     expect(selectOverride(records.toReversed(), identifier)?.id).toBe(id);
@@ -127,7 +127,7 @@ describe("an explanation", () => {
       identifier,
     ).map(({ override, literals, overriddenBy }) => [override.identifier, literals, overriddenBy]);
 
-  test("override explanation lists the applied override and why others lose", () => {
+  test("override explanation lists the applied override and why the others do not apply", () => {
     expect(explained(["*", "b*", "premium_*", "*_42", "prem*", "*mium_"], "premium_42")).toEqual([
       ["premium_*", 8, undefined],
       ["prem*", 4, "moreLiterals"],
@@ -165,7 +165,7 @@ describe("an explanation", () => {
   });
 });
 
-test("override replaces limit and duration and can only relax strict to local", () => {
+test("override replaces limit and duration, and can change strict to local but not local to strict", () => {
   const charge: LimitCharge = {
     workspaceId: "ws_1",
     scope: { kind: "namespace", value: "rlns_1" },

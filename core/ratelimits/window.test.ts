@@ -163,15 +163,15 @@ describe("the time at which a denied charge passes", () => {
   test.each([
     { name: "is never for a limit of 0", limit: 0, cost: 0 },
     { name: "is never for a cost beyond the limit", limit: 5, cost: 6 },
-  ])("retry time of a denied charge $name", ({ limit, cost }) => {
+  ])("retry time of a denied charge is correct: it $name", ({ limit, cost }) => {
     expect(admitsAt({ limit, cost, durationMs: minute, counts: undefined, nowMs: 1 })).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test("retry time of a charge that passes is now", () => {
+  test("retry time of an admitted charge is now", () => {
     expect(admitsAt({ limit: 5, cost: 5, durationMs: minute, counts: undefined, nowMs: 1 })).toBe(1);
   });
 
-  test("retry time is the first millisecond in which the denied charge passes", () => {
+  test("retry time is the first millisecond in which the denied charge would be admitted", () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -226,7 +226,7 @@ describe("the time at which a denied charge passes", () => {
   });
 });
 
-test("a full window whose end lies far in the future denies nothing", () => {
+test("full window whose end lies far in the future denies no request", () => {
   const nowMs = 1_800_000_000_000;
   for (const window of [Math.floor(nowMs / 1_000) + 3_600, Number.MAX_SAFE_INTEGER]) {
     const counts = { window, current: 5, previous: 5 };

@@ -13,6 +13,6 @@ test.each([
   { name: "signed out is said before the rest", of: { endedAtMs: 2000 }, nowMs: 9000, end: "signedOut" },
   { name: "signed out at the beginning of time", of: { endedAtMs: 0 }, nowMs: 1000, end: "signedOut" },
   { name: "with a clock that was set back", nowMs: 0, end: undefined },
-])("session $name: $end", ({ of = {}, nowMs, end }) => {
+])("session has the expected end reason $end: $name", ({ of = {}, nowMs, end }) => {
   expect(endOf({ ...session, ...of }, { idleMs: 2000, nowMs })).toBe(end);
 });

@@ -108,7 +108,7 @@ describe("an IP allow-list", () => {
     { list: ["2001:db8::/33"], clientIp: "2001:db8:8000::", allowed: false },
     { list: ["192.0.2.0/33", "192.0.2.0/", "192.0.2.0/24/8", "/24"], clientIp: "192.0.2.1", allowed: false },
     { list: ["nonsense"], clientIp: "nonsense", allowed: false },
-  ])("IP allow-list $list admits client $clientIp: $allowed", ({ list, clientIp, allowed }) => {
+  ])("admission of client $clientIp by the IP allow-list $list is $allowed", ({ list, clientIp, allowed }) => {
     expect(ipAllowed(list, clientIp)).toBe(allowed);
     expect(ipAllowed(list, clientIp)).toBe(allowed);
   });

@@ -24,7 +24,9 @@ test.each([
     consumed: { passed: true, credits: { status: "unknown" } as const },
     code: "USAGE_EXCEEDED",
   },
-])("verification code after counting: $name", ({ consumed, code }) => expect(codeAfterCounting(consumed)).toBe(code));
+])("verification code after counting is correct: $name", ({ consumed, code }) =>
+  expect(codeAfterCounting(consumed)).toBe(code),
+);
 
 describe("when a denied request may be retried", () => {
   const NOON_MS = Date.UTC(2026, 1, 28, 12, 0, 0, 400);

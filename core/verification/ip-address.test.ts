@@ -123,6 +123,6 @@ test.each([
   ["unknown", "unknown"],
   ["un:known", "un:known"],
   ["", ""],
-])("client address %s is distinguished as %s", (address, network) => {
+])("client address %s is limited as network %s", (address, network) => {
   expect(networkOf(address)).toBe(network);
 });

@@ -16,7 +16,7 @@ test.each([
   ["-5s", undefined],
   ["0.3ms", undefined],
   ["1h nonsense", undefined],
-])("duration %s is %s ms", (text, ms) => expect(parseDuration(text)).toBe(ms));
+])("duration %s is parsed as %s ms", (text, ms) => expect(parseDuration(text)).toBe(ms));
 
 test("formatted duration is parsed to the same value", () => {
   fc.assert(fc.property(fc.integer({ min: 0, max: 1e13 }), (ms) => parseDuration(formatDuration(ms)) === ms));

@@ -15,13 +15,16 @@ describe("a time range preset", () => {
     ["24h", "hour", "2026-02-28T11:00", 24],
     ["7d", "hour", "2026-02-22T11:00", 168],
     ["30d", "day", "2026-01-31T00:00", 30],
-  ] as const)("usage preset %s has complete %s buckets with the current one last", (preset, bucket, from, count) => {
-    const window = windowOf(preset, NOW_MS);
-    expect(inWords(preset).slice(0, 2)).toEqual([bucket, from]);
-    expect(bucketStarts(window)).toHaveLength(count);
-    expect(window.toMs).toBeGreaterThan(NOW_MS);
-    expect(window.toMs - BUCKET_MS[bucket]).toBeLessThanOrEqual(NOW_MS);
-  });
+  ] as const)(
+    "usage preset %s has complete %s buckets, and the current bucket is last",
+    (preset, bucket, from, count) => {
+      const window = windowOf(preset, NOW_MS);
+      expect(inWords(preset).slice(0, 2)).toEqual([bucket, from]);
+      expect(bucketStarts(window)).toHaveLength(count);
+      expect(window.toMs).toBeGreaterThan(NOW_MS);
+      expect(window.toMs - BUCKET_MS[bucket]).toBeLessThanOrEqual(NOW_MS);
+    },
+  );
 
   test("usage preset of 30 days never starts before the retention period", () => {
     for (const nowMs of [at("2026-03-01T00:00:00"), at("2026-03-01T23:59:59.999")]) {
@@ -36,7 +39,7 @@ describe("a custom time range", () => {
     ["hours beyond that", "2026-02-01T00:00:00", "2026-02-01T06:00:01", "hour"],
     ["hours up to nine days", "2026-02-01T00:10:00", "2026-02-10T00:10:00", "hour"],
     ["days beyond that", "2026-02-01T00:00:00", "2026-02-11T00:00:00", "day"],
-  ])("custom usage range has %s and all touched buckets", (_, from, to, bucket) => {
+  ])("custom usage range has %s, and includes partial buckets at its ends", (_, from, to, bucket) => {
     const window = windowOf({ fromMs: at(from), toMs: at(to) }, NOW_MS);
     expect(window.bucket).toBe(bucket);
     expect(window.fromMs).toBeLessThanOrEqual(at(from));

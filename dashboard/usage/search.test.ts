@@ -54,7 +54,7 @@ describe("error positions", () => {
     expect(text.slice(offsetOf(text, { line, column }))[0]).toBe(at);
   });
 
-  test("position beyond the query text is its end", () => {
+  test("position beyond the query text is treated as its end", () => {
     expect(offsetOf("ab", { line: 1, column: 99 })).toBe(2);
     expect(offsetOf("ab", { line: 7, column: 1 })).toBe(2);
   });

@@ -35,7 +35,7 @@ describe("outcomes over time", () => {
     expect(series[0]?.counts).toEqual([1, 0, null, 2]);
   });
 
-  test("outcome series put unknown outcomes last and drop rows outside the range", () => {
+  test("outcome series list unknown outcomes last and drop rows outside the range", () => {
     const rows = [row(0, "ZZZ", 1), row(0, "constructor", 1), row(0, "VALID", 1), row(9, "VALID", 100)];
     const { series, total } = outcomesOverTime(rows, WINDOW, ALL);
     expect(series.map(({ outcome }) => outcome)).toEqual(["VALID", "ZZZ", "constructor"]);

@@ -96,7 +96,7 @@ const FOREIGN: { what: string; write: (key: string) => Promise<unknown> }[] = [
 ];
 
 describe.each(FOREIGN)("$what under the key", ({ write }) => {
-  test("counters replace a foreign value at a limit key and start at zero", async () => {
+  test("counters replace an unexpected value at a limit key and start at zero", async () => {
     const [limit, other] = [aLimit({ limit: 2 }), aLimit({ limit: 1 })];
     expect(await consume(other)).toBe("passed");
     await write(keys.of(limit));
@@ -109,7 +109,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(await redis.type(keys.of(limit))).toBe("hash");
   });
 
-  test("a foreign value at one limit key never admits extra requests to other limits", async () => {
+  test("unexpected value at one limit key never admits extra requests to other limits", async () => {
     const [good, bad] = [aLimit({ limit: 2 }), aLimit({ limit: 100 })];
     await write(keys.of(bad));
     const seen: string[] = [];
@@ -117,7 +117,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(seen).toEqual(["passed", "passed", "refused"]);
   });
 
-  test("a foreign value at a limit key is replaced by charges from an outage", async () => {
+  test("unexpected value at a limit key is replaced when charges from an outage are added", async () => {
     const [limit, other] = [aLimit(), aLimit()];
     await write(keys.of(limit));
     const { durationMs } = limit;
@@ -127,7 +127,7 @@ describe.each(FOREIGN)("$what under the key", ({ write }) => {
     expect(synced?.counts.map(({ current, previous }) => current + previous)).toEqual([3, 3]);
   });
 
-  test("a foreign value at a credits key is reloaded from the database and then spent", async () => {
+  test("unexpected value at a credits key is replaced from the database, and then credits are spent", async () => {
     serial += 1;
     const keyId = `key_${serial}`;
     const credits: CreditCharge = { workspaceId: WORKSPACE, keyId, cost: 1 };
@@ -163,7 +163,7 @@ describe("a Redis that rejects what a script does", () => {
     await own.stop();
   });
 
-  test("a Redis error in a counter script names reason and key and admits nothing", async () => {
+  test("Redis error in a counter script is reported with reason and key, and no request is admitted", async () => {
     const user = ["reset", "on", "nopass", "~*", "+@all", "-hincrby"];
     await full.call("ACL", "SETUSER", "limited", ...user);
     const confined = new Redis(own.url.replace("//", "//limited:any@"));

@@ -49,7 +49,7 @@ const step = fc.record({
   isForeign: fc.boolean(),
 });
 
-test("denial cache never denies what the counters would admit, and never admits", async () => {
+test("denial cache never denies a request that the counters would admit, and never admits a request", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const { clock, inner, memory } = aMemory();
@@ -94,7 +94,7 @@ test("a cached denial reports the other limits and credits of the key unchanged"
   expect(asked()).toBe(2);
 });
 
-test("denial cache reports a passing limit but never decides from it alone", async () => {
+test("denial cache reports a limit that passes, but never decides from it alone", async () => {
   const { memory, asked } = aMemory();
   const passing = aCharge({ identifier: "bob" });
   await memory.consume({ limits: [aCharge({ limit: 0 }), passing] });
@@ -113,7 +113,7 @@ test("denial cache re-evaluates a denial without credits if the request has cred
   expect(asked()).toBe(2);
 });
 
-test("a cached denial that outlasts its window reports the end of the current one", async () => {
+test("cached denial that outlasts its window reports the end of the current window", async () => {
   const { clock, memory, asked } = aMemory();
   const request = { limits: [aCharge({ limit: 1 })] };
   await memory.consume(request);
@@ -147,7 +147,7 @@ test("a dry run bypasses the denial cache and consumes nothing", async () => {
   expect(asked()).toBe(5);
 });
 
-test("denial cache re-evaluates after a changed limit, a changed cost or forget()", async () => {
+test("denial cache re-evaluates a denial after a change of limit or cost, or after forget()", async () => {
   const { memory, asked } = aMemory();
   const charge = aCharge({ limit: 0 });
   await memory.consume({ limits: [charge] });

@@ -15,7 +15,7 @@ test("counter call fails after the response timeout", async () => {
   await expect(guarded.consume({ limits: [] })).rejects.toBeInstanceOf(CountersUnavailable);
 });
 
-test("counter circuit breaker opens for a second after mostly failures, then probes once", () => {
+test("counter circuit breaker opens for a second if most calls fail, and then sends one probe", () => {
   const breaker = new Breaker();
   let nowMs = 1_000;
   for (let i = 0; i < 19; i++) breaker.failed(nowMs);
@@ -97,7 +97,7 @@ describe("calls of the last 5 to 10 s", () => {
     expect(breaker.admits(61_000)).toBe(true);
   });
 
-  test("a late success from before opening does not close the counter circuit breaker", () => {
+  test("late success of a call from before the opening does not close the counter circuit breaker", () => {
     const breaker = aBreaker(0, 20);
     breaker.succeeded(500);
     expect(breaker.admits(999)).toBe(false);
@@ -156,7 +156,7 @@ describe("with an extra poll", () => {
       setTimeout(() => resolve(consumed), ms);
     });
 
-  test("counter circuit breaker accepts a response in the event loop turn of its timeout", async () => {
+  test("counter circuit breaker accepts a response that arrives in the same event loop turn as the timeout", async () => {
     const options = { timeoutMs: 20, extraPoll: true };
     expect(await new GuardedCounters(countersThat(after(20)), options).consume({ limits: [] })).toBe(consumed);
   });

@@ -128,7 +128,7 @@ test("local counters include amounts of other processes after the next sync", as
   expect(await admit(second, 10)).toBe(3);
 });
 
-test("local counters send amounts admitted during an outage once afterwards", async () => {
+test("local counters send amounts admitted during an outage once after it", async () => {
   const shared = new SharedTotals();
   shared.state = "away";
   const counters = aProcess(shared);
@@ -238,7 +238,7 @@ describe("beside strict limits and credits", () => {
     await waitFor("the sync", () => shared.total() === 10);
   });
 
-  test("a credit denial does not refund the local limit of the request", async () => {
+  test("denial for missing credits does not refund the local limit of the request", async () => {
     const { counters } = mixed();
     expect(await counters.consume({ limits: [charge], credits })).toMatchObject({ credits: { status: "spent" } });
     const refused = await counters.consume({ limits: [charge], credits });

@@ -167,7 +167,7 @@ test("counter Lua script admits a single limit exactly like the reference implem
   );
 });
 
-test("counter Lua script marks a numeric-looking key id as dirty unchanged", async () => {
+test("counter Lua script marks a key id that looks like a number as dirty without altering the id", async () => {
   const ids = ["0012", "1e5", "0x10", "9007199254740993"];
   for (const keyId of ids) {
     const credits = { workspaceId: "ws_numbers", keyId, cost: 1 };
@@ -190,7 +190,7 @@ test("a request that fails in the counter script does not affect other requests"
   ]);
 });
 
-test("counter Lua script replaces a key with a foreign value", async () => {
+test("counter Lua script replaces an unexpected value at its Redis key", async () => {
   const limit = { ...aBystander, identifier: "strange" };
   await redis.set(keys.of(limit), "no hash");
   expect(await counters.consume({ limits: [limit] })).toMatchObject({ passed: true, limits: [{ remaining: 4 }] });

@@ -57,7 +57,7 @@ test.each([
   },
   { name: "another mode", refusals: { sinceMs: 1, mode: "Later", counts: [] } },
   { name: "no object", refusals: "many" },
-])("pod report without invalid parts: $name", async ({ refusals }) => {
+])("pod report omits its invalid parts: $name", async ({ refusals }) => {
   await put("bad", { ...REPORT, refusals, release: "<script>", region: 7 });
   const [bad] = await edge.pods.list(REF);
   expect(bad).toMatchObject({ podId: "bad", ...REPORT });
@@ -70,14 +70,14 @@ test.each([
   { name: "no time", overAdmitted: { units: 1, percent: 1, lastMs: null } },
   { name: "no number", overAdmitted: { units: "1e999", percent: 1, lastMs: 1 } },
   { name: "a list", overAdmitted: [] },
-])("pod report without an invalid overshoot with $name", async ({ overAdmitted }) => {
+])("pod report omits invalid over-admitted units: $name", async ({ overAdmitted }) => {
   await put("bad", { ...REPORT, overAdmitted });
   const [bad] = await edge.pods.list(REF);
   expect(bad).toMatchObject({ podId: "bad", ...REPORT });
   expect(bad).not.toHaveProperty("overAdmitted");
 });
 
-test.each([0, 65_536, 1.5, "8080", null])("pod report omits an invalid upstream port %j", async (upstreamPort) => {
+test.each([0, 65_536, 1.5, "8080", null])("pod report omits the invalid upstream port %j", async (upstreamPort) => {
   await put("bad", { ...REPORT, upstreamPort });
   const [bad] = await edge.pods.list(REF);
   expect(bad).toMatchObject({ podId: "bad", ...REPORT });
@@ -109,7 +109,7 @@ test("pod report list includes by how much limits were exceeded", async () => {
   expect((await edge.pods.list(REF))[0]).toMatchObject({ podId: "shop/a", overAdmitted });
 });
 
-test("pod reports of newer versions keep known members and those of older ones lack some", async () => {
+test("pod reports of newer versions keep the known members, and reports of older versions may lack some", async () => {
   const counts = [{ rule: 0, code: "LATER_CODE", count: 5, more: true }];
   await put("later", {
     ...REPORT,
@@ -160,7 +160,7 @@ test.each([
   expect(await listed()).toEqual(["shop/honest"]);
 });
 
-test("a pod's report is read only under its own name", async () => {
+test("pod report is read only under the name of its own pod", async () => {
   const keys = new RedisKeys();
   const podId = "shop/own";
   const own = keys.podsOwn(REF.workspaceId, REF.policyId, podId);

@@ -15,7 +15,7 @@ const roundTrip = fc.record({
 });
 const ahead = fc.integer({ min: 1.5 * 10 ** 12, max: 2 * 10 ** 12 });
 
-test("Redis deadline is at most the caller's timeout and one reply time early", () => {
+test("Redis deadline is never later than the caller's timeout, and at most one reply time earlier", () => {
   fc.assert(
     fc.property(ahead, fc.array(roundTrip, { minLength: 1, maxLength: 20 }), (aheadMs, roundTrips) => {
       const clock = new DeadlineClock();

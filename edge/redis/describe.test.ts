@@ -63,7 +63,7 @@ describe("one Redis", () => {
     expect((await describeRedis(client)).persistence).toBe("snapshots");
   });
 
-  test("describeRedis reports an append-only file, and both when a snapshot exists", async () => {
+  test("describeRedis reports an append-only file, and also a snapshot if one exists", async () => {
     const { client, raw } = await startRedis({ args: ["--appendonly", "yes"] });
     expect((await describeRedis(client)).persistence).toBe("append-only file");
     await save(raw);

@@ -54,7 +54,7 @@ test("a namespace name maps to its own Redis key for any name", () => {
   expect(place("namespaceName", "a b")).toEqual({ key: "ps:ws_1:nn:{a b}" });
 });
 
-test("hashes of different triples differ even if their concatenated texts are equal", () => {
+test("hashes of different value triples differ even if the concatenated texts are equal", () => {
   const hashes = [
     countedHash("name", "a", "b:c"),
     countedHash("name", "a:b", "c"),

@@ -100,7 +100,7 @@ describe("the order of a verification", () => {
     expect(caller.asked).toEqual(asked);
   });
 
-  test("verify returns NOT_FOUND alike for missing and forbidden keys", async () => {
+  test("verify returns the same NOT_FOUND for missing and forbidden keys", async () => {
     const caller = new AnyCaller(aKeyView({ key: { enabled: false, expiresMs: 0 } }), {
       maySee: ({ apiId }) => apiId !== "api_9",
       readQuery: () => parseQuery("AND"),

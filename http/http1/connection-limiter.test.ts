@@ -96,7 +96,7 @@ test("ConnectionLimiter evicts connections of an address that exceeds its own sh
   expect([closedOf(greedy), room.size]).toEqual([[0, 1, 2, 3, 4, 5, 6], 6]);
 });
 
-test("ConnectionLimiter rejects an address whose connections are all busy, but no others", () => {
+test("ConnectionLimiter rejects an address whose connections are all busy, but no other address", () => {
   const room = openLimiter(10, 0.5);
   const greedy = Array.from({ length: 10 }, () => come(room, "busy", "a"));
   expect(greedy.filter((client) => client !== undefined)).toHaveLength(5);
@@ -104,7 +104,7 @@ test("ConnectionLimiter rejects an address whose connections are all busy, but n
   expect(come(room, "busy", "b")).toBeDefined();
 });
 
-test("ConnectionLimiter excludes idle connections of others from an address's share", () => {
+test("ConnectionLimiter does not count idle connections of others toward an address's share", () => {
   const room = openLimiter(10, 0.5);
   for (let i = 0; i < 10; i++) come(room, i, `held by ${i}`);
   const gateway = Array.from({ length: 5 }, () => come(room, "busy", "gateway"));

@@ -103,11 +103,11 @@ describe("a client that leaves its last response unread", () => {
   const LARGE = Buffer.alloc(32 * 1024 * 1024, "l");
 
   test.each([
-    { name: "and asked for the end of the connection", lines: ["Connection: close"], halfCloses: false },
-    { name: "and has ended its direction", lines: ["Connection: close"], halfCloses: true },
-    { name: "and has ended its direction, on a kept connection", lines: [], halfCloses: true },
-    { name: "on a kept connection", lines: [], halfCloses: false },
-  ])("server connection with an unread last response is closed, $name", async ({ lines, halfCloses }) => {
+    { name: "that is to be closed", lines: ["Connection: close"], halfCloses: false },
+    { name: "of a half-closed client", lines: ["Connection: close"], halfCloses: true },
+    { name: "of a half-closed client, with keep-alive", lines: [], halfCloses: true },
+    { name: "with keep-alive", lines: [], halfCloses: false },
+  ])("server connection $name is closed if its last response is not read", async ({ lines, halfCloses }) => {
     await open((exchange) => respond(exchange, LARGE), { responseReadMs: 200 });
     const { socket } = opened.dial(get("/", ...lines));
     socket.pause();
@@ -115,7 +115,7 @@ describe("a client that leaves its last response unread", () => {
     await waitFor("the server's side to be closed", () => opened.sockets[0]?.destroyed === true);
   });
 
-  test("server connection of a half-closed client with an unread response is closed", async () => {
+  test("connection of a half-closed client with an unread response is closed", async () => {
     await open(
       (exchange) => {
         exchange.keepsAlive = false;

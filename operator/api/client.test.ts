@@ -105,14 +105,17 @@ test("operator API client returns a long Retry-After instead of waiting", async 
   expect(requests).toHaveLength(1);
 });
 
-test.each([401, 403])("operator API client fails on %d without a retry or the key in its message", async (status) => {
-  const { api, requests } = await serve([failure(status, "forbidden", "rbac.*.create_role is missing.")]);
-  const error = await api.call("permissions.createRole", create).catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(ApiUnavailable);
-  expect(String(error)).toContain("rbac.*.create_role is missing");
-  expect(String(error)).not.toContain("root_secret");
-  expect(requests).toHaveLength(1);
-});
+test.each([401, 403])(
+  "operator API client fails on status %d without a retry, and its message omits the root key",
+  async (status) => {
+    const { api, requests } = await serve([failure(status, "forbidden", "rbac.*.create_role is missing.")]);
+    const error = await api.call("permissions.createRole", create).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ApiUnavailable);
+    expect(String(error)).toContain("rbac.*.create_role is missing");
+    expect(String(error)).not.toContain("root_secret");
+    expect(requests).toHaveLength(1);
+  },
+);
 
 test("operator API client rejects a 404 that does not come from the API", async () => {
   const { api } = await serve([{ status: 404, body: "not here" }]);

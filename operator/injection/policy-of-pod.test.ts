@@ -29,7 +29,7 @@ test("injection chooses the oldest policy that selects the pod", () => {
   });
 });
 
-test("injection rejects a pod without a matching policy or with one without a port", () => {
+test("injection rejects a pod without a matching policy, or with a policy that has no port", () => {
   expect(policyOfPod(aPod(), "shop", [other])).toMatchObject({
     refused: expect.stringContaining("no ApiKeyPolicy selects this pod"),
   });

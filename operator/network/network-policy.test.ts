@@ -22,7 +22,7 @@ test.each([
   { name: "one that leaves the types out", of: { policyTypes: undefined }, is: true },
   { name: "one for what pods send", of: { policyTypes: ["Egress"] }, is: false },
   { name: "one for other pods", of: { podSelector: { matchLabels: { app: "billing" } } }, is: false },
-])("pod is isolated by NetworkPolicy $name: $is", ({ of, is }) => {
+])("isolation of a pod by a NetworkPolicy is $is: $name", ({ of, is }) => {
   expect(isolating([policy(of as Partial<NetworkPolicySpec>)], { app: "orders" })).toHaveLength(is ? 1 : 0);
 });
 
@@ -50,7 +50,7 @@ test.each([
   { operator: "NotIn", values: ["a", "b"], is: [false, true, true] },
   { operator: "Exists", values: undefined, is: [true, true, false] },
   { operator: "DoesNotExist", values: undefined, is: [false, false, true] },
-])("label selector expression with $operator", ({ operator, values, is }) => {
+])("label selector expression with $operator matches the expected labels", ({ operator, values, is }) => {
   const selector = { matchExpressions: [{ key: "tier", operator, ...(values === undefined ? {} : { values }) }] };
   expect(
     [{ tier: "a" }, { tier: "c" }, {}].map((labels) => matches(selector, labels as Record<string, string>)),

@@ -33,7 +33,7 @@ test.each([
   { name: "a sidecar", spec: { initContainers: [{ name: "postern-gate" }] }, has: true },
   { name: "a container", spec: { containers: [{ name: "app" }, { name: "postern-gate" }] }, has: true },
   { name: "none", spec: { initContainers: [{ name: "postern-gate-2" }] }, has: false },
-])("pod summary detects a gate that is $name", ({ spec, has }) => {
+])("pod summary detects a gate container: $name", ({ spec, has }) => {
   expect(toPod(trimPod(aPod({ spec }))).gate !== undefined).toBe(has);
 });
 
@@ -44,7 +44,7 @@ test.each([
   { name: "has no phase yet", status: { phase: undefined }, is: false },
   { name: "is done", status: { phase: "Succeeded" }, is: false },
   { name: "is being deleted", metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" }, is: false },
-])("pod that $name is serving: $is", ({ is, ...more }) => {
+])("serving state of a pod that $name is $is", ({ is, ...more }) => {
   expect(toPod(trimPod(aPod(more))).isRunning).toBe(is);
 });
 

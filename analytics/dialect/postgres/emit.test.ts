@@ -260,17 +260,17 @@ describe("WITH FILL", () => {
     expect(await usage.values(`${DAYS} with fill`)).toEqual([day(1, 1), day(2, 2), day(3, 0), day(4, 0), day(5, 4)]);
   });
 
-  test("analytics WITH FILL excludes TO and keeps rows outside the range", async () => {
+  test("analytics WITH FILL excludes the TO value and keeps rows outside the range", async () => {
     const text = `${DAYS} with fill from toDate('2042-06-02') to toDate('2042-06-04')`;
     expect(await usage.values(text)).toEqual([day(1, 1), day(2, 2), day(3, 0), day(5, 4)]);
   });
 
-  test("analytics WITH FILL works downwards and keeps rows between steps", async () => {
+  test("analytics WITH FILL can descend, and keeps rows between steps", async () => {
     const text = "select tokens from ratelimits_v1 order by tokens desc with fill from 8 to 0 step -3";
     expect((await usage.values(text)).flat()).toEqual([8, 5, 4, 3, 2]);
   });
 
-  test("analytics WITH FILL works without rows, uses defaults and precedes LIMIT", async () => {
+  test("analytics WITH FILL fills an empty result, uses defaults and runs before LIMIT", async () => {
     const none = `select toStartOfMonth(time) as m, groupArray(key_id), count() > 0 from key_verifications_per_day_v1
                    where count > 5000 group by m order by m with fill from toDate('2042-01-31') to toDate('2042-05-01') step interval 1 month limit 2`;
     expect(await usage.values(none)).toEqual([
@@ -329,13 +329,13 @@ describe("sets and CTEs", () => {
   const values = async (text: string) => (await usage.values(text)).map((row) => row[0]).sort();
   const KEYS = "select key_id from key_verifications_per_day_v1";
 
-  test("analytics EXCEPT removes as many rows as the other side has", async () => {
+  test("analytics EXCEPT removes as many equal rows as the second query returns", async () => {
     expect(await values(`${KEYS} except select 'key_a' from ratelimits_v1 limit 1`)).toEqual(["key_a", "key_b"]);
     expect(await values(`${KEYS} except distinct select 'key_b' from ratelimits_v1`)).toEqual(["key_a"]);
     expect(await values(`${KEYS} union distinct select 'key_b' from ratelimits_v1`)).toEqual(["key_a", "key_b"]);
   });
 
-  test("analytics UNION has a type that holds both sides", async () => {
+  test("analytics UNION column has a type that can represent the values of both queries", async () => {
     expect(await values("select 1 from ratelimits_v1 limit 1 union all select 1.5 from ratelimits_v1 limit 1")).toEqual(
       [1, 1.5],
     );

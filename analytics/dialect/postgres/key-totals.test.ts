@@ -60,17 +60,17 @@ describe("queries that need the table itself", () => {
     expect(new Set(viewsOf(text))).toEqual(new Set([DAYS])),
   );
 
-  test("analytics query with a join reads the table itself", () => {
+  test("analytics query with a join reads the day table instead of the totals per key", () => {
     expect(viewsOf(`SELECT sum(a.count) FROM ${DAYS} a JOIN ${DAYS} b ON a.key_id = b.key_id`)).toEqual([DAYS, DAYS]);
   });
 
-  test("each analytics SELECT chooses the totals per key separately", () => {
+  test("each SELECT of an analytics query decides separately whether to read the totals per key", () => {
     const text = `SELECT key_id, sum(count) AS n FROM ${DAYS} GROUP BY key_id
                   UNION ALL SELECT key_id, count() FROM ${DAYS} GROUP BY key_id`;
     expect(viewsOf(text)).toEqual(["key_totals_per_day", DAYS]);
   });
 
-  test("analytics query of another time unit reads the table itself", () => {
+  test("analytics query of the hour table reads that table instead of the totals per key", () => {
     expect(viewsOf("SELECT sum(count) FROM key_verifications_per_hour_v1")).toEqual(["key_verifications_per_hour_v1"]);
   });
 });

@@ -197,7 +197,7 @@ describe("time of a raw table", () => {
     );
   });
 
-  test("raw analytics time is numeric elsewhere, but bucket time is not", () => {
+  test("raw event time compares with numbers as a number, but bucket time compares with dates", () => {
     expect(where("time > 5")).toBe("greater(t0.0, 5)");
     expect(where("time > '2042-01-02'", DAYS)).toBe("greater(t0.0, 2042-01-02)");
   });

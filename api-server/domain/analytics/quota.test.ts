@@ -53,7 +53,7 @@ test("analytics quota is separate per workspace, and an increase applies immedia
   await chargeQuery(deps, { ...of, limits: LIMITS });
 });
 
-test("analytics quota charges the full runtime of a query, even above the remainder", async () => {
+test("analytics quota charges the full runtime of a query, even beyond the remaining quota", async () => {
   const { clock, deps } = aReplica();
   const of = { workspaceId: "ws_1", limits: { queriesPerHour: 1_000_000, runMsPerHour: 10_000 } };
   await chargeQuery(deps, of);

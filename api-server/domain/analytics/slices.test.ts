@@ -14,7 +14,7 @@ test.each([
   { slice: "month", of: "1969-12-31T23:59:59.999Z", start: "1969-12-01T00:00:00.000Z" },
   { slice: "month", of: "0050-06-15T00:00:00.000Z", start: "0050-06-01T00:00:00.000Z" },
   { slice: "hour", of: "2026-03-04T09:00:00.000Z", start: "2026-03-04T09:00:00.000Z" },
-] as const)("time slice $slice of $of starts at $start", ({ slice, of, start }) => {
+] as const)("time slice ($slice) that contains $of starts at $start", ({ slice, of, start }) => {
   expect(text(sliceStart(slice, at(of)))).toBe(start);
 });
 
@@ -24,11 +24,11 @@ test.each([
   { slice: "day", from: "2026-02-28T23:59:00Z", to: "2026-03-01T00:00:00Z", count: 2 },
   { slice: "month", from: "2025-11-30T23:59:00Z", to: "2026-03-01T00:00:00Z", count: 5 },
   { slice: "day", from: "2026-03-04T09:05:00Z", to: "2026-03-03T09:05:00Z", count: 0 },
-] as const)("number of slices is $count per $slice from $from to $to", ({ slice, from, to, count }) => {
+] as const)("period from $from to $to has $count time slices of one $slice", ({ slice, from, to, count }) => {
   expect(slicesBetween(slice, at(from), at(to))).toHaveLength(count);
 });
 
-test("time slices are contiguous and include those of start and end", () => {
+test("time slices are contiguous and include the slices of the start and the end", () => {
   const instant = fc.integer({ min: 0, max: 4_102_444_800_000 });
   const slices = fc.constantFrom<Slice>("hour", "day", "month");
   const spans = { hour: 100 * 3_600_000, day: 100 * 86_400_000, month: 3000 * 86_400_000 };

@@ -71,7 +71,7 @@ describe("the usage query", () => {
       from: "2026-03-04T00:00",
       to: "2026-03-05T13:00",
     },
-  ])("usage query to the analytics database: $name", async ({ start, end, from, to }) => {
+  ])("usage query to the analytics database covers the expected time: $name", async ({ start, end, from, to }) => {
     const { asked } = await ask(aQuery({ startMs: at(start), endMs: at(end) }));
     expect(asked).toMatchObject([{ fromMs: at(from), toMs: at(to), workspaceId: "ws_1", keySpaceId: "ks_1" }]);
   });
@@ -79,7 +79,7 @@ describe("the usage query", () => {
   test.each([
     { start: "2020-01-01T00:00", end: "2020-02-01T00:00" },
     { start: "2030-01-01T00:00", end: "2030-02-01T00:00" },
-  ])("usage query is skipped for $start to $end, outside any event", async ({ start, end }) => {
+  ])("usage query from $start to $end is skipped, because no event can be in this period", async ({ start, end }) => {
     const { asked, usage } = await ask(aQuery({ startMs: at(start), endMs: at(end), by: ["key"] }));
     expect([asked, usage]).toEqual([[], { kind: "counted", rows: [] }]);
   });
@@ -89,7 +89,7 @@ describe("the usage query", () => {
     { question: { by: ["key"] }, order: { by: "total", descending: true } },
     { question: { by: ["key"], slice: "day" }, order: { by: "time", descending: false } },
     { question: { by: ["key"], order: { by: "VALID", descending: false } }, order: { by: "VALID", descending: false } },
-  ] as const)("usage query $question is ordered by $order", async ({ question, order }) => {
+  ] as const)("usage query with the options $question is ordered by $order", async ({ question, order }) => {
     const { asked } = await ask(aQuery(question));
     expect(asked[0]?.order).toEqual(order);
   });

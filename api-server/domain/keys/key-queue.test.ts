@@ -314,7 +314,7 @@ test("thousands of queued keys of one workspace do not delay another workspace",
   expect((await waiting()).length).toBeGreaterThanOrEqual(250);
 });
 
-test("closed key queue takes no further keys", async () => {
+test("key queue processes no further keys after it is closed", async () => {
   await accepted([{ plaintext: newSecret() }]);
   queue.queue.close();
   await queue.work();

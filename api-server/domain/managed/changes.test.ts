@@ -97,7 +97,7 @@ test("audit log omits the name of a key without a name", () => {
   ]);
 });
 
-test("audit log describes managed creations, changes and adoptions and keeps custom texts", () => {
+test("audit log describes managed creations, changes and adoptions, and keeps custom descriptions", () => {
   const role = { id: "role_1", name: "editor" };
   const words = (["Created", "Updated", "Adopted"] as const).map((done) => auditEvent(MANAGED.role, role, done));
   expect(words.map(({ event, description }) => `${event}: ${description}`)).toEqual([

@@ -53,7 +53,7 @@ test("delete removes an object unless its manager releases it", () => {
   expect(isRemoval(management(RELEASE))).toBe(true);
 });
 
-test("created object belongs to its caller, an existing one only when adopted", () => {
+test("created object gets its caller as manager, and an existing object only if it is adopted", () => {
   expect(creatingManager(management(us))).toBe(US);
   expect(creatingManager(management(ADOPT))).toBeNull();
   expect(adoptingManager(management({ ...us, ...ADOPT }))).toBe(US);
@@ -66,13 +66,13 @@ describe("a statement that may write a manager", () => {
     throw Object.assign(new Error("duplicate key"), { code: "23505", constraint });
   };
 
-  test("statement is rejected when the manager already has another object of the kind", async () => {
+  test("SQL statement is rejected if the manager already has another object of the kind", async () => {
     const refused = adopting(management(us), resource, breaking("roles_manager"));
     await expect(refused).rejects.toMatchObject({ kind: "managed_exists", cause: { constraint: "roles_manager" } });
     await expect(refused).rejects.toThrow(`${US} already manages another object of this kind`);
   });
 
-  test("statement that may write a manager returns its result or original error", async () => {
+  test("SQL statement that may write a manager returns its result or its original error", async () => {
     await expect(adopting(management(us), resource, breaking("roles_name"))).rejects.not.toThrow(PublicError);
     await expect(adopting(management(us), resource, async () => 7)).resolves.toBe(7);
   });

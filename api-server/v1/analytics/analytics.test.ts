@@ -237,7 +237,7 @@ describe("analytics.getVerifications", () => {
     expect(reply.body.error.message).toContain("10000");
   });
 
-  test("v1 analytics.getVerifications reports 403 before 404, and API before identity", async () => {
+  test("v1 analytics.getVerifications checks for 403 before 404, and the API before the identity", async () => {
     const rootKey = await t.rootKey(["api.api_other.read_api"]);
     const codeOf = ({ status, body }: Reply) => [status, body.error.code, body.error.message];
     const path = "v1/analytics.getVerifications";
@@ -306,7 +306,7 @@ describe("keys.getVerifications", () => {
     expect(await t.data("v1/keys.getVerifications", { keyId })).toEqual({ verifications: [] });
   });
 
-  test("v1 keys.getVerifications without key or owner is 400, unknown 404, forbidden 403", async () => {
+  test("v1 keys.getVerifications returns 400 without a key or owner, 404 if unknown, and 403 if forbidden", async () => {
     const path = "v1/keys.getVerifications";
     expect((await t.call(path, {}, { rootKey: null })).status).toBe(400);
     expect((await t.call(path, { keyId: "key_missing" })).status).toBe(404);
@@ -361,7 +361,7 @@ describe("unavailable analytics database", () => {
     },
   );
 
-  test("v1 analytics query that times out is 400 with advice", async () => {
+  test("v1 analytics query that times out gets 400 with advice", async () => {
     other = { countVerifications: () => Promise.reject(new QueryRejected("timeout", "internal words")) };
     const said = [
       400,

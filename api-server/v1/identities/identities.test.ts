@@ -11,7 +11,7 @@ const limit = (name: string, more: object = {}) => ({ name, limit: 10, duration:
 const message = (reply: { body: { error: { message: string } } }): string => reply.body.error.message;
 
 describe("identities.createIdentity", () => {
-  test("v1 identities.createIdentity creates an identity with limits not applied automatically", async () => {
+  test("v1 identities.createIdentity creates an identity whose limits do not apply automatically", async () => {
     const meta = { plan: "pro", nested: { deep: [1, null] } };
     const { identityId } = await t.data("v1/identities.createIdentity", {
       externalId: "crea te/ü",
@@ -62,7 +62,7 @@ describe("identities.createIdentity", () => {
 });
 
 describe("identities.getIdentity", () => {
-  test("v1 identities.getIdentity accepts id or externalId, prefers the id, requires one", async () => {
+  test("v1 identities.getIdentity requires an id or externalId, and prefers the id", async () => {
     const { identityId: one } = await t.data("v1/identities.createIdentity", { externalId: "get one" });
     const { identityId: two } = await t.data("v1/identities.createIdentity", { externalId: "get two" });
     const shown = { id: one, externalId: "get one", meta: {}, ratelimits: [] };
@@ -85,7 +85,7 @@ describe("identities.getIdentity", () => {
 });
 
 describe("identities.listIdentities", () => {
-  test("v1 identities.listIdentities pages all identities by id with the total", async () => {
+  test("v1 identities.listIdentities returns all identities by id across pages, with their total", async () => {
     const { rootKey } = await t.makeWorkspace();
     const made: string[] = [];
     for (let at = 0; at < 7; at++) {

@@ -40,7 +40,7 @@ const names = (reply: { body: { name: string }[] }): string[] => reply.body.map(
 describe.each(SORTS)("$noun", (sort) => {
   const { noun, one, One } = sort;
 
-  test("v1 add links items by id or case-insensitive name and returns all links", async () => {
+  test("v1 add procedures link items by id or case-insensitive name, and return all links", async () => {
     const [first, second, third] = [await create(sort), await create(sort), await create(sort)];
     const { keyId } = await newKey({ [noun]: [first.name] });
     const items = [
@@ -54,7 +54,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(await held(sort, keyId)).toEqual([first.name, second.name, third.name]);
   });
 
-  test("v1 key links create a missing item only with create: true", async () => {
+  test("v1 key link calls create a missing item only with create: true", async () => {
     const { keyId } = await newKey();
     const [made, missing] = [newName(), newName()];
     const refused = await call("add", sort, keyId, [{ name: made, create: true }, { name: missing }]);
@@ -71,7 +71,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(events.map(({ event }) => event).filter((event) => event.endsWith(".create"))).toEqual([`${one}.create`]);
   });
 
-  test("v1 set replaces all links and audits only removed and added ones", async () => {
+  test("v1 set procedures replace all links, and audit only the removed and added links", async () => {
     const [stays, goes, comes] = [await create(sort), await create(sort), await create(sort)];
     const { keyId } = await newKey({ [noun]: [stays.name, goes.name] });
     const reply = await call("set", sort, keyId, [{ id: comes.id }, { id: stays.id }, { name: stays.name }]);
@@ -87,7 +87,7 @@ describe.each(SORTS)("$noun", (sort) => {
     );
   });
 
-  test("v1 remove unlinks listed items and ignores unknown or unlinked ones", async () => {
+  test("v1 remove procedures unlink the listed items, and ignore unknown or unlinked items", async () => {
     const [first, second, stays] = [await create(sort), await create(sort), await create(sort)];
     const stranger = await create(sort);
     const { keyId } = await newKey({ [noun]: [first.name, second.name, stays.name] });
@@ -97,7 +97,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(await held(sort, keyId)).toEqual([stays.name]);
   });
 
-  test("v1 key links require the create permission only to create an item", async () => {
+  test("v1 key link calls require the create permission only to create an item", async () => {
     const { keyId } = await newKey();
     const there = await create(sort);
     const rootKey = await t.rootKey([`rbac.*.add_${one}_to_key`]);
@@ -114,7 +114,7 @@ describe.each(SORTS)("$noun", (sort) => {
     expect(await held(sort, keyId)).not.toContain(there.name);
   });
 
-  test("v1 key links with unnamed items, empty or oversized lists are 400 before authentication", async () => {
+  test("v1 key link calls with unnamed items, empty or oversized lists get 400 before authentication", async () => {
     const { keyId } = await newKey();
     for (const [kind, items, place] of [
       ["add", [{ name: "abc" }, {}], `${noun}.1.id`],
@@ -133,7 +133,7 @@ describe.each(SORTS)("$noun", (sort) => {
     }
   });
 
-  test("v1 key links of a foreign or deleted key are 404 and create nothing", async () => {
+  test("v1 key link calls for a foreign or deleted key get 404 and create nothing", async () => {
     const { rootKey } = await t.makeWorkspace();
     const { keyId } = await newKey();
     const name = newName();
@@ -149,7 +149,7 @@ describe.each(SORTS)("$noun", (sort) => {
     }
   });
 
-  test("v1 key links to ids and names of another workspace are 404", async () => {
+  test("v1 key link calls with ids or names of another workspace get 404", async () => {
     const other = await t.makeWorkspace();
     const theirs = newName();
     const made = await t.data(`v1/permissions.create${One}`, { name: theirs }, other);

@@ -49,7 +49,7 @@ describe("createKey", () => {
     });
   });
 
-  test("v1 createKey with all fields stores what v2 returns", async () => {
+  test("v1 createKey stores all given fields, and v2 returns them", async () => {
     const body = {
       prefix: "prod",
       name: "Ünï ✓",
@@ -183,7 +183,7 @@ describe("createKey", () => {
     expect([shown.permissions.length, shown.roles.length]).toEqual([1000, 100]);
   });
 
-  test("v1 createKey reports 403 before 404 and requires permission only for new objects", async () => {
+  test("v1 createKey checks for 403 before 404, and requires create permissions only for new objects", async () => {
     const only = await t.rootKey(["api.*.create_key"]);
     const stranger = await t.rootKey(["api.*.read_key"]);
     expect(await refused("v1/keys.createKey", { apiId: "api_none" }, { rootKey: stranger })).toMatch(/^403 INSUFF/);
@@ -300,7 +300,7 @@ describe("updateKey", () => {
     expect((await t.call("identities.getIdentity", { identity: "owner_after" })).status).toBe(200);
   });
 
-  test("v1 updateKey of a limit keeps other limits and its own id", async () => {
+  test("v1 updateKey of one limit keeps the other limits and the id of the limit", async () => {
     const ratelimits = [
       { name: "tokens", limit: 5, duration: 60_000, autoApply: false },
       { name: "default", limit: 9, duration: 60_000, autoApply: false },
@@ -318,7 +318,7 @@ describe("updateKey", () => {
     expect(await read(keyId)).not.toHaveProperty("ratelimit");
   });
 
-  test("v1 updateKey replaces roles and permissions, audits links and clears with []", async () => {
+  test("v1 updateKey replaces roles and permissions, removes all of them for [], and audits the links", async () => {
     const { keyId, key } = await create(full);
     const links = {
       roles: [{ name: "Made by update", create: true }],
@@ -368,7 +368,7 @@ describe("updateKey", () => {
     expect(text).toContain(`400 BAD_REQUEST ${place}`);
   });
 
-  test("v1 updateKey rejects a refill on an unlimited key and defaults monthly to day 1", async () => {
+  test("v1 updateKey rejects a refill of an unlimited key, and refills monthly on day 1 by default", async () => {
     const { keyId } = await create();
     const monthly = { refill: { interval: "monthly", amount: 1 } };
     expect(await refused("v1/keys.updateKey", { keyId, ...monthly })).toMatch(/^400 BAD_REQUEST refill: /);
@@ -380,7 +380,7 @@ describe("updateKey", () => {
     expect(await read(keyId)).toMatchObject({ refill: { interval: "daily", amount: 2, refillDay: null } });
   });
 
-  test("v1 updateKey reports 404 before 403, and foreign keys are 404", async () => {
+  test("v1 updateKey checks for 404 before 403, and a foreign key gets 404", async () => {
     const other = await t.makeWorkspace();
     const { keyId } = await create();
     const weak = await t.rootKey(["api.*.read_api"]);
@@ -459,7 +459,7 @@ describe("updateRemaining", () => {
 });
 
 describe("deleteKey", () => {
-  test("v1 deleteKey soft-deletes a key, reserves its secret and is 404 when repeated", async () => {
+  test("v1 deleteKey soft-deletes a key, reserves its secret, and returns 404 when repeated", async () => {
     const { keyId, key } = await create();
     expect(await audited(() => t.data("v1/keys.deleteKey", { keyId }))).toEqual(["key.delete"]);
     for (const [path, body] of [
@@ -482,7 +482,7 @@ describe("deleteKey", () => {
   });
 });
 
-test("v1 whoami consumes nothing, accepts disabled keys and rejects foreign ones", async () => {
+test("v1 whoami consumes nothing, accepts disabled keys and rejects keys of other workspaces", async () => {
   const { keyId, key } = await create({ remaining: 1, enabled: false, expires: 1 });
   for (let i = 0; i < 2; i++) {
     expect(await t.data("v1/keys.whoami", { key })).toMatchObject({ id: keyId, remaining: 1, enabled: false });

@@ -222,7 +222,7 @@ describe("permissions", () => {
     { query: { and: ["documents.read", { or: ["x", "exact"] }] }, code: "VALID" },
     { query: "documents", code: "INSUFFICIENT_PERMISSIONS" },
     { query: { and: ["exact"], or: [] }, code: "VALID" },
-  ])("v1 verifyKey with permission query $query: $code", async ({ query, code }) => {
+  ])("v1 verifyKey with the permission query $query returns $code", async ({ query, code }) => {
     const { key } = await create({ permissions: ["documents.*", "exact"] });
     expect((await verify(key, { authorization: { permissions: query } })).code).toBe(code);
     expect((await verify(key, { authorization: {} })).code).toBe("VALID");
@@ -239,7 +239,7 @@ describe("permissions", () => {
 });
 
 describe("limits", () => {
-  test("v1 verifyKey applies autoApply and named limits and reports default first", async () => {
+  test("v1 verifyKey applies autoApply limits and named limits, and prefers to report an autoApply limit", async () => {
     const { key } = await create({
       ratelimits: [limit("zzz", { limit: 9 }), limit("bbb", { limit: 7 }), limit("named", { autoApply: false })],
     });
@@ -260,15 +260,18 @@ describe("limits", () => {
     { refusing: ["zzz", "mmm"], reported: 3 },
     { refusing: ["zzz", "default"], reported: 2 },
     { refusing: [], reported: 2 },
-  ])("v1 verifyKey with rejecting limits $refusing reports the first, else default", async ({ refusing, reported }) => {
-    const limits = { aaa: 1, default: 2, mmm: 3, zzz: 4 };
-    const ratelimits = Object.entries(limits).map(([name, max]) => limit(name, { limit: max }));
-    const { key } = await create({ ratelimits: ratelimits.toReversed() });
-    const cost = (name: string) => (refusing.includes(name) ? 5 : 0);
-    const asked = Object.keys(limits).map((name) => ({ name, cost: cost(name) }));
-    const reply = await verify(key, { ratelimits: asked });
-    expect(reply).toMatchObject({ valid: refusing.length === 0, ratelimit: { limit: reported } });
-  });
+  ])(
+    "v1 verifyKey rejected by the limits $refusing reports the first of them, otherwise the default limit",
+    async ({ refusing, reported }) => {
+      const limits = { aaa: 1, default: 2, mmm: 3, zzz: 4 };
+      const ratelimits = Object.entries(limits).map(([name, max]) => limit(name, { limit: max }));
+      const { key } = await create({ ratelimits: ratelimits.toReversed() });
+      const cost = (name: string) => (refusing.includes(name) ? 5 : 0);
+      const asked = Object.keys(limits).map((name) => ({ name, cost: cost(name) }));
+      const reply = await verify(key, { ratelimits: asked });
+      expect(reply).toMatchObject({ valid: refusing.length === 0, ratelimit: { limit: reported } });
+    },
+  );
 
   test("v1 verifyKey charges the deprecated cost to the default limit", async () => {
     const { key } = await create({ ratelimits: [limit("default", { limit: 100 }), limit("aaa", { limit: 100 })] });
@@ -307,7 +310,7 @@ describe("limits", () => {
     expect((await verify(own.key)).ratelimit).toMatchObject({ limit: 50, remaining: 49 });
   });
 
-  test("v1 verifyKey completes an inline limit from the stored one or rejects it", async () => {
+  test("v1 verifyKey completes an inline limit from the stored limit, or rejects it", async () => {
     const { key } = await create({ ratelimits: [limit("stored", { autoApply: false })] });
     const inline = { name: "inline", limit: 1, duration: 1000 * 3600 };
     expect((await verify(key, { ratelimits: [inline] })).ratelimit).toMatchObject({ limit: 1, remaining: 0 });
@@ -367,7 +370,7 @@ describe("the quota of the key's workspace", () => {
 });
 
 describe("lookup of a key's workspace", () => {
-  test("v1 verifyKey caches the workspace of a key or its absence until a change", async () => {
+  test("v1 verifyKey caches the workspace or the absence of a key until the key changes", async () => {
     const { keyId, key } = await create();
     let asked = 0;
     const { query } = t.deps.db;
@@ -396,7 +399,7 @@ describe("lookup of a key's workspace", () => {
     }
   });
 
-  test("v1 verifyKey finds a freed secret in its new workspace", async () => {
+  test("v1 verifyKey finds a key whose freed secret was reused in another workspace", async () => {
     const { keyId, key } = await create();
     await verify(key);
     await t.data("keys.deleteKey", { keyId, permanent: true });

@@ -62,7 +62,7 @@ test("v1 migrations.createKeys encrypts plaintext for APIs with recoverable keys
   expect(await t.data("v1/keys.getKey", { keyId: keyIds[0], decrypt: true })).toMatchObject({ plaintext });
 });
 
-test("v1 migrations.createKeys is atomic: missing references are 412, duplicate hashes 409", async () => {
+test("v1 migrations.createKeys creates no key if a reference is missing (412) or a hash exists (409)", async () => {
   const taken = newSecret();
   const { keyIds } = await t.data("v1/migrations.createKeys", [{ apiId, plaintext: taken }]);
   await t.data("v1/keys.deleteKey", { keyId: keyIds[0] });

@@ -28,7 +28,7 @@ const refused = async (...given: Parameters<typeof enqueue>) => {
 const verify = (key: string) => t.data("v1/keys.verifyKey", { key }, { rootKey: null });
 const waiting = async () => Number((await t.deps.db.query("select from queued_keys")).rowCount);
 
-test("v1 migrations.enqueueKeys accepts keys immediately, which verify later with all settings", async () => {
+test("v1 migrations.enqueueKeys accepts keys immediately, and these keys verify later with all settings", async () => {
   const [one, two] = [newSecret(), newSecret()];
   const whole = {
     name: "whole",
@@ -76,7 +76,7 @@ test("v1 migrations.enqueueKeys accepts keys immediately, which verify later wit
   expect(await t.data("keys.verifyKey", { key: two })).toMatchObject({ code: "DISABLED", keyId: disabled.keyId });
 });
 
-test("v1 migrations.enqueueKeys is audited with its caller even after revocation", async () => {
+test("v1 migrations.enqueueKeys is audited under its caller, even after the root key is revoked", async () => {
   const rootKey = await t.rootKey([`api.${apiId}.create_key`], { name: "importer" });
   const reply = await enqueue([{ hash: hashed(newSecret()), name: "audited" }], {}, { rootKey });
   await t.deps.db.query("update root_keys set deleted_at = 1, enabled = false where hash = $1", [hashKey(rootKey)]);

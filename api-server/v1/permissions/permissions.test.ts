@@ -63,7 +63,7 @@ describe.each([
     expect((await t.data(`v1/permissions.get${noun}`, { [idField]: named })).id).toBe(named);
   });
 
-  test("v1 deletion of a managed permission or role is rejected with its manifest", async () => {
+  test("v1 deletion of a managed permission or role is rejected with the name of its manifest", async () => {
     const manager = `cluster/Kind/space/managed-${noun.toLowerCase()}`;
     const name = `managed.${noun}`;
     const v2body = noun === "Role" ? { name } : { name, slug: name };
@@ -73,7 +73,7 @@ describe.each([
     expect(reply.body.error.message).toContain(manager);
   });
 
-  test("v1 permission or role of another workspace is 404 and unlisted", async () => {
+  test("v1 permission or role of another workspace gets 404 and is not listed", async () => {
     const { rootKey } = await t.makeWorkspace();
     const id = await create(`foreign.${noun}`);
     expect((await t.call(`v1/permissions.get${noun}`, { [idField]: id }, { rootKey })).status).toBe(404);
@@ -82,7 +82,7 @@ describe.each([
     expect((await t.data(`v1/permissions.get${noun}`, { [idField]: id })).id).toBe(id);
   });
 
-  test("v1 permission and role lists are complete by id or rejected as too long", async () => {
+  test("v1 permission and role lists return all entries by id, or an error if there are too many", async () => {
     const { id: workspaceId, rootKey } = await t.makeWorkspace();
     const table = noun === "Role" ? "roles" : "permissions";
     const columns = noun === "Role" ? "name" : "name, slug";

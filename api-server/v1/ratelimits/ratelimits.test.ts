@@ -33,7 +33,7 @@ describe("ratelimits.limit", () => {
     ]);
   });
 
-  test("v1 ratelimits.limit uses namespace `default` when omitted", async () => {
+  test("v1 ratelimits.limit uses the namespace `default` if the request names none", async () => {
     const { namespace: _, ...rest } = call("");
     await t.data("v1/ratelimits.limit", { ...rest, identifier: "of default" });
     expect((await t.data("ratelimit.limit", { ...call("default"), identifier: "of default" })).remaining).toBe(1);
@@ -111,7 +111,7 @@ describe("ratelimits.limit", () => {
 });
 
 describe("overrides", () => {
-  test("v1 override is set, read, updated, listed and deleted and visible in v2", async () => {
+  test("v1 override can be set, read, updated, listed and deleted, and is visible in v2", async () => {
     await t.data("v1/ratelimits.limit", call("story"));
     const namespaceId = await namespaceIdOf("story");
     const set = { namespaceId, identifier: "vip_*", limit: 50, duration: 60_000 };
@@ -136,7 +136,7 @@ describe("overrides", () => {
     expect(await t.data("v1/ratelimits.listOverrides", { namespaceId })).toEqual({ overrides: [], total: 0 });
   });
 
-  test("v1 listOverrides pages each override once and omits the last cursor", async () => {
+  test("v1 listOverrides returns each override once across pages, and no cursor on the last page", async () => {
     await t.data("v1/ratelimits.limit", call("pages"));
     const made: string[] = [];
     for (let at = 0; at < 5; at++) {

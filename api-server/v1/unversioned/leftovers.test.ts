@@ -40,7 +40,7 @@ describe("POST /v1/keys/verify", () => {
     ]);
   });
 
-  test("POST /v1/keys/verify responds 404 to unknown and expired keys, 200 to disabled ones", async () => {
+  test("POST /v1/keys/verify responds 404 for unknown and expired keys, and 200 for disabled keys", async () => {
     const expired = await newKey({ expires: Date.now() - HOUR_MS });
     const disabled = await newKey({ enabled: false });
     const { apiId: otherApi } = await t.data("apis.createApi", { name: "other" });

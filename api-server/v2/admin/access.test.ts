@@ -34,7 +34,7 @@ async function aWorkspace() {
 }
 
 describe("an identity's details", () => {
-  test("admin identity details show limit usage without consuming it", async () => {
+  test("admin identity details show how much of each limit is used without consuming it", async () => {
     const { data } = await aWorkspace();
     const ratelimits = [
       { name: "requests", limit: 10, duration: HOUR_MS, autoApply: true },
@@ -180,7 +180,7 @@ describe("rate limit namespaces and overrides", () => {
     expect(await pages("admin.listOverrides", { namespace: "email", search: "premium" })).toHaveLength(1);
   });
 
-  test("admin limit explanation agrees with the next ratelimit.limit call", async () => {
+  test("admin limit explanation predicts the result of the next ratelimit.limit call", async () => {
     const { data } = await aWorkspace();
     await data("ratelimit.createNamespace", { name: "email" });
     const limits = { "*": 1, "premium_*": 100, "*_eu": 50, premium_7_eu: 7, "other*": 9 };
@@ -219,7 +219,7 @@ describe("rate limit namespaces and overrides", () => {
     });
   });
 
-  test("admin limit explanation shows the closest patterns and counts all", async () => {
+  test("admin limit explanation shows the closest 50 patterns and the number of all matching patterns", async () => {
     const { data } = await aWorkspace();
     await data("ratelimit.createNamespace", { name: "email" });
     for (let i = 1; i <= 60; i += 1) {

@@ -58,13 +58,13 @@ test("disableKeysOfOwner dry run counts the keys that the real run disables", as
   expect(await isEnabled(already.keyId)).toBe(true);
 });
 
-test("disableKeysOfOwner with an API disables only its keys", async () => {
+test("disableKeysOfOwner with an API disables only the keys of that API", async () => {
   const [one, two] = [await create("apart"), await create("apart", { apiId: second })];
   expect((await disable({ externalId: "apart", apiId: second })).body.data).toMatchObject({ changed: 1 });
   expect([await isEnabled(one.keyId), await isEnabled(two.keyId)]).toEqual([true, false]);
 });
 
-test("disableKeysOfOwner without permission for every key changes none and names the API", async () => {
+test("disableKeysOfOwner without permission for every key disables no key and names the API", async () => {
   const [one, two] = [await create("mixed"), await create("mixed", { apiId: second })];
   const rootKey = await t.rootKey([`api.${first}.update_key`]);
   const refused = await disable({ externalId: "mixed" }, rootKey);
@@ -74,7 +74,7 @@ test("disableKeysOfOwner without permission for every key changes none and names
   expect((await disable({ externalId: "mixed", apiId: first }, rootKey)).body.data).toMatchObject({ changed: 1 });
 });
 
-test("disableKeysOfOwner pages through thousands of keys once, even concurrently", async () => {
+test("disableKeysOfOwner disables thousands of keys once each, even in concurrent calls", async () => {
   await create("huge");
   await t.deps.db.query(
     `insert into keys (id, workspace_id, api_id, hash, start, identity_id, created_at)

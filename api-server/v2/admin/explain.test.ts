@@ -129,7 +129,7 @@ test("admin explanation includes steps after the decisive one", async () => {
   ]);
 });
 
-test("admin explanation shows the source of permissions and missing ones", async () => {
+test("admin explanation shows the source of each permission, and the missing permissions", async () => {
   const direct = await resources.permission();
   const through = await resources.permission();
   const role = await resources.role([through.slug]);
@@ -241,7 +241,7 @@ describe("unavailable counters", () => {
     },
   );
 
-  test("admin explanation distinguishes stored credits from those that gates spend", async () => {
+  test("admin explanation distinguishes stored credits from the credits that gates spend", async () => {
     const { keyId } = await own.key({ credits: { remaining: 5 } });
     const explained = await away.data("admin.explainVerification", { keyId });
     expect(explained).toMatchObject({ code: "UNKNOWN", status: 503, allowed: false });

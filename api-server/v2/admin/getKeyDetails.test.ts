@@ -74,7 +74,7 @@ describe("the state equals the next verification:", () => {
     return state;
   };
 
-  test("key state reports an exhausted limit that applies automatically, but no named one", async () => {
+  test("key state reports an exhausted limit only if the limit applies automatically", async () => {
     const made = await create({ ratelimits: [limit("auto"), limit("asked", false)] });
     for (let i = 0; i < 3; i++) {
       expect(await stateOf(made)).toEqual({ code: "VALID", reasons: [] });
@@ -88,7 +88,7 @@ describe("the state equals the next verification:", () => {
     expect(await stateOf(made)).toEqual({ code: "USAGE_EXCEEDED", reasons: ["noCredits"] });
   });
 
-  test("key state of a disabled and expired key reports both, disabled first", async () =>
+  test("key state of a disabled and expired key reports both problems, disabled first", async () =>
     expect(await stateOf(await create({ enabled: false, expires: 1 }))).toEqual({
       code: "DISABLED",
       reasons: ["disabled", "expired"],
@@ -120,7 +120,7 @@ test("getKeyDetails of a permanently deleted key returns 404", async () => {
   expect((await t.call("admin.getKeyDetails", { keyId })).status).toBe(404);
 });
 
-test("key state omits counts while counters are unavailable", async () => {
+test("key state omits limit counts while counters are unavailable", async () => {
   const { keyId } = await create({ ratelimits: [limit("auto")] });
   away = true;
   try {

@@ -44,7 +44,7 @@ async function pages(body: object): Promise<Row[]> {
   return rows;
 }
 
-test("admin.listAudit pages every entry once, newest first, despite equal timestamps", async () => {
+test("admin.listAudit returns every entry once across pages, newest first, despite equal timestamps", async () => {
   const since = T0 + (ROWS - 500) / 3;
   const rows = await pages({ since: Math.ceil(since), limit: 7 });
   expect(rows.length).toBeGreaterThan(450);
@@ -53,7 +53,7 @@ test("admin.listAudit pages every entry once, newest first, despite equal timest
   expect(times).toEqual([...times].sort((a, b) => b - a));
 });
 
-test("admin.listAudit continues a page whose first entry was deleted", async () => {
+test("admin.listAudit continues at the next entry if the first entry of a page was deleted", async () => {
   const body = { requestId: "req_40", limit: 1 };
   const first = await t.call("admin.listAudit", body);
   const { cursor } = first.body.pagination;
@@ -94,7 +94,7 @@ test("admin.listAudit with an invalid cursor starts at the newest entry", async 
   }
 });
 
-test("admin.listAudit shows an API change with actor and request", async () => {
+test("admin.listAudit shows the actor and the request of an API change", async () => {
   const { apiId } = await t.data("apis.createApi", { name: "shown" });
   const [row] = await t.data("admin.listAudit", { targetId: apiId });
   expect(row).toMatchObject({

@@ -97,7 +97,7 @@ test("admin policy details show each gate and the rejections of each rule", asyn
   expect(policy.policy.mode).toBe("Enforce");
 });
 
-test("admin policy details cap impossible counts reported by pods", async () => {
+test("admin policy details limit impossible counts that pods report", async () => {
   const { policyId } = await resources.policy();
   for (const podId of ["a", "b"]) {
     const report = { workspaceId: t.workspace.id, policyId, podId, generation: 1, version: 1, stalenessMs: 1 };
@@ -108,7 +108,7 @@ test("admin policy details cap impossible counts reported by pods", async () => 
   expect(counted.counts[0].count).toBe(Number.MAX_SAFE_INTEGER);
 });
 
-test("admin policy list and search page each policy of the workspace once", async () => {
+test("admin policy list and search return each policy of the workspace once across pages", async () => {
   const own = await t.makeWorkspace();
   const theirs = resourcesOf(await t.makeWorkspace());
   await theirs.policy();

@@ -68,7 +68,7 @@ describe("a manager of root keys gains no permission", () => {
     },
   ];
 
-  test.each(WAYS)("root key manager gains no permission by $name", async ({ make: makeVictim, change, isOwn }) => {
+  test.each(WAYS)("root key manager cannot gain permissions by $name", async ({ make: makeVictim, change, isOwn }) => {
     const victim = await makeVictim();
     const thief = isOwn === true ? victim : await make(MANAGE);
     const before = await get(victim.rootKeyId);
@@ -81,7 +81,7 @@ describe("a manager of root keys gains no permission", () => {
     { name: "a live one", change: {} },
     { name: "a disabled one", change: { enabled: false } },
     { name: "an expired one", change: { expires: 0 } },
-  ])("root key manager gains no permission by rotating $name", async ({ change }) => {
+  ])("root key manager cannot gain permissions by rotating $name", async ({ change }) => {
     const strong = await make(STRONG);
     await call("updateRootKey", { rootKeyId: strong.rootKeyId, ...change });
     const thief = await make(MANAGE);
@@ -93,7 +93,7 @@ describe("a manager of root keys gains no permission", () => {
     expect(await get(strong.rootKeyId)).not.toHaveProperty("successorId");
   });
 
-  test("root key manager that narrows and rotates a stronger key gets only the rest", async () => {
+  test("root key manager that removes permissions from a stronger key and rotates it gets only the rest", async () => {
     const strong = await make(STRONG);
     const thief = await make([...MANAGE, "api.*.create_api"]);
     const narrowed = { rootKeyId: strong.rootKeyId, permissions: ["api.*.create_api"] };
@@ -109,7 +109,7 @@ describe("a manager of root keys gains no permission", () => {
     "installation.x.create_workspace",
     "installation.*.read_installation",
     "workspace.ws_other.read_audit",
-  ])("root key manager gains no permission by another spelling: %s", async (tuple) => {
+  ])("root key manager cannot gain permissions by another spelling: %s", async (tuple) => {
     const { rootKey } = await make([...MANAGE, "api.api_any.read_api", "api.*.create_api"]);
     const refused = await call("createRootKey", { name: "thief", permissions: [tuple] }, rootKey);
     expect(kindOf(refused)).toEqual([403, "forbidden"]);
@@ -124,7 +124,7 @@ describe("a manager of root keys gains no permission", () => {
     "api.*.read_api ",
     "API.*.read_api",
     "api.*.\0",
-  ])("root key manager gains no permission by a pattern: %j", async (tuple) => {
+  ])("root key manager cannot gain permissions by a pattern: %j", async (tuple) => {
     const refused = await call("createRootKey", { name: "thief", permissions: [tuple] });
     expect(kindOf(refused)).toEqual([400, "invalid_input"]);
   });
@@ -140,7 +140,7 @@ describe("a manager of root keys gains no permission", () => {
 });
 
 describe("expiry", () => {
-  test("root key without expiry keeps none after its successor was revoked", async () => {
+  test("root key without an expiry still has no expiry after its successor is revoked", async () => {
     const { rootKeyId } = await make(["api.*.create_api"]);
     const first = (await call("rotateRootKey", { rootKeyId, overlap: 0 })).body.data;
     await call("deleteRootKey", { rootKeyId: first.rootKeyId });
@@ -151,7 +151,7 @@ describe("expiry", () => {
     api.advance(-60_000);
   });
 
-  test("root key with an expiry regains it after its successor was revoked", async () => {
+  test("root key with an expiry regains its expiry after its successor is revoked", async () => {
     const { rootKeyId } = await make(["api.*.create_api"], { expires: Date.now() + 30 * DAY_MS });
     const first = (await call("rotateRootKey", { rootKeyId, overlap: DAY_MS })).body.data;
     await call("deleteRootKey", { rootKeyId: first.rootKeyId });
@@ -160,7 +160,7 @@ describe("expiry", () => {
     expect(second.expires - Date.now()).toBeLessThanOrEqual(30 * DAY_MS);
   });
 
-  test("root key expiry is at most the maximum", async () => {
+  test("root key expiry is limited to the maximum", async () => {
     const { rootKeyId } = await make(["api.*.create_api"], { expires: EXPIRES_MAX_MS });
     await api.deps.db.query("update root_keys set created_at = created_at - $2 where id = $1", [rootKeyId, DAY_MS]);
     const { data } = (await call("rotateRootKey", { rootKeyId, overlap: 0 })).body;
@@ -201,7 +201,7 @@ describe("concurrent changes", () => {
     }
   });
 
-  test("one of ten concurrent root key rotations succeeds, and all changes apply", async () => {
+  test("one of ten concurrent root key rotations succeeds, and all concurrent updates apply", async () => {
     const { rootKeyId } = await make(["api.*.create_api"]);
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
@@ -233,7 +233,7 @@ describe("concurrent changes", () => {
   });
 });
 
-test("root key audit log shows the outcome with bounded detail", async () => {
+test("audit entries of root keys show the outcome with limited detail", async () => {
   const { rootKeyId } = await make(["api.*.create_api"]);
   const { predecessorExpiresAt } = (await call("rotateRootKey", { rootKeyId, overlap: DAY_MS })).body.data;
   const many = Array.from({ length: 1000 }, (_, i) => `api.${"a".repeat(240)}${i}.read_key`);

@@ -78,7 +78,7 @@ describe("createRootKey", () => {
     expect((await create({ permissions: permissions.slice(0, 2) }, less)).status).toBe(200);
   });
 
-  test("createRootKey cannot reach other workspaces unless the caller does", async () => {
+  test("createRootKey cannot grant access to other workspaces unless the caller has it", async () => {
     const { rootKey } = await api.makeWorkspace();
     const refused = await create({ permissions: ["installation.*.read_workspace"] }, rootKey);
     expect([refused.status, refused.body.error.detail]).toEqual([
@@ -116,7 +116,7 @@ describe("createRootKey", () => {
 });
 
 describe("listRootKeys", () => {
-  test("listRootKeys pages all root keys of the workspace by id", async () => {
+  test("listRootKeys returns all root keys of the workspace by id across pages", async () => {
     const { id: workspaceId, rootKey } = await api.makeWorkspace();
     await Promise.all(Array.from({ length: 6 }, () => create({}, rootKey)));
     const seen: string[] = [];
@@ -301,7 +301,7 @@ describe("updateRootKey", () => {
     },
   );
 
-  test("updateRootKey by a weaker caller may remove permissions", async () => {
+  test("updateRootKey lets a caller with fewer permissions remove permissions", async () => {
     const { rootKeyId } = await made({ permissions: ["api.*.create_api", "api.*.read_api"] });
     const { rootKey } = await caller([UPDATE]);
     const narrowed = await update({ rootKeyId, permissions: ["api.*.read_api"], enabled: false, expires: 5 }, rootKey);
@@ -354,7 +354,7 @@ describe("rotateRootKey", () => {
     expect(await works(old.rootKey)).toBe(401);
   });
 
-  test("rotateRootKey keeps the original lifetime for the successor and the old expiry", async () => {
+  test("rotateRootKey gives the successor the original lifetime, and keeps an earlier expiry of the old root key", async () => {
     const expires = Date.now() + 10 * DAY_MS;
     const old = await made({ expires });
     const { data } = (await rotate({ rootKeyId: old.rootKeyId, overlap: 20 * DAY_MS })).body;
@@ -365,7 +365,7 @@ describe("rotateRootKey", () => {
     expect(chosen).not.toHaveProperty("expires");
   });
 
-  test("rotateRootKey succeeds once until the successor is revoked, even concurrently", async () => {
+  test("rotateRootKey succeeds only once until the successor is revoked, even concurrently", async () => {
     const { rootKeyId } = await made();
     const replies = await Promise.all(Array.from({ length: 4 }, () => rotate({ rootKeyId })));
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409]);
@@ -397,7 +397,7 @@ describe("rotateRootKey", () => {
 });
 
 describe("deleteRootKey", () => {
-  test("deleteRootKey revokes permanently and immediately", async () => {
+  test("deleteRootKey revokes a root key permanently and immediately", async () => {
     const { rootKeyId, rootKey } = await made({ name: "gone" });
     expect(await works(rootKey)).toBe(200);
     await api.data("admin.deleteRootKey", { rootKeyId });

@@ -59,7 +59,7 @@ test("searchKeys finds a key by each attribute without returning secrets or larg
   }
 });
 
-test("searchKeys filters by disabled, expired and managed state in either sense", async () => {
+test("searchKeys filters by disabled, expired and managed state, and by the opposite states", async () => {
   const off = await create({ prefix: "state", enabled: false });
   const late = await create({ prefix: "state", expires: 1 });
   const good = await create({ prefix: "state" });
@@ -73,7 +73,7 @@ test("searchKeys filters by disabled, expired and managed state in either sense"
   expect(await among({ managed: false, enabled: true, expired: false })).toEqual(new Set());
 });
 
-test("searchKeys filters by role name or id, and an unknown role has no keys", async () => {
+test("searchKeys filters by role name or id, and finds no keys for an unknown role", async () => {
   const { roleId } = await t.data("permissions.createRole", { name: "search-role", permissions: ["search.of-role"] });
   const { keyId } = await create({ roles: ["search-role"] });
   for (const role of ["search-role", "SEARCH-ROLE", roleId]) expect(await search({ role })).toEqual([keyId]);
@@ -82,7 +82,7 @@ test("searchKeys filters by role name or id, and an unknown role has no keys", a
   expect(await search({ permission: "no.such.permission" })).toEqual([]);
 });
 
-test("searchKeys pages keys of one millisecond without duplicates or gaps", async () => {
+test("searchKeys returns keys of one millisecond without duplicates or gaps across pages", async () => {
   const ids: string[] = [];
   for (let i = 0; i < 7; i++) ids.push((await create({ prefix: "page" })).keyId);
   await t.deps.db.query("update keys set created_at = 5 where id = any ($1)", [ids]);
@@ -100,7 +100,7 @@ test("searchKeys pages keys of one millisecond without duplicates or gaps", asyn
 });
 
 describe("a root key with ids", () => {
-  test("searchKeys with per-API permissions returns only their keys", async () => {
+  test("searchKeys with permissions for some APIs returns only the keys of these APIs", async () => {
     const [mine, theirs] = [await create({ prefix: "scoped" }), await create({ apiId: second, prefix: "scoped" })];
     const both = { start: "scoped_" };
     expect(new Set(await search(both))).toEqual(new Set([mine.keyId, theirs.keyId]));
@@ -110,7 +110,7 @@ describe("a root key with ids", () => {
     expect((await t.call("admin.searchKeys", { apiId: first }, { rootKey })).status).toBe(403);
   });
 
-  test("API list with per-API permissions shows readable APIs and key counts", async () => {
+  test("API list with permissions for some APIs shows only these APIs and their key counts", async () => {
     const { apiId } = await t.data("apis.createApi", { name: "Counted 支付" });
     for (let i = 0; i < 3; i++) await create({ apiId });
     const gone = await create({ apiId });

@@ -31,7 +31,7 @@ describe("startImport", () => {
     expect(one.body.data.migrationId).not.toBe(other.body.data.migrationId);
   });
 
-  test("startImport requires create permission on an API of the caller", async () => {
+  test("startImport requires the permission to create keys, and an API in the caller's workspace", async () => {
     const stranger = await t.makeWorkspace();
     expect((await start({}, stranger)).status).toBe(404);
     const { apiId: second } = await t.data("apis.createApi", { name: "second" });

@@ -40,7 +40,7 @@ describe("admin.getUsageState", () => {
     return countedUntil === undefined ? undefined : now - countedUntil;
   };
 
-  test("admin.getUsageState returns the effective query limits and own settings", async () => {
+  test("admin.getUsageState returns the effective query limits and the workspace's own settings", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     expect(await t.data("admin.getUsageState", {}, { rootKey })).toMatchObject({
       enabled: true,

@@ -27,7 +27,7 @@ describe("workspaces", () => {
     },
   );
 
-  test("listWorkspaces pages workspaces and searches by name", async () => {
+  test("listWorkspaces returns workspaces in pages and searches them by name", async () => {
     const before = (await api.data("admin.listWorkspaces", {})).length;
     for (let i = 0; i < 4; i++) await create({ name: `Listed-${i}` });
     const seen: string[] = [];
@@ -87,7 +87,7 @@ describe("workspaces", () => {
     },
   );
 
-  test("unknown workspace is 404, also by the name of an existing one", async () => {
+  test("unknown workspace gets 404, even if its id is the name of an existing workspace", async () => {
     await create({ name: "by_name" });
     for (const workspaceId of ["ws_unknown", "by_name"]) {
       expect((await api.call("admin.updateWorkspace", { workspaceId, enabled: false })).status).toBe(404);
@@ -121,7 +121,7 @@ describe("the last enabled workspace", () => {
     },
   );
 
-  test("one of the last two workspaces survives concurrent closing", async () => {
+  test("one of the last two workspaces stays enabled when both are disabled concurrently", async () => {
     const [one, two] = await Promise.all([alone.makeWorkspace(), alone.makeWorkspace()]);
     const installation = ["installation.*.update_workspace"];
     const keys = await Promise.all([one, two].map(({ id }) => alone.rootKey(installation, { workspaceId: id })));

@@ -81,7 +81,7 @@ describe("keySpaceOf", () => {
     expect(row.same).toBe(row.id);
   });
 
-  test("keySpaceOf is empty for a missing, foreign or unreadable API", async () => {
+  test("keySpaceOf returns no key space for a missing, foreign or unreadable API", async () => {
     const [first, second] = apis.map(({ apiId }) => apiId);
     const { rootKey } = await t.makeWorkspace();
     const mine = await anApi(rootKey);
@@ -196,7 +196,7 @@ describe("data that a root key may query", () => {
     expect(await t.data(RATELIMITS, ratelimits, { rootKey: none })).toEqual([{ n: 0 }]);
   });
 
-  test("analytics query without permission is 403 before the query is parsed", async () => {
+  test("analytics query without permission gets 403 before the query is parsed", async () => {
     const rootKey = await t.rootKey(["api.*.read_api", "ratelimit.*.read_analytics", "*", "api.*.*"]);
     const reply = await t.call(VERIFICATIONS, { query: "DROP TABLE keys" }, { rootKey });
     expect(failure(reply)).toEqual([403, "forbidden"]);
@@ -288,7 +288,7 @@ describe("the limits of a workspace", () => {
     expect(failure(await t.call(VERIFICATIONS, slow, { rootKey }))).toEqual([422, "query_execution_timeout"]);
   });
 
-  test("disabled analytics respond 412 before the query is parsed", async () => {
+  test("analytics query gets 412 before it is parsed if analytics are disabled", async () => {
     const { rootKey } = await limited({ enabled: false });
     const reply = await t.call(VERIFICATIONS, { query: "DROP TABLE keys" }, { rootKey });
     expect(failure(reply)).toEqual([412, "analytics_not_configured"]);
@@ -335,21 +335,24 @@ describe("unavailable analytics database", () => {
     { reason: "timeout", status: 422, kind: "query_execution_timeout" },
     { reason: "rows", status: 422, kind: "query_rows_limit_exceeded" },
     { reason: "notConfigured", status: 412, kind: "analytics_not_configured" },
-  ] as const)("analytics database error $reason is $status $kind and counted", async ({ reason, status, kind }) => {
-    const counted = async () =>
-      (await metrics.getSingleMetric("postern_analytics_queries_total")?.get())?.values.find(
-        ({ labels }) => labels.outcome === kind,
-      )?.value ?? 0;
-    const before = await counted();
-    broken = new QueryRejected(reason, "connect ECONNREFUSED 10.0.0.7");
-    const reply = await t.call(VERIFICATIONS, query);
-    broken = undefined;
-    expect(failure(reply)).toEqual([status, kind]);
-    if (reason === "unavailable") expect(JSON.stringify(reply.body)).not.toContain("10.0.0.7");
-    expect(await counted()).toBe(before + 1);
-  });
+  ] as const)(
+    "analytics database error $reason causes $status $kind and is counted",
+    async ({ reason, status, kind }) => {
+      const counted = async () =>
+        (await metrics.getSingleMetric("postern_analytics_queries_total")?.get())?.values.find(
+          ({ labels }) => labels.outcome === kind,
+        )?.value ?? 0;
+      const before = await counted();
+      broken = new QueryRejected(reason, "connect ECONNREFUSED 10.0.0.7");
+      const reply = await t.call(VERIFICATIONS, query);
+      broken = undefined;
+      expect(failure(reply)).toEqual([status, kind]);
+      if (reason === "unavailable") expect(JSON.stringify(reply.body)).not.toContain("10.0.0.7");
+      expect(await counted()).toBe(before + 1);
+    },
+  );
 
-  test("analytics database receives no text of the caller", async () => {
+  test("analytics database receives no text of the caller's query", async () => {
     const told = "SELECT count() AS told_name FROM key_verifications_v1 WHERE key_id = 'told value' -- told comment";
     await t.data(VERIFICATIONS, { query: told });
     expect(queries.at(-1)).not.toContain("told");

@@ -24,7 +24,7 @@ describe("apis.createApi", () => {
     { length: 3, status: 200 },
     { length: 256, status: 200 },
     { length: 257, status: 400 },
-  ])("apis.createApi with a name of $length characters: $status", async ({ length, status }) => {
+  ])("apis.createApi with a name of $length characters returns $status", async ({ length, status }) => {
     expect(await statusOf("apis.createApi", { name: "ü".repeat(length) })).toBe(status);
   });
 
@@ -32,7 +32,7 @@ describe("apis.createApi", () => {
     expect(await createApi("twin")).not.toBe(await createApi("twin"));
   });
 
-  test("apis.createApi requires api.*.create_api and names it", async () => {
+  test("apis.createApi requires api.*.create_api, and the error names this permission", async () => {
     const rootKey = await t.rootKey(["api.*.read_api"]);
     const reply = await t.call("apis.createApi", { name: "abc" }, { rootKey });
     expect(reply.status).toBe(403);
@@ -85,7 +85,7 @@ describe("apis.getApi", () => {
 });
 
 describe("apis.updateApi", () => {
-  test("apis.updateApi renames the API, and without a name changes nothing", async () => {
+  test("apis.updateApi renames the API, and changes nothing if the call has no name", async () => {
     const apiId = await createApi("before");
     expect(await t.data("apis.updateApi", { apiId, name: "after" })).toEqual({});
     await t.data("apis.updateApi", { apiId });
@@ -103,7 +103,7 @@ describe("apis.updateApi", () => {
 });
 
 describe("a managed API", () => {
-  test("managed API is changed by its manager only and can be released and adopted", async () => {
+  test("managed API can be changed only by its manager, and can be released and adopted", async () => {
     const workspace = await t.makeWorkspace();
     const as = (headers: Record<string, string> = {}) => ({ rootKey: workspace.rootKey, headers });
     const { apiId } = await t.data("apis.createApi", { name: "orders" }, as(MANAGER));
@@ -143,7 +143,7 @@ describe("apis.deleteApi", () => {
     expect(await statusOf("keys.createKey", { apiId })).toBe(404);
   });
 
-  test("apis.deleteApi reports 403, then 404, then 412 if protected", async () => {
+  test("apis.deleteApi checks for 403, then 404, then 412 (protected)", async () => {
     const apiId = await createApi();
     const rootKey = await t.rootKey(["api.*.read_api"]);
     expect(await statusOf("apis.deleteApi", { apiId: "api_missing0" }, { rootKey })).toBe(403);
@@ -167,7 +167,7 @@ describe("apis.deleteApi", () => {
 });
 
 describe("apis.listKeys", () => {
-  test("apis.listKeys pages by id without duplicates or gaps under concurrent changes", async () => {
+  test("apis.listKeys returns pages by id without duplicates or gaps during concurrent changes", async () => {
     const apiId = await createApi();
     const made: string[] = [];
     for (let i = 0; i < 7; i++) made.push((await t.data("keys.createKey", { apiId })).keyId);
@@ -237,11 +237,11 @@ describe("apis.listKeys", () => {
     { body: { externalId: "" }, status: 400 },
     { body: { revalidateKeysCache: true }, status: 200 },
     { body: { decrypt: true }, status: 412 },
-  ])("apis.listKeys with $body: $status", async ({ body, status }) => {
+  ])("apis.listKeys with $body returns $status", async ({ body, status }) => {
     expect(await statusOf("apis.listKeys", { apiId: await createApi(), ...body })).toBe(status);
   });
 
-  test("apis.listKeys reports 404, then 403, then 412", async () => {
+  test("apis.listKeys checks for 404, then 403, then 412", async () => {
     const apiId = await createApi();
     const keysOnly = await t.rootKey([`api.${apiId}.read_key`]);
     const apisOnly = await t.rootKey(["api.*.read_api"]);

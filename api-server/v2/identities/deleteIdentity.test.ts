@@ -10,7 +10,7 @@ afterAll(() => t.close());
 const HOUR_MS = 3_600_000;
 const limit = { name: "requests", limit: 1, duration: HOUR_MS, autoApply: true };
 
-test("deleteIdentity keeps its keys working without the identity's limits", async () => {
+test("keys of a deleted identity still work, without the identity's limits", async () => {
   const { identityId } = await t.data("identities.createIdentity", { externalId: "leaving", ratelimits: [limit] });
   const { apiId } = await t.data("apis.createApi", { name: "orders" });
   const { keyId, key } = await t.data("keys.createKey", { apiId, externalId: "leaving" });
@@ -49,7 +49,7 @@ test("deleteIdentity frees the externalId without transferring keys to its next 
   expect(await t.data("keys.getKey", { keyId: old.keyId })).not.toHaveProperty("identity");
 });
 
-test("deleted identity is 404 by id and externalId in every procedure", async () => {
+test("deleted identity gets 404 by id and externalId in every procedure", async () => {
   const { identityId } = await t.data("identities.createIdentity", { externalId: "gone" });
   await t.data("identities.deleteIdentity", { identity: identityId });
   for (const path of ["getIdentity", "updateIdentity", "deleteIdentity"]) {

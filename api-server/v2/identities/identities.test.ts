@@ -73,7 +73,7 @@ describe("identities.createIdentity", () => {
     expect(reply.status).toBe(status);
   });
 
-  test("createIdentity with a used externalId is 409, case-sensitively", async () => {
+  test("createIdentity with an externalId in use gets 409, and externalIds are case-sensitive", async () => {
     const externalId = freshId();
     await t.data("identities.createIdentity", { externalId });
     const reply = await t.call("identities.createIdentity", { externalId });
@@ -93,7 +93,7 @@ describe("identities.createIdentity", () => {
     expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409, 409, 409]);
   });
 
-  test("createIdentity reports 403 before handler checks", async () => {
+  test("createIdentity returns 403 before any other check of the handler", async () => {
     const externalId = freshId();
     await t.data("identities.createIdentity", { externalId });
     const rootKey = await t.rootKey(["identity.*.read_identity"]);
@@ -123,7 +123,7 @@ describe("identities.getIdentity", () => {
     expect((await t.data("identities.getIdentity", { identity: identityId })).id).toBe(identityId);
   });
 
-  test("getIdentity reports 404 before 403 and accepts permission for the id", async () => {
+  test("getIdentity checks for 404 before 403, and accepts a permission for this id", async () => {
     const externalId = freshId();
     const { identityId } = await t.data("identities.createIdentity", { externalId });
     const one = await t.rootKey([`identity.${identityId}.read_identity`]);

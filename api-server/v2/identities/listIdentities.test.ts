@@ -16,7 +16,7 @@ const externalIdsOf = async (body: object, options: CallOptions): Promise<string
     .sort();
 
 describe("pages", () => {
-  test("listIdentities pages every live identity of the workspace once by id", async () => {
+  test("listIdentities returns every live identity of the workspace once by id across pages", async () => {
     const options = await t.makeWorkspace();
     const ids: string[] = [];
     for (let i = 0; i < 7; i++) ids.push(await create(`user_${i}`, options));
@@ -37,7 +37,7 @@ describe("pages", () => {
     expect(seen).toEqual(rows.map(({ id }) => id));
   });
 
-  test("listIdentities pages have no duplicates or gaps under concurrent changes", async () => {
+  test("listIdentities returns no duplicates or gaps during concurrent changes", async () => {
     const options = await t.makeWorkspace();
     for (let i = 0; i < 6; i++) await create(`user_${i}`, options);
     const first = await t.call("identities.listIdentities", { limit: 3 }, options);
@@ -140,7 +140,7 @@ describe("search", () => {
 });
 
 describe("permission", () => {
-  test("listIdentities requires permission for every identity of the page only", async () => {
+  test("listIdentities requires permission only for the identities of the returned page", async () => {
     const { id: workspaceId, rootKey } = await t.makeWorkspace();
     for (const name of ["a", "b", "c"]) await create(name, { rootKey });
     const [first, second, third] = await t.data("identities.listIdentities", {}, { rootKey });
@@ -152,7 +152,7 @@ describe("permission", () => {
     expect(refused.body.error.detail).toContain(`identity.${third.id}.read_identity`);
   });
 
-  test("listIdentities requires some permission even for an empty page", async () => {
+  test("listIdentities requires at least one read permission even for an empty page", async () => {
     const { id: workspaceId } = await t.makeWorkspace();
     const statusWith = async (permissions: string[]): Promise<number> =>
       (await t.call("identities.listIdentities", {}, { rootKey: await t.rootKey(permissions, { workspaceId }) }))

@@ -45,7 +45,7 @@ describe("what is given", () => {
     expect(await update({ identity: externalId, meta: {} })).toEqual({ id: identityId, externalId });
   });
 
-  test("updateIdentity applies to the next verification of its keys", async () => {
+  test("updateIdentity applies to the next verification of the identity's keys", async () => {
     const { externalId } = await create({ ratelimits: [{ ...limit, limit: 1, duration: 3_600_000 }] });
     const { apiId } = await t.data("apis.createApi", { name: "orders" });
     const { key } = await t.data("keys.createKey", { apiId, externalId });
@@ -86,7 +86,7 @@ describe("what is given", () => {
   });
 });
 
-test("updateIdentity reports 403, duplicate limits, meta size, then 404", async () => {
+test("updateIdentity checks permission, duplicate limits, meta size and existence in this order", async () => {
   const tooMuch = { a: "x".repeat(1_048_576) };
   const bad = { identity: "nobody", meta: tooMuch, ratelimits: [limit, limit] };
   const rootKey = await t.rootKey(["identity.*.read_identity", "identity.*.create_identity"]);
@@ -125,7 +125,7 @@ test("updateIdentity audits the identity and each changed limit", async () => {
  * Any sequence of updates, against a plain model of what the API promises (api-v2.md section 16): what is omitted stays, a value
  * replaces; a limit is the same one as long as its name stays.
  */
-test("updateIdentity sequences follow the merge rules and keep ids of kept limits", async () => {
+test("sequences of updateIdentity calls follow the merge rules and keep the ids of kept limits", async () => {
   const anUpdate = fc.record(
     {
       meta: fc.dictionary(fc.constantFrom("a", "b", "c"), fc.oneof(fc.integer(), fc.constant(null), fc.string()), {

@@ -75,7 +75,7 @@ test("createKey stores all given fields", async () => {
 test.each([
   { size: "1 MiB", filler: 1_048_576 - 8, status: 200 },
   { size: "1 MiB and a byte", filler: 1_048_576 - 7, status: 400 },
-])("createKey with meta of $size: $status", async ({ filler, status }) => {
+])("createKey with meta of $size returns $status", async ({ filler, status }) => {
   const reply = await t.call("keys.createKey", { apiId, meta: { a: "x".repeat(filler) } });
   expect(reply.status).toBe(status);
   if (status === 400) expect(reply.body.error.errors[0].location).toBe("body.meta");
@@ -200,7 +200,7 @@ describe("bounds", () => {
 
 describe("order of checks", () => {
   const bad = { credits: { remaining: null, refill: { interval: "daily", amount: 1 } }, roles: ["missing"] };
-  test("createKey reports 404 API, 403, 412, 400 refill, then 404 role", async () => {
+  test("createKey checks for 404 (API), 403, 412, 400 (refill) and 404 (role) in this order", async () => {
     const reader = await t.rootKey(["api.*.read_key"]);
     const kind = async (body: object, rootKey?: string) => {
       const reply = await t.call("keys.createKey", { apiId, ...body }, rootKey === undefined ? {} : { rootKey });

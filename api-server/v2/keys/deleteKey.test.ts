@@ -43,7 +43,7 @@ describe("keys.deleteKey", () => {
     },
   );
 
-  test("keys.deleteKey called twice concurrently is 200 once and 404 once", async () => {
+  test("keys.deleteKey called twice concurrently returns 200 once and 404 once", async () => {
     const { keyId } = await create();
     const statuses = await Promise.all([
       statusOf("keys.deleteKey", { keyId }),

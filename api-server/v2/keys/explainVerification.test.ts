@@ -199,7 +199,7 @@ describe("at a gate", () => {
     expect((await explain({ keyId, policyId: seeing, clientIp: "192.0.2.2" })).code).toBe("FORBIDDEN");
   });
 
-  test("explainVerification in Audit mode admits the request and shows the counted code", async () => {
+  test("explainVerification in Audit mode admits the request and shows the code that would be counted", async () => {
     const { keyId, apiId } = await resources.key({ enabled: false });
     const policyId = await aGate(apiId, { mode: "Audit" });
     const audited = { mode: "Audit", allowed: true, status: 200 };

@@ -13,7 +13,7 @@ const statusOf = async (...args: Parameters<TestApp["call"]>) => (await t.call(.
 const create = (body: object = {}) => t.data("keys.createKey", { apiId, ...body });
 
 describe("keys.getKey", () => {
-  test("keys.getKey reports 404, then 403, then 412 for decryption", async () => {
+  test("keys.getKey checks for 404, then 403, then 412 (decryption)", async () => {
     const { keyId } = await create();
     const rootKey = await t.rootKey(["api.*.update_key"]);
     expect(await statusOf("keys.getKey", { keyId: "key_missing", decrypt: true }, { rootKey })).toBe(404);
@@ -37,7 +37,7 @@ describe("keys.getKey", () => {
     expect(await statusOf("keys.getKey", { keyId })).toBe(status);
   });
 
-  test("keys.getKey returns its identity with meta and limits unless deleted", async () => {
+  test("keys.getKey returns the identity of the key with meta and limits, unless the identity was deleted", async () => {
     const limit = { name: "requests", limit: 10, duration: 60_000, autoApply: false };
     const { identityId } = await t.data("identities.createIdentity", {
       externalId: "shown",

@@ -38,11 +38,14 @@ test.each([
   },
   { name: "the last of a hundred", list: HUNDRED, inside: "10.0.99.255", outside: "10.0.100.0" },
   { name: "entries beside one that cannot be read", list: ["10/8", "::1"], inside: "0:0::1", outside: "10.0.0.1" },
-])("IP allow list with $name allows a client inside and denies one outside", async ({ list, inside, outside }) => {
-  expect(await codeFrom(inside, list)).toBe("VALID");
-  expect(await codeFrom(outside, list)).toBe("FORBIDDEN");
-});
+])(
+  "IP allow-list with $name allows an address in the list and denies another address",
+  async ({ list, inside, outside }) => {
+    expect(await codeFrom(inside, list)).toBe("VALID");
+    expect(await codeFrom(outside, list)).toBe("FORBIDDEN");
+  },
+);
 
-test("empty IP allow list allows all clients", async () => {
+test("empty IP allow-list allows all clients", async () => {
   expect(await codeFrom("203.0.113.7", [])).toBe("VALID");
 });

@@ -41,7 +41,7 @@ describe("returns the resulting direct permissions by slug", () => {
     { name: "remove what a role grants", path: remove, given: ["role.write"], after: ["held.one", "held.two"] },
     { name: "set", path: set, given: ["held.two", "fresh.set"], after: ["fresh.set", "held.two"] },
     { name: "set none", path: set, given: [], after: [] },
-  ])("key permission change for the next verification: $name", async ({ path, given, after }) => {
+  ])("key permission change applies to the next verification: $name", async ({ path, given, after }) => {
     const { keyId, key } = await create(["held.one", "held.two"], { roles: ["editor"] });
     await t.data("keys.verifyKey", { key });
     expect(await change(path, keyId, given)).toEqual(after);
@@ -140,7 +140,7 @@ test("key permission change updates updatedAt", async () => {
 });
 
 describe("rejections", () => {
-  test.each(ALL)("%s reports 404 key, then 403, then 404 permission", async (path) => {
+  test.each(ALL)("%s checks for 404 (key), 403 and 404 (permission) in this order", async (path) => {
     const rootKey = await t.rootKey(["api.*.read_key"]);
     const { keyId } = await create();
     const permissions = ["refused.slug"];
@@ -254,7 +254,7 @@ describe("rejections", () => {
 });
 
 describe("concurrent calls", () => {
-  test("concurrent permission additions and removals of one key lose none", async () => {
+  test("concurrent permission additions and removals of one key lose no change", async () => {
     const names = Array.from({ length: 10 }, (_, i) => `race.${i}`);
     const held = Array.from({ length: 10 }, (_, i) => `held.${i}`);
     const { keyId } = await create(held);

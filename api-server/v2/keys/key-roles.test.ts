@@ -41,7 +41,7 @@ describe("returns the resulting roles by name", () => {
     { name: "set", path: set, given: ["admin", "Editor"], after: ["Admin", "Editor"] },
     { name: "set others", path: set, given: ["Bare"], after: ["Bare"] },
     { name: "set none", path: set, given: [], after: [] },
-  ])("key role change for the next verification: $name", async ({ path, given, after }) => {
+  ])("key role change applies to the next verification: $name", async ({ path, given, after }) => {
     const { keyId, key } = await create(["Editor"], { permissions: ["direct.read"] });
     await t.data("keys.verifyKey", { key });
     expect(await change(path, keyId, given)).toEqual(after);
@@ -113,7 +113,7 @@ describe("the audit log", () => {
 });
 
 describe("rejections", () => {
-  test.each(ALL)("%s reports 404 key, then 403, then 404 role, without changes", async (path) => {
+  test.each(ALL)("%s checks for 404 (key), 403 and 404 (role) in this order, without changes", async (path) => {
     const { keyId } = await create(["Editor"]);
     const roles = ["Editor", "Admin", "nobody"];
     const rootKey = await t.rootKey(["api.*.read_key"]);

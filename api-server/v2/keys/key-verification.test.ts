@@ -24,6 +24,6 @@ test("key verifications without named limits share one cached limit list", () =>
   expect(planOf(view, { ratelimits: [{ name: "calls", cost: 2 }] }).limits).not.toBe(plain.limits);
 });
 
-test("key without credits is charged none even if the call has a cost", () => {
+test("key without a credit limit is charged no credits, even if the call has a cost", () => {
   expect(planOf(aKeyView({ key: { ratelimits: [limit] } }), { credits: { cost: 7 } }).credits).toBeUndefined();
 });

@@ -188,7 +188,7 @@ describe("keys.migrateKeys", () => {
     expect(rows).toEqual([{ identities: 4, permissions: 4, roles: 4 }]);
   });
 
-  test("migrateKeys reports 403, then 404 API, 404 migration, 400 refill", async () => {
+  test("migrateKeys checks for 403, 404 (API), 404 (migration) and 400 (refill) in this order", async () => {
     const stranger = await t.makeWorkspace();
     const foreign = await makeMigration("sha256", stranger);
     const bad = [{ hash: "abc", credits: { remaining: null, refill: { interval: "daily", amount: 1 } } }];
@@ -399,7 +399,7 @@ describe("a key of a prefixed migration", () => {
     expect(await codeOf(key, prefixed, thisApi)).toBe("VALID");
   });
 
-  test("prefixed migrated key is not found after deletion of it or its API", async () => {
+  test("prefixed migrated key is not found after the key or its API is deleted", async () => {
     const [one, other] = [aPrefixedKey(), aPrefixedKey()];
     const keyId = await migratePrefixed(one);
     await t.data("keys.deleteKey", { keyId });
@@ -410,7 +410,7 @@ describe("a key of a prefixed migration", () => {
     expect(await codeOf(other.key, prefixed)).toBe("NOT_FOUND");
   });
 
-  test("prefixed migrated key equal to another workspace's key is not found", async () => {
+  test("prefixed migrated key that equals a key of another workspace is not found", async () => {
     const { key, ...imported } = aPrefixedKey();
     const keyId = await migratePrefixed(imported);
     const stranger = await t.makeWorkspace();

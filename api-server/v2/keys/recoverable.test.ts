@@ -96,7 +96,7 @@ describe("a recoverable key", () => {
     expect(await tablesWith("secret one")).toEqual(expect.arrayContaining(["audit_log", "keys"]));
   });
 
-  test("encrypted copy of a recoverable key is deleted with the permanent deletion", async () => {
+  test("permanent deletion of a recoverable key also deletes its encrypted copy", async () => {
     const { keyId } = await create();
     await t.data("keys.deleteKey", { keyId, permanent: true });
     expect((await t.deps.db.query("select from key_secrets where key_id = $1", [keyId])).rowCount).toBe(0);
@@ -116,7 +116,7 @@ describe("order of checks", () => {
   const notEnabled = [412, expect.stringContaining("not enabled")];
   const lacks = (permission: string) => [403, expect.stringContaining(`api.*.${permission}`)];
 
-  test("recoverable createKey reports 404, 403, 412, 403, 412, 400, 404 in order", async () => {
+  test("createKey for a recoverable key checks for 404, 403, 412, 403, 412, 400 and 404 in this order", async () => {
     const [none, creating, both] = await Promise.all([
       t.rootKey(["api.*.read_key"]),
       t.rootKey(["api.*.create_key"]),
@@ -139,7 +139,7 @@ describe("order of checks", () => {
     configure(first);
   });
 
-  test("decrypting getKey reports 404, 403 read, 412, 403 decrypt, 412 in order", async () => {
+  test("getKey with decrypt checks for 404, 403 (read), 412, 403 (decrypt) and 412 in this order", async () => {
     const { keyId } = await create();
     const { keyId: plain } = await create({ apiId: plainApiId, recoverable: false });
     const [none, reading, both] = await Promise.all([
@@ -158,7 +158,7 @@ describe("order of checks", () => {
     expect(await ask(both, keyId)).toBe(200);
   });
 
-  test("decrypting listKeys reports 404, 403 read, 412, 403 decrypt, 412 in order", async () => {
+  test("listKeys with decrypt checks for 404, 403 (read), 412, 403 (decrypt) and 412 in this order", async () => {
     const reads = ["api.*.read_key", "api.*.read_api"];
     const [none, reading, both] = await Promise.all([
       t.rootKey(["api.*.read_key"]),
@@ -178,7 +178,7 @@ describe("order of checks", () => {
 });
 
 describe("rotation of the encryption keys", () => {
-  test("encryption key rotation reads old copies, writes new ones and re-encrypts all", async () => {
+  test("encryption key rotation keeps old copies readable, encrypts new ones with the new key and re-encrypts all", async () => {
     configure(first);
     const before = await Promise.all([create(), create(), create()]);
     configure(second, first);
@@ -201,7 +201,7 @@ describe("rotation of the encryption keys", () => {
     configure(second, first);
   });
 
-  test("encryption key removed too early hides plaintext, is logged and can be restored", async () => {
+  test("removing an encryption key too early hides plaintext and is logged, and the key can be restored", async () => {
     configure(first);
     const { keyId, key } = await create();
     configure(second);

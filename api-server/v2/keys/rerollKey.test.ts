@@ -25,7 +25,7 @@ const read = (keyId: string) => t.data("keys.getKey", { keyId });
 const verify = (key: string, body: object = {}) => t.data("keys.verifyKey", { key, ...body });
 
 describe("the successor", () => {
-  test("rerolled key has a new id, secret and creation time and all settings", async () => {
+  test("rerolled key has a new id, secret and creation time, and keeps all other settings", async () => {
     await t.data("permissions.createRole", { name: "editor", permissions: ["documents.write"] });
     const { keyId, key } = await create({
       prefix: "prod_eu",
@@ -65,7 +65,7 @@ describe("the successor", () => {
     expect(idsOf(shown.ratelimits)).not.toEqual(idsOf(ratelimits));
   });
 
-  test("rerolled key of a key without settings has none", async () => {
+  test("successor of a key without settings has no settings", async () => {
     const { keyId } = await create();
     const made = await reroll(keyId);
     expect(made.key).toMatch(/^[1-9A-HJ-NP-Za-km-z]{16,22}$/);
@@ -77,7 +77,7 @@ describe("the successor", () => {
     });
   });
 
-  test("rerolled key starts with the current credits and spends its own", async () => {
+  test("rerolled key starts with the credits of the old key and then spends only its own", async () => {
     const { keyId, key } = await create({ credits: { remaining: 10 } });
     await verify(key, { credits: { cost: 3 } });
     const made = await reroll(keyId);
@@ -119,7 +119,7 @@ describe("the successor", () => {
     expect(rows).toEqual([{ identity_id: null }]);
   });
 
-  test("rerolled key uses the API prefix by default and always the API length", async () => {
+  test("rerolled key uses the API prefix by default, and always the API key length", async () => {
     const { keyId, key } = await create({ apiId: otherApiId, byteLength: 16 });
     expect(key).toMatch(/^dflt_/);
     await t.deps.db.query("update keys set start = '3Ab9' where id = $1", [keyId]);
@@ -179,7 +179,7 @@ describe("the old key", () => {
     expect((await read(made.keyId)).expires).toBe(4_102_444_800_000);
   });
 
-  test("concurrent rerollKey calls each create a successor", async () => {
+  test("each of several concurrent rerollKey calls creates a successor", async () => {
     const { keyId } = await create({ credits: { remaining: 3 } });
     const made = await Promise.all(Array.from({ length: 8 }, () => reroll(keyId)));
     expect(new Set(made.flatMap((one) => [one.keyId, one.key])).size).toBe(16);
@@ -221,7 +221,7 @@ describe("a recoverable key", () => {
   });
 });
 
-test("rerollKey reports 404 before 403", async () => {
+test("rerollKey checks for 404 before 403", async () => {
   const { keyId } = await create();
   const rootKey = await t.rootKey(["api.*.read_key"]);
   const statusOf = async (id: string) =>
@@ -240,7 +240,7 @@ test.each([
   { name: "the longest", body: { expiration: 4_102_444_800_000 }, status: 200 },
   { name: "longer than that", body: { expiration: 4_102_444_800_001 }, status: 400 },
   { name: "a member that is not known", body: { nope: 1 }, status: 200 },
-])("rerollKey with $name: $status", async ({ body, status }) => {
+])("rerollKey with $name returns $status", async ({ body, status }) => {
   const { keyId } = await create();
   expect((await t.call("keys.rerollKey", { keyId, expiration: 0, ...body })).status).toBe(status);
 });

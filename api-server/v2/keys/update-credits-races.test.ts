@@ -77,7 +77,7 @@ test("concurrent credit changes and verifications lose nothing and never fail", 
   expect(await remainingOf(keyId)).toBe(1000 - 4 * 60 + 3 * (10 * 10 - 5 * 7));
 });
 
-test("exhausted key is spent exactly as often as credits were added", async () => {
+test("exhausted key is accepted exactly as often as credits are added", async () => {
   const { keyId, key } = await create(20);
   const [verified, changed] = await Promise.all([
     inParallel(4, 60, () => t.call("keys.verifyKey", { key })),
@@ -101,7 +101,7 @@ test("key that alternates between unlimited and limited stays verifiable", async
   expect(new Set(verified.map(({ body }) => body.data.code))).toEqual(new Set(["VALID"]));
 });
 
-test("limiting a key again waits for removal of its former credit counter", async () => {
+test("limiting a key again waits until its former credit counter is removed", async () => {
   const { keyId, key } = await create(5);
   await t.data("keys.verifyKey", { key });
   const set = (value: number | null) => t.data("keys.updateCredits", { keyId, operation: "set", value });

@@ -246,7 +246,7 @@ async function take(one: Step, { keyId, key }: { keyId: string; key: string }, m
   return expected;
 }
 
-test("updateKey sequences match a model for any changes in any order", async () => {
+test("sequences of updateKey calls match a model for any changes in any order", async () => {
   const steps = fc.array(step, { minLength: 3, maxLength: STEPS_MAX, size: "max" });
   const property = fc.asyncProperty(fc.constantFrom(undefined, CREDITS), steps, async (credits, taken) => {
     const made = await t.data("keys.createKey", { apiId, ...(credits && { credits }) });

@@ -49,7 +49,7 @@ describe("returns the remaining credits", () => {
     },
     { name: "decrement 0", before: { remaining: 10 }, op: ["decrement", 0], after: { remaining: 10 } },
     { name: "decrement below 0", before: { remaining: 10 }, op: ["decrement", 11], after: { remaining: 0 } },
-  ])("updateCredits $name", async ({ before, op: [operation, value], after }) => {
+  ])("updateCredits applies the operation: $name", async ({ before, op: [operation, value], after }) => {
     const { keyId, key } = await create(before);
     await spend(key, 0);
     expect(await change(keyId, { operation, value })).toEqual(after);
@@ -79,7 +79,7 @@ describe("400 changes nothing", () => {
     { name: "another operation", before: { remaining: 2 }, body: { operation: "add", value: 1 } },
     { name: "no operation", before: { remaining: 2 }, body: { value: 1 } },
     { name: "another member", before: { remaining: 2 }, body: { operation: "set", value: 1, refill: daily } },
-  ])("updateCredits is 400 without changes for $name", async ({ before, body }) => {
+  ])("updateCredits with $name gets 400 and changes nothing", async ({ before, body }) => {
     const { keyId, key } = await create(before);
     await spend(key, 0);
     const as = await read(keyId);
@@ -103,7 +103,7 @@ describe("400 changes nothing", () => {
   });
 });
 
-test("updateCredits reports 404, then 403, then 400", async () => {
+test("updateCredits checks for 404, then 403, then 400", async () => {
   const rootKey = await t.rootKey(["api.*.read_key"]);
   const wrong = { operation: "increment" };
   const missing = await t.call("keys.updateCredits", { keyId: "key_missing", ...wrong }, { rootKey });
@@ -118,14 +118,14 @@ test("updateCredits reports 404, then 403, then 400", async () => {
   expect(foreign.status).toBe(404);
 });
 
-test("updateCredits is allowed to any caller for a managed key", async () => {
+test("updateCredits of a managed key is allowed for any caller", async () => {
   const headers = { "Postern-Manager": "prod/Key/shop/credits" };
   const { keyId } = await t.data("keys.createKey", { apiId, credits: { remaining: 1 } }, { headers });
   expect(await change(keyId, { operation: "increment", value: 1 })).toEqual({ remaining: 2 });
   expect((await t.call("keys.updateKey", { keyId, enabled: false })).status).toBe(409);
 });
 
-test("updateCredits audits key.update with key and API", async () => {
+test("updateCredits writes a key.update audit entry with the key and its API", async () => {
   const { keyId } = await t.data("keys.createKey", { apiId, name: "audited", credits: { remaining: 1 } });
   const reply = await t.call("keys.updateCredits", { keyId, operation: "increment", value: 0 });
   const rows = (await t.audit()).filter(({ request_id }) => request_id === reply.body.meta.requestId);

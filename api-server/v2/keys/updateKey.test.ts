@@ -124,7 +124,7 @@ describe("credits", () => {
       credits: { remaining: 4 },
       after: { remaining: 4 },
     },
-  ])("updateKey with credits $name", async ({ before, credits, after }) => {
+  ])("updateKey applies the change of credits: $name", async ({ before, credits, after }) => {
     const { keyId, key } = await create({ credits: before });
     await t.data("keys.verifyKey", { key, credits: { cost: 0 } });
     await update(keyId, { credits });
@@ -164,7 +164,7 @@ describe("credits", () => {
 
 describe("the next verification", () => {
   const codeOf = async (key: string, body: object = {}) => (await t.data("keys.verifyKey", { key, ...body })).code;
-  test("updateKey of enabled applies to the next verification", async () => {
+  test("change of `enabled` by updateKey applies to the next verification", async () => {
     const { keyId, key } = await create({});
     expect(await codeOf(key)).toBe("VALID");
     await update(keyId, { enabled: false });
@@ -180,7 +180,7 @@ describe("the next verification", () => {
     expect(await codeOf(key)).toBe("EXPIRED");
   });
 
-  test("updateKey of roles, permissions, limits and identity applies to the next verification", async () => {
+  test("change of roles, permissions, limits and identity by updateKey applies to the next verification", async () => {
     const { keyId, key } = await create({});
     expect(await codeOf(key, { permissions: "role.read" })).toBe("INSUFFICIENT_PERMISSIONS");
     await update(keyId, {
@@ -201,7 +201,7 @@ describe("the next verification", () => {
 });
 
 describe("rejections", () => {
-  test("updateKey reports 404 key, 403, 409, then 400 and 404 role", async () => {
+  test("updateKey checks for 404 (key), 403, 409, then 400 and 404 (role)", async () => {
     const { keyId } = await create();
     const reader = await t.rootKey(["api.*.read_key"]);
     const statusOf = async (body: object, rootKey?: string) =>

@@ -84,17 +84,17 @@ describe("the response", () => {
 
 describe("NOT_FOUND", () => {
   const nothing = { valid: false, code: "NOT_FOUND" };
-  test("verifyKey is NOT_FOUND for unknown keys, key ids, other case and spaces", async () => {
+  test("verifyKey returns NOT_FOUND for unknown keys, key ids, keys in another case and keys with spaces", async () => {
     const { keyId, key } = await create();
     for (const wrong of ["nope", keyId, ` ${key}`, `${key} `, "ünïcode 🔑"])
       expect(await verify(wrong)).toEqual(nothing);
   });
 
-  test("verifyKey is NOT_FOUND for a root key", async () => {
+  test("verifyKey returns NOT_FOUND for a root key", async () => {
     expect(await verify(t.workspace.rootKey)).toEqual(nothing);
   });
 
-  test("verifyKey is NOT_FOUND for keys of other workspaces and unpermitted APIs", async () => {
+  test("verifyKey returns NOT_FOUND for keys of other workspaces and of unpermitted APIs", async () => {
     const { key } = await create();
     const other = await t.makeWorkspace();
     expect(await verify(key, {}, other.rootKey)).toEqual(nothing);
@@ -105,17 +105,17 @@ describe("NOT_FOUND", () => {
     expect(await codeOf(ownKey, {}, rootKey)).toBe("VALID");
   });
 
-  test("verifyKey with an unknown migration is NOT_FOUND", async () => {
+  test("verifyKey with an unknown migration returns NOT_FOUND", async () => {
     expect(await verify("pre_short_long", { migrationId: "mig_1" })).toEqual(nothing);
     expect((await t.call("keys.verifyKey", { key: "x", migrationId: "m".repeat(257) })).status).toBe(400);
   });
 
-  test("verifyKey reports NOT_FOUND before query syntax and records no event", async () => {
+  test("verifyKey returns NOT_FOUND before it checks the query syntax, and records no event", async () => {
     expect(await verify("nope", { permissions: "AND" })).toEqual(nothing);
     expect(events).toEqual([]);
   });
 
-  test("verifyKey without any verify_key permission is 403 for all keys", async () => {
+  test("verifyKey without any verify_key permission returns 403 for all keys", async () => {
     const { key } = await create();
     const rootKey = await t.rootKey(["api.*.read_key"]);
     for (const asked of [key, "nope"]) {
@@ -124,7 +124,7 @@ describe("NOT_FOUND", () => {
     }
   });
 
-  test("verifyKey accepts a new key at once after a NOT_FOUND for its hash", async () => {
+  test("verifyKey accepts a new key immediately after a NOT_FOUND for its hash", async () => {
     // Not even a hash can be chosen beforehand, so the key goes away and comes back behind the API.
     const { keyId, key } = await create();
     await t.deps.db.query("update keys set deleted_at = 1 where id = $1", [keyId]);
@@ -146,7 +146,7 @@ describe("precedence", () => {
     t.deps.projection.drop([{ workspaceId: t.workspace.id, kind: "workspace", id: t.workspace.id }]);
   };
 
-  test("verifyKey reports each rejection before all later ones", async () => {
+  test("verifyKey reports the first check that rejects the key", async () => {
     const { apiId: strict } = await t.data("apis.createApi", { name: "strict" });
     const setIps = async (list: string[]) => {
       await t.deps.db.query("update apis set ip_allow_list = $2 where id = $1", [strict, list]);
@@ -175,7 +175,7 @@ describe("precedence", () => {
     expect(await codeOf(key)).toBe("VALID");
   });
 
-  test("disabled workspace rejects its root keys before any key lookup", async () => {
+  test("disabled workspace rejects its root keys before any key is looked up", async () => {
     await setWorkspace(false);
     expect((await t.call("keys.verifyKey", { key: "x" })).status).toBe(403);
     await setWorkspace(true);
@@ -232,14 +232,14 @@ describe("rate limits", () => {
   const named = (data: { ratelimits: Array<{ name: string }> }, name: string) =>
     data.ratelimits.find((one) => one.name === name);
 
-  test("verifyKey exhausts rate limits exactly, even concurrently", async () => {
+  test("verifyKey admits exactly as many requests as a rate limit allows, even concurrently", async () => {
     const { key } = await create({ ratelimits: [limit] });
     const codes = await Promise.all(Array.from({ length: 15 }, () => codeOf(key)));
     expect(codes.filter((code) => code === "VALID")).toHaveLength(10);
     expect(codes.filter((code) => code === "RATE_LIMITED")).toHaveLength(5);
   });
 
-  test("verifyKey charges rate limits atomically and reports uncharged remainders", async () => {
+  test("verifyKey charges all rate limits or none, and reports remainders without the charge if it rejects", async () => {
     const { key } = await create({
       ratelimits: [
         { ...limit, name: "minute", limit: 12 },
@@ -267,7 +267,7 @@ describe("rate limits", () => {
     expect([await codeOf(own.key), await codeOf(own.key)]).toEqual(["VALID", "RATE_LIMITED"]);
   });
 
-  test("verifyKey counts a limit without autoApply only when named", async () => {
+  test("verifyKey counts a limit without autoApply only when the call names it", async () => {
     const { key } = await create({ ratelimits: [{ ...limit, autoApply: false, limit: 1 }] });
     for (let i = 0; i < 3; i++) expect(await verify(key)).not.toHaveProperty("ratelimits");
     const asked = { ratelimits: [{ name: "requests" }] };
@@ -283,7 +283,7 @@ describe("rate limits", () => {
     expect(await codeOf(key)).toBe("RATE_LIMITED");
   });
 
-  test("verifyKey uses inline limits and completes them from stored ones", async () => {
+  test("verifyKey uses inline limits and completes them from stored limits", async () => {
     const { key } = await create({ ratelimits: [{ ...limit, autoApply: false }] });
     expect(
       (await verify(key, { ratelimits: [{ name: "ad hoc", limit: 5, duration: HOUR, cost: 2 }] })).ratelimits,
@@ -324,7 +324,7 @@ describe("rate limits", () => {
     ).toMatchObject([{ limit: 7, remaining: 6 }]);
   });
 
-  test("verifyKey spends no credits on a limit rejection but keeps charged limits", async () => {
+  test("verifyKey rejected by a limit spends no credits but keeps the charged limits", async () => {
     const { key } = await create({ credits: { remaining: 1 }, ratelimits: [{ ...limit, limit: 2 }] });
     expect(await verify(key)).toMatchObject({ code: "VALID", credits: 0 });
     expect(await verify(key)).toMatchObject({ code: "USAGE_EXCEEDED", credits: 0, ratelimits: [{ remaining: 0 }] });
@@ -333,7 +333,7 @@ describe("rate limits", () => {
 });
 
 describe("credits", () => {
-  test("verifyKey spends credits by cost, never below 0 or partially", async () => {
+  test("verifyKey spends the full credit cost or nothing, and never goes below 0", async () => {
     const { key } = await create({ credits: { remaining: 5 } });
     expect(await verify(key, { credits: { cost: 15 } })).toMatchObject({
       code: "USAGE_EXCEEDED",

@@ -56,7 +56,7 @@ describe("404 without the secret", () => {
     return body.error;
   };
 
-  test("whoami responds 404 alike to unknown, root, deleted and foreign keys", async () => {
+  test("whoami returns the same 404 for unknown keys, root keys, deleted keys and foreign keys", async () => {
     const unknown = await refusalOf("nobody_has_this");
     expect(await refusalOf(t.workspace.rootKey)).toEqual(unknown);
     const deleted = await create();
@@ -72,7 +72,7 @@ describe("404 without the secret", () => {
     expect(await refusalOf(mine.key, stranger.rootKey)).toEqual(unknown);
   });
 
-  test("whoami reports 404 before 403", async () => {
+  test("whoami checks for 404 before 403", async () => {
     const rootKey = await t.rootKey(["api.*.update_key"]);
     await refusalOf("nobody_has_this", rootKey);
     const { key } = await create();

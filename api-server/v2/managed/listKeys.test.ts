@@ -51,7 +51,7 @@ describe("listKeys", () => {
     expect(Math.abs(reply.body.data.now - api.deps.nowMs())).toBeLessThan(60_000);
   });
 
-  test("managed.listKeys is empty for a manager without keys or of another workspace", async () => {
+  test("managed.listKeys returns no keys for a manager without keys or of another workspace", async () => {
     const manager = "main/ApiKey/shop/none";
     await api.data("keys.createKey", { apiId, name: "a" }, as(manager));
     const other = await api.makeWorkspace();

@@ -51,7 +51,7 @@ describe("createPermission", () => {
     expect(replies.map(({ status }) => status).sort()).toEqual([200, ...Array(99).fill(409)]);
   });
 
-  test("createPermission accepts a slug of another workspace", async () => {
+  test("createPermission accepts a slug that another workspace uses", async () => {
     const other = await t.makeWorkspace();
     const body = { name: "n", slug: "shared.slug" };
     await t.data("permissions.createPermission", body);
@@ -84,7 +84,7 @@ describe("createPermission", () => {
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
 
-  test("createPermission reports 403 before 409", async () => {
+  test("createPermission checks for 403 before 409", async () => {
     const reply = await t.call(
       "permissions.createPermission",
       { name: "n", slug: "crowd" },
@@ -114,7 +114,7 @@ describe("getPermission", () => {
 });
 
 describe("updatePermission", () => {
-  test("updatePermission changes given fields, keeps the slug and clears with null", async () => {
+  test("updatePermission changes the given fields, keeps the slug and clears a field that is null", async () => {
     const id = await create({ slug: "fixed.slug", description: "old" });
     const read = () => t.data("permissions.getPermission", { permission: id });
     await t.data("permissions.updatePermission", { permission: "FIXED.SLUG", name: "New name" });
@@ -160,7 +160,7 @@ test("updatePermission does not block assigning the permission to a key", async 
 });
 
 describe("deletePermission", () => {
-  test("deletePermission removes it from keys and roles immediately and frees the slug", async () => {
+  test("deletePermission removes the permission from keys and roles immediately and frees the slug", async () => {
     const id = await create({ slug: "doomed" });
     const { roleId } = await t.data("permissions.createRole", { name: "Holder", permissions: ["doomed", "kept"] });
     const direct = await t.data("keys.createKey", { apiId, permissions: ["doomed"] });

@@ -54,7 +54,7 @@ describe("createRole", () => {
     expect(await api.data("permissions.getRole", { role: roleId })).toEqual({ id: roleId, name: "Bare" });
   });
 
-  test("createRole requires a case-insensitively unique name and is atomic", async () => {
+  test("createRole requires a case-insensitively unique name, and creates nothing if it fails", async () => {
     await createRole({ name: "Ünique Ä" });
     const reply = await api.call("permissions.createRole", { name: "ünique ä", permissions: ["left.behind"] });
     expect(reply.status).toBe(409);
@@ -154,7 +154,7 @@ describe("updateRole", () => {
     expect((await auditOf(roleId)).filter(({ event }) => event === "role.update")).toHaveLength(3);
   });
 
-  test("updateRole with another role's name is 409, but its case may change", async () => {
+  test("updateRole with another role's name gets 409, but may change the case of its own name", async () => {
     await createRole({ name: "Occupied" });
     const roleId = await createRole({ name: "Free" });
     const reply = await api.call("permissions.updateRole", { role: roleId, name: "occupied" });
@@ -190,7 +190,7 @@ describe("setRolePermissions", () => {
     expect(kindOf(reply)).toBe("role_not_found");
   });
 
-  test("setRolePermissions reports 403 before 404, and create_permission after it", async () => {
+  test("setRolePermissions checks for 403, then 404, then the permission create_permission", async () => {
     const missing = { roleId: "role_missing", permissions: ["brand.new"] };
     for (const action of ["add_permission_to_role", "remove_permission_from_role"]) {
       const reply = await api.call("permissions.setRolePermissions", missing, {
@@ -232,7 +232,7 @@ describe("setRolePermissions", () => {
 });
 
 describe("deleteRole", () => {
-  test("deleteRole is permanent, removes it from keys and frees the name", async () => {
+  test("deleteRole deletes the role permanently, removes it from keys and frees the name", async () => {
     const { apiId } = await api.data("apis.createApi", { name: "orders" });
     const roleId = await createRole({ name: "Doomed", permissions: ["doomed.slug"] });
     const { keyId, key } = await api.data("keys.createKey", { apiId, roles: ["doomed"] });

@@ -170,7 +170,7 @@ describe("setPolicy", () => {
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
 
-  test("setPolicy reports 404 before 403, alike for missing and foreign APIs", async () => {
+  test("setPolicy checks for 404 before 403, and responds alike for missing and foreign APIs", async () => {
     const rootKey = await api.rootKey(["api.*.read_api"]);
     const other = await api.makeWorkspace();
     const foreign = (await api.data("apis.createApi", { name: "theirs" }, { rootKey: other.rootKey })).apiId;
@@ -204,7 +204,7 @@ describe("the id of a managed policy", () => {
   const adopt = { "postern-adopt": "true" };
   const release = { "postern-release": "true" };
 
-  test("managed policy id is derived from workspace and manager, also when recreated", async () => {
+  test("managed policy id is derived from workspace and manager, and is the same after recreation", async () => {
     const body = aBody();
     const manager = managerOf(body);
     expect(await set(body, manager)).toEqual({ policyId: idOf(manager), version: 1 });
@@ -220,7 +220,7 @@ describe("the id of a managed policy", () => {
     ]);
   });
 
-  test("managed policy id differs for an equal manager in another workspace", async () => {
+  test("managed policy id differs for the same manager name in another workspace", async () => {
     const body = aBody();
     const other = await api.makeWorkspace();
     const of = { rootKey: other.rootKey };
@@ -377,7 +377,7 @@ describe("getPolicy", () => {
     { name: "an API alone", body: { apiId: "api_something1" } },
     { name: "a name alone", body: { name: "a/b/c" } },
     { name: "both ways", body: { policyId: "pol_1", apiId: "api_something1", name: "a/b/c" } },
-  ])("getPolicy rejects $name", async ({ body }) => {
+  ])("getPolicy rejects a request that names the policy by $name", async ({ body }) => {
     expect((await api.call("policies.getPolicy", body)).status).toBe(400);
   });
 
@@ -401,7 +401,7 @@ describe("getPolicy", () => {
     expect((await read()).policy).toEqual(body.policy);
   });
 
-  test("getPolicy reports 404 before 403, alike for missing and foreign policies", async () => {
+  test("getPolicy checks for 404 before 403, and responds alike for missing and foreign policies", async () => {
     const { policyId } = await api.data("policies.setPolicy", aBody());
     const other = await api.makeWorkspace();
     const ask = async (rootKey: string): Promise<string> => {
@@ -419,7 +419,7 @@ describe("getPolicy", () => {
 });
 
 describe("listPolicies", () => {
-  test("listPolicies pages readable policies without their contents", async () => {
+  test("listPolicies returns readable policies in pages, without their contents", async () => {
     const other = await api.makeWorkspace();
     const of = { rootKey: other.rootKey };
     const [first, second] = [
@@ -499,7 +499,7 @@ describe("listStatus", () => {
     for (const one of await api.data("policies.listStatus", {}, of)) expect(one).not.toHaveProperty("api");
   });
 
-  test("listStatus pages policies and filters by cluster", async () => {
+  test("listStatus returns policies in pages and filters by cluster", async () => {
     const ours = Array.from({ length: 5 }, (_, i) => `ma_n/shop/p${i}`);
     const { of } = await aWorkspaceWith([...ours, "man/shop/x", "ma_n2/shop/x", "maxn/shop/x"]);
     const found: string[] = [];
@@ -526,7 +526,7 @@ describe("listStatus", () => {
 });
 
 describe("deletePolicy", () => {
-  test("deletePolicy frees the name and is 404 when repeated", async () => {
+  test("deletePolicy frees the name, and returns 404 when repeated", async () => {
     const body = aBody();
     const { policyId } = await api.data("policies.setPolicy", body);
     expect(await api.data("policies.deletePolicy", { policyId })).toEqual({});
@@ -537,7 +537,7 @@ describe("deletePolicy", () => {
     expect((await auditOf(policyId)).map(({ event }) => event).sort()).toEqual(["policy.create", "policy.delete"]);
   });
 
-  test("deletePolicy reports 404 before 403, alike for foreign policies", async () => {
+  test("deletePolicy checks for 404 before 403, and responds alike for foreign policies", async () => {
     const { policyId } = await api.data("policies.setPolicy", aBody());
     const other = await api.makeWorkspace();
     const foreign = await api.call("policies.deletePolicy", { policyId }, { rootKey: other.rootKey });

@@ -81,7 +81,7 @@ describe("counting", () => {
     expect(await limit({ namespace: items[0].id })).toMatchObject({ remaining: 1 });
   });
 
-  test("ratelimit.limit keeps the count for a new limit but not a new duration", async () => {
+  test("ratelimit.limit keeps the count for a new limit but not for a new duration", async () => {
     await limit({ namespace: "raise", cost: 3 });
     expect(await limit({ namespace: "raise", limit: 5 })).toMatchObject({ success: true, limit: 5, remaining: 1 });
     expect(await limit({ namespace: "raise", duration: 2 * HOUR_MS })).toMatchObject({ remaining: 2 });
@@ -140,11 +140,14 @@ describe("bounds", () => {
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
   });
-  test.each(["namespace", "identifier", "limit", "duration"])("ratelimit.limit requires %s", async (field) => {
-    const reply = await api.call("ratelimit.limit", { ...good, [field]: undefined });
-    expect(reply.status).toBe(400);
-    expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
-  });
+  test.each(["namespace", "identifier", "limit", "duration"])(
+    "ratelimit.limit rejects a request without the field %s",
+    async (field) => {
+      const reply = await api.call("ratelimit.limit", { ...good, [field]: undefined });
+      expect(reply.status).toBe(400);
+      expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
+    },
+  );
 });
 
 describe("namespaces", () => {
@@ -177,7 +180,7 @@ describe("namespaces", () => {
     expect(await limit({ namespace: "case" })).toMatchObject({ success: true });
   });
 
-  test("ratelimit.limit needs create_namespace, then limit on all, for a new namespace", async () => {
+  test("ratelimit.limit of a new namespace requires create_namespace, then limit for all namespaces", async () => {
     const cases = [
       { held: ["ratelimit.*.limit"], missing: "ratelimit.*.create_namespace" },
       { held: ["ratelimit.*.create_namespace"], missing: "ratelimit.*.limit" },
@@ -192,7 +195,7 @@ describe("namespaces", () => {
     expect(await api.data("ratelimit.listNamespaces", { search: "never-made" })).toEqual([]);
   });
 
-  test("ratelimit.limit needs limit permission for a known namespace and names both forms", async () => {
+  test("ratelimit.limit of a known namespace requires limit, and the error names both permission forms", async () => {
     const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "mine" });
     const allowed = await api.rootKey([`ratelimit.${namespaceId}.limit`]);
     expect((await api.call("ratelimit.limit", { ...aCall, namespace: "mine" }, { rootKey: allowed })).status).toBe(200);
@@ -202,7 +205,7 @@ describe("namespaces", () => {
     expect(reply.body.error.detail).toContain(`ratelimit.*.limit or ratelimit.${namespaceId}.limit`);
   });
 
-  test("ratelimit.limit finds a namespace created by another replica despite negative caching", async () => {
+  test("ratelimit.limit finds a namespace that another replica created, despite a negative cache entry", async () => {
     const name = "made-elsewhere";
     const rootKey = await api.rootKey(["ratelimit.rlns_elsewhere.limit"]);
     const ask = () => api.call("ratelimit.limit", { ...aCall, namespace: name }, { rootKey });

@@ -53,7 +53,7 @@ const left = async (of: object): Promise<number> =>
   (await t.data("ratelimit.limit", entry({ ...of, cost: 0 }))).remaining;
 
 describe("all or none", () => {
-  test("multiLimit charges all entries when all pass, in request order", async () => {
+  test("multiLimit charges all entries if all of them pass, and responds in request order", async () => {
     const [a, b] = [unique("a"), unique("b")];
     expect(await multi({ namespace: b, cost: 2 }, { namespace: a, identifier: "other", limit: 7 })).toEqual({
       passed: true,
@@ -79,7 +79,7 @@ describe("all or none", () => {
     expect(await left({ namespace: free })).toBe(3);
   });
 
-  test("multiLimit adds up costs of entries on one counter", async () => {
+  test("multiLimit adds up the costs of entries that use the same counter", async () => {
     const namespace = unique("same");
     const { namespaceId } = await t.data("ratelimit.createNamespace", { name: namespace });
     const refused = await multi({ namespace, cost: 2 }, { namespace: namespaceId, cost: 2 });
@@ -196,7 +196,7 @@ describe("namespaces", () => {
     expect(events.filter(({ type }) => type === "ratelimit")).toHaveLength(1);
   });
 
-  test("multiLimit finds namespaces created by another replica despite negative caching", async () => {
+  test("multiLimit finds namespaces that another replica created, despite negative cache entries", async () => {
     const name = unique("elsewhere");
     const rootKey = await t.rootKey([`ratelimit.rlns_${made}.limit`]);
     expect((await ask([{ namespace: name }], { rootKey })).status).toBe(403);
@@ -219,7 +219,7 @@ describe("namespaces", () => {
 });
 
 describe("permissions", () => {
-  test("multiLimit needs create_namespace, then limit on all, for a new namespace", async () => {
+  test("multiLimit of a new namespace requires create_namespace, then limit for all namespaces", async () => {
     const known = unique("known");
     const { namespaceId } = await t.data("ratelimit.createNamespace", { name: known });
     const entries = [known, "never-made"].map((namespace) => ({ namespace }));
@@ -235,7 +235,7 @@ describe("permissions", () => {
     expect(await left({ namespace: known })).toBe(3);
   });
 
-  test("multiLimit needs limit on all or on each known namespace", async () => {
+  test("multiLimit requires limit for all namespaces or for each known namespace", async () => {
     const names = [unique("one"), unique("two")];
     const tuples: string[] = [];
     for (const name of names) {
@@ -251,7 +251,7 @@ describe("permissions", () => {
     expect(await left({ namespace: names[0] })).toBe(1);
   });
 
-  test("multiLimit reports 403 before 410", async () => {
+  test("multiLimit checks for 403 before 410", async () => {
     const name = unique("gone");
     const { namespaceId } = await t.data("ratelimit.createNamespace", { name });
     await t.data("ratelimit.deleteNamespace", { namespace: name });

@@ -10,7 +10,7 @@ afterAll(() => api.close());
 const auditOf = async (id: string) => (await api.audit()).filter(({ targets }) => targets.some((one) => one.id === id));
 
 describe("namespaces", () => {
-  test("rate limit namespaces are created, read, listed, searched and deleted with overrides", async () => {
+  test("rate limit namespaces can be created, read, listed, searched and deleted with their overrides", async () => {
     const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "Life_100%" });
     const expected = { id: namespaceId, name: "Life_100%", createdAt: expect.any(Number) };
     expect(await api.data("ratelimit.getNamespace", { namespace: namespaceId })).toEqual(expected);

@@ -74,7 +74,7 @@ describe("setOverride", () => {
     expect(new Set(replies.map(({ overrideId }) => overrideId)).size).toBe(1);
   });
 
-  test("async of an override is returned by managed.getObject only", async () => {
+  test("only managed.getObject returns the `async` setting of an override", async () => {
     const { overrideId } = await api.data("ratelimit.setOverride", { ...anOverride, identifier: "seen", async: true });
     expect(await api.data("managed.getObject", { kind: "override", id: overrideId })).toEqual({
       kind: "override",
@@ -87,7 +87,7 @@ describe("setOverride", () => {
 });
 
 describe("getOverride", () => {
-  test("getOverride returns the exact or matching pattern override, else 404", async () => {
+  test("getOverride returns the override for exactly this identifier, else a matching pattern, else 404", async () => {
     await api.data("ratelimit.createNamespace", { name: "read" });
     const { overrideId } = await api.data("ratelimit.setOverride", {
       ...anOverride,
@@ -103,7 +103,7 @@ describe("getOverride", () => {
 });
 
 describe("deleteOverride", () => {
-  test("deleteOverride deletes one identifier, then is 404, and it can be set again", async () => {
+  test("deleteOverride deletes an override once, then returns 404, and the override can be set again", async () => {
     const ref = { namespace: "ns", identifier: "d_*" };
     const { overrideId } = await api.data("ratelimit.setOverride", { ...anOverride, ...ref });
     const near = await api.call("ratelimit.deleteOverride", { namespace: "ns", identifier: "d_1" });
@@ -121,7 +121,7 @@ describe("deleteOverride", () => {
 });
 
 describe("listOverrides", () => {
-  test("listOverrides pages by id, ten by default, without duplicates or gaps", async () => {
+  test("listOverrides returns pages by id, ten overrides by default, without duplicates or gaps", async () => {
     await api.data("ratelimit.createNamespace", { name: "pages" });
     const ids: string[] = [];
     for (let i = 0; i < 25; i++) {
@@ -151,7 +151,7 @@ describe("listOverrides", () => {
     expect(all.body.pagination).toEqual({ hasMore: false });
   });
 
-  test.each([0, 101, "5", null])("listOverrides rejects limit %s", async (limit) => {
+  test.each([0, 101, "5", null])("listOverrides rejects the limit %s", async (limit) => {
     expect((await api.call("ratelimit.listOverrides", { namespace: "pages", limit })).status).toBe(400);
   });
 
@@ -174,35 +174,41 @@ describe("permissions", () => {
     { path: "ratelimit.deleteNamespace", action: "delete_namespace", body: { namespace: "ns" } },
   ];
 
-  test.each(cases)("$path requires $action for all namespaces or its id", async ({ path, action, body }) => {
-    const id = await namespaceIdOf("ns");
-    const refused = await api.call(path, body, { rootKey: await api.rootKey([`ratelimit.ns.${action}`]) });
-    expect(refused.status).toBe(403);
-    expect(refused.body.error.detail).toContain(`ratelimit.*.${action} or ratelimit.${id}.${action}`);
-    if (path === "ratelimit.deleteNamespace") return;
-    const allowed = await api.call(path, body, { rootKey: await api.rootKey([`ratelimit.${id}.${action}`]) });
-    expect(allowed.status).not.toBe(403);
-  });
+  test.each(cases)(
+    "$path requires $action for all namespaces or for this namespace id",
+    async ({ path, action, body }) => {
+      const id = await namespaceIdOf("ns");
+      const refused = await api.call(path, body, { rootKey: await api.rootKey([`ratelimit.ns.${action}`]) });
+      expect(refused.status).toBe(403);
+      expect(refused.body.error.detail).toContain(`ratelimit.*.${action} or ratelimit.${id}.${action}`);
+      if (path === "ratelimit.deleteNamespace") return;
+      const allowed = await api.call(path, body, { rootKey: await api.rootKey([`ratelimit.${id}.${action}`]) });
+      expect(allowed.status).not.toBe(403);
+    },
+  );
 
-  test.each(cases)("$path reports 404 before 403, alike for missing and foreign namespaces", async ({ path, body }) => {
-    const rootKey = await api.rootKey(["identity.*.read_identity"]);
-    const other = await api.makeWorkspace();
-    const bodies: string[] = [];
-    const name = `same-${path}`;
-    const ask = async (): Promise<string> => {
-      const reply = await api.call(path, { ...body, namespace: name }, { rootKey });
-      expect(reply.status).toBe(404);
-      expect(kindOf(reply)).toBe("ratelimit_namespace_not_found");
-      return JSON.stringify(reply.body.error);
-    };
-    bodies.push(await ask());
-    await api.data("ratelimit.createNamespace", { name }, { rootKey: other.rootKey });
-    bodies.push(await ask());
-    await api.data("ratelimit.createNamespace", { name });
-    await api.data("ratelimit.deleteNamespace", { namespace: name });
-    bodies.push(await ask());
-    expect(new Set(bodies).size).toBe(1);
-  });
+  test.each(cases)(
+    "$path checks for 404 before 403, and responds alike for missing and foreign namespaces",
+    async ({ path, body }) => {
+      const rootKey = await api.rootKey(["identity.*.read_identity"]);
+      const other = await api.makeWorkspace();
+      const bodies: string[] = [];
+      const name = `same-${path}`;
+      const ask = async (): Promise<string> => {
+        const reply = await api.call(path, { ...body, namespace: name }, { rootKey });
+        expect(reply.status).toBe(404);
+        expect(kindOf(reply)).toBe("ratelimit_namespace_not_found");
+        return JSON.stringify(reply.body.error);
+      };
+      bodies.push(await ask());
+      await api.data("ratelimit.createNamespace", { name }, { rootKey: other.rootKey });
+      bodies.push(await ask());
+      await api.data("ratelimit.createNamespace", { name });
+      await api.data("ratelimit.deleteNamespace", { namespace: name });
+      bodies.push(await ask());
+      expect(new Set(bodies).size).toBe(1);
+    },
+  );
 
   test("override is unreachable through another workspace's namespace id", async () => {
     const other = await api.makeWorkspace();

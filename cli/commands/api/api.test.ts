@@ -30,7 +30,7 @@ describe("commands that call the API", () => {
   });
   afterAll(() => api.close());
 
-  test("api create creates an API with a permitted root key", async () => {
+  test("api create creates an API if the root key has the permission", async () => {
     const { apiId, name } = await api.json(["api", "create", "--name", "orders"]);
     expect(name).toBe("orders");
     expect((await api.run(["key", "create", "--api", apiId])).code).toBe(0);

@@ -33,7 +33,7 @@ test("dashboard link grants one workspace; database and audit log contain only i
   expect(JSON.stringify(events)).not.toContain(token);
 });
 
-test("dashboard link is by default for an admin of all workspaces and the current user", async () => {
+test("dashboard link signs in an admin of all workspaces under the current user's name by default", async () => {
   const made = await cli.json("dashboard link");
   expect(made).toMatchObject({ role: "admin", workspaceId: null });
   expect(made.name).toContain(userInfo().username);

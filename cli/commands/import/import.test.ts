@@ -49,7 +49,7 @@ test("import --dry-run prints the keys and sends nothing", async () => {
   expect(await verify(secretOf("dora"))).toMatchObject({ valid: false, code: "NOT_FOUND" });
 });
 
-test("import of a Kong key with a ttl requires --ttl-is, and a dry run shows its expiry", async () => {
+test("import of a Kong key with a ttl requires --ttl-is, and a dry run shows the expiry of the key", async () => {
   const keys = `[{ key: ${secretOf("short")}, ttl: 86400 }, { key: ${secretOf("long")} }]`;
   const file = fileOf(`consumers: [{ username: tia, keyauth_credentials: ${keys} }]`);
   const unsaid = await run(`kong --file ${file} --dry-run`);

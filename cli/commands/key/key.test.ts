@@ -170,7 +170,7 @@ describe("key verify", () => {
     expect((await cli.t.data("keys.getKey", { keyId })).credits.remaining).toBe(5);
   });
 
-  test("key verify reads the key from a file or a prompt, and requires one", async () => {
+  test("key verify reads the key from a file or a prompt, and fails without a key", async () => {
     const { key } = await cli.resources.key({ apiId });
     writeFileSync(join(dir, "key"), `${key}\n`);
     expect((await verify("", "--key-file", join(dir, "key"))).code).toBe(0);
@@ -317,7 +317,7 @@ test("--timeout beyond the maximum of timers is rejected", async () => {
   expect((await cli.run(["key", "list", "--api", apiId, "--timeout", "1d"])).code).toBe(0);
 });
 
-test("key list names a server without Postgres and the next action", async () => {
+test("key list error names a server without Postgres and the next action", async () => {
   const away = await openApiCli();
   try {
     await away.t.dropDatabase();

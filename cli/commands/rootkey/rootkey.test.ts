@@ -49,7 +49,7 @@ describe("rootkey create", () => {
     expect(permissions.sort()).toEqual(["api.*.create_api", "api.*.read_api", "api.*.read_key"]);
   });
 
-  test("rootkey create rejects a lone star as a permission", async () => {
+  test("rootkey create rejects `*` as a permission", async () => {
     expect(await cli.failure("rootkey create --permissions *", 2)).toContain('"*": expected <type>.<id or *>.<action>');
   });
 
@@ -213,7 +213,7 @@ describe("commands that call the API", () => {
     test.each([
       { until: "91d", code: 1, says: "body.overlap" },
       { until: "soon", code: 2, says: "or now" },
-    ])("rootkey rotate --until $until changes nothing", async ({ until, code, says }) => {
+    ])("rootkey rotate rejects --until $until and changes nothing", async ({ until, code, says }) => {
       const old = await create();
       const ran = await run(`rootkey rotate --id ${old.rootKeyId} --until ${until}`);
       expect(ran).toMatchObject({ code, text: "" });

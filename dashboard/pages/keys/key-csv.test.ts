@@ -68,7 +68,7 @@ describe("an import", () => {
     ["key,meta", "x,{", "a JSON object"],
     ["key,roles", 'x,"[1]"', "array of strings"],
     ["name", "x", "must name a column key or hash"],
-  ])("key import of %s / %s: %s", (head, row, problem) => {
+  ])("key import of columns %s with row %s reports: %s", (head, row, problem) => {
     const text = row === "," ? '"","  x"'.replace("  x", "") : row;
     const { rows, problems } = readImport(`${head},name\n${text},n`);
     expect(rows).toEqual([]);

@@ -13,7 +13,7 @@ test.each([
   expect(inWords(permissions)).toBe(words),
 );
 
-test("every root key action is selectable, and global ones not for a single id", () => {
+test("every root key action can be selected, but global actions not for a single id", () => {
   const chosen = RESOURCES.flatMap(({ type }) => actionsOf(type, "*").map((action) => `${type}.*.${action}`));
   expect(chosen.toSorted()).toEqual(ALL_GRANTS.toSorted());
   expect(actionsOf("api", "api_1")).not.toContain("create_api");

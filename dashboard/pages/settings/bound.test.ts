@@ -19,7 +19,7 @@ describe("the query limits form", () => {
     { name: "the least is sent", text: "0", changes: [0] },
     { name: "the most is sent", text: "100000", changes: [100_000] },
     { name: "nothing is the default", text: " ", changes: [null] },
-  ])("query limits form: $name", ({ text, changes }) => {
+  ])("query limits form sends the expected changes: $name", ({ text, changes }) => {
     const read = readBounds([aBound()], { queriesPerHour: text });
     expect(read.changes.map(({ to }) => to)).toEqual(changes);
     expect(read.faults.size).toBe(0);

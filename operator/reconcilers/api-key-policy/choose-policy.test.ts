@@ -18,7 +18,7 @@ test.each<{ name: string; matchLabels: unknown; is: boolean }>([
   expect(selects(policy(matchLabels), pod({ app: "orders", more: "1" }))).toBe(is);
 });
 
-test("label selection ignores policies of other namespaces, deleted ones and ones without spec", () => {
+test("label selection ignores policies of other namespaces, deleted policies and policies without a spec", () => {
   const labels = { app: "orders" };
   const others = [
     policy(labels, { namespace: "bank" }),
@@ -53,7 +53,7 @@ describe("several policies select one pod", () => {
     return items.flatMap((item, i) => orders(items.toSpliced(i, 1)).map((rest) => [item, ...rest]));
   }
 
-  test("oldest policy that selects a pod is chosen, ties by smaller uid", () => {
+  test("oldest policy that selects a pod is chosen, and the smaller uid decides between equally old policies", () => {
     for (const policies of orders(all)) {
       const choice = choosePolicy(pod({ app: "orders" }), policies);
       expect(choice?.policy).toBe(oldest);
