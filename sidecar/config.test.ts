@@ -19,7 +19,7 @@ test.each([
     config: { tls, extAuth: { trusted: [], tls }, limits: { clientConnectionsMax: 3, extAuthConnectionsMax: 4 } },
     bounds: [3, 500, 4],
   },
-])("gate connection limits $name", ({ config, bounds }) => {
+])("gate has the expected connection limits $name", ({ config, bounds }) => {
   const { clientConnectionsMax, clientHttp2ConnectionsMax, extAuthConnectionsMax } = limitsOf(config);
   expect([clientConnectionsMax, clientHttp2ConnectionsMax, extAuthConnectionsMax]).toEqual(bounds);
 });

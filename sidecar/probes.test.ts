@@ -25,7 +25,7 @@ test.each([
   { status: 302, ok: true },
   { status: 404, ok: false },
   { status: 503, ok: false },
-])("upstream probe with app status $status succeeds: $ok", async ({ status, ok }) => {
+])("upstream probe with app status $status succeeds or fails as expected ($ok)", async ({ status, ok }) => {
   const seen: IncomingMessage[] = [];
   const app = createServer((req, res) => {
     seen.push(req);

@@ -23,7 +23,7 @@ describe("a test file is pure", () => {
       name: "when it imports only the type of something real",
       sources: { "core/a.test.ts": 'import type { Redis } from "ioredis";\nexport type { Pool } from "pg";' },
     },
-  ])("test file is pure: $name", ({ sources }) =>
+  ])("test file is selected as pure: $name", ({ sources }) =>
     expect(selectFrom(filesOf(sources)).pure).toEqual(["core/a.test.ts"]),
   );
 

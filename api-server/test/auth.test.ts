@@ -72,7 +72,7 @@ describe("the root key", () => {
     await clock.close();
   });
 
-  test("root key of a deleted workspace is 401 and of a disabled one 403", async () => {
+  test("root key of a deleted workspace gets 401, and of a disabled workspace 403", async () => {
     const workspace = await t.makeWorkspace();
     const set = async (text: string) => {
       await t.deps.db.query(`update workspaces set ${text} where id = $1`, [workspace.id]);

@@ -73,7 +73,7 @@ describe("the pages of v1's error.docs", () => {
     expect(page.payload).toContain(code);
   });
 
-  test("documentation page of an unknown v1 error code is 404", async () => {
+  test("request for the page of an unknown v1 error code gets 404", async () => {
     expect((await get("/api-reference/errors/code/TEAPOT")).statusCode).toBe(404);
   });
 });

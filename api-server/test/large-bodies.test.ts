@@ -68,7 +68,7 @@ test.each([
   expect(new Set(responses)).toEqual(new Set([`HTTP/1.1 ${status}`]));
 });
 
-test("body above 10 MB is 413 even without authentication", async () => {
+test("body above 10 MB gets 413 even without authentication", async () => {
   const { end } = await upload(["Authorization: Bearer nobody"], 11 * MIB);
   expect(await end()).toBe("HTTP/1.1 413 Payload Too Large");
 });

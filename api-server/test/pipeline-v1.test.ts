@@ -66,7 +66,7 @@ describe("the first failing step responds", () => {
     });
   });
 
-  test("v1 request with a missing permission is 403 INSUFFICIENT_PERMISSIONS and names it", async () => {
+  test("v1 request with a missing permission gets 403 INSUFFICIENT_PERMISSIONS and names it", async () => {
     const rootKey = await t.rootKey(["api.*.read_api"]);
     const reply = await t.call("v1/apis.createApi", { name: "abc" }, { rootKey });
     expect(reply.status).toBe(403);
@@ -76,14 +76,14 @@ describe("the first failing step responds", () => {
     });
   });
 
-  test("v1 request to a disabled workspace is 403 FORBIDDEN", async () => {
+  test("v1 request to a disabled workspace gets 403 FORBIDDEN", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     await t.deps.db.query("update workspaces set enabled = false where id = $1", [id]);
     const reply = await t.call("v1/apis.createApi", { name: "abc" }, { rootKey });
     expect([reply.status, reply.body.error.code]).toEqual([403, "FORBIDDEN"]);
   });
 
-  test("v1 request with a disabled root key is 401 UNAUTHORIZED", async () => {
+  test("v1 request with a disabled root key gets 401 UNAUTHORIZED", async () => {
     const rootKey = await t.rootKey(["api.*.create_api"], { name: "disabled" });
     await t.deps.db.query("update root_keys set enabled = false where name = 'disabled'");
     const reply = await t.call("v1/apis.createApi", { name: "abc" }, { rootKey });
@@ -154,7 +154,7 @@ describe("a procedure without a root key", () => {
   });
 });
 
-test("unknown v1 path is 404 NOT_FOUND and wrong method 405 METHOD_NOT_ALLOWED", async () => {
+test("unknown v1 path gets 404 NOT_FOUND, and a wrong method 405 METHOD_NOT_ALLOWED", async () => {
   const unknown = await t.app.inject({ url: "/v1/keys.explode" });
   expect([unknown.statusCode, unknown.json().error.code]).toEqual([404, "NOT_FOUND"]);
   for (const method of ["POST", "HEAD", "DELETE"] as const) {

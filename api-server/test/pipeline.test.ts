@@ -39,7 +39,7 @@ describe("the first failing step responds", () => {
     expect(reply.body.error.errors[0]).toMatchObject({ location: "body.name" });
   });
 
-  test("chunked body over 10 MiB is 413 even with an invalid header", async () => {
+  test("chunked body over 10 MiB gets 413 even with an invalid header", async () => {
     const response = await t.app.inject({
       method: "POST",
       url: "/v2/apis.createApi",
@@ -228,7 +228,7 @@ describe("error bodies", () => {
     expect(reply.body.error.status).toBe(404);
   });
 
-  test("unknown v2 path is 404 and wrong method 405 without a root key", async () => {
+  test("unknown v2 path gets 404 and a wrong method gets 405 without a root key", async () => {
     const missing = await t.app.inject({ method: "POST", url: "/v2/keys.nope", payload: {} });
     expect([missing.statusCode, missing.json().error.type]).toEqual([404, "https://docs.test/errors/not_found"]);
     const wrong = await t.app.inject({ method: "GET", url: "/v2/keys.getKey?x=1" });
@@ -258,7 +258,7 @@ describe("error bodies", () => {
   });
 });
 
-test("body that does not arrive in time is 408, also on reused connections", async () => {
+test("request whose body does not arrive in time gets 408, also on reused connections", async () => {
   const slow = await buildTestApp({ requestTimeoutMs: 300 });
   const address = new URL(await slow.app.listen({ port: 0, host: "127.0.0.1" }));
   const socket = connect(Number(address.port), "127.0.0.1");

@@ -30,7 +30,7 @@ describe("two objects claim one name", () => {
       among: [young, old, twin],
       competitor: undefined,
     },
-  ])("claim decision: $name", ({ object, among, competitor }) =>
+  ])("competing claims of a name are decided by age: $name", ({ object, among, competitor }) =>
     expect(olderCompetitor(object, among)).toBe(competitor),
   );
 });

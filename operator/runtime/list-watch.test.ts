@@ -155,7 +155,7 @@ test("list-watch reports the age of open watches and removes closed ones", async
   expect(state()).toBeUndefined();
 });
 
-test("failing list-watch ages and keeps its error until it recovers", async () => {
+test("failing list-watch reports its age and its error until it recovers", async () => {
   const { until, clock, state } = await follow([list(5, []), { status: 403 }, { status: 403 }, { hold: true }]);
   await until(2);
   clock.ms = 1_000;

@@ -103,7 +103,7 @@ test("reconcile queue backs off a key that re-adds itself while failing", async 
   expect(runs).toBe(1);
 });
 
-test("reconcile queue honors requeueAfterMs, the earliest time wins, events run immediately", async () => {
+test("reconcile queue uses the earliest requeueAfterMs, and processes events immediately", async () => {
   vi.useFakeTimers();
   const at: number[] = [];
   const begin = Date.now();

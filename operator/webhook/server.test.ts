@@ -156,7 +156,7 @@ test("webhook rejects an object before the API server times out", async () => {
   expect(performance.now() - started).toBeLessThan(5_000);
 });
 
-test("webhook decides about no pod before manifests are loaded", async () => {
+test("webhook makes no decision about a pod before manifests are loaded", async () => {
   isReady = false;
   expect((await post("/mutate", review(aPod()))).status).toBe(503);
   isReady = true;
@@ -187,7 +187,7 @@ test("webhook serves a renewed certificate to new connections without closing op
   open.destroy();
 });
 
-test("closing webhook responds on a kept connection and then closes it", async () => {
+test("webhook that closes responds on an open connection and then closes the connection", async () => {
   const options = { host: "127.0.0.1", port: 0, handlers: { "/validate": validatePolicy }, isReady: () => true };
   const own = await startWebhookServer({ ...options, observe: () => undefined, log: pino({ level: "silent" }) }, set);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -340,7 +340,7 @@ describe("verification codes", () => {
     expect(checkVerdict({ active, rule: { index: 4 } }, given)).toMatchObject(expected),
   );
 
-  test("a decision names the policy rule only if the request is denied or would be", () => {
+  test("decision names the policy rule only if the request is denied, or would be denied without Audit mode", () => {
     const of = (active: ActivePolicy, given: Verdict) => checkVerdict({ active, rule: { index: 4 } }, given).rule;
     expect([of(ENFORCED, UNKNOWN), of(AUDITED, UNKNOWN)]).toEqual([4, 4]);
     expect(of(ENFORCED, decided("VALID"))).toBeUndefined();

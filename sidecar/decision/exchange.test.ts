@@ -269,7 +269,7 @@ describe("limits and credits", () => {
     expect(await gate.edge.credits.read([{ workspaceId: WORKSPACE, keyId: "key_late" }])).toMatchObject([{ spent: 1 }]);
   });
 
-  test("gate responds 503 when credits are unknown and the policy does not allow that", async () => {
+  test("gate responds 503 when credits are unknown and the policy does not admit such requests", async () => {
     const key = await gate.records.putKey({ keyId: "key_unloaded", limited: true });
     const refused = await call(gate.port, withKey(key));
     expect([refused.status, refused.headers["retry-after"], kindOf(refused)]).toEqual([

@@ -96,7 +96,7 @@ describe("Redis is unavailable", () => {
     await redis.stop();
   });
 
-  test("gate serves cached keys, rejects uncached ones with 503 and stays ready without Redis", async () => {
+  test("gate without Redis serves cached keys, rejects uncached keys with 503 and stays ready", async () => {
     gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: POLICY_CHANGES });
     const key = await gate.records.putKey();
     const poor = await gate.records.putKey({ limited: true });

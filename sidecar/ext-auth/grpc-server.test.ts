@@ -177,7 +177,7 @@ describe("ext_authz", () => {
     { name: "no key", http: {}, status: "Unauthorized", code: 16 },
     { name: "a path of dot segments", http: { path: "/a/../admin" }, status: "BadRequest", code: 3 },
     { name: "an unknown key", http: { headers: { "x-api-key": "nobody-has-it" } }, status: "Unauthorized", code: 16 },
-  ])("ext_authz check denies $name: $status", async ({ http, status, code }) => {
+  ])("ext_authz check denies $name with status $status", async ({ http, status, code }) => {
     const { json } = await ask(CHECK, about(http));
     expect(json).toMatchObject({ status: { code }, deniedResponse: { status: { code: status } } });
     expect(JSON.parse(json?.deniedResponse?.body ?? "")).toMatchObject({ error: { status: expect.any(Number) } });
@@ -308,7 +308,7 @@ describe("the rate limit service", () => {
   });
 });
 
-test("ext-auth gRPC endpoint allows an untrusted address only health checks, without watch", async () => {
+test("ext-auth gRPC endpoint allows an untrusted address only health checks, but no health watch", async () => {
   const [closed, where] = await openExtAuth("10.0.0.0/8");
   try {
     expect((await run([where, "list"])).error).toContain("is not a trusted gateway");

@@ -52,7 +52,7 @@ describe("the client's address", () => {
     { name: "is none without the header", text: undefined, address: "", before: undefined },
     { name: "is none when the last entry is no address", text: "192.0.2.7, unix:", address: "", before: undefined },
     { name: "is none when the last entry is empty", text: "192.0.2.7,", address: "", before: undefined },
-  ])("X-Forwarded-For of a check request: $name", ({ text, address, before }) => {
+  ])("X-Forwarded-For of a check request determines the client address: it $name", ({ text, address, before }) => {
     expect(lastOf(text)).toEqual({ address, before });
   });
 
@@ -64,12 +64,15 @@ describe("the client's address", () => {
       headers: ["X-Real-IP", "192.0.2.7", "x-real-ip", "6.6.6.6"],
       address: "",
     },
-  ])("client address of a check request $name, without Envoy's own address", ({ headers, address }) => {
-    const rawHeaders = [...headers, "X-Forwarded-For", "6.6.6.6,10.0.0.1"];
-    expect(readExtAuthRequest({ url: "/authorize/", rawHeaders })).toMatchObject({
-      request: { socket: { remoteAddress: address }, rawHeaders: [...headers, "X-Forwarded-For", "6.6.6.6"] },
-    });
-  });
+  ])(
+    "client address of a check request over HTTP from Envoy $name, and Envoy's own address is ignored",
+    ({ headers, address }) => {
+      const rawHeaders = [...headers, "X-Forwarded-For", "6.6.6.6,10.0.0.1"];
+      expect(readExtAuthRequest({ url: "/authorize/", rawHeaders })).toMatchObject({
+        request: { socket: { remoteAddress: address }, rawHeaders: [...headers, "X-Forwarded-For", "6.6.6.6"] },
+      });
+    },
+  );
 
   test("client address is in the last of several X-Forwarded-For headers", () => {
     const found = readExtAuthRequest({

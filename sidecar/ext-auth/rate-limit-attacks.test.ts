@@ -144,7 +144,7 @@ describe("descriptors", () => {
       descriptor: { hitsAddend: 0xffff_ffff_ffff_ffffn },
       left: 10,
     },
-  ])("Envoy rate limit hits: $name", async ({ name, asked, descriptor, left }) => {
+  ])("Envoy rate limit service charges the requested hits: $name", async ({ name, asked, descriptor, left }) => {
     const one = { entries: [{ key: "hits", value: name }], limit: perHour(10) };
     const response = await ask("rlns_one", [{ ...one, ...descriptor }], asked);
     expect(response.overallCode).toBe(left === 10 && name.includes("highest") ? Answered.OVER_LIMIT : Answered.OK);
@@ -161,7 +161,7 @@ describe("descriptors", () => {
     expect(none).toMatchObject({ overallCode: Answered.OVER_LIMIT, statuses: [{ limitRemaining: 0 }] });
   });
 
-  test("Envoy rate limit service limits hits of concurrent requests to one total", async () => {
+  test("Envoy rate limit service limits the total hits of concurrent requests", async () => {
     const of = (unitMultiplier: number, unit = Unit.HOUR) => ({
       entries: [{ key: "units", value: `${unitMultiplier} ${unit}` }],
       limit: { requestsPerUnit: 5, unit, unitMultiplier },

@@ -48,7 +48,7 @@ test.each([
     header: "203.0.113.9, unknown",
     ip: "unknown",
   },
-])("client address: $name", ({ connection, header, ip }) => {
+])("client address is derived from the connection and X-Forwarded-For: $name", ({ connection, header, ip }) => {
   expect(behindProxies?.(connection, header)).toBe(ip);
 });
 
@@ -71,7 +71,7 @@ test.each([
   { proxy: "10.0.0.0/", connection: "192.0.2.1", isTrusted: false },
   { proxy: "10.0.0.0/8/8", connection: "10.9.9.9", isTrusted: false },
   { proxy: "10.0.0.0/1e1", connection: "10.0.0.1", isTrusted: false },
-])("proxy list $proxy trusts connection $connection: $isTrusted", ({ proxy, connection, isTrusted }) => {
+])("proxy list $proxy trusts connection $connection ($isTrusted)", ({ proxy, connection, isTrusted }) => {
   const find = compileClientAddress({ from: "forwardedFor", trustedProxies: [proxy] });
   expect(find?.(connection, "203.0.113.9")).toBe(isTrusted ? "203.0.113.9" : connection);
 });

@@ -287,7 +287,7 @@ describe("headers", () => {
     expect((await sendRaw(gate.port, request)).status).toBe(401);
   });
 
-  test("gate responds 400 when a request has more headers than HTTP servers count", async () => {
+  test("gate responds 400 when a request has more headers than HTTP servers process", async () => {
     const many = (count: number) => Array.from({ length: count }, () => "a:");
     const ask = (count: number) =>
       sendRaw(gate.port, lines("GET /a HTTP/1.1", "Host: a", ...many(count), `X-API-Key: ${key}`, "Connection: close"));

@@ -135,7 +135,7 @@ describe("framing", () => {
     { header: "Transfer-Encoding: Chunked", hasBody: true },
     { header: "Content-Length: 0", hasBody: false },
     { header: "Accept: */*", hasBody: false },
-  ])("request with $header has a body: $hasBody", ({ header, hasBody }) => {
+  ])("request with $header has a body ($hasBody)", ({ header, hasBody }) => {
     expect(readLines(header)).toMatchObject({ hasBody, malformed: undefined });
   });
 });

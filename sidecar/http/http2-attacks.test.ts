@@ -225,17 +225,23 @@ describe("a client that leaves responses unread", () => {
     ["small ones of the app", OPEN, false],
     ["refusals", {}, false],
     ["refusals of requests that never end", {}, true],
-  ])("HTTP/2 streams with unread responses are reset and the connection closed: %s", async (_, options, isOpen) => {
-    gate = await openGate({ ...options, timeouts: { responseReadMs: 200, keepAliveMs: 200, requestBodyIdleMs: 200 } });
-    const client = await open(NO_WINDOW);
-    for (let stream = 1; stream < 40; stream += 2) client.ask(stream, requestFields("POST", "/"), isOpen ? 0 : 1);
-    await waitFor("their heads", () => client.has(HEADERS, 39));
-    await waitFor(
-      "the streams to be reset",
-      () => client.frames.filter(({ type }) => type === RST_STREAM).length === 20,
-    );
-    await waitFor("the connection to be closed", () => client.isClosed);
-  });
+  ])(
+    "HTTP/2 streams with unread responses are reset, and their connection is closed: %s",
+    async (_, options, isOpen) => {
+      gate = await openGate({
+        ...options,
+        timeouts: { responseReadMs: 200, keepAliveMs: 200, requestBodyIdleMs: 200 },
+      });
+      const client = await open(NO_WINDOW);
+      for (let stream = 1; stream < 40; stream += 2) client.ask(stream, requestFields("POST", "/"), isOpen ? 0 : 1);
+      await waitFor("their heads", () => client.has(HEADERS, 39));
+      await waitFor(
+        "the streams to be reset",
+        () => client.frames.filter(({ type }) => type === RST_STREAM).length === 20,
+      );
+      await waitFor("the connection to be closed", () => client.isClosed);
+    },
+  );
 });
 
 describe("a connection", () => {

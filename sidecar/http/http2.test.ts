@@ -214,7 +214,7 @@ describe("a response", () => {
     expect(response).toMatchObject({ status: method === "HEAD" ? 200 : 204, body: "", rstCode: 0 });
   });
 
-  test("gate responds 502 over HTTP/2 for an upstream status that HTTP/2 cannot carry", async () => {
+  test("gate responds 502 over HTTP/2 for an upstream status that HTTP/2 cannot represent", async () => {
     await openWith((_req, res) => void res.writeHead(799).end("odd"));
     const session = open();
     expect((await ask(session)).status).toBe(502);
@@ -266,7 +266,7 @@ describe("a response", () => {
     expect(response.body === body.toString()).toBe(true);
   });
 
-  test("an unread HTTP/2 response pauses the app without blocking other streams", async () => {
+  test("unread HTTP/2 response pauses the app without blocking other streams", async () => {
     let written = 0;
     await openWith((req, res) => {
       if (req.url !== "/large") {
@@ -298,7 +298,7 @@ describe("a response", () => {
     expect((await ask(session)).body).toBe("ok");
   });
 
-  test("gate resets an HTTP/2 stream whose response is unread after a timeout", async () => {
+  test("gate resets an HTTP/2 stream after a timeout if its response is not read", async () => {
     await openWith((_req, res) => void res.end(Buffer.alloc(4 * 1024 * 1024)), { timeouts: { responseReadMs: 200 } });
     const slow = open().request({ ":path": "/" });
     slow.on("error", () => undefined).pause();
@@ -342,7 +342,7 @@ describe("a gRPC client", () => {
   test.each([
     { name: "no key", headers: {}, code: "16" },
     { name: "a key without a permission", headers: undefined, code: "7" },
-  ])("gRPC request with $name: trailers-only response with grpc-status $code", async ({ headers, code }) => {
+  ])("gRPC request with $name gets a trailers-only response with grpc-status $code", async ({ headers, code }) => {
     gate = await openGate({ policy: { rules: [aRule({ permissions: "orders.read" })] } });
     const key = await gate.records.putKey();
     const response = await ask(open(), { ...grpc, ...(headers ?? { authorization: `Bearer ${key}` }) }, "");

@@ -19,7 +19,7 @@ test.each([
   expect(read?.(query)).toMatchObject({ credential, query: rest, duplicate: false });
 });
 
-test("two query credentials are a duplicate, even with an escaped name, and both are removed", () => {
+test("two query credentials, even with an escaped name, are rejected as duplicates and both removed", () => {
   expect(read?.("?api_key=a&x=1&api%5fkey=b")).toMatchObject({ duplicate: true, query: "?x=1" });
 });
 

@@ -28,7 +28,7 @@ const count = (socket: Socket | undefined, pieces: number): void => {
 const releaseTurn = (): void => void vi.advanceTimersByTime(0);
 const held = (all: readonly Socket[]): boolean[] => all.map((socket) => socket.isPaused());
 
-test("read scheduler pauses a connection with many small chunks and lets light ones continue", () => {
+test("read scheduler pauses a connection with many small chunks, and lets light connections continue", () => {
   const all = sockets(3);
   const [heavy, light] = all;
   count(light, 10);
@@ -46,7 +46,7 @@ test("read scheduler pauses a connection that is opened in an exhausted time sli
   expect(late.isPaused()).toBe(false);
 });
 
-test("read scheduler queues connections that exhaust a time slice, except light ones", () => {
+test("read scheduler queues connections that exhaust a time slice, except light connections", () => {
   const all = sockets(10);
   for (const socket of all.slice(0, 5)) count(socket, 500);
   count(all[5], 31);

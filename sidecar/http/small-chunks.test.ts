@@ -238,7 +238,7 @@ describe("chunks of one byte", () => {
     for (const times of [2, 3, 4]) await askAll(times);
   }, 90_000);
 
-  test("uploads with few one-byte chunks each all make progress", async () => {
+  test("many uploads with a few one-byte chunks each all make progress", async () => {
     const bytes = new Map<string, number>();
     const app = await startApp((req, res) => {
       const id = String(req.headers["x-id"]);

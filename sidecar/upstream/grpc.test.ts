@@ -110,7 +110,7 @@ describe("a call", () => {
     expect(seen.headers?.get("te")).toBe("trailers");
   });
 
-  test("gRPC call without a valid key fails in the gate with its own code", async () => {
+  test("gRPC call without a valid key fails in the gate with the gRPC code of the rejection", async () => {
     const { health } = await openGrpc();
     seen.headers = undefined;
     const asked = health.check({ service: "" }, { headers: { authorization: "Bearer wrong" } });

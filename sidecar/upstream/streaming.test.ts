@@ -65,7 +65,7 @@ describe("responses", () => {
     expect(body).toBe("abc");
   });
 
-  test("a client that stops reading pauses the app without growing memory", async () => {
+  test("gate pauses the app without using more memory when a client stops reading", async () => {
     let written = 0;
     let isBlocked = false;
     await openTo((_req, res) => {
@@ -215,7 +215,7 @@ describe("request bodies", () => {
     },
   );
 
-  test("an app that stops reading pauses the client", async () => {
+  test("gate pauses the client when the app stops reading", async () => {
     const stalled = Promise.withResolvers<IncomingMessage>();
     await openTo((req) => {
       req.pause();
@@ -252,7 +252,7 @@ describe("request bodies", () => {
     req.destroy();
   });
 
-  test("gate drains a body after an early response so that the client reads it", async () => {
+  test("gate drains a body after an early response so that the client receives the response", async () => {
     await openTo((_req, res) => res.writeHead(413).end("too large"));
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const send = async () => {

@@ -111,7 +111,7 @@ describe("analytics SQL, the ten most used keys", () => {
   test.each([
     { of: "all requests", more: "", table: "verification_key_totals_day" },
     { of: "one outcome", more: " AND outcome = 'VALID'", table: "verification_counts_day" },
-  ])("top keys plan of $of reads only needed daily totals", async ({ more, table }) => {
+  ])("analytics plan for the top keys of $of reads only the needed daily totals", async ({ more, table }) => {
     const [few, many] = [await queryPlan(small, topTen(small, more)), await queryPlan(large, topTen(large, more))];
     expect(partitionsRead(few)).toEqual(partitionsOf(small, table));
     expect(partitionsRead(many)).toEqual(partitionsOf(large, table));

@@ -119,7 +119,7 @@ describe("first policy", () => {
     );
   });
 
-  test("guarded app responds 401 without key, 200 with role, 403 without role", async () => {
+  test("guarded app responds 401 without a key, 200 to a key with the role, and 403 to a key without it", async () => {
     const grants =
       "api.*.create_key,api.*.read_api,api.*.update_key,api.*.read_key,api.*.verify_key,rbac.*.add_role_to_key";
     ({ rootKey } = await administer<{ rootKey: string }>(place, ["rootkey", "create", `--permissions=${grants}`]));
@@ -185,7 +185,7 @@ describe("pods of other kinds", () => {
 describe("changes", () => {
   const limited = () => Promise.all([ask("/orders", { key: keys.good, method: "POST" })]).then(([status]) => status);
 
-  test("edited limit is enforced at every pod and reverted", async () => {
+  test("edited limit is enforced at every pod, and so is its reversal", async () => {
     await cluster.apply(policy(shop, { limit: 1 }));
     await untilAnswered(429, "/orders", { key: keys.good, method: "POST" });
     await cluster.apply(policy(shop));
@@ -236,7 +236,7 @@ describe("failures under traffic", () => {
     return badOf(await load.counts(), before);
   };
 
-  test("three rollouts of the app fail no request", async () => {
+  test("no request fails during three rollouts of the app", async () => {
     const bad = await badDuring(async () => {
       for (let round = 0; round < 3; round++) {
         await cluster.kubectl(["-n", shop, "rollout", "restart", "deploy/orders"]);
@@ -286,7 +286,7 @@ describe("failures under traffic", () => {
     expect(bad).toBe("");
   });
 
-  test("chart upgrade and rollback fail no request", async () => {
+  test("no request fails during a chart upgrade and a rollback", async () => {
     const bad = await badDuring(async () => {
       // Another annotation of the pods replaces all of them also when the images are the same.
       const replaced = (at: string) => ({
@@ -301,7 +301,7 @@ describe("failures under traffic", () => {
     expect(bad).toBe("");
   });
 
-  test("chart upgrade that replaces every object still admits guarded pods", async () => {
+  test("guarded pods are still admitted during a chart upgrade that replaces every object", async () => {
     const bad = await badDuring(async () => {
       await cluster.helm(["upgrade", RELEASE, "charts/postern", "-n", namespace, "--reuse-values", "--force"]);
       await cluster.kubectl(["-n", shop, "rollout", "restart", "deploy/orders"]);
@@ -310,7 +310,7 @@ describe("failures under traffic", () => {
     expect(bad).toBe("");
   });
 
-  test("sudden death of a gate pod admits no request without a key", async () => {
+  test("no request without a key is admitted when a gate pod is killed", async () => {
     const [victim] = await cluster.list("pods", shop, "app=orders");
     const name = victim?.metadata.name ?? "";
     await cluster.kubectl(["-n", shop, "delete", "pod", name, "--force", "--grace-period=0", "--wait=false"]);

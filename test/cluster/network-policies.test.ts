@@ -96,7 +96,7 @@ test("pod with a hostPort for the app port is rejected", async () => {
   expect(stderr).toContain("hostPort 33000 for the guarded port");
 });
 
-test("switching to Redirect keeps running pods closed and new ones gated", async () => {
+test("switching to Redirect keeps the app port of running pods closed and guards new pods", async () => {
   const before = await addressOf();
   await cluster.apply(policy(shop, { interception: "Redirect" }));
   await cluster.until("Ready", ORDERS, (object) => conditionOf(object, "Ready") === "True");

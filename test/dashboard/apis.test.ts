@@ -81,7 +81,7 @@ describe("APIs", () => {
     expect(await rename.getAttribute("aria-disabled")).toBe("true");
   });
 
-  test("dashboard shows APIs read-only to a viewer with the missing permission", async ({ open }) => {
+  test("dashboard shows a viewer the APIs read-only, with the missing permission", async ({ open }) => {
     const page = await open("/apis", { role: "viewer" });
     const create = page.getByRole("button", { name: "Create an API" });
     expect(await create.getAttribute("title")).toContain("api.*.create_api");

@@ -87,7 +87,7 @@ describe("CSV", () => {
     expect(first).toMatchObject({ name: 'Name 1, "quoted"', externalId: "owner.1" });
   });
 
-  test("CSV key export has pages without secrets or formulas", async ({ dashboard, open }) => {
+  test("CSV key export covers all pages and contains no secrets or formulas", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "exported" });
     const secrets: string[] = [];
     for (const name of ["=cmd|'/c calc'!A1", "+1", "-1", "@SUM(A1)", 'plain, "quoted"']) {

@@ -36,7 +36,10 @@ describe("policies and pods", () => {
     await page.getByRole("table", { name: "Pods" }).getByText("updated").waitFor();
   });
 
-  test("policy page shows manifest changes and Audit rejections by rule live", async ({ dashboard, open }) => {
+  test("policy page updates manifest changes and the Audit rejections of each rule without a reload", async ({
+    dashboard,
+    open,
+  }) => {
     const policy = await managedPolicy(dashboard);
     const page = await open(`/policies/${policy.policyId}`);
     await page.getByText(`${policy.generation}, version ${policy.version}`).waitFor();

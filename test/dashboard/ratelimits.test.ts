@@ -89,7 +89,11 @@ describe("overrides", () => {
     expect(await dialog.getByRole("button", { name: "Delete" }).getAttribute("title")).toContain("A manifest");
   });
 
-  test("override form rejected after management starts names the manifest", async ({ dashboard, open, faults }) => {
+  test("override form names the manifest if the override became managed before the change", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
     faults.expect(/409/);
     const { name, path } = await aNamespace(dashboard, { acme: 5 });
     const page = await open(path);

@@ -88,7 +88,7 @@ describe("a root key", () => {
     expect(await statusOf(dashboard, rootKey)).toBe(401);
   });
 
-  test("dashboard rotates a root key and links old and new one", async ({ dashboard, open }) => {
+  test("dashboard rotates a root key, and links the old key with the new key", async ({ dashboard, open }) => {
     const { rootKey, rootKeyId } = await make(dashboard, "to be rotated");
     const page = await open(`/root-keys?rootKey=${rootKeyId}`);
     await page.getByRole("button", { name: "Rotate" }).click();
@@ -142,7 +142,7 @@ test.for(["viewer", "operator"] as const)(
   },
 );
 
-test("root key list of 2,000 is loaded page by page", async ({ dashboard, open }) => {
+test("root key list of 2,000 root keys is loaded page by page", async ({ dashboard, open }) => {
   const [{ rootKeyId } = { rootKeyId: "" }] = await dashboard.call("admin.listRootKeys", { limit: 1 });
   await inDatabase(
     dashboard,

@@ -153,7 +153,7 @@ describe("the settings", () => {
     expect(await stored(dashboard, id)).toMatchObject({ analytics: true });
   });
 
-  test("settings page sets the quota and warns of one that blocks the page", async ({ dashboard, open }) => {
+  test("settings page sets the quota, and warns of a quota that would block the page", async ({ dashboard, open }) => {
     const id = await idOf(dashboard, "default");
     const page = await open("/settings");
     await page.getByRole("button", { name: "Change the quota" }).click();
@@ -209,7 +209,10 @@ describe("the settings", () => {
     },
   );
 
-  test("settings page lets a workspace admin switch usage but not change limits", async ({ dashboard, open }) => {
+  test("settings page lets a workspace admin enable and disable usage, but not change limits", async ({
+    dashboard,
+    open,
+  }) => {
     const id = await idOf(dashboard, "default");
     const page = await open("/settings", { roleIn: "default" });
     const buttons = page.getByRole("main").getByRole("button");
@@ -475,7 +478,10 @@ describe("a user who would be locked out", () => {
     await inDatabase(dashboard, "update workspaces set enabled = true, quota_per_minute = null");
   });
 
-  test("dashboard blocks closing the last workspace before sending a request", async ({ dashboard, open }) => {
+  test("dashboard blocks disabling the last enabled workspace without sending a request", async ({
+    dashboard,
+    open,
+  }) => {
     const id = await idOf(dashboard, "default");
     const page = await open("/workspaces?search=default");
     await choose(page, "default", "Disable");
@@ -506,7 +512,7 @@ describe("a user who would be locked out", () => {
     },
   );
 
-  test("dashboard warns before closing its own workspace and opens another one", async ({
+  test("dashboard warns before it disables its own workspace, and then opens another one", async ({
     dashboard,
     open,
     faults,
@@ -538,7 +544,7 @@ describe("a user who would be locked out", () => {
     expect(await lastAudit(dashboard, id)).toMatchObject({ name: "Ada (admin)", after: { enabled: true } });
   });
 
-  test("dashboard opens the first enabled workspace or explains who can help", async ({ dashboard, open, faults }) => {
+  test("dashboard opens the first enabled workspace, or explains who can help", async ({ dashboard, open, faults }) => {
     faults.expect(/status of 403/);
     await makeWorkspace(dashboard, "zz-open");
     await inDatabase(dashboard, "update workspaces set enabled = (name = 'zz-open')");

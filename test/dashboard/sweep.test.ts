@@ -55,7 +55,7 @@ describe.each(SWEPT)("%s", (path) => {
     }
   });
 
-  test("dashboard page shows a viewer readable data without errors", async ({ open, faults }) => {
+  test("dashboard page shows a viewer all data that the role may read, without errors", async ({ open, faults }) => {
     // What belongs to the installation is refused to a viewer, and the page says so.
     faults.expect(/\b403\b.*\/v2\/admin\./);
     const page = await open(path, { role: "viewer" });

@@ -29,7 +29,7 @@ const DETAILS: readonly ((made: Made) => string)[] = [
 const ADDRESSES = [...EVERY_PAGE.map((path) => () => path), ...DETAILS];
 
 describe("an unauthenticated user", () => {
-  test("unauthenticated user is redirected to sign-in from every page without data", async ({
+  test("every page redirects an unauthenticated user to sign-in without showing data", async ({
     dashboard,
     context,
     faults,

@@ -137,7 +137,7 @@ describe("a query", () => {
     expect(await editor(page).textContent()).toBe(`${sql} /* later */`);
   });
 
-  test("query editor follows URL changes back and forth", async ({ open, seeded }) => {
+  test("query editor shows the query of the URL whenever the URL changes", async ({ open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const [one, other] = ["SELECT 1 AS one FROM key_verifications_v1", "SELECT 2 AS two FROM key_verifications_v1"];
     const page = await open(at(one));

@@ -338,7 +338,12 @@ describe("a chart that cannot be shown", () => {
     });
   });
 
-  test("usage charts show once when the hourly query quota resets", async ({ dashboard, open, seeded, faults }) => {
+  test("usage charts show one message that tells when the hourly query quota resets", async ({
+    dashboard,
+    open,
+    seeded,
+    faults,
+  }) => {
     faults.expect(/429/);
     await withSettings(dashboard, seeded.workspaceId, "queries_per_hour=0", async () => {
       const page = await open("/usage");

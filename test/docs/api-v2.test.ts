@@ -201,11 +201,14 @@ describe("bounds outside the schemas", () => {
     })),
   );
 
-  test.each(BOUNDS)("api-v2.md section $section: $name is $value", ({ name, value, section, says }) => {
-    // Another file may have a constant of the same name.
-    expect(constants.filter((one) => one.name === name).map((one) => one.value)).toContain(value);
-    expect(reference.section(section).replace(/\s+/g, " ")).toContain(says);
-  });
+  test.each(BOUNDS)(
+    "api-v2.md section $section documents the bound $name ($value)",
+    ({ name, value, section, says }) => {
+      // Another file may have a constant of the same name.
+      expect(constants.filter((one) => one.name === name).map((one) => one.value)).toContain(value);
+      expect(reference.section(section).replace(/\s+/g, " ")).toContain(says);
+    },
+  );
 
   const WHERE_CALLERS_MEET_THEM = /^(?:api-server\/(?:plugins|v2|domain)|core\/(?:credits|keys|permissions))\//;
   /** Sizes of caches, retries and measurements, the discarded part of a rejected body, and lengths for the command line. */

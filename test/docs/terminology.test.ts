@@ -129,7 +129,7 @@ describe("retired terms", () => {
     { text: "postern_sidecar_departed_total", terms: ["departed", "departed_total"] },
     { text: "PosternNoRelays", terms: [] },
     { text: "alert: PosternNoRelay", terms: ["PosternNoRelay"] },
-  ])("$terms are found in: $text", ({ text, terms }) => {
+  ])("terminology check finds $terms in: $text", ({ text, terms }) => {
     expect(
       findRetired(text)
         .map(({ term }) => term)
@@ -137,7 +137,7 @@ describe("retired terms", () => {
     ).toEqual(terms.toSorted());
   });
 
-  test("each exception is still needed", () => {
+  test("each exception of the terminology check is still needed", () => {
     const listed = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8", maxBuffer: 16 * 1024 * 1024 });
     const unused = [...WORDS, ...NAMES].flatMap(({ term, except = [] }) =>
       except.filter(

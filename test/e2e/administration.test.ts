@@ -50,7 +50,7 @@ describe("a root key", () => {
 });
 
 describe("a workspace", () => {
-  test("workspace created at runtime is usable and disabled at API and gates", async () => {
+  test("workspace created at runtime can be used and disabled at the API and gates", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { workspaceId } = await cli(system, "workspace create --name acme");

@@ -156,7 +156,7 @@ test("gates wait for later policies, each in the workspace of its namespace", as
   expect([await devGate.status(prodKey), await prodGate.status(devKey)]).toEqual([401, 401]);
 });
 
-test("pod or workspace cannot attach a gate to another workspace alone", async () => {
+test("neither a pod nor a root key alone can attach a gate to another workspace", async () => {
   const [devPod, prodPod] = [await createPod(dev.namespace), await createPod(prod.namespace)];
   const [devToken, prodToken] = [await tokenOf(devPod), await tokenOf(prodPod)];
   // A manually created pod in dev may claim anything.

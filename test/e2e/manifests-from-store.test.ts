@@ -110,7 +110,7 @@ test.each(CASES)("exported manifest of $name, when applied, manages the unchange
   expect(await managerOf(kind, id)).toBe(`test/${object.kind}/shop/${last?.metadata.name}`);
 });
 
-test("exported policy of one namespace guards the same in another", async () => {
+test("exported policy of one namespace enforces the same rules in another namespace", async () => {
   const { apiId } = await data("apis.createApi", { name: "guarded" });
   const { namespaceId } = await data("ratelimit.createNamespace", { name: "guarded.calls" });
   const policy = PolicyInput.parse({

@@ -212,8 +212,11 @@ test.each([
     refused: /MutatingWebhookConfiguration blue of another/,
   },
   { name: "of a class of its own", controllerClass: "green", refused: undefined },
-])("chart rejects a second release $name beside these: $refused", async ({ controllerClass, refused }) => {
-  const rendered = renderIn(kubernetes.kubeconfigPath, "second", { dev: { enabled: true }, controllerClass });
-  if (refused === undefined) expect(await rendered).toContain("second-postern");
-  else await expect(rendered).rejects.toThrow(refused);
-});
+])(
+  "chart accepts or rejects a second release $name beside these releases ($refused)",
+  async ({ controllerClass, refused }) => {
+    const rendered = renderIn(kubernetes.kubeconfigPath, "second", { dev: { enabled: true }, controllerClass });
+    if (refused === undefined) expect(await rendered).toContain("second-postern");
+    else await expect(rendered).rejects.toThrow(refused);
+  },
+);

@@ -52,7 +52,7 @@ test("invalid document is reported while others apply and its last version stays
   expect(world.operator.problems()).toEqual([]);
 });
 
-test("unknown fields and wrong types are rejected with locations, last version stays active", async () => {
+test("unknown fields and wrong types are rejected with locations, and the last version stays active", async () => {
   await write("typo.yaml", roleYaml("typo"));
   await untilReason(world, role("typo"), "Succeeded");
   await write("typo.yaml", `${roleYaml("typo").replace("permissions: [a]", "premissions: [b], description: 7")}`);
@@ -81,7 +81,7 @@ test("active document wins over a duplicate", async () => {
   await untilDisconnected(world, role("double"));
 });
 
-test("file replaced by delete and create deletes nothing", async () => {
+test("replacing a file by deleting and creating it deletes no stored object", async () => {
   await write("saved.yaml", roleYaml("saved"));
   const { roleId } = await untilReason(world, role("saved"), "Succeeded");
   await writeFile(join(world.dir, ".saved.yaml.swp"), roleYaml("saved", "b"));

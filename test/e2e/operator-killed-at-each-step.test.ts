@@ -235,18 +235,21 @@ describe.each(CASES)("of a $kind", (one) => {
     },
   );
 
-  test.each(["before", "after"] as const)("operator killed %s each write of a delete leaves nothing", async (when) => {
-    const writes = await killAtEach(when, one, {
-      before: make,
-      begin: async (manifest) => {
-        await world.remove(manifest);
-        return manifest;
-      },
-      end: async (manifest, at) => {
-        await untilDisconnected(manifest);
-        expect(await count(one.count, manifest.metadata.name), at).toBe(one.left ?? 0);
-      },
-    });
-    expect(writes).toBeGreaterThanOrEqual(2);
-  });
+  test.each(["before", "after"] as const)(
+    "operator killed %s each write of a deletion leaves no stored data behind",
+    async (when) => {
+      const writes = await killAtEach(when, one, {
+        before: make,
+        begin: async (manifest) => {
+          await world.remove(manifest);
+          return manifest;
+        },
+        end: async (manifest, at) => {
+          await untilDisconnected(manifest);
+          expect(await count(one.count, manifest.metadata.name), at).toBe(one.left ?? 0);
+        },
+      });
+      expect(writes).toBeGreaterThanOrEqual(2);
+    },
+  );
 });

@@ -219,7 +219,7 @@ test("manifest deleted and recreated quickly gets a new stored object", async ()
   expect((await untilReason(world, role("reborn"), "Succeeded")).roleId).not.toBe(roleId);
 });
 
-test("status broken or emptied by another client is rewritten", async () => {
+test("status that another client changed or emptied is rewritten", async () => {
   await world.apply(role("broken-status"));
   const { roleId } = await untilReason(world, role("broken-status"), "Succeeded");
   const patch = ["--subresource=status", "--type=merge", "-p", '{"status":{"roleId":null,"conditions":null}}'];
@@ -282,7 +282,7 @@ test("permission to write statuses in one namespace cannot affect another", asyn
   });
 });
 
-test("unreachable API keeps Ready objects Ready, and new ones report and recover", async () => {
+test("unreachable API keeps Ready objects Ready, and new objects report the failure and recover", async () => {
   const own = await startOwnKubernetes();
   const store = await openStore();
   const there = (name: string): TestManifest => ({ ...role(name), metadata: { name, namespace: "default" } });

@@ -84,7 +84,7 @@ describe("a policy that is deleted and reapplied", () => {
     expect((await api("apis.getApi", { apiId })).data.name).toBe("other-name");
   });
 
-  test("repeatedly reapplied policy gets its latest API, not an earlier one", async () => {
+  test("policy that is reapplied repeatedly gets its latest API, not an earlier one", async () => {
     const one = policy("often");
     const { apiId } = await applied(one);
     for (let i = 0; i < 3; i++) {

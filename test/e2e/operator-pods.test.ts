@@ -112,7 +112,7 @@ test("running pod without a gate makes its policy not enforced until it ends", a
   expect(await until(orders, "Enforced", "Succeeded")).toMatchObject({ dataPlane: { unguarded: 0 } });
 }, 90_000);
 
-test("gate without a report or of another policy does not count as enforced", async () => {
+test("gate without a report, or with another policy, does not count as enforcing the policy", async () => {
   const billing = policy("billing", "billing", { tier: "front" });
   await world.apply(billing);
   await untilReason(world, billing, "Succeeded");
@@ -149,7 +149,7 @@ test("older of two policies guards a pod, and the other is Stalled", async () =>
   await untilReason(world, younger, "Succeeded");
 }, 90_000);
 
-test("report of a deleted pod does not replace a missing report, which is named", async () => {
+test("report of a deleted pod does not replace the missing report of its successor", async () => {
   const depot = policy("depot", "depot");
   await world.apply(depot);
   await untilReason(world, depot, "Succeeded");

@@ -9,7 +9,7 @@ import { waitFor } from "../harness/wait.ts";
 import { openStore, toJson } from "./operator-world.ts";
 import { openTeam } from "./teams.ts";
 
-test("root key file rotation is followed without an operator restart", async () => {
+test("operator uses a rotated root key file without a restart", async () => {
   const store = await openStore();
   const dir = await mkdtemp(join(tmpdir(), "postern-root-key-"));
   const manifests = join(dir, "manifests");

@@ -393,7 +393,7 @@ describe.each([
     90_000,
   );
 
-  test("copies of ann's objects with her metadata reach nothing of hers", async () => {
+  test("copies of ann's objects with her metadata give no access to her resources", async () => {
     const statuses: Partial<Record<Kind, object>> = {
       Role: { roleId: "roleId" },
       RatelimitNamespace: { namespaceId: "namespaceId" },

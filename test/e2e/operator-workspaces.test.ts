@@ -232,7 +232,7 @@ test("namespace without a workspace waits with a reason until it is labeled", as
   await untilDisconnected(world, one);
 });
 
-test("objects of a namespace that moves to another workspace stay and report it", async () => {
+test("objects of a namespace that moves to another workspace keep their resources and report the move", async () => {
   await label(ns.none, "team-a");
   const [synced, later] = [role(ns.none, "settled"), role(ns.none, "later")];
   await apply(synced);

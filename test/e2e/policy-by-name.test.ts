@@ -45,7 +45,7 @@ async function startGate(env: Record<string, string>) {
   };
 }
 
-test("gate waits with 503 for the named policy and serves it, also a second time", async () => {
+test("gate responds 503 until its named policy exists, enforces it, and follows its recreation", async () => {
   await using closers = new AsyncDisposableStack();
   const { env, ask } = await openSystem(closers);
   const app = closers.adopt(await startApp(), (one) => one.close());

@@ -82,7 +82,7 @@ test("change rejected by the API is neither accepted nor enforced", async () => 
   expectNotActive("refused", status, { accepted: "False", enforced: "False", reason: "Conflict" });
 });
 
-test("namespace without a workspace makes no claim about stored state", async () => {
+test("policy in a namespace without a workspace makes no claim about stored state", async () => {
   const { policyVersion } = await active("nowhere");
   await world.apply(policy("nowhere", CHANGE));
   const place = { reason: "none", message: "The namespace shop acts in no workspace." } as const;
@@ -92,7 +92,7 @@ test("namespace without a workspace makes no claim about stored state", async ()
   expect(status.policyVersion).toBe(policyVersion);
 });
 
-test("unavailable API leaves acceptance unknown and enforcement unclaimed", async () => {
+test("unavailable API leaves the conditions Accepted and Enforced Unknown", async () => {
   await active("away");
   await world.apply(policy("away", CHANGE));
   const api = createStoreApi({ url: `http://127.0.0.1:${await freePort()}`, rootKey: () => "any" });

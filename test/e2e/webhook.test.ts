@@ -36,7 +36,7 @@ const untilInjected = (namespace: string, pod: AnyPod = guardedPod()) =>
   });
 
 describe("a guarded pod", () => {
-  test("guarded pod gets a gate stored unchanged, which takes over the port name", async () => {
+  test("guarded pod gets a gate that Kubernetes stores unchanged and that takes over the port name", async () => {
     const { pod, message } = await world.create(shop, guardedPod(), { dryRun: false });
     expect(message).toBe("");
     const path = `/api/v1/namespaces/${shop}/pods/${pod.metadata.name}`;
@@ -187,7 +187,7 @@ test.each(["True", "yes"])(
   },
 );
 
-test("gate of a pod with pod-level limits is admitted within them", async () => {
+test("gate of a pod with pod-level limits stays within them and is admitted", async () => {
   const resources = { requests: { cpu: "100m", memory: "128Mi" }, limits: { cpu: "1", memory: "256Mi" } };
   const pod = guardedPod({ spec: { resources } });
   const { pod: created, message } = await world.create(shop, { ...pod, spec: { ...guardedPod().spec, resources } });
@@ -491,7 +491,7 @@ test("webhook certificate and CA rotation under traffic rejects no pod", async (
   });
 }, 90_000);
 
-test("externally issued webhook certificates are followed, and mismatched pairs ignored", async () => {
+test("externally issued webhook certificates are reloaded, and mismatched pairs are ignored", async () => {
   await operator.close();
   const wanted = { hosts: ["127.0.0.1"], lifetimes: DEFAULT_LIFETIMES, nowMs: Date.now() };
   const [first, second, third] = [1, 2, 3].map(() => renewed(undefined, wanted));

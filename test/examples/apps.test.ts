@@ -113,7 +113,7 @@ describe.each(APPS)("the app in $name", (example) => {
     { code: "EXPIRED", key: "expired" },
     { code: "INSUFFICIENT_PERMISSIONS", key: { permissions: [] } },
     { code: "USAGE_EXCEEDED", key: { credits: { remaining: 0 } } },
-  ] as const)("app example rejects a $code key as a gate does", async ({ code, key: body }) => {
+  ] as const)("app example rejects a key with the code $code as a gate does", async ({ code, key: body }) => {
     const { key } = await (body === "expired" ? expired : issue(body));
     const response = await askWith(key);
     expect(response.status).toBe(STATUS_AT_A_GATE[code]);

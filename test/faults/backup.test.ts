@@ -34,7 +34,7 @@ const usageOf = async (api: LocalApi): Promise<number> => {
   return Number(row?.total ?? 0);
 };
 
-test("restored database dump is complete, and gates follow it", async () => {
+test("restored database dump is complete, and gates adopt its state", async () => {
   const [here, there] = [await server(), await server()];
   await query(here.url, "create database postern");
   const system = await openSystem({ databaseUrl: databaseOf(here) });

@@ -48,7 +48,7 @@ describe.each(process.env.ALL_FAILOVERS === "1" ? STORES : STORES.slice(0, 1))(
       expect(await strayErrors(gates)).toBe(0);
     }, 180_000);
 
-    test("failover to a master without the users admits nothing uncounted until fixed", async () => {
+    test("failover to a master without the users admits no uncounted request until the users exist", async () => {
       await enoughOfTheHour();
       const { store, gates, counter, traffic } = await openWithUsers(start, await find());
       const asking = traffic();

@@ -59,7 +59,7 @@ test("api-server and ingest process together count each event once", async () =>
   expect(await counted(system)).toBe(60);
 }, 60_000);
 
-test("ingestion backlog drains during new events with little memory", async () => {
+test("ingestion drains a backlog with little memory while new events arrive", async () => {
   const system = await openSystem();
   await system.spawnApi({ POSTERN_INGEST: "off" });
   const of = { workspaceId: await system.workspaceId(), apiId: "api_1", keys: 500 };

@@ -19,7 +19,7 @@ test.each([
     ageMs: OLD_MS,
     isServed: false,
   },
-])("uncached keys are served $name", async ({ ageMs, isServed }) => {
+])("uncached keys are served again after Redis lost data: $name", async ({ ageMs, isServed }) => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId } = await api.data("apis.createApi", { name: "payments" });

@@ -22,7 +22,7 @@ async function stop({ server }: LocalApi): Promise<void> {
   await server.close();
 }
 
-test("restored Postgres defines the state everywhere, and credits are reloaded", async () => {
+test("gates and api-servers take over the state of a restored Postgres, and credits are reloaded", async () => {
   const system = await openSystem();
   const name = new URL(system.databaseUrl).pathname.slice(1);
   const first = await system.api();
@@ -85,7 +85,7 @@ test("restored Postgres defines the state everywhere, and credits are reloaded",
 test.each([
   { redis: "goes on with what it has", empty: false },
   { redis: "is emptied, too", empty: true },
-])("restored Postgres with Redis that $redis: gate takes a changed policy of equal version", async ({ empty }) => {
+])("gate applies a changed policy of equal version after a Postgres restore while Redis $redis", async ({ empty }) => {
   const system = await openSystem();
   const name = new URL(system.databaseUrl).pathname.slice(1);
   const first = await system.api();

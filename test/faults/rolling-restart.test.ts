@@ -91,7 +91,7 @@ async function ask(port: number, agent: Agent): Promise<string> {
   return String(res.statusCode);
 }
 
-test(`replacing pods ${RESTARTS} times under traffic fails no request`, async () => {
+test(`no request fails while pods are replaced ${RESTARTS} times under traffic`, async () => {
   const redis = await createTestRedis();
   onTestFinished(() => redis.close());
   const prefix = redis.prefix.replace(/:$/, "");

@@ -45,7 +45,7 @@ const everyone = async (replicas: readonly SpawnedApi[], reason: string): Promis
 
 const A_LIMIT = { name: "some", limit: 5, duration: 3_600_000, autoApply: true };
 
-test("readiness routing without Redis still verifies cached and new keys", async () => {
+test("requests routed by readiness are verified without Redis, for cached and new keys", async () => {
   const system = await openSystem({ ownRedis: true });
   const { replicas, service } = await openReplicas(system, system.databaseUrl);
   const { apiId, key } = await makeKey(replicas[0]);
@@ -75,7 +75,7 @@ test("readiness routing without Redis still verifies cached and new keys", async
   await waitFor("both to be whole again", async () => !(await everyone(replicas, "redis_unavailable")));
 });
 
-test("readiness routing without Postgres uses caches while they are fresh", async () => {
+test("requests routed by readiness are served from caches without Postgres while the caches are fresh", async () => {
   const system = await openSystem();
   const line = system.closing(await openLine(system.databaseUrl));
   const through = new URL(system.databaseUrl);
@@ -98,7 +98,7 @@ test("readiness routing without Postgres uses caches while they are fresh", asyn
   expect((await verify(system, service, stranger)).body.data?.code).toBe("VALID");
 });
 
-test("replica without Postgres and fresh data is unready and loses traffic", async () => {
+test("replica without Postgres and without fresh data is unready and gets no more traffic", async () => {
   const system = await openSystem();
   // No relay runs, so no data counts as fresh.
   const elsewhere = await system.db.connect();

@@ -273,7 +273,7 @@ describe("a key that was revoked while both were down", () => {
   }, 60_000);
 });
 
-test("revocation is written to the snapshot soon and survives a kill", async () => {
+test("revocation is written to the snapshot soon after it and survives a kill", async () => {
   const pod = await aPod();
   await pod.startReady();
   const [key, other] = [await records.putKey(), await records.putKey()];

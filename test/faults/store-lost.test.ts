@@ -189,7 +189,7 @@ test("workspace created during a new projection is part of it", async () => {
   expect(relay.isLeading()).toBe(true);
 });
 
-test("Redis lost again is projected again immediately despite a hanging projection", async () => {
+test("Redis that loses its data again gets a new projection immediately, even if the previous one hangs", async () => {
   const system = await openSystem({ ownRedis: true });
   const api = await system.api();
   const { apiId, key } = await makeKey(api);

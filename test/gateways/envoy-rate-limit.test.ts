@@ -60,7 +60,7 @@ describe("Envoy with the rate limit service", () => {
     expect(world.app.seen).toEqual([]);
   });
 
-  test("Envoy admits nothing without the gate", async () => {
+  test("Envoy admits no request without the gate", async () => {
     world.gate.process.kill("SIGKILL");
     await world.gate.process.exited;
     expect((await ask()).status).toBeGreaterThanOrEqual(500);

@@ -61,7 +61,7 @@ const ask = (gateway: Gateway, key: string) =>
   call(gateway.port, { path: "/orders", headers: { Authorization: `Bearer ${key}` } });
 
 describe("Envoy by TLS", () => {
-  test("Envoy with a certificate of the client CA gets decisions", async () => {
+  test("Envoy with a certificate of the client CA gets decisions from the gate", async () => {
     const gateway = await envoyWith(own);
     const key = await world.records.putKey({ keyId: "key_1" });
     await waitFor("an answer of the app", async () => (await ask(gateway, key)).status === 200);
@@ -69,7 +69,7 @@ describe("Envoy by TLS", () => {
     expect((await ask(gateway, "wrong")).status).toBe(401);
   });
 
-  test("Envoy with a certificate of another CA admits nothing", async () => {
+  test("Envoy with a certificate of another CA admits no request", async () => {
     const gateway = await envoyWith(foreign);
     const key = await world.records.putKey({ keyId: "key_2" });
     world.app.seen.length = 0;

@@ -35,7 +35,7 @@ test("concurrently created test databases are separate", async () => {
   expect(await Promise.all(others.map(countTables))).toEqual(before);
 });
 
-test("dropped test database is gone, and dropping again is harmless", async () => {
+test("dropped test database no longer exists, and dropping it again has no effect", async () => {
   const database = await createEmptyDatabase();
   await database.drop();
   await database.drop();

@@ -29,7 +29,7 @@ test("test process that ends before readiness fails with its output", async () =
   await expect(start).rejects.toThrow(/ended too early \(code 3, signal null\):\nno port/);
 });
 
-test("missing program fails the start of a test process", async () => {
+test("starting a test process fails if its program is missing", async () => {
   await expect(startProcess("/no/such/program", [])).rejects.toThrow("starting /no/such/program");
 });
 

@@ -30,7 +30,7 @@ describe("a report", () => {
     ]);
   });
 
-  test("mutation report counts killed and timed-out mutants but no skipped ones", () => {
+  test("mutation report counts killed and timed-out mutants, but no skipped mutants", () => {
     const statuses = ["Killed", "Timeout", "Survived", "Ignored", "CompileError"];
     expect(read(...statuses.map((status) => aMutant({ status })))).toMatchObject({ mutants: 3, killed: 2 });
   });

@@ -91,7 +91,7 @@ test.each([
   { part: "operator", without: "POSTERN_ROOT_KEY", says: /POSTERN_ROOT_KEY/ },
   { part: "sidecar", without: "REDIS_URL", says: /REDIS_URL/ },
   { part: "sidecar", without: "POSTERN_WORKSPACE", says: /POSTERN_WORKSPACE/ },
-])("$part started without $without exits with 2 and names it", async ({ part, without, says }) => {
+])("$part started without $without exits with 2 and names the missing setting", async ({ part, without, says }) => {
   const line = linesOf("start-by-hand.md").find((one) => one.startsWith(`postern ${part}`)) ?? "";
   const env: Record<string, string | undefined> = {
     ...{ DATABASE_URL: "postgres://127.0.0.1:9/none", REDIS_URL: "redis://127.0.0.1:9", POSTERN_ADMIN_PORT: "0" },

@@ -29,7 +29,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "`verifyKey` from the cache as long as that is fresh",
       file: "test/faults/routed-by-readiness.test.ts",
-      name: "readiness routing without Postgres uses caches while they are fresh",
+      name: "requests routed by readiness are served from caches without Postgres while the caches are fresh",
     },
     {
       what: "Postgres away when an api-server starts",
@@ -39,7 +39,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "restored to an older state",
       file: "test/faults/backup.test.ts",
-      name: "restored database dump is complete, and gates follow it",
+      name: "restored database dump is complete, and gates adopt its state",
     },
   ].map((one) => ({ down: "Postgres", ...one })),
   ...[
@@ -108,7 +108,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "readiness, and keys that the api-server has not cached",
       file: "test/faults/routed-by-readiness.test.ts",
-      name: "readiness routing without Redis still verifies cached and new keys",
+      name: "requests routed by readiness are verified without Redis, for cached and new keys",
     },
     {
       what: "the shares of `budget: PerPod` when a pod ends",
@@ -118,7 +118,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "it hangs",
       file: "test/faults/hanging-redis.test.ts",
-      name: "hanging Redis delays dependent calls by at most a second and others never",
+      name: "hanging Redis delays dependent calls by at most a second, and other calls not at all",
     },
     {
       what: "it lost everything or went back: revoked keys stay revoked",
@@ -153,7 +153,7 @@ export const SHOWN: readonly Shown[] = [
     down: "one gate",
     what: "no request bypasses it",
     file: "test/cluster/installation.test.ts",
-    name: "sudden death of a gate pod admits no request without a key",
+    name: "no request without a key is admitted when a gate pod is killed",
   },
   ...[
     {
@@ -169,7 +169,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "a rollout of the app",
       file: "test/cluster/installation.test.ts",
-      name: "three rollouts of the app fail no request",
+      name: "no request fails during three rollouts of the app",
     },
     {
       what: "rotated passwords and root keys",

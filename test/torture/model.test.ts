@@ -17,7 +17,7 @@ test.each([
   { change: { kind: "expire" }, state: { ...made, expired: true }, open: "refused", guarded: "refused" },
   { change: { kind: "forbid" }, state: { ...made, permitted: false }, open: "valid", guarded: "forbidden" },
   { change: { kind: "note", note: 3 }, state: { ...made, note: 3 }, open: "valid", guarded: "valid" },
-] as const)("torture model state after $change.kind", ({ change, state, open, guarded }) => {
+] as const)("torture model has the expected state after $change.kind", ({ change, state, open, guarded }) => {
   expect(applyChange(made, change)).toEqual(state);
   expect(expectedVerdict(state, { needs: "none", granted: false })).toBe(open);
   expect(expectedVerdict(state, { needs: "own", granted: false })).toBe(guarded);
@@ -57,7 +57,7 @@ test.each([
   { name: "known to the very instant", asked: { sentMs: 150, answeredMs: 160, knewUpToMs: 110 }, admissible: [0, 1] },
   { name: "nothing known", asked: { sentMs: 300, answeredMs: 310, knewUpToMs: 0 }, admissible: [0, 1, 2] },
   { name: "all known", asked: { sentMs: 300, answeredMs: 310, knewUpToMs: 290 }, admissible: [2] },
-])("torture model: $name: $admissible", ({ asked, admissible }) => {
+])("torture model admits only the states $admissible for a response: $name", ({ asked, admissible }) => {
   const all = eras(changed).map(({ begun }) => begun);
   const found = admissibleEras(changed, { process: "sidecar-1", ...asked });
   expect(found.map(({ begun }) => all.indexOf(begun))).toEqual(admissible);

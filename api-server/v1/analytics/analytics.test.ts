@@ -211,7 +211,7 @@ describe("analytics.getVerifications", () => {
     { query: { start: -1 }, says: "start: " },
     { query: { limit: 0 }, says: "limit: " },
     { query: { apiId: "" }, says: "apiId: " },
-  ])("v1 analytics.getVerifications with $query is 400 even without a root key", async ({ query, says }) => {
+  ])("v1 analytics.getVerifications with $query gets 400 even without a root key", async ({ query, says }) => {
     const reply = await t.call("v1/analytics.getVerifications", { apiId: "api_1", ...query }, { rootKey: null });
     expect([reply.status, reply.body.error.code]).toEqual([400, "BAD_REQUEST"]);
     expect(reply.body.error.message).toMatch(new RegExp(`^${says}`));
@@ -254,7 +254,7 @@ describe("analytics.getVerifications", () => {
     expect((await t.call(path, { apiId: api.apiId, externalId: "nobody" })).status).toBe(404);
   });
 
-  test("v1 analytics.getVerifications is 412 while workspace analytics are disabled", async () => {
+  test("v1 analytics.getVerifications gets 412 while workspace analytics are disabled", async () => {
     const { id, rootKey } = await t.makeWorkspace();
     const { apiId } = await t.data("apis.createApi", { name: "off" }, { rootKey });
     await t.deps.db.query("insert into analytics_settings (workspace_id, enabled) values ($1, false)", [id]);

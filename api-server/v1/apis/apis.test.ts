@@ -34,7 +34,7 @@ describe("apis.getApi", () => {
     expect(await t.data("v1/apis.getApi", { apiId })).toEqual({ id: apiId, workspaceId, name: "orders" });
   });
 
-  test("v1 apis.getApi of a missing API is 404 NOT_FOUND", async () => {
+  test("v1 apis.getApi of a missing API gets 404 NOT_FOUND", async () => {
     const reply = await t.call("v1/apis.getApi", { apiId: "api_none" });
     expect(reply.status).toBe(404);
     expect(reply.body.error).toMatchObject({
@@ -104,7 +104,7 @@ describe("apis.listKeys", () => {
     for (const key of (await list({ apiId })).keys) expect(key).not.toHaveProperty("plaintext");
   });
 
-  test("v1 apis.listKeys of a missing API is 404", async () => {
+  test("v1 apis.listKeys of a missing API gets 404", async () => {
     expect((await t.call("v1/apis.listKeys", { apiId: "api_none" })).status).toBe(404);
   });
 });
@@ -120,7 +120,7 @@ describe("apis.deleteApi", () => {
     expect((await t.call("apis.getApi", { apiId })).status).toBe(404);
   });
 
-  test("v1 apis.deleteApi of a protected API is 412 DELETE_PROTECTED without changes", async () => {
+  test("v1 apis.deleteApi of a protected API gets 412 DELETE_PROTECTED without changes", async () => {
     const apiId = await makeApi();
     await t.deps.db.query("update apis set delete_protection = true where id = $1", [apiId]);
     const reply = await t.call("v1/apis.deleteApi", { apiId });
@@ -182,7 +182,7 @@ describe("apis.deleteKeys", () => {
     }
   });
 
-  test("v1 apis.deleteKeys with a managed key is 409 CONFLICT and deletes nothing", async () => {
+  test("v1 apis.deleteKeys with a managed key gets 409 CONFLICT and deletes nothing", async () => {
     const apiId = await makeApi();
     await makeKey(apiId);
     const { keyId } = await makeKey(apiId);
@@ -193,7 +193,7 @@ describe("apis.deleteKeys", () => {
     expect(await keysOf(apiId)).toEqual({ live: 2, marked: 0 });
   });
 
-  test("v1 apis.deleteKeys of a missing API is 404", async () => {
+  test("v1 apis.deleteKeys of a missing API gets 404", async () => {
     expect((await t.call("v1/apis.deleteKeys", { apiId: "api_none" })).status).toBe(404);
   });
 });

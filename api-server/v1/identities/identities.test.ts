@@ -37,7 +37,7 @@ describe("identities.createIdentity", () => {
     expect((await t.call("v1/identities.createIdentity", { externalId: "twice" }, { rootKey })).status).toBe(200);
   });
 
-  test("v1 identities.createIdentity with duplicate limit names is 409 without changes", async () => {
+  test("v1 identities.createIdentity with duplicate limit names gets 409 without changes", async () => {
     const reply = await t.call("v1/identities.createIdentity", {
       externalId: "doubled",
       ratelimits: [limit("a"), limit("b"), limit("a", { limit: 3 })],
@@ -54,7 +54,7 @@ describe("identities.createIdentity", () => {
     { body: { externalId: "u", ratelimits: [limit("a", { duration: 999 })] }, path: "ratelimits.0.duration" },
     { body: { externalId: "u", meta: { text: "x".repeat(1_048_576) } }, path: "meta" },
     { body: {}, path: "externalId" },
-  ])("v1 identities.createIdentity with $path out of range is 400 with the location", async ({ body, path }) => {
+  ])("v1 identities.createIdentity with $path out of range gets 400 with the location", async ({ body, path }) => {
     const reply = await t.call("v1/identities.createIdentity", body);
     expect(reply.status).toBe(400);
     expect(message(reply)).toMatch(new RegExp(`^${path.replaceAll(".", "\\.")}: `));
@@ -157,7 +157,7 @@ describe("identities.updateIdentity", () => {
     expect(cleared).toEqual({ id: identityId, externalId: "update", meta: {}, ratelimits: [] });
   });
 
-  test("v1 identities.updateIdentity of a missing or foreign identity is 404", async () => {
+  test("v1 identities.updateIdentity of a missing or foreign identity gets 404", async () => {
     const { rootKey } = await t.makeWorkspace();
     const { identityId } = await t.data("v1/identities.createIdentity", { externalId: "elsewhere" });
     for (const selector of [{ identityId }, { externalId: "elsewhere" }]) {

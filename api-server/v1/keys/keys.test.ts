@@ -157,7 +157,7 @@ describe("createKey", () => {
     },
     { name: "U+0000", body: { ownerId: "a\u0000b" }, place: "ownerId" },
     { name: "half a surrogate pair", body: { meta: { a: "\ud800" } }, place: "meta" },
-  ])("v1 createKey with $name is 400 before authentication", async ({ body, place }) => {
+  ])("v1 createKey with $name gets 400 before authentication", async ({ body, place }) => {
     const text = await refused("v1/keys.createKey", { apiId, ...body }, { rootKey: null });
     expect(text).toMatch(/^400 BAD_REQUEST /);
     expect(text).toContain(`${place}`);
@@ -363,7 +363,7 @@ describe("updateKey", () => {
     { body: { ratelimit: { limit: 1, duration: 999 } }, place: "ratelimit.duration: " },
     { body: { remaining: -1 }, place: "remaining: " },
     { body: { enabled: null }, place: "enabled: " },
-  ])("v1 updateKey with $body is 400 before authentication", async ({ body, place }) => {
+  ])("v1 updateKey with $body gets 400 before authentication", async ({ body, place }) => {
     const text = await refused("v1/keys.updateKey", { keyId: "key_none", ...body }, { rootKey: null });
     expect(text).toContain(`400 BAD_REQUEST ${place}`);
   });
@@ -397,7 +397,7 @@ describe("updateKey", () => {
     expect(await read(keyId)).not.toHaveProperty("updatedAt");
   });
 
-  test("v1 updateKey of a managed key is 409 and names the manifest", async () => {
+  test("v1 updateKey of a managed key gets 409 and names the manifest", async () => {
     const { keyId } = await create();
     await t.deps.db.query("update keys set manager = 'main/ApiKey/shop/orders' where id = $1", [keyId]);
     for (const [path, body] of [
@@ -440,7 +440,7 @@ describe("updateRemaining", () => {
     { body: { op: "set", value: -1 }, place: "value" },
     { body: { op: "set" }, place: "value" },
     { body: { op: "add", value: 1 }, place: "op" },
-  ])("v1 updateRemaining with $body on an unlimited key is 400", async ({ body, place }) => {
+  ])("v1 updateRemaining with $body on an unlimited key gets 400", async ({ body, place }) => {
     const { keyId } = await create();
     const text = await refused("v1/keys.updateRemaining", { keyId, ...body });
     expect(text).toContain(`400 BAD_REQUEST ${place}: `);

@@ -430,7 +430,7 @@ describe("bounds", () => {
     { body: { key: "k", ratelimits: [{ name: "" }] }, place: "ratelimits.0.name" },
     { body: { key: "k", ratelimits: [{ name: "n", limit: -1, duration: 1000 }] }, place: "ratelimits.0.limit" },
     { body: { key: "k\u0000" }, place: "key" },
-  ])("v1 verifyKey with invalid $place is 400 with or without a root key", async ({ body, place }) => {
+  ])("v1 verifyKey with invalid $place gets 400 with or without a root key", async ({ body, place }) => {
     const { status, body: reply } = await ask(body);
     expect(status).toBe(400);
     expect(reply.error).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining(`${place}: `) });

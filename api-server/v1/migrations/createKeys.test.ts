@@ -104,7 +104,7 @@ test.each([
     place: "0.ratelimit.refillInterval",
   },
   { item: { hash: { value: "a", variant: "md5" } }, place: "0.hash.variant" },
-])("v1 migrations.createKeys with invalid $place is 400 before authentication", async ({ item, place }) => {
+])("v1 migrations.createKeys with invalid $place gets 400 before authentication", async ({ item, place }) => {
   expect(await refused([{ apiId, ...item }], { rootKey: null })).toContain(`400 BAD_REQUEST ${place}: `);
 });
 

@@ -152,14 +152,14 @@ test.each([
   },
   { item: { plaintext: "a", ratelimit: { limit: 1, duration: 999 } }, place: "keys.1.ratelimit.duration" },
 ])(
-  "v1 migrations.enqueueKeys with invalid $place is 400 before authentication: $item $body",
+  "v1 migrations.enqueueKeys with invalid $place gets 400 before authentication: $item $body",
   async ({ item, body = {}, place }) => {
     const keys = [{ plaintext: "b" }, ...(item === undefined ? [] : [item])];
     expect(await refused(keys, body, { rootKey: null })).toContain(`400 BAD_REQUEST ${place}: `);
   },
 );
 
-test("v1 migrations.enqueueKeys of a foreign or missing API is 404 and queues nothing", async () => {
+test("v1 migrations.enqueueKeys of a foreign or missing API gets 404 and queues nothing", async () => {
   const other = await t.makeWorkspace();
   const theirs = await t.data("apis.createApi", { name: "theirs" }, { rootKey: other.rootKey });
   const gone = await t.data("apis.createApi", { name: "gone" });

@@ -64,7 +64,7 @@ describe("ratelimits.limit", () => {
     expect(await refused(["ratelimit.*.limit", "ratelimit.*.create_namespace"])).toBe(200);
   });
 
-  test("v1 ratelimits.limit of a deleted namespace is 404 and does not recreate it", async () => {
+  test("v1 ratelimits.limit of a deleted namespace gets 404 and does not recreate it", async () => {
     await t.data("v1/ratelimits.limit", call("deleted"));
     await t.data("ratelimit.deleteNamespace", { namespace: "deleted" });
     const reply = await t.call("v1/ratelimits.limit", call("deleted"));
@@ -97,7 +97,7 @@ describe("ratelimits.limit", () => {
     { more: { meta: { deep: {} } }, path: "meta" },
     { more: { resources: Array.from({ length: 21 }, () => ({ type: "t", id: "i" })) }, path: "resources" },
     { more: { resources: [{ type: "t" }] }, path: "resources.0" },
-  ])("v1 ratelimits.limit with $path out of range is 400 with the location", async ({ more, path }) => {
+  ])("v1 ratelimits.limit with $path out of range gets 400 with the location", async ({ more, path }) => {
     const reply = await t.call("v1/ratelimits.limit", call("bounds", more));
     expect(reply.status).toBe(400);
     expect(reply.body.error.message.startsWith(path)).toBe(true);
@@ -170,7 +170,7 @@ describe("overrides", () => {
     expect((await set({ namespaceId: "selected" })).status).toBe(404);
   });
 
-  test("v1 override of another workspace's namespace is 404", async () => {
+  test("v1 override of another workspace's namespace gets 404", async () => {
     const { rootKey } = await t.makeWorkspace();
     await t.data("v1/ratelimits.limit", call("foreign"));
     const namespaceId = await namespaceIdOf("foreign");
@@ -193,7 +193,7 @@ describe("overrides", () => {
     ["getOverride", { identifier: "u" }],
     ["listOverrides", {}],
     ["deleteOverride", { identifier: "u" }],
-  ])("v1 %s without permission is 403 for existing and missing namespaces", async (path, body) => {
+  ])("v1 %s without permission gets 403 for existing and missing namespaces", async (path, body) => {
     await t.data("v1/ratelimits.limit", call("there"));
     const rootKey = await t.rootKey(["ratelimit.*.limit", "api.*.read_api"]);
     const elsewhere = await t.rootKey(["ratelimit.rlns_other.set_override", "ratelimit.rlns_other.read_override"]);

@@ -126,14 +126,14 @@ describe("GET /v1/apis/{apiId}/keys", () => {
   });
 
   test.each([100, 101, 255, 256, 3000])(
-    "GET /v1/apis/{apiId}/keys with an id of %d characters is 404",
+    "GET /v1/apis/{apiId}/keys with an id of %d characters gets 404",
     async (length) => {
       const reply = await t.call("v1/apis/:apiId/keys", { apiId: "a".repeat(length) });
       expect([reply.status, reply.body.error.code]).toEqual([404, "NOT_FOUND"]);
     },
   );
 
-  test("GET /v1/apis/{apiId}/keys of another workspace is 404", async () => {
+  test("GET /v1/apis/{apiId}/keys of another workspace gets 404", async () => {
     const { rootKey } = await t.makeWorkspace();
     const reply = await t.call("v1/apis/:apiId/keys", { apiId }, { rootKey });
     expect([reply.status, reply.body.error.code]).toEqual([404, "NOT_FOUND"]);

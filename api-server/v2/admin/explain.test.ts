@@ -286,7 +286,7 @@ describe("a request", () => {
     { name: "no id", body: { requestId: "req_1' OR '1'='1" } },
     { name: "a range of more than 7 days", body: { requestId: "req_1", since: 1 } },
     { name: "a range that ends before it begins", body: { requestId: "req_1", since: 10, until: 5 } },
-  ])("request lookup with $name is 400", async ({ body }) => {
+  ])("request lookup with $name gets 400", async ({ body }) => {
     expect((await t.call("admin.explainRequest", body)).status).toBe(400);
   });
 

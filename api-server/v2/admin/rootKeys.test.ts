@@ -205,7 +205,7 @@ describe("getRootKey", () => {
     expect(await get(rootKeyId)).toEqual({ ...listed, uses: [], usesSince: expect.any(Number) });
   });
 
-  test("getRootKey of a revoked or unknown root key is 404", async () => {
+  test("getRootKey of a revoked or unknown root key gets 404", async () => {
     const { rootKeyId } = await made();
     await api.data("admin.deleteRootKey", { rootKeyId });
     for (const id of [rootKeyId, "rk_unknown"]) {

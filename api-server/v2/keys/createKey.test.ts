@@ -297,7 +297,7 @@ describe("objects created with the key", () => {
 
 describe("for a manager", () => {
   const MANAGER = { "Postern-Manager": "prod/Key/shop/billing" };
-  test("managed createKey with an existing key name is 409 and names the key", async () => {
+  test("managed createKey with an existing key name gets 409 and names the key", async () => {
     const make = (body: object) => t.call("keys.createKey", { apiId, ...body }, { headers: MANAGER });
     const first = await make({ name: "one" });
     expect(first.status).toBe(200);

@@ -258,7 +258,7 @@ test.each([
   { name: "a key that is too long", body: { key: "k".repeat(513) } },
   { name: "a method that is none", body: { key: "a", method: "get" } },
   { name: "a path that is too long", body: { key: "a", path: `/${"a".repeat(4_096)}` } },
-])("explainVerification with $name is 400", async ({ body }) => {
+])("explainVerification with $name gets 400", async ({ body }) => {
   expect((await t.call("keys.explainVerification", body)).status).toBe(400);
 });
 

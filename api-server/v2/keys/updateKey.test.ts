@@ -140,7 +140,7 @@ describe("credits", () => {
     { name: "daily with a day", before: limited, credits: { refill: { interval: "daily", amount: 1, refillDay: 1 } } },
     { name: "negative", before: limited, credits: { remaining: -1 } },
     { name: "an unknown member", before: limited, credits: { nope: 1 } },
-  ])("updateKey with $name is 400 and changes nothing", async ({ before, credits }) => {
+  ])("updateKey with $name gets 400 and changes nothing", async ({ before, credits }) => {
     const { keyId } = await create({ credits: before });
     const as = await read(keyId);
     const reply = await t.call("keys.updateKey", { keyId, name: "changed", permissions: ["never.made"], credits });

@@ -305,7 +305,7 @@ describe("rate limits", () => {
     expect(await codeOf(key, { ratelimits: [{ name: "none at all", limit: 0, duration: HOUR }] })).toBe("RATE_LIMITED");
   });
 
-  test("verifyKey with an unknown limit is 412 and charges nothing", async () => {
+  test("verifyKey with an unknown limit gets 412 and charges nothing", async () => {
     const { keyId, key } = await create({ externalId: "named", ratelimits: [limit] });
     for (const entry of [{ name: "unknown" }, { name: "unknown", limit: 5 }, { name: "unknown", duration: HOUR }]) {
       const reply = await t.call("keys.verifyKey", { key, ratelimits: [entry] });

@@ -89,7 +89,7 @@ describe("createRole", () => {
     { held: [], missing: "rbac.*.create_role", permissions: [] },
     { held: ["create_role"], missing: "rbac.*.add_permission_to_role", permissions: ["documents.read"] },
     { held: ["create_role", "add_permission_to_role"], missing: "rbac.*.create_permission", permissions: ["new.slug"] },
-  ])("createRole without $missing is 403 even if the name exists", async ({ held, missing, permissions }) => {
+  ])("createRole without $missing gets 403 even if the name exists", async ({ held, missing, permissions }) => {
     await api.call("permissions.createRole", { name: "taken" });
     const rootKey = await api.rootKey(["rbac.*.read_role", ...held.map((action) => `rbac.*.${action}`)]);
     const reply = await api.call("permissions.createRole", { name: "taken", permissions }, { rootKey });

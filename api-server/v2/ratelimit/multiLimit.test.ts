@@ -184,7 +184,7 @@ describe("namespaces", () => {
     }
   });
 
-  test("multiLimit with a deleted namespace is 410 without charges or creations", async () => {
+  test("multiLimit with a deleted namespace gets 410 without charges or creations", async () => {
     const [gone, live, fresh] = [unique("gone"), unique("live"), unique("fresh")];
     for (const name of [gone, live]) await t.data("ratelimit.createNamespace", { name });
     await t.data("ratelimit.deleteNamespace", { namespace: gone });

@@ -191,7 +191,7 @@ describe("the NetworkPolicy", () => {
   test.each([
     { name: "nobody's", controllerUid: undefined },
     { name: "that of a former object of the name", controllerUid: "uid-of-the-former" },
-  ])("NetworkPolicy with the managed name that is $name is left untouched", ({ controllerUid }) => {
+  ])("NetworkPolicy with the managed name is left untouched if its owner is $name", ({ controllerUid }) => {
     const network = [other("postern-it", {}, controllerUid)];
     expect(networkActions(observe({ network }))).toEqual([]);
     expect(networkActions(observe({ network, of: { networkPolicy: "None" } }))).toEqual([]);
@@ -442,7 +442,7 @@ describe("Bypassable", () => {
       { name: "the gate's number", targets: [19_080], is: false },
       { name: "another port and the app's", targets: ["http", 8080], is: true },
       { name: "a name that no container has", targets: ["web"], is: false },
-    ])("Bypassable is True with the name of a Service that targets $name: $is", ({ targets, is }) => {
+    ])("Bypassable condition names a Service that bypasses the gate ($is): it targets $name", ({ targets, is }) => {
       const condition = of([service("fine"), service("direct", { targets })]);
       expect(condition).toMatchObject(is ? { status: "True", reason: "ServicePastGate" } : { status: "False" });
       if (!is) return;
@@ -460,7 +460,7 @@ describe("Bypassable", () => {
       expect(of([service("direct", { targets: [8080] })], redirecting)).toMatchObject({ reason: "Redirected" });
     });
 
-    test("Bypassable message names headless Services and lists a limited number", () => {
+    test("Bypassable message names headless Services, and at most a limited number of Services", () => {
       expect(of([service("peers", { isHeadless: true })])).toMatchObject({
         status: "False",
         message: expect.stringContaining("Clients of the headless Service peers choose the port themselves"),

@@ -233,7 +233,7 @@ describe("the object is deleted", () => {
       expect(withPods("unknown").released).toBeUndefined();
     });
 
-    test("ApiKeyPolicy finalizer is removed after its NetworkPolicy belongs to the pods", () => {
+    test("ApiKeyPolicy finalizer is removed once the pods own its NetworkPolicy", () => {
       const orphaned = { ...own, controllerUid: undefined, isOrphaned: true };
       const plan = withPods([runs], orphaned);
       expect(plan.actions.map(({ type }) => type)).toEqual(["deletePolicy", "releaseApi"]);
@@ -385,7 +385,7 @@ describe("polling of policies", () => {
     expect(pollMs(some, 3600, "Progressing")).toBe(15_000);
   });
 
-  test("policy is polled rarely when enforced, else at its most urgent rate", () => {
+  test("enforced policy is polled rarely, and any other policy at its most urgent rate", () => {
     expect(pollMs({ pods: 3, updated: 3, maxStalenessMs: 10 }, 10)).toBe(15_000);
     const pace = (soonMs: number, ageMs: number) => ({ soonMs, sinceMs: NOW_MS - ageMs });
     expect(pollAfterMs([pace(2000, 0), pace(1000, 0), pace(2000, 90_000)], { nowMs: NOW_MS })).toBe(1000);

@@ -116,7 +116,7 @@ test.each([
     isNew: true,
   },
   { name: "the reports cannot be read", dataPlane: undefined, isNew: true },
-])("PolicyCache recomputes the status when $name: $isNew", ({ dataPlane, isNew }) => {
+])("PolicyCache recomputes the status only when necessary ($isNew): $name", ({ dataPlane, isNew }) => {
   const { looks } = remembered();
   expect(looks.show(KEY, aPicture({ dataPlane }), 2000)).toBe(isNew);
 });

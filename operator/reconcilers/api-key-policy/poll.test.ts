@@ -93,7 +93,7 @@ test("policy poll reads every page of the list", async () => {
   expect(cursors).toEqual([undefined, "p2", "p3"]);
 });
 
-test("policy poll of a hanging workspace delays no other and has no concurrent request", async () => {
+test("policy poll of a hanging workspace delays no other workspace and has no second request", async () => {
   const hung = Promise.withResolvers<unknown>();
   const { poll, added, asked, policies } = aPoll({
     hangs: () => hung.promise,
@@ -109,7 +109,7 @@ test("policy poll of a hanging workspace delays no other and has no concurrent r
   hung.resolve(respond([]));
 });
 
-test("policy poll reads a policy in full once, not every round, if its list fails", async () => {
+test("policy poll whose list fails reads each policy in full once instead of every round", async () => {
   const { poll, added, asked, looks, policies } = aPoll({
     fails: async () => {
       throw new ApiUnavailable("away");

@@ -92,7 +92,7 @@ test.each([
   { name: "the name that the gate took over", port: "http", outdated: false },
   { name: "the name of another port", port: "metrics", outdated: true },
   { name: "a name that the pod does not have", port: "grpc", outdated: true },
-])("pod is outdated when the policy port is $name: $outdated", ({ port, outdated }) => {
+])("pod is outdated ($outdated) when the policy port is $name", ({ port, outdated }) => {
   const one = anObject("ApiKeyPolicy", { selector: { matchLabels: { app: "orders" } }, target: { port } });
   const pods = [pod("a"), pod("unknown", { gate: { ...aGate, guards: undefined } })];
   expect(selectedBy(one, pods, []).outdated).toEqual(outdated ? ["a"] : []);

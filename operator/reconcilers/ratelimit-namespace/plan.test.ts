@@ -40,7 +40,7 @@ test("RatelimitNamespace plan adopts an unmanaged namespace only when requested"
   }
 });
 
-test("RatelimitNamespace of another manager is a conflict and provides no id", () => {
+test("RatelimitNamespace that another manager owns is a conflict and provides no id", () => {
   const elder = anObject(
     "RatelimitNamespace",
     { name: "public" },

@@ -68,7 +68,7 @@ test("RatelimitOverride plan deletes the former override first after an identifi
   ]);
 });
 
-test("RatelimitOverride of another manager, or without one, is a conflict", () => {
+test("RatelimitOverride that another manager or no manager owns is a conflict", () => {
   const elder = anObject("RatelimitOverride", spec, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
   for (const more of [
     { stored: { ...own, manager: "x/RatelimitOverride/shop/it" } },
@@ -92,7 +92,7 @@ test.each([
     difference: { lastManager: "x/RatelimitOverride/shop/it" },
     isTaken: false,
   },
-])("RatelimitOverride plan for an unmanaged override: $name", ({ adopt, difference, isTaken }) => {
+])("RatelimitOverride plan handles an unmanaged override by `adopt`: $name", ({ adopt, difference, isTaken }) => {
   const plan = planOverride(
     observed({ spec: { ...spec, adopt }, stored: { ...own, manager: undefined, ...difference } }),
   );

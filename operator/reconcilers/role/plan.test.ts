@@ -125,7 +125,7 @@ describe("a role that belongs to another object", () => {
       stored: { ...unmanaged, permissions: [] },
       actions: [{ type: "update", adopt: true }, { type: "setPermissions" }],
     },
-  ])("Role plan for an unmanaged role: $name", ({ adopt, stored, actions }) => {
+  ])("Role plan handles an unmanaged role by `adopt`: $name", ({ adopt, stored, actions }) => {
     const plan = planRole(observed({ spec: { ...spec, ...(adopt ? { adopt } : {}) }, stored }));
     expect(plan.actions).toHaveLength(actions.length);
     expect(plan.actions).toMatchObject(actions);
@@ -157,7 +157,7 @@ describe("the object is deleted", () => {
       more: { permissions: 7, deletionPolicy: "Orphan" },
       type: "release",
     },
-  ])("deleting a Role: $name", ({ name: _, more, ...action }) =>
+  ])("deleting a Role follows its deletion policy: $name", ({ name: _, more, ...action }) =>
     expect(deleted(more, aRole()).actions).toEqual([{ ...action, roleId: "role_1" }]),
   );
 

@@ -25,7 +25,7 @@ test.each([
   { name: "comments", text: "# later\n---\n# much later\n" },
   { name: "markers alone", text: "---\n---\n" },
   { name: "a directive alone", text: "%YAML 1.2\n" },
-])("manifest file with $name is not a document", ({ text }) => expect(summary(text)).toEqual([]));
+])("manifest file with $name contains no document", ({ text }) => expect(summary(text)).toEqual([]));
 
 test("unterminated YAML document does not include following documents", () => {
   expect(summary(`${role("one")}---\nkind: Role\nmetadata: [\n---\n${role("two")}`)).toEqual([
@@ -45,7 +45,7 @@ test("manifest file error for unknown fields and wrong types has location and ob
   ]);
 });
 
-test("manifest with a duplicate YAML key is rejected and its object identified", () => {
+test("manifest with a duplicate YAML key is rejected, and the error names its object", () => {
   const text = role("one").replace("kind: Role", "kind: Role\nkind: Role");
   expect(summary(text)).toEqual([{ id: "Role default/one", isGood: false, problems: ["1:3 yaml"] }]);
 });

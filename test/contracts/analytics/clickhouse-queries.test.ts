@@ -80,7 +80,7 @@ test("ClickHouse query reads only its workspace at every table position", async 
   expect(await ask(`SELECT count() AS n FROM ${RAW}`, { scope: { workspaceId: "' or 1=1 --" } })).toEqual([{ n: 0 }]);
 });
 
-test("ClickHouse query is restricted to permitted key spaces, and none means no rows", async () => {
+test("ClickHouse query is restricted to permitted key spaces, and returns no rows without any", async () => {
   for (const table of [RAW, "key_verifications_per_minute_v1", "key_verifications_per_month_v1"]) {
     const text = `SELECT DISTINCT key_space_id AS id FROM ${table} ORDER BY id`;
     expect(await ask(text, { scope: { within: ["ks_2", "ks_0'"] } })).toEqual([{ id: "ks_2" }]);

@@ -47,7 +47,7 @@ describe.each(STORES)("usage events $name", ({ open }) => {
     );
   }, 180_000);
 
-  test("ingestion reports new, late and dropped events and accepts up to one day", async () => {
+  test("ingestion reports new, late and dropped events, and accepts events up to one day late", async () => {
     const workspaceId = aName("ws");
     const at = (timeMs: number) => anEvent({ workspaceId, timeMs });
     const [now, lastInTime] = [at(NOW_MS), at(NOW_MS - 86_400_000 + 1)];

@@ -126,7 +126,7 @@ describe.each(EDGES)("credits $name", ({ open }) => {
     expect(await read(ref)).toEqual({ rev: 2, granted: 20, spent: 0 });
   });
 
-  test("setting credits during spending loses nothing and spends nothing in between", async () => {
+  test("setting credits during spending loses no credits and allows no spending in between", async () => {
     const ref = aKey();
     await load(ref, { rev: 1, granted: 1_000, spent: 0 });
     const spending = Array.from({ length: 200 }, () => spend(ref));

@@ -41,7 +41,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(await takeAll(edge.events, [workspaceId, elsewhere.workspaceId])).toEqual([elsewhere]);
   });
 
-  test("event stream sends events soon without a flush", async () => {
+  test("event stream sends events within a short time without a flush", async () => {
     const event = anEvent({ workspaceId: aName("ws") });
     edge.sink.add(event);
     const taken = await waitFor("the event", async () => {
@@ -67,7 +67,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(edge.sink.dropped()).toBe(0);
   });
 
-  test("second event stream reader gets other batches during processing", async () => {
+  test("second reader of an event stream gets other batches while the first reader processes its batch", async () => {
     const workspaceId = aName("ws");
     await edge.events.keepWithin([workspaceId], 64 * 1024 * 1024);
     const added = Array.from({ length: 4_000 }, () => anEvent({ workspaceId }).id);
@@ -154,7 +154,7 @@ describe.each(EDGES)("events $name", ({ open }) => {
     expect(new Set(deliveries.map(({ batchId }) => batchId)).size).toBe(deliveries.length - 2);
   });
 
-  test("events above the workspace budget are dropped and counted, other workspaces unaffected", async () => {
+  test("events above the budget of a workspace are dropped and counted without affecting other workspaces", async () => {
     const [flooding, quiet] = [aName("ws"), aName("ws")];
     await edge.events.keepWithin([flooding, quiet], 1024 * 1024);
     const another = await opened.openAnother();

@@ -178,7 +178,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     await Promise.all(following.map((each) => each.close()));
   });
 
-  test("change listener is reset by a new projection and silent after closing", async () => {
+  test("change listener is reset by a new projection, and is not called after it is closed", async () => {
     const listener = new Recording();
     const following = await edge.stream.follow({ workspaceId: ws.workspaceId }, listener);
     projectionId = aName("prj");

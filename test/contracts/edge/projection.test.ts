@@ -301,7 +301,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     await waitFor("its age", () => projection.stalenessMs() > laterMs);
   });
 
-  test("exact override of an identifier precedes the best pattern", async () => {
+  test("override for exactly one identifier takes precedence over the best pattern", async () => {
     const namespaceId = aName("rlns");
     const anOverride = (identifier: string, limit: number) => ({
       id: `rlor_${limit}`,

@@ -93,7 +93,7 @@ describe("counting and events when Redis fails", () => {
     expect(await own.edge.source.read([own.ws.refs.key])).toMatchObject({ records: [{ version: 4 }] });
   });
 
-  test("cached denial costs no Redis call until it could pass or forgetDenials()", async () => {
+  test("cached denial costs no Redis call until the request could pass or forgetDenials() is called", async () => {
     const counters = own.edge.counters({ timeoutMs: 1_000 });
     const charge = { ...aCharge(), limit: 1 };
     await counters.consume({ limits: [charge] });

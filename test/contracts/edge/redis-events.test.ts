@@ -132,7 +132,7 @@ describe("event streams in a hostile or unreachable Redis", () => {
   test.each([
     { size: "a small batch", count: 1, entries: 1 },
     { size: "a batch that no script is given", count: 60, entries: 2 },
-  ])("$size reserves its event budget, or is dropped and counted without space", async ({ count, entries }) => {
+  ])("$size reserves its event budget, or is dropped and counted if there is no space", async ({ count, entries }) => {
     const workspaceId = aName("ws");
     const [stream, room] = [own.keys.events(workspaceId), own.keys.eventsQuota(workspaceId)];
     const add = async () => {

@@ -108,7 +108,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       expect(await state(ws.refs.key)).toBe(INCOMPLETE);
     });
 
-    test("lagging workspace and others permit the fallback independently", async () => {
+    test("lagging workspace and other workspaces permit the fallback independently", async () => {
       const other = aWorkspace();
       const [both, later] = [[ws.workspaceId, other.workspaceId], aName("prj_b")];
       await edge.writer.begin(previousId, both);
@@ -123,7 +123,7 @@ describe.each([{ cluster: false }, { cluster: true }])(
       ]);
     });
 
-    test("heartbeat from before a Redis rollback does not freshen the previous projection", async () => {
+    test("heartbeat from before a Redis rollback does not make the previous projection fresh", async () => {
       for (let i = 0; i < 3; i++) await edge.writer.heartbeat(projectionId, 1000 + i, [ws.workspaceId]);
       await raw.hset(keys.projectionState(GLOBAL), { head: 1, asOfMs: 500 });
       await expect(edge.writer.heartbeat(projectionId, 2000, [ws.workspaceId])).rejects.toThrow("gone back in time");

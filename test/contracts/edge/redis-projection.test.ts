@@ -351,7 +351,7 @@ describe("a projection whose Redis fails", () => {
     await projection.close();
   });
 
-  test("key tombstones expire after a day, others when nothing refers to them", async () => {
+  test("key tombstones expire after a day, and other tombstones when no record refers to them", async () => {
     const { key, role } = own.ws.refs;
     await own.edge.writer.write({
       projectionId: own.projectionId,

@@ -41,7 +41,7 @@ describe("a projection that is tampered with", () => {
     await projection.close();
   });
 
-  test("override hash of wrong type or 100 MB affects no other record", async () => {
+  test("override hash of the wrong type or of 100 MB affects no other record", async () => {
     await writeOverrides("a", "b");
     const key = place(override("a"));
     await own.raw.set("big", "");

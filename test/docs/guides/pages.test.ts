@@ -70,7 +70,7 @@ test("first API guide leads from make dev to a revoked key", async () => {
   await follow(first, steps, { variables, printed: dev.stdout() });
 });
 
-test.each(others)("guide $name: each command works with the documented permissions", async (page) => {
+test.each(others)("each command of the guide $name works with the documented permissions", async (page) => {
   const { apiId } = await call<{ apiId: string }>("apis.createApi", { name: page.name });
   const made = await call<{ rootKey: string }>("admin.createRootKey", {
     name: page.name,
@@ -99,7 +99,7 @@ function mayAnswer(procedure: string, status: string, kind: string): boolean {
   return new RegExp(`\\b${kind}\\b`).test(JSON.stringify(shared) ?? "");
 }
 
-test.each([first, ...others])("guide $name: each documented error can occur", (page) => {
+test.each([first, ...others])("each documented error of the guide $name can occur", (page) => {
   const text = page?.text ?? "";
   const procedures = [...text.matchAll(/(?:\bcall |`|\/v2\/)([a-z]+\.[a-z][A-Za-z]+)\b/g)].map(([, name = ""]) => name);
   const cells = [...text.matchAll(/^(?:\| `([^`|]+)`(?: [^|]*)? \||- `([^`]+)`(?: .*?)?: )/gm)].map(

@@ -20,7 +20,7 @@ const SECONDS = 15;
 /** Starting three processes, and making a finding small, takes minutes on a busy machine. */
 const TIMEOUT_MS = 600_000;
 
-test(`gate fuzzer with a fixed seed finds nothing in ${SECONDS} s`, { timeout: TIMEOUT_MS }, async () => {
+test(`gate fuzzer with a fixed seed finds no failure in ${SECONDS} s`, { timeout: TIMEOUT_MS }, async () => {
   const report = await fuzzGate({ seed: SEED, seconds: SECONDS });
   expect(report.findings).toEqual([]);
   // Proves that the cases reached the apps.
@@ -41,7 +41,7 @@ describe("former findings stay fixed", () => {
   });
 });
 
-test("gate fuzzer detects a gate that admits everything and reproduces the case", {
+test("gate fuzzer detects a gate that admits every request, and reproduces the case", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const openGate: OpenGate = async (app) => {

@@ -10,14 +10,17 @@ test.each([
   { outcome: "unknown", rows: 1, violations: 0 },
   { outcome: "unknown", rows: 2, violations: 1 },
   { outcome: "refused", rows: 1, violations: 1 },
-] as const)("audit checker for $outcome with $rows rows: $violations", ({ outcome, rows, violations }) => {
-  const entries = [aChange(1, { kind: "disable" }, { outcome }), aGrant(2, 5, { outcome })] as const;
-  for (const entry of entries) {
-    const audit = rows === 0 ? [] : [{ id: entry.id, event: "key.update", count: rows }];
-    const recorded = entry.type === "change" ? { changes: [entry] } : { grants: [entry] };
-    expect(checkAudit(aCase(recorded, { audit }))).toHaveLength(violations);
-  }
-});
+] as const)(
+  "audit checker finds $violations violations for a call with outcome $outcome and $rows audit rows",
+  ({ outcome, rows, violations }) => {
+    const entries = [aChange(1, { kind: "disable" }, { outcome }), aGrant(2, 5, { outcome })] as const;
+    for (const entry of entries) {
+      const audit = rows === 0 ? [] : [{ id: entry.id, event: "key.update", count: rows }];
+      const recorded = entry.type === "change" ? { changes: [entry] } : { grants: [entry] };
+      expect(checkAudit(aCase(recorded, { audit }))).toHaveLength(violations);
+    }
+  },
+);
 
 test("audit checker has separate events for roles and permissions", () => {
   const entries = [

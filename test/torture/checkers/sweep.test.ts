@@ -21,9 +21,12 @@ test.each([
   { response: "forbidden", state: { permitted: false }, violations: 0 },
   { response: "refused", state: undefined, violations: 0 },
   { response: "valid", state: undefined, violations: 1 },
-] as const)("final check expects $answer where Postgres has $state: $violations", ({ response, state, violations }) => {
-  expect(count(response, state)).toBe(violations);
-});
+] as const)(
+  "final check finds $violations violations for the response $response when Postgres has $state",
+  ({ response, state, violations }) => {
+    expect(count(response, state)).toBe(violations);
+  },
+);
 
 test("final check uses the last of repeated verifications", () => {
   const asks = (...responses: AskEntry["response"][]) =>
