@@ -28,7 +28,7 @@ export interface CallNeeding<Body, Required extends RequiredPermission> extends 
   readonly deps: Deps;
 }
 
-/** A call. `Permissions` are those that the procedure declares; its handler can require no others. */
+/** A call. `Permissions` are the permissions that the procedure declares. Its handler cannot require other ones. */
 export type Call<Body, Permissions extends RequiredPermissions = Readonly<Record<never, never>>> = CallNeeding<
   Body,
   Permissions[keyof Permissions]

@@ -49,8 +49,8 @@ export interface ClickhouseAnalyticsOptions extends Layout {
 export class ClickhouseAnalytics implements AnalyticsStore {
   readonly kind = "clickhouse";
   /**
-   * Batching hints. Each insert creates a part in every table, which the server merges later, and ClickHouse recommends only a few inserts
-   * per second.
+   * Batching hints. Each insert creates a part in every table, and the server must merge these parts later. Therefore ClickHouse recommends
+   * at most a few inserts per second.
    */
   readonly portions = { bytesEnough: 2 * 1024 * 1024, ageMsEnough: 2_000 };
   readonly #options: ClickhouseAnalyticsOptions;

@@ -13,8 +13,8 @@ import { inTransaction, type Transacting } from "../db/transaction.ts";
 import type { CreditKey, CreditService } from "./service.ts";
 
 /*
- * Refills credits (api-v2.md section 10.2): each key at most once per UTC day. A day without a due date is recorded too, so that a second
- * run on the same day skips the key.
+ * Refills the credits of each key at most once per UTC day (api-v2.md section 10.2). The day is also recorded for a key that is not due, so
+ * that a second run on the same day skips the key.
  *
  * Keys are refilled in batches, one transaction each, so that a million keys take minutes. A failure affects only one key: a failed batch
  * is repeated key by key.

@@ -6,9 +6,9 @@ import type { RoleRow } from "./roles.ts";
 /*
  * Roles and permissions with their usage, for the dashboard. Both are sorted by name.
  *
- * If a million keys have one role, the planner assumes a million keys for every role, and would scan all of them for a role without keys.
- * `between` with the same id twice is a range, and for a range the planner uses the index of the role; `offset 0` keeps the planner from
- * joining all keys before it counts some.
+ * If one role has a million keys, the Postgres planner expects a million keys for every role, and would scan all keys even for a role
+ * without keys. The statements therefore compare the role id with `between ID and ID`: for a range, the planner uses the index of the role.
+ * `offset 0` prevents the planner from joining all keys, of which only the first ones are counted.
  */
 
 /**

@@ -52,7 +52,7 @@ export class RequestLimits {
     }
   }
 
-  /** Charges the address for an invalid token. */
+  /** Charges the address for an invalid token, in addition to the review. */
   tokenRefused(address: string): void {
     this.#addresses.spend(address, REFUSED_COST);
   }

@@ -37,7 +37,7 @@ export const REASONS = Object.keys(DEGRADATIONS) as DegradationReason[];
 
 /** Result of one health check. */
 export interface Observation {
-  /** Time for which Postgres has not responded, ms; 0 while it responds. */
+  /** Duration for which Postgres has not responded, ms; 0 while it responds. */
   readonly postgresUnavailableMs: number;
   readonly storeAnswers: boolean;
   readonly storeEvicts: boolean;

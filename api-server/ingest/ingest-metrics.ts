@@ -114,7 +114,7 @@ export class IngestMetrics {
     );
   }
 
-  /** Records the poll result for the given workspaces. */
+  /** Records the result of polling the streams of these workspaces. */
   recordDepths(workspaceIds: readonly string[], depths: readonly StreamDepth[]): void {
     for (const id of workspaceIds) this.#seen.delete(id);
     const nowMs = performance.now();

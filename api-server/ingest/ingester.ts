@@ -106,6 +106,6 @@ export class Ingester {
 /** Logs the first, second, fourth and so on of consecutive failures, because an attacker can cause them indefinitely. */
 const isWorthALine = (failures: number): boolean => Number.isInteger(Math.log2(failures));
 
-/** Returns whether the same error would occur for every other workspace. */
+/** Returns whether the error would occur in the same way for every other workspace. */
 const isForAll = (error: unknown): boolean =>
   error instanceof EventsUnavailable || error instanceof AnalyticsUnavailable || isUnavailableForAll(error);

@@ -8,7 +8,7 @@ import { Ingester } from "./ingester.ts";
 
 const INGEST_EVERY_MS = 200;
 const BUDGET_EVERY_MS = 1000;
-/** Interval of the checks whether a roll-up is due. */
+/** Interval between two checks for a due roll-up. */
 const ROLL_UP_EVERY_MS = 500;
 const MAINTAIN_EVERY_MS = 600_000;
 
@@ -22,7 +22,7 @@ export interface Ingestion {
 
 /**
  * Starts the processing of usage events, in an api-server or in a separate process. Any number of processes may do so: the streams deliver
- * each batch to one of them, and only one at a time runs the roll-up, the partitions and the budget.
+ * each batch to only one process, and only one process at a time rolls up events, maintains the partitions or enforces the memory budget.
  */
 export async function startIngestion(parts: {
   store: Pick<AnalyticsStore, "ingest" | "portions" | "rollUp" | "maintain">;

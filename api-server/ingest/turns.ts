@@ -1,8 +1,8 @@
 import { doubledMs } from "../../core/backoff.ts";
 
 /*
- * Schedules the reads of each workspace's stream. A workspace with entries is read again in the next round, one without entries at
- * increasing intervals, and one that fails even less often, so that a broken stream costs the others little.
+ * Schedules the reads of each workspace's stream. A stream with entries is read again in the next round, an empty stream at increasing
+ * intervals, and a failing stream even less often, so that a broken stream hardly delays the others.
  */
 
 const IDLE = { firstMs: 200, maxMs: 1_000 };
@@ -16,7 +16,7 @@ interface TimeSlice {
   readonly failures: number;
 }
 
-/** Returns the next time slice after one that ended with this result. */
+/** Returns when a stream is read next, given the result of its last time slice. */
 export function nextSlice(last: TimeSlice | undefined, how: TurnResult, nowMs: number): TimeSlice {
   if (how === "stored") return { dueAtMs: nowMs, delayMs: 0, failures: 0 };
   const failures = how === "failed" ? (last?.failures ?? 0) + 1 : 0;

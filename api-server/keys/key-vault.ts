@@ -79,7 +79,7 @@ export function createKeyVault(
   };
 }
 
-/** Derives a data key per workspace, so that heavy use by one workspace does not bring the others nearer to the limits of AES-GCM. */
+/** Derives a data key per workspace, so that heavy use by one workspace does not exhaust the limits of AES-GCM for other workspaces. */
 const dataKey = (secret: Uint8Array, { workspaceId }: KeyOwner): Uint8Array =>
   new Uint8Array(hkdfSync("sha256", secret, "", `${FORMAT} ${workspaceId}`, ENCRYPTION_KEY_BYTES));
 

@@ -15,7 +15,7 @@ export const ANY_CALL = "";
 const WAITING_MAX = 20_000;
 const ROWS_PER_STATEMENT = 500;
 
-/** Usage of one root key, for as long as the root key is cached. */
+/** Records the uses of one root key. It exists for as long as the root key is cached. */
 export interface RecordsUsage {
   /** Records a use. `id` is the id of the object; `undefined` if the tuple names no object or the check was about all objects. */
   readonly note: (tuple: string, id?: string) => void;
@@ -27,7 +27,7 @@ export interface RootKeyUsage {
   store(db: Pool): Promise<number>;
 }
 
-/** Value of `onlyId` for a use that is about several ids, or about no id. */
+/** Value of `onlyId` if the use concerns several ids, or no id. */
 const SEVERAL = null;
 
 export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }): RootKeyUsage {
@@ -39,7 +39,7 @@ export function createRootKeyUsage({ nowMs }: { readonly nowMs: () => number }):
     const key = `${use.rootKeyId} ${use.tuple}`;
     const other = waiting.get(key);
     if (other === undefined && waiting.size >= WAITING_MAX) return false;
-    // Merges two records of one use: keeps the later day, and the id only if both have the same.
+    // Merges two records of the same use: keeps the later day, and keeps the id only if both records have the same id.
     const merged =
       other === undefined
         ? use

@@ -8,7 +8,7 @@ const RETRY = { firstMs: 250, maxMs: 5_000, random: Math.random };
 /** Minimum interval between two log lines, however many attempts are made. */
 const LOGGED_EVERY_MS = 60_000;
 
-/** Reason why a starting component is not ready yet. Probes show it to anyone. */
+/** Reason why a starting component is not ready yet. Anyone can read it through the probes. */
 export const WAITING = {
   starting: "it is starting",
   postgres_unavailable: "Postgres does not answer",

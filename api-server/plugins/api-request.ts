@@ -42,7 +42,7 @@ export interface ApiRequest {
   readonly startedMs: number;
   /** Resolves when the rest of a rejected body has been read; `undefined` if no body was rejected. */
   readonly discarded: Promise<void> | undefined;
-  /** Releases the slot of a large body. Called when the handler has ended. */
+  /** Releases the concurrency slot of a large body. Called when the handler has ended. */
   readonly release: Release | undefined;
   readonly routeOptions: ApiRoute;
   readonly raw: {

@@ -32,7 +32,10 @@ export function checkContentEncoding(contentEncoding: string | undefined): void 
   });
 }
 
-/** Matches every number that may exceed a double, which has an exponent or more than 308 digits. Every match is checked. */
+/**
+ * Matches every number that may exceed the range of a double, because it has an exponent or more than 308 digits. Every match is then
+ * checked.
+ */
 const MAYBE_TOO_LARGE = /\d[eE]\+?\d|\d{300}/;
 
 /**
@@ -111,7 +114,7 @@ export function checkStorable(body: unknown): void {
   throw refusal(found.detail, { location: `body${found.location}`, message: found.message });
 }
 
-/** Returns the first value that cannot be stored. Recursive, up to `DEPTH_MAX` calls. */
+/** Returns the first value that cannot be stored. The function is recursive, up to `DEPTH_MAX` levels. */
 function findUnstorable(value: unknown, depth: number): Unstorable | undefined {
   if (typeof value === "string") return isStorable(value) ? undefined : unstorable("text");
   if (typeof value === "number") {

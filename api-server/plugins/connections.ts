@@ -71,7 +71,7 @@ export function createConnections(deps: {
     refused.add(socket);
     socket.pause();
     const owed = [...(unanswered.get(socket) ?? [])];
-    // The last request may be the invalid one. Its body was cut off, so its response is not awaited.
+    // The last request may be the invalid one. Its body was cut off, so the server does not wait for its response.
     const complete = owed.filter(({ request }) => request.complete);
     await Promise.all(complete.map(({ response }) => new Promise<void>((done) => response.once("close", done))));
     // A connection that is no longer writable gets no error, because its client asked to close the connection after the last complete
@@ -172,7 +172,7 @@ export function checkHead({ raw }: Pick<FastifyRequest, "raw">): void {
   }
 }
 
-/** Timeout for a request head, and for a TLS handshake (Node's default is two minutes). */
+/** Timeout for receiving a request head, and for a TLS handshake, for which Node's default is two minutes. */
 export const HEAD_MS_MAX = 10_000;
 /** Timeout for a client to read bytes of a pending response. */
 export const READ_MS_MAX = 120_000;

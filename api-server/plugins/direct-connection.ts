@@ -14,8 +14,8 @@ import { NodeStream } from "./node-stream.ts";
  *      ├── another well-formed request ────────┴──► at Node ──its response sent──► waiting
  *      └── malformed, or the last request ──► handed to Node, permanently, with all bytes of the request
  *
- * A request at Node passes through a `NodeStream`: Node receives its bytes and no others. If such a request turns out to be malformed, or
- * the client half-closes, the connection stays at Node.
+ * "At Node" means that Node handles one request: a `NodeStream` passes only the bytes of this request to Node. If the request turns out to
+ * be malformed, or the client half-closes, Node keeps the connection.
  *
  * Bytes that arrive during a response stay in the socket, which is paused. So for a client that sends requests without reading, the server
  * buffers at most Node's read-ahead (two reads of 64 KiB), and responses up to the socket's limit of 64 KiB, plus one.
@@ -34,7 +34,7 @@ export interface DirectDeps {
   readonly nextRequestId: () => string;
   readonly headBytesMax: number;
   readonly keepAliveLines: string;
-  /** Whether the server is stopping: further requests then go to Node, and each response is the last of its connection. */
+  /** Whether the server is stopping. If so, further requests are handed to Node, and each connection closes after its current response. */
   readonly isStopping: () => boolean;
   /** Called for each request that is served, with the time from `performance.now()`. */
   readonly onRequest: (nowMs: number) => void;
@@ -42,7 +42,7 @@ export interface DirectDeps {
   readonly serveByNode: (stream: NodeStream, connection: DirectConnection) => void;
   /** Called when the connection is handed to Node permanently. */
   readonly leave: (connection: DirectConnection) => void;
-  /** Called when the client closed the connection within a request. Node emits `clientError` in this case. */
+  /** Called when the client closed the connection in the middle of a request. Node emits `clientError` in this case. */
   readonly cutOff: (connection: DirectConnection) => void;
   readonly onInternalError: (error: unknown) => void;
 }
@@ -136,7 +136,7 @@ export class DirectConnection implements DirectOwner {
     if (this.#atNode === "response") this.#takeBack();
   }
 
-  /** Hands the connection to Node, before or after a request, or within one that is incomplete. */
+  /** Hands the connection to Node, before or after a request, or in the middle of an incomplete request. */
   #leave(bytes: Buffer): void {
     const { socket } = this;
     this.#end();

@@ -23,7 +23,7 @@ export interface DirectOwner {
   respond(text: string, encoding: "latin1" | "utf8", isLast: boolean): void;
 }
 
-/** A complete request and its response. They share one object, because one is created per verification. */
+/** A complete request and its response. They share one object, so that a verification allocates only one. */
 export class DirectRequest implements ApiRequest, ApiReply {
   readonly id: string;
   readonly headers: DirectHeaders & NodeJS.Dict<string>;

@@ -140,7 +140,10 @@ function toPublicError(request: ApiRequest, thrown: unknown): PublicError {
   return new PublicError("unexpected_error", "An internal error occurred.", { cause: thrown });
 }
 
-/** Returns the error for a content type that fastify rejects before the pipeline, in the order of the pipeline's checks. */
+/**
+ * Returns the error for a content type that fastify rejects before the pipeline runs. An invalid or missing root key is reported first, as
+ * in the pipeline.
+ */
 function badContentType(request: ApiRequest): PublicError {
   try {
     const { headers, routeOptions } = request;
@@ -168,7 +171,7 @@ function describeFailure(thrown: unknown): string {
 /** Responds to requests that reach no handler: unknown paths, wrong methods, and fastify's own rejections. */
 export function registerRefusals(app: FastifyInstance, sendError: ErrorSender): void {
   const methodsByPath = new Map<string, Set<string>>();
-  /** Methods by pattern, for paths with parameters. */
+  /** HTTP methods by path pattern, for paths with parameters. */
   const patterns = new Map<RegExp, Set<string>>();
   app.addHook("onRoute", ({ method, url }) => {
     const methods = methodsByPath.get(url) ?? new Set();

@@ -29,7 +29,7 @@ export function createGrants(
     note(tuple, required.orFor === undefined ? undefined : id);
     return true;
   }
-  /** Records the use of a permission for all objects. */
+  /** Records that a permission was used for all objects instead of a single one. */
   function noteAll(required: RootKeyPermission): void {
     if (held.has(required.tuple)) note(required.tuple);
   }

@@ -47,7 +47,7 @@ export function createDocumentSchemas(names: ReadonlyMap<z.ZodType, string>): Do
   };
 }
 
-/** Registry with the metadata of zod's own registry, plus the names. */
+/** Zod registry that returns the metadata of zod's global registry, and in addition the names of schemas. */
 class NamedSchemas extends z.core.$ZodRegistry<Record<string, unknown>> {
   readonly #names: ReadonlyMap<unknown, string>;
 

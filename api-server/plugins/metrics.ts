@@ -53,7 +53,7 @@ const BUCKETS_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_0
 
 interface ProcedureStats {
   readonly byStatus: Map<number, number>;
-  /** Number of requests per bucket, not cumulative; the last bucket has no upper bound. */
+  /** Number of requests per bucket (not cumulative). The last bucket has no upper bound. */
   readonly buckets: number[];
   sumMs: number;
 }

@@ -192,7 +192,7 @@ export const describeServices = (names: ReadonlySet<string>): JsonSchema[] =>
     return { name, description };
   });
 
-/** Returns an example of `error` as the server would send it. The invalid field or name depends on the call. */
+/** Returns an example of `error` as the server would send it. In a real error, the invalid field or name depends on the call. */
 export function errorExample(kind: ErrorKind): JsonSchema {
   const { status, title, explanation } = ERROR_KINDS[kind];
   const detail = explanation.replace(/\. .*$/s, ".");
@@ -207,7 +207,7 @@ export function errorExample(kind: ErrorKind): JsonSchema {
   };
 }
 
-/** Returns a response with one status: the meaning of its kinds, and an example of each. */
+/** Returns the response for one status, with the meaning and an example of each error kind. */
 export function failure(status: number, kinds: readonly ErrorKind[]): JsonSchema {
   const examples = Object.fromEntries(kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]));
   const content = { schema: { $ref: "#/components/schemas/ErrorResponse" }, examples };

@@ -2,7 +2,7 @@ import type { JsonSchema } from "./json-schema.ts";
 
 /* Builds examples of complete bodies from the examples of their fields. */
 
-/** Optional fields that an example includes: only `required` ones or `all`. */
+/** Which optional fields an example includes: none with `required`, every one with `all`. */
 type Extent = "required" | "all";
 
 /** Returns a value that matches the schema; `undefined` if a part of it has no example. `components` resolves the schema's references. */

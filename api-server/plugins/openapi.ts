@@ -129,7 +129,7 @@ function commonFailures(procedures: readonly AnyProcedure[]): KindsByStatus {
   return new Map([...common].filter(isUsed));
 }
 
-/** Returns the name of a shared response, from its first kind. */
+/** Returns the name of a shared response, which is derived from its first error kind. */
 const nameOf = ([kind = "unexpected_error"]: readonly ErrorKind[]): string =>
   ERROR_KINDS[kind].title.replaceAll(" ", "");
 

@@ -68,7 +68,7 @@ export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, pr
   }
 }
 
-/** Credentials of a call: the hash of a root key, or a dashboard session. */
+/** Credentials of a call: the hash of a root key, or a session of the dashboard. */
 type Credentials = string | SessionSender;
 
 interface Authentication {

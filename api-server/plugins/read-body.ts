@@ -6,9 +6,9 @@ import { type Release, WorkspaceLimiter } from "../../edge/workspace-limiter.ts"
 import { hasMoreValues, tooManyValues } from "./body.ts";
 
 /*
- * Reads the bytes of a body. A large one is buffered only if its sender has a root key, so that unauthenticated clients cannot fill the
- * memory; and only a few are buffered concurrently, because the parsed form takes several times their bytes. A large body waits for its
- * slot after its first 256 KiB, so that waiting bodies are small.
+ * Reads the bytes of a body. A large body is buffered only if its sender has a root key, so that unauthenticated clients cannot fill the
+ * memory. Only a few large bodies are buffered concurrently, because the parsed form takes several times their bytes. A large body waits for
+ * its slot after its first 256 KiB, so that waiting bodies are small.
  *
  *   small ──more bytes, or more values──► waiting for authentication and a slot ──► large ──► served: `request.release` releases the slot
  *
@@ -168,7 +168,7 @@ const tooSlow = (): PublicError =>
     headers: { Connection: "close" },
   });
 
-/** Sends a complete response immediately, and ends it and its connection when the rest of the request has been read. */
+/** Sends the complete response immediately, but ends the response and its connection only after the rest of the request has been read. */
 export function answerAhead(response: string, discarded: Promise<void>): Readable {
   return Readable.from(
     (async function* () {
@@ -183,7 +183,7 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Resolves when the rest of a rejected body has been read; `undefined` if no body was rejected. */
     discarded: Promise<void> | undefined;
-    /** Releases the slot of a large body. Called when its handler has ended. */
+    /** Releases the concurrency slot of a large body. Called when the handler of its request has ended. */
     release: Release | undefined;
   }
 }

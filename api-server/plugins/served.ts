@@ -7,7 +7,7 @@ import type { JsonSchema } from "./json-schema.ts";
 
 /* A procedure as the pipeline serves it. All differences between v1 and v2 are prepared once, at registration. */
 
-/** The content of a request, without its sender. */
+/** The content of a request, without the identity of its sender. */
 export interface Content {
   /** Body of the request; for a GET, the parsed query string. */
   readonly body: unknown;

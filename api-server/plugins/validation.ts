@@ -30,7 +30,7 @@ const thorough = new Ajv({ ...COMMON, allErrors: true, verbose: true });
 /** Validates a body, and fills in defaults in place. Throws PublicError `invalid_input` with all errors found. */
 export type BodyValidator = (body: unknown, bodyBytes: number) => void;
 
-/** Compiles the schema of a body. `url` is the path of the procedure, for the detail of the error. */
+/** Compiles the schema of a body. `url` is the path of the procedure, which the detail of an error names. */
 export function compileBody(schema: z.ZodType, url: string): BodyValidator {
   const { validate, validateAll } = validatorsOf(schema);
   return (body, bodyBytes) => {
@@ -75,7 +75,7 @@ function validatorsOf(schema: z.ZodType): Validators {
   return made;
 }
 
-/** Returns one entry per location, in the order found. */
+/** Returns one error entry per location, in the order in which the errors were found. */
 function toEntries(faults: readonly ErrorObject[]): ErrorEntry[] {
   const entries = new Map<string, ErrorEntry>();
   for (const fault of faults) {

@@ -16,7 +16,7 @@ export interface BackgroundRebuildOptions {
   readonly credits: CreditStore;
   readonly log: Logger;
   readonly rebuilt: Gauge;
-  /** Called after a failure, which the next `throwIfFailed` rethrows. */
+  /** Called after a failure. The next `throwIfFailed` rethrows the error. */
   readonly onFailed: () => void;
 }
 

@@ -28,7 +28,7 @@ const KEEP_ALIVE_SETTINGS = `set tcp_keepalives_idle = 3;
                              set tcp_user_timeout = 5000`;
 
 export interface Leadership extends Closeable {
-  /** Aborted when leadership is lost. */
+  /** Signal that is aborted when leadership is lost. */
   readonly lost: AbortSignal;
 }
 

@@ -26,8 +26,8 @@ import { listEveryWorkspaceId } from "../db/workspaces.ts";
 import { inSnapshot, projectRecords } from "./round.ts";
 
 /*
- * Redis can go back in time: it was flushed, restarted from an old snapshot, or replaced; or Postgres was restored. Then
- * everything is projected again, under a new projection id, which makes every reader drop its data.
+ * Redis can lose changes, because it was flushed, restarted from an old snapshot, or replaced. Postgres can lose changes because it was
+ * restored. In both cases, everything is projected again under a new projection id, which makes every reader drop its data.
  *
  *   whyRebuild ──reason──► beginProjection ──► rebuild (several pages at a time) ──► complete
  *                                                 │ process dies
@@ -58,7 +58,7 @@ const SETTING = "projection";
 const NAMES_SETTING = "projection-names";
 const PROGRESS_SETTING = "projection-progress";
 const PAGE = 1000;
-/** Number of pages that are read and written concurrently, each on a separate connection. */
+/** Number of pages that are read and written at the same time, each on a separate connection. */
 const PAGES_AT_ONCE = 3;
 const SAVE_EVERY_MS = 2000;
 /** Default time for which a sidecar uses its data without a heartbeat. */
@@ -70,8 +70,9 @@ export const RECENT_MAX = 50_000;
 
 /**
  * Returns the reason why everything must be projected again; `undefined` if Redis holds the expected projection. `lastHead` is 0 at first.
- * `timeline` is that of Postgres: a promoted standby, or a point-in-time recovery, has lost commits that may have been projected. Its
- * sequences may not show the loss, because Postgres logs sequence values up to 32 ahead.
+ * `timeline` is the timeline of Postgres. It changes when a standby is promoted and after a point-in-time recovery, which may have lost
+ * commits that are already projected. The sequences of Postgres may not show the loss, because Postgres logs sequence values up to 32
+ * ahead.
  */
 export async function whyRebuild(
   db: Queryable,
@@ -98,7 +99,7 @@ export const RESTORED = "Postgres was restored from an older state";
 const RESTARTED = "the store was restarted";
 const WENT_BACK = "the store went back in time";
 
-/** Returns the projection that began last; Redis shows whether it was completed. */
+/** Returns the projection that was begun last. The state in Redis shows whether it is complete. */
 const findRemembered = (db: Queryable): Promise<Remembered | undefined> => findSetting<Remembered>(db, SETTING);
 
 /**
@@ -131,7 +132,7 @@ export async function beginProjection(
   const recent = await countRecentChanges(db, { keptMs: RECENT_KEPT_MS, max: RECENT_MAX + 1 });
   const forget = recent > RECENT_MAX;
   if (!forget) await insertRecentChanges(db, { keptMs: RECENT_KEPT_MS });
-  // All changes that Redis has lost since its last heartbeat are among the recent ones, so the rest of its records is still valid.
+  // All changes that Redis has lost since its last heartbeat are among the recent ones, so all other records in Redis are still valid.
   const isOurs = reason === RESTARTED || reason === WENT_BACK;
   const usePrevious = isOurs && !forget && Math.abs((await writer.nowMs()) - state.asOfMs) < PREVIOUS_AGE_MS_MAX;
   await writer.begin(projectionId, await listEveryWorkspaceId(db), { forget, usePrevious });
@@ -266,7 +267,7 @@ interface Page extends RefPage, Part {
   isDone: boolean;
 }
 
-/** Hands out one page after another, and tracks the position up to which all are done. */
+/** Hands out the pages one after another, and tracks the position up to which all records are written. */
 class Pages {
   /** Number of records written so far. */
   records = 0;
@@ -296,7 +297,7 @@ class Pages {
     while (this.#underWay[0]?.isDone === true) this.#underWay.shift();
   }
 
-  /** Returns the position before which everything is done. */
+  /** Returns the position before which all records are written. */
   reached(): { kind: ListedKind; after: string } {
     const [oldest] = this.#underWay;
     if (oldest !== undefined) return oldest;

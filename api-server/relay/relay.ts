@@ -76,7 +76,7 @@ interface Projected {
   id: string | undefined;
   /** Number of entries in the global stream at the last check. */
   head: number;
-  /** Write that Redis rejected under this projection; `undefined` if there is none. */
+  /** The last write that Redis rejected under this projection; `undefined` if there is none. */
   refused: { readonly projectionId: string; readonly error: ProjectionChanged } | undefined;
 }
 
@@ -216,7 +216,8 @@ class RelayLoop implements Relay {
     const isFirst = projected.id === undefined;
     const state = await writer.state();
     const lastVersion = await nextProjectionVersion(db);
-    // A missing projection state of one workspace may be invisible in the global state of Redis; then the rejected write is the only sign.
+    // The global state in Redis may not show that the projection state of one workspace is missing. Then the rejected write is the only
+    // sign.
     const lost = refused?.projectionId === state.projectionId ? refused?.error.message : undefined;
     const reason = (await whyRebuild(db, state, { lastHead: projected.head, lastVersion, timeline })) ?? lost;
     if (reason === undefined && state.projectionId !== undefined) {

@@ -21,7 +21,7 @@ const WORKSPACES_MAX = 200;
 /** Maximum bytes of records in memory at once; a single record may exceed it. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Order in which kinds are written: referenced records come first, so that no reader finds a reference to a missing record. */
+/** Order in which kinds are written. Referenced records come first, so that a reader never finds a reference to a missing record. */
 const RANK: Readonly<Record<RecordKind, number>> = {
   workspace: 0,
   api: 1,
@@ -46,7 +46,7 @@ export interface Projecting {
 /** Thrown if a table was truncated: its rows have no outbox entries, so everything must be projected again. */
 export class TableEmptied extends ProjectionChanged {
   override name = "TableEmptied";
-  /** Sequence numbers of the truncation's outbox entries, which are deleted when the new projection has begun. */
+  /** Sequence numbers of the truncation's outbox entries, which are deleted as soon as the new projection has begun. */
   readonly seqs: readonly number[];
 
   constructor(entries: readonly ReadEntry[]) {

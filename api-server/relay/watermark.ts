@@ -5,13 +5,13 @@
  * that time has an entry with this number or a lower one. So if a workspace's oldest pending entry has a higher number, or it has no
  * pending entry, everything from before that time has been delivered for it.
  *
- * A workspace with a million entries lags until they are relayed; the others do not.
+ * A workspace with a million entries lags until they are relayed; other workspaces do not.
  */
 
 export interface Scan {
   /** Redis clock, ms, read before the search for the newest entry. */
   readonly asOfMs: number;
-  /** Number of the newest visible entry. */
+  /** Number of the newest visible outbox entry. */
   readonly newest: number;
 }
 
@@ -30,7 +30,7 @@ export class Watermark {
   #lagging: ReadonlyMap<string, number> = new Map();
   #asOfMs = 0;
 
-  /** Call it with each scan, before entries are relayed. */
+  /** Records a scan. Must be called for each scan, before entries are relayed. */
   scanned(scan: Scan): void {
     this.#scans.push(scan);
     // Removes the second-newest scan. The newest scan is required, and lagging workspaces reach the oldest ones next.

@@ -12,7 +12,7 @@ export const FLOW_COOKIE = "__Host-postern-sign-in";
 /** Format of a token: 256 bits in base64url. */
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
-/** Returns the value of a cookie; `undefined` if the header has no cookie of this name, or the value is not a valid token. */
+/** Returns the value of a cookie; `undefined` if the header has no cookie with this name, or its value is not a valid token. */
 export function readTokenCookie(header: string | undefined, name: string): string | undefined {
   if (header === undefined) return undefined;
   for (const pair of header.split(";")) {

@@ -31,7 +31,8 @@ export interface SignedIn {
   readonly session: SessionRow;
   readonly assignments: readonly Assignment[];
   /**
-   * The named workspace, or the first that the person may enter; `undefined` if there is none. The person's access to it is not checked.
+   * The workspace that the call names, or the first one that the person may enter; `undefined` if there is none. The person's access to it
+   * is not checked.
    */
   readonly workspace: EnteredWorkspace | undefined;
 }

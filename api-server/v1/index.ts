@@ -97,7 +97,7 @@ export const v1Procedures: readonly AnyV1Procedure[] = [
   createKeys,
   enqueueKeys,
 
-  // leftovers
+  // unversioned paths
   createKeyLeftover,
   listKeysLeftover,
   verifyKeyLeftover,

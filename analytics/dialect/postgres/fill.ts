@@ -9,8 +9,8 @@ import { defaultOf, typeName } from "./type-names.ts";
 import type { Writer } from "./writer.ts";
 
 /*
- * WITH FILL. Keeps all rows and adds a row, with defaults in the other columns, for each missing step from FROM (or the first row) to TO
- * (or the last row). ORDER BY columns before the filled one partition the rows, and each partition is filled separately.
+ * Implements WITH FILL: keeps all rows and adds a row, with defaults in the other columns, for each missing step from FROM (or the first
+ * row) to TO (or the last row). ORDER BY columns before the filled one partition the rows, and each partition is filled separately.
  *
  * `b` are the rows with columns c1, c2, … and sort keys k1, k2, …; `g` are the partitions, and `s` the steps of each partition.
  */

@@ -13,7 +13,7 @@ export const COUNTED_MAX = 100_000;
 const AHEAD_MS_MAX = 25 * HOUR_MS;
 
 export interface UsageQuery extends Omit<CountQuery, "fromMs" | "toMs" | "order" | "rowsMax"> {
-  /** Start and end of the window, Unix ms. Each is expanded to its full hour. */
+  /** Start and end of the window, Unix ms. Both are expanded to full hours. */
   readonly startMs: number;
   readonly endMs: number;
   /** Order of the rows; `undefined` sorts by time if there are slices, otherwise by total, largest first. */

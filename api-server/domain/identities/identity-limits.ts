@@ -2,7 +2,7 @@ import type { AuditEvent } from "../../db/audit.ts";
 import type { NewRatelimit, RatelimitRow } from "../../db/ratelimits.ts";
 import { invalidField } from "../refusals/refusals.ts";
 
-/** Changes of an identity's limits, by name. */
+/** Changes to an identity's limits, by name. */
 export interface LimitsPlan {
   readonly created: readonly NewRatelimit[];
   /** Changed limits, with their existing ids. */

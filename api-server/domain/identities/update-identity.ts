@@ -69,7 +69,7 @@ const shownLimit = ({ name, max_count, duration_ms, auto_apply }: RatelimitRow):
   autoApply: auto_apply,
 });
 
-/** Sorts limits before comparing them, because their order is not a change. */
+/** Sorts limits before comparing them, because a different order is not a change. */
 const inOrder = <T extends { readonly ratelimits: readonly RequestedRatelimit[] }>(fields: T) => ({
   ...fields,
   ratelimits: fields.ratelimits

@@ -33,7 +33,7 @@ export interface EnabledKeys {
   /** Number of keys that already had the requested state before this call. */
   readonly unchanged: number;
   readonly managed: number;
-  /** Some of the skipped managed keys, for the message. */
+  /** Examples of the skipped managed keys, which the message names. */
   readonly managedKeys: readonly { readonly id: string; readonly manager: string }[];
 }
 

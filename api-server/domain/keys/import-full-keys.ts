@@ -24,7 +24,7 @@ import { connectedToKey, keyCreated } from "./key-events.ts";
  * kind of row; import-keys.ts imports thousands and skips known hashes.
  */
 
-/** A key without its secret and API. */
+/** Settings of a key, without its secret and its API. */
 export interface KeyDefinition {
   readonly start: string;
   readonly name: string | undefined;
@@ -108,7 +108,7 @@ export async function importFullKeys(
 const NAMED = 20;
 
 interface FoundParts {
-  /** Roles by lower-case name. */
+  /** Roles by their lower-case name. */
   readonly roles: ReadonlyMap<string, NamedPart>;
   readonly permissions: ReadonlyMap<string, NamedPart>;
 }

@@ -16,7 +16,7 @@ import { connectedToKey, disconnectedFromKey } from "./key-events.ts";
  * writes only the difference, so that a repeated call changes nothing.
  */
 
-/** One kind of links: how they are read and written, and the audit log's name for their target. */
+/** One kind of link: how its links are read and written, and how the audit log names their target. */
 interface LinkSort<End extends { readonly id: string }> {
   readonly list: (tx: PoolClient, key: KeyRef) => Promise<End[]>;
   readonly replace: (tx: PoolClient, key: KeyRef, ids: readonly string[]) => Promise<void>;

@@ -115,7 +115,7 @@ export class KeyQueue {
     this.#givenUp = new Counter({ ...exported(of.givenUp), registers });
   }
 
-  /** Runs one time slice per workspace with due keys. Returns whether there are more. */
+  /** Runs one time slice per workspace with due keys. Returns whether keys remain due. */
   async round(): Promise<boolean> {
     const { db, nowMs } = this.#deps;
     const workspaceIds = await listWorkspacesWithDueKeys(db, { nowMs: nowMs() });
@@ -193,7 +193,7 @@ export class KeyQueue {
   }
 }
 
-/** Returns the names that the caller uses for the key, without the key's secret or hash. */
+/** Returns the names by which the caller can find the key. They contain neither its secret nor its hash. */
 const nameOf = (row: QueuedKeyRow) => ({
   workspaceId: row.workspace_id,
   apiId: row.api_id,

@@ -31,9 +31,9 @@ export interface KeyToMake {
   readonly byteLength?: number | undefined;
   readonly name?: string | undefined;
   readonly externalId?: string | undefined;
-  /** Owner that v1 stores. */
+  /** Owner of the key in v1. */
   readonly ownerId?: string | undefined;
-  /** Environment that v1 stores. */
+  /** Environment of the key in v1. */
   readonly environment?: string | undefined;
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
   /** Names of roles. A missing role is an error, unless `needed` has a permission to create roles. */

@@ -23,14 +23,14 @@ export interface VerifiedCall {
   readonly startedMs: number;
 }
 
-/** Queues the event of a call that found a key, for every code. */
+/** Queues the event of a verification that found a key, whatever its result is. */
 export function recordCall(
   deps: VerificationDeps,
   view: KeyView,
   { requestId, code, tags = NO_TAGS, counted, startedMs }: VerifiedCall,
 ): void {
   recordVerification(deps, view, {
-    // A request has one verification, so the request id is unique among events.
+    // The request id also identifies the event, because a request has only one verification.
     id: requestId,
     requestId,
     timeMs: deps.nowMs(),

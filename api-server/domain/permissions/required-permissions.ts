@@ -14,7 +14,7 @@ import {
 export interface RequiredPermission<Type extends PermissionType = PermissionType, Action extends string = string>
   extends RootKeyPermission<Type, Action> {
   readonly orFor?: "apiId" | "namespaceId" | "identityId" | "environment";
-  /** Condition under which the permission is required, such as "with `recoverable`"; `undefined` if it is always required. */
+  /** Condition under which the permission is required, such as "with `recoverable`"; `undefined` if it is required for every call. */
   readonly when?: string;
   /** Code of v1's response to a call that lacks the permission, if it is not INSUFFICIENT_PERMISSIONS (api-v1.md section 4). */
   readonly refusedAs?: "UNAUTHORIZED" | "NOT_FOUND";
@@ -38,7 +38,7 @@ export interface Grants<Required extends RequiredPermission> {
   readonly holds: (required: Required, id?: string) => boolean;
   /** Whether the caller holds the permission for at least one object. */
   readonly holdsForSome: (required: Required) => boolean;
-  /** Returns the ids for which the caller holds the permission individually; "all" if the caller holds it for every object. */
+  /** Returns the ids of the objects for which the caller holds the permission; "all" if the caller holds it for every object. */
   readonly idsHeld: (required: Required) => "all" | readonly string[];
   /** Returns the tuples that the caller does not hold, and may therefore not grant to a root key. */
   readonly beyond: (tuples: readonly string[]) => readonly string[];
@@ -74,8 +74,8 @@ export const onNamespace = declare("ratelimit", "namespaceId");
 /** Scope: rate-limit namespaces in general, without an id. */
 export const onNamespaces = declare("ratelimit");
 /**
- * Scope: the identity of the call (`I(x)` in api-v2.md section 1). In v2, only the permission to read has a form with an id; in v1, the
- * permission to delete has one too.
+ * Scope: the identity of the call (`I(x)` in api-v2.md section 1). In v2, only the read permission has a form with an id; in v1, the delete
+ * permission also has one.
  */
 export const onIdentity = declare("identity", "identityId");
 /** Scope: the identities of an environment, which v1 lists (api-v1.md section 9). */

@@ -116,7 +116,7 @@ export function byRule(
   return { sinceMs, counts: named, others: rest };
 }
 
-/** Maximum number of named rules. A policy has at most 256 rules and a few other deciding reasons, but a pod may report more. */
+/** Maximum number of named rules. A policy has at most 256 rules and a few other reasons for decisions, but a pod may report more. */
 const NAMED_MAX = 1_000;
 
 /** Limits the sum, because the numbers that pods report may overflow. */

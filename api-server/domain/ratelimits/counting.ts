@@ -10,7 +10,8 @@ import type { CountingDeps } from "../deps.ts";
  */
 export const LIMITS_ALONE: WithoutStore = { onCounterFailure: "Local", onCreditFailure: "Deny" };
 /**
- * Counting without Redis for calls with credits: credits are never granted, and limits are not counted for a call that cannot be decided.
+ * Counting without Redis for calls with credits. No credits are spent without Redis, so such a call cannot be decided, and its limits are
+ * not counted either.
  */
 export const WITH_CREDITS: WithoutStore = { onCounterFailure: "Deny", onCreditFailure: "Deny" };
 const QUOTA: WithoutStore = { onCounterFailure: "Allow", onCreditFailure: "Deny" };
@@ -47,7 +48,7 @@ export class ServerCounting implements VerifyDeps {
   }
 
   onUncounted(_what: "limits" | "credits", done: WithoutStore["onCounterFailure"], cause: unknown): void {
-    // A denied call throws its own error, which is logged where the response is sent.
+    // A denied call throws its own error, which is logged when the response is sent.
     if (done === "Deny") return;
     logThrottled(this.#deps, {
       reason: cause instanceof Error ? cause.message : String(cause),

@@ -34,7 +34,7 @@ export async function limitOnce<Required extends RequiredPermission>(
   const [outcome] = consumed.limits;
   if (outcome === undefined) throw new Error("one limit was asked about and none was answered");
 
-  // A request consumes one limit, so the request id is unique among events.
+  // The request id also identifies the event, because a request consumes only one limit.
   deps.events.add(toLimitEvent(actor, applied, outcome, { id: origin.requestId, timeMs: consumed.nowMs, startedMs }));
   return { ...applied, namespaceId: namespace.id, outcome };
 }

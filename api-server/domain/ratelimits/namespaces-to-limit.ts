@@ -8,9 +8,9 @@ import type { RequiredPermission } from "../permissions/required-permissions.ts"
 import { type LimitPermissions, namespaceDeleted, obtainNamespace, recallNamespace } from "./namespaces.ts";
 
 /**
- * Returns the live namespaces of a call for several limits, by the names in the call, from the cache if possible. Missing ones are created
- * together, and only if the rest of the call is valid.
- * @throws PublicError 403 if one may not be created or used; then 410 if one was deleted and has no successor with its name.
+ * Returns the live namespaces of a call for several limits, by the names in the call, from the cache if possible. Missing namespaces are
+ * created together, and only if the rest of the call is valid.
+ * @throws PublicError 403 if a namespace may not be created or used; then 410 if a namespace was deleted and no other one has its name.
  */
 export async function namespacesToLimit<Required extends RequiredPermission>(
   actor: Actor<Required, LimitDeps>,

@@ -15,7 +15,7 @@ import { knownValue } from "../refusals/refusals.ts";
 /** Maximum number of attempts if other calls create and delete the namespace in the meantime. */
 const ATTEMPTS_MAX = 5;
 
-/** Prefix of every namespace id; a name may begin with it too. */
+/** Prefix of every namespace id. A name can also start with it. */
 const ID_START = "rlns_";
 
 /** Permissions that each procedure with limits of a namespace declares. */
@@ -25,9 +25,9 @@ export interface LimitPermissions<Required extends RequiredPermission> {
 }
 
 /**
- * Returns the live namespace of a limit call, by id or name, from the cache if possible. A missing one is created, if the root key may do
- * so.
- * @throws PublicError 410 if it was deleted and has no successor with its name; 403 if it is new and may not be created.
+ * Returns the live namespace of a limit call, by id or name, from the cache if possible. A missing namespace is created, if the root key
+ * may do so.
+ * @throws PublicError 410 if the namespace was deleted and no other one has its name; 403 if it is new and may not be created.
  */
 export async function namespaceToLimit<Required extends RequiredPermission>(
   actor: Actor<Required, LimitDeps>,

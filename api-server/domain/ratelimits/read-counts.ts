@@ -2,7 +2,7 @@ import type { LimitCharge } from "../../../core/charges.ts";
 import { CountersUnavailable } from "../../../edge/counters/contract.ts";
 import type { CountingDeps } from "../deps.ts";
 
-/** Current counter state of a limit. */
+/** State of a limit's counter. */
 export interface LimitCount {
   /** Number of units used in the sliding window, at most the limit. */
   readonly used: number;
@@ -21,7 +21,7 @@ export async function readCounts(
 ): Promise<readonly LimitCount[] | undefined> {
   if (limits.length === 0) return [];
   try {
-    // Reads strictly, because processes flush their local counts to Redis with a short delay.
+    // Reads with strict accuracy, because processes flush their local counts to Redis with a short delay.
     const charges = limits.map((limit): LimitCharge => ({ ...limit, cost: 0, accuracy: "strict" }));
     const consumed = await counters.consume({ limits: charges });
     return consumed.limits.map(({ remaining, resetMs }, i) => ({

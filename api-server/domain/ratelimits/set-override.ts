@@ -65,7 +65,7 @@ async function create(tx: PoolClient, setting: Setting): Promise<string | undefi
   const { caller, deps } = actor;
   const { workspaceId } = caller;
   const manager = creatingManager(actor);
-  // A manager has at most one override. A call can be repeated, so the response names the existing override.
+  // A manager has at most one override. A repeated call must succeed, so the response contains the id of the existing override.
   const own = await findCreated(tx, actor, "override");
   if (own !== undefined) return own.id;
   const id = makeId("override", deps.randomBytes(16));

@@ -12,7 +12,7 @@ export const apiNotFound = (apiId: string): PublicError =>
 export const keyNotFound = (keyId: string): PublicError =>
   new PublicError("key_not_found", `There is no key ${keyId} in the workspace.`);
 
-/** Error for callers who name a key by its string, which responses never repeat. */
+/** Error for callers that identify a key by its string. The message does not contain the string, because responses never repeat it. */
 export const keyOfSecretNotFound = (): PublicError =>
   new PublicError("key_not_found", "There is no key with this secret in the workspace.");
 
@@ -45,8 +45,8 @@ export const invalidField = (location: string, message: string): PublicError =>
   new PublicError("invalid_input", message, { errors: [{ location, message }] });
 
 /**
- * Returns the value of a lookup; `undefined` if it is known to be absent.
- * @throws PublicError 500 `service_unavailable` if it is unknown, because the database is unreachable and the value is not cached.
+ * Returns the value of a lookup; `undefined` if the value is known to be absent.
+ * @throws PublicError 500 `service_unavailable` if the value is unknown, because the database is unreachable and the value is not cached.
  */
 export function knownValue<T>(lookup: Lookup<T>): T | undefined {
   if (lookup.status === "unusable") throw notKnown();

@@ -47,25 +47,25 @@ interface Failure {
   readonly code: V1Code;
 }
 
-/** Kinds that have a different v1 status or code than other kinds with the same v2 status. */
+/** Error kinds whose v1 status or code differs from that of other kinds with the same v2 status. */
 const BY_KIND: Partial<Record<ErrorKind, Failure>> = {
   protected_resource: { status: 412, code: "DELETE_PROTECTED" },
   // v1 does not distinguish deleted namespaces from unknown ones.
   ratelimit_namespace_gone: { status: 404, code: "NOT_FOUND" },
-  // A caller can request less data, so the status is 400.
+  // The status is 400, because the caller can fix the problem by requesting less data.
   query_execution_timeout: { status: 400, code: "BAD_REQUEST" },
   // v1 has no status for an outage, and v1 clients retry a 500.
   analytics_connection_failed: { status: 500, code: "INTERNAL_SERVER_ERROR" },
   server_busy: { status: 500, code: "INTERNAL_SERVER_ERROR" },
 };
 
-/** Returns the status and code of a kind. */
+/** Returns the v1 status and code of an error kind. */
 export function v1FailureOf(kind: ErrorKind): Failure {
   const { status } = ERROR_KINDS[kind];
   return BY_KIND[kind] ?? { status, code: BY_STATUS[status] ?? "INTERNAL_SERVER_ERROR" };
 }
 
-/** Returns the status and code for a root key that lacks the permission. */
+/** Returns the status and code for a call whose root key lacks a permission. */
 export const v1RefusalOf = ({ refusedAs }: RequiredPermission): Failure => ({
   status: refusedAs === "NOT_FOUND" ? 404 : 403,
   code: refusedAs ?? "INSUFFICIENT_PERMISSIONS",

@@ -7,7 +7,7 @@ import { describeServices } from "../openapi-components.ts";
 import { exampleOf, requestExamples } from "../openapi-examples.ts";
 import { V1_CODES, type V1Code, v1FailureOf, v1RefusalOf } from "./errors.ts";
 
-/* Builds the OpenAPI 3.1 document of v1 from the schemas that validate requests, like that of v2. */
+/* Builds the OpenAPI 3.1 document of v1. Like the document of v2, it is generated from the schemas that validate requests. */
 
 const API_VERSION = "1.0.0";
 
@@ -212,7 +212,7 @@ function failures(procedure: AnyV1Procedure): Record<string, JsonSchema> {
 
   return Object.fromEntries(
     [...byStatus].map(([status, meanings]) => {
-      // A procedure may have a response of its own with the same status as the error.
+      // A procedure must not itself define a response with the status of an error, because the document can contain only one of them.
       const { otherResponses = {} } = procedure;
       const own = status in otherResponses;
       if (own) throw new Error(`${procedure.path} answers ${status} both with a body of its own and with an error`);
@@ -236,7 +236,7 @@ function failure(status: number, meanings: Meanings): JsonSchema {
   };
 }
 
-/** Returns the codes that have an example referenced in a part of the document. */
+/** Returns the codes whose examples are referenced in a part of the document. */
 const codesIn = (paths: JsonSchema): V1Code[] => {
   const text = JSON.stringify(paths);
   return (Object.keys(V1_CODES) as V1Code[]).filter((code) => text.includes(`"#/components/examples/${code}"`));

@@ -71,7 +71,7 @@ async function handle(call: Call<Query, typeof required>): Promise<z.input<typeo
     listKeysThatFit(deps.db, { workspaceId, keyIds: ids.slice(0, limit), bytesMax: PAGE_BYTES_MAX }),
     countKeysOfApi(deps.db, { workspaceId, apiId }),
   ]);
-  // If no string can be decrypted, secrets are omitted, as for keys that are not recoverable.
+  // If the API has no key encryption, secrets are omitted, as for keys that are not recoverable.
   const vault = decrypt && api.key_encryption ? deps.keyVault : undefined;
   const keys = await describeKeys(deps, workspaceId, rows, { vault, inList: true });
   const next = nextCursor(ids, rows, limit);

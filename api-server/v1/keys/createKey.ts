@@ -82,7 +82,7 @@ function check({ remaining, refill, ratelimit }: Body): void {
 
 async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof ResponseBody>> {
   const { ownerId, externalId, remaining, refill, ratelimit, name, ...rest } = call.body;
-  // Checks the permission before the API is looked up, because it does not depend on the API.
+  // Checks the permission before the API is looked up, because the check needs only the id of the API.
   call.require(required.createKey, rest.apiId);
   if (rest.recoverable) call.require(required.encryptKey, rest.apiId);
   const owner = ownerOfNew({ externalId, ownerId });

@@ -60,8 +60,8 @@ export class OpenVerification implements Verification {
   }
 
   /**
-   * Returns the charges of the call. Throws PublicError 400 for a limit that is not attached to the key, and for a window that is too
-   * short.
+   * Returns the charges of the call. Throws PublicError 400 for a limit that neither the key nor its identity has, and for a window that is
+   * too short.
    */
   plan(view: KeyView): ChargePlan {
     const { ratelimit, ratelimits = [], remaining } = this.#call.body;

@@ -9,9 +9,7 @@ import { checkLegacyRatelimit, type LegacyRatelimit, toRatelimit } from "../keys
 import { OwnerId, ownerOfNew } from "../keys/legacy-owner.ts";
 import { Meta } from "../schemas.ts";
 
-/*
- * A key that another system issued, as both procedures of migrations accept it.
- */
+/* A key that another system issued, in the form that both migration procedures accept. */
 
 /** Number of characters of a plaintext that are stored as `start` if the item has none. */
 const START_CHARACTERS = 4;

@@ -184,7 +184,7 @@ const toLimit = ({ row, of, isReplaced, current }: LimitInUse): Data["limits"][n
     : { current: { used: current.used, remaining: current.remaining, reset: current.resetMs } }),
 });
 
-/** Returns each slug once, sorted; the roles of each are sorted. */
+/** Returns each permission slug once, in sorted order, with the sorted names of the roles that grant it. */
 function permissionsWithSources(
   direct: readonly string[],
   throughRoles: readonly { readonly slug: string; readonly role: string }[],

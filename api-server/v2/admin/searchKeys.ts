@@ -137,7 +137,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<FoundKey>
   const rows = await readBriefly(deps, "One API alone, or a longer text, is often searched faster.", async (db) => {
     const filter = await filterOf(db, body, { workspaceId, apiIds, nowMs: deps.nowMs() });
     if (filter === undefined) return [];
-    // Reads one extra row, which shows that a next page exists.
+    // Reads one extra row. If it exists, there is a next page.
     return searchInStore(db, filter, { after: positionAt(body.cursor), rowsMax: body.limit + 1 });
   });
   const shown = rows.slice(0, body.limit);

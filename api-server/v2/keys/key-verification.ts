@@ -51,8 +51,8 @@ export abstract class CallVerification implements Verification {
   }
 
   /**
-   * Returns the charges of the call. Throws PublicError: 412 for a limit that is not attached to the key, 400 for a window that is too
-   * short.
+   * Returns the charges of the call. Throws PublicError: 412 for a limit that neither the key nor its identity has, 400 for a window that
+   * is too short.
    */
   plan(view: KeyView): ChargePlan {
     const { ratelimits, credits } = this.#asked;

@@ -134,7 +134,9 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   return { migrated, failed };
 }
 
-/** Throws PublicError 400 for the first key with contradictory fields, or if the keys have too many parts in total. */
+/**
+ * Throws PublicError 400 for the first key with contradictory fields, or if the keys have too many permissions, roles and limits in total.
+ */
 function checkKeys(keys: Body["keys"]): void {
   let parts = 0;
   for (const [index, { credits, meta, permissions = [], roles = [], ratelimits = [] }] of keys.entries()) {

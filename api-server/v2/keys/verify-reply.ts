@@ -11,7 +11,7 @@ type KeyPart = Omit<Data, "valid" | "code" | "credits" | "ratelimits">;
 /** Returns the response members that describe the key, as JSON without the enclosing braces. The result is never empty. */
 const keyPartOf = KeyView.remember((view) => JSON.stringify(toKeyPart(view)).slice(1, -1));
 
-/** Response if the key does not exist, or the caller may not learn of it. */
+/** Response if the key does not exist, or if the caller must not find out that it exists. */
 export const NOT_FOUND = new DataJson(JSON.stringify({ valid: false, code: "NOT_FOUND" } satisfies Data));
 
 /**

@@ -38,7 +38,7 @@ export const CLAIM_REQUIRED = {
 };
 export const KEY_REQUIRED = { readKey: onApi("read_key", "for kind `key`") };
 
-/** Permission that is required to learn of an object: the permission to read it. */
+/** Permission that is required to find out whether an object exists: the permission to read it. */
 export const TO_LEARN_OF = {
   api: CLAIM_REQUIRED.readApi,
   role: CLAIM_REQUIRED.readRole,

@@ -115,13 +115,13 @@ function checkPolicy({ apiId, policy }: Body): void {
   }
 }
 
-/** Creates a policy. Returns `undefined` if another transaction has just created one with the name. */
+/** Creates a policy. Returns `undefined` if another transaction has just created a policy with this name. */
 async function create(tx: PoolClient, call: Call<Body>): Promise<Data | undefined> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { apiId, name, uid, generation, policy } = body;
   const manager = creatingManager(call);
-  // A manager has at most one policy. A call can be repeated, so the response names the existing policy.
+  // A manager has at most one policy. A repeated call must succeed, so the response contains the id of the existing policy.
   const own = await findCreated(tx, call, "policy");
   if (own !== undefined) return { policyId: own.id, version: own.version };
   const otherId = makeId("policy", deps.randomBytes(16));

@@ -64,7 +64,10 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   });
 }
 
-/** Adopts the live namespace with the name. Throws PublicError 409 if the call does not request that, or the namespace has a manager. */
+/**
+ * Adopts the live namespace with this name. Throws PublicError 409 if the call does not request adoption, or if the namespace has a
+ * manager.
+ */
 async function adopt(tx: PoolClient, call: Call<Body>): Promise<string> {
   const { name } = call.body;
   const { workspaceId } = call.caller;
