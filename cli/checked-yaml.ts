@@ -10,7 +10,7 @@ export interface FileProblem {
   readonly file: string;
   /** Line number, starting at 1. */
   readonly line: number;
-  /** Path such as `keys[0].name`; empty for a problem of the complete file. */
+  /** Path such as `keys[0].name`; empty for a problem with the entire file. */
   readonly location: string;
   readonly message: string;
 }

@@ -38,7 +38,7 @@ export interface OptionRow {
 
 export type OptionTable = Readonly<Record<string, OptionRow>>;
 
-/** Parsed options. A string is `undefined` if it is neither given nor has a default; booleans and lists are always present. */
+/** Parsed options. A string is `undefined` if it is not given and has no default; booleans and lists are always present. */
 export type OptionValues<T extends OptionTable> = {
   readonly [K in keyof T]: T[K]["type"] extends "boolean"
     ? boolean

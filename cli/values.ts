@@ -206,8 +206,8 @@ function parseIso(text: string): number {
 const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
 /**
- * Parses the public URL of the dashboard: an origin without a path, because its cookie applies to the complete host. The URL must use https
- * except for loopback addresses, because browsers reject the cookie elsewhere.
+ * Parses the public URL of the dashboard: an origin without a path, because the session cookie applies to the entire host. The URL must use
+ * https except for loopback addresses, because browsers reject the cookie elsewhere.
  */
 export function parseDashboardUrl(option: string, text: string): string {
   const url = URL.parse(text);

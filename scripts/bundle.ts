@@ -15,7 +15,7 @@ const MIB = 1024 * 1024;
 
 interface Part {
   readonly entry: string;
-  /** Maximum total size of the component, bytes. */
+  /** Maximum total size of the component's files, bytes. */
   readonly bytesMax: number;
   /** Files to copy beside the bundle: source by destination. */
   readonly files?: Readonly<Record<string, string>>;

@@ -126,7 +126,7 @@ function failuresOf(report: Report): string[] {
 
 const firstLine = (text: string): string => stripVTControlCharacters(text).split("\n", 1)[0]?.slice(0, 300) ?? "";
 
-/** Builds or installs a dependency before the timeout of a test starts. */
+/** Builds or installs a dependency now, so that the time does not count against the timeout of a test. */
 async function prepare(get: () => Promise<unknown>): Promise<void> {
   try {
     await get();

@@ -15,8 +15,9 @@ const HOW =
   "no server is configured; run `postern profile add`, set POSTERN_API_URL and POSTERN_ROOT_KEY, or start `postern dev`";
 
 /**
- * Returns the connection of the options, otherwise of the environment, otherwise of the default profile, otherwise of the `postern dev` that
- * runs on `--data-dir`. Throws `UsageError` if there is none, or if one source sets both a profile and a root key, which is ambiguous.
+ * Returns the connection from the options, otherwise from the environment, otherwise from the default profile, otherwise from the `postern
+ * dev` that runs on `--data-dir`. Throws `UsageError` if there is none, or if one source sets both a profile and a root key, which is
+ * ambiguous.
  */
 export function readConnection(options: ConnectionOptions, io: Pick<Io, "env">): Connection {
   const { env } = io;

@@ -8,7 +8,7 @@ import { followFile } from "../followed.ts";
 import type { redisAddress } from "../stores.ts";
 import { parseHttpUrl } from "../values.ts";
 
-/** Options of a gate whose Redis user an api-server issues. */
+/** Options of a gate that obtains its Redis user from an api-server. */
 export const credentialOptions = {
   "credentials-url": {
     type: "string",

@@ -292,7 +292,7 @@ export const sidecar = defineCommand({
         logger: log.child({ policy: options.policy }),
       });
       closers.add("sidecar", () => gate.close());
-      // Installs the handler of stray errors after the start, because an error during the start must end the process.
+      // Handles uncaught errors only after the start, because an error during the start must end the process.
       surviveStrayErrors({ log, onInternalError: gate.logStrayError });
       const { url, authorizeUrl, grpcUrl, adminUrl } = gate;
       log.info({ url, authorizeUrl, grpcUrl, adminUrl }, "listening");
@@ -300,7 +300,7 @@ export const sidecar = defineCommand({
   },
 });
 
-/** Returns only the limits that were given, because the default limits depend on TLS. */
+/** Returns only the limits that are set by options, because the default limits depend on TLS. */
 function parseConnections(
   options: Readonly<Record<"max-connections" | "max-http2-connections", string | undefined>>,
 ): Partial<Limits> {

@@ -33,7 +33,7 @@ export interface Noun {
   readonly verbs: ReadonlyArray<{ readonly name: string; readonly summary: string }>;
 }
 
-/** Returns the first words of all commands in order. A one-word command has no verbs. */
+/** Returns the first words of all commands in order. A command of one word has no verbs. */
 export function nounsOf(commands: readonly Command[]): Noun[] {
   const nouns = new Map<string, Noun>();
   for (const { name, summary } of commands) {

@@ -28,7 +28,7 @@ export const secretsIn = (objects: readonly KubeObject[]): Secret[] =>
     .filter(({ kind }) => kind === "Secret")
     .map((object) => readObject(Secret, object, `Secret ${nameOf(object)}`));
 
-/** Returns the Secrets by `fullName`. */
+/** Returns the Secrets, indexed by `fullName`. */
 export const secretsByName = (objects: readonly KubeObject[]): Map<string, Secret> =>
   new Map(secretsIn(objects).map((secret) => [nameOf(secret), secret]));
 

@@ -199,7 +199,7 @@ const placeOf = ({ metadata: { namespace = DEFAULT_NAMESPACE, name } }: Manifest
 /** Returns the id of a policy's API. Policies that name the same API share its keys. */
 const apiIdOf = ({ spec: { api } }: Of<"ApiKeyPolicy">): string => api.id ?? idOf("api", api.name ?? "");
 
-/** Returns the policy of this name, or the only policy if no name is given; otherwise the reason why none can be chosen. */
+/** Returns the policy of this name, or the only policy if no name is given; otherwise the reason why no policy can be chosen. */
 export function findPolicy<T>(policies: ReadonlyMap<string, T>, name: string | undefined): T | string {
   const places = [...policies.keys()];
   const fits = places.filter((place) => name === undefined || place === name || place.endsWith(`/${name}`));

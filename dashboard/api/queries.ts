@@ -62,7 +62,7 @@ export interface Pages<T> {
   readonly again: () => void;
 }
 
-/** Maximum number of pages that are refreshed automatically. A person refreshes a longer list by hand. */
+/** Maximum number of pages that are refreshed automatically. A longer list is refreshed only when the person requests it. */
 const READ_AGAIN_PAGES_MAX = 3;
 
 const isShort = ({

@@ -58,7 +58,7 @@ export const useUsageState = (): UseQueryResult<UsageState, ApiError> =>
 /** Retention that applies if the server reports no other value. */
 const USUAL_RETENTION_DAYS = 30;
 const DAY_MS = 86_400_000;
-/** Margin that keeps a query with a slightly slow clock from reading rows that the server has just deleted. */
+/** Margin for clocks that are slightly slow. Without it, a query could read rows that the server has just deleted. */
 const SPARE_MS = 60_000;
 
 /** Returns the time window of a range, cut to the retention of the workspace. */
@@ -71,7 +71,7 @@ export function windowWithin(range: Range, nowMs: number, state: UsageState | un
 export const countedUntilOf = (state: UsageState | undefined): number =>
   state?.countedUntil ?? Number.POSITIVE_INFINITY;
 
-/** Selects the usage to read; the default is the usage of the workspace. */
+/** Selects the usage to read. Default: the usage of the whole workspace. */
 export interface UsageOf extends UsageFilter {
   /** API whose usage is read, as an alternative to a key space. */
   readonly apiId?: string | undefined;

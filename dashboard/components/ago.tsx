@@ -23,7 +23,7 @@ export function Ago({ atMs }: { atMs: number }): ReactNode {
   return <time ref={element} dateTime={new Date(atMs).toISOString()} title={exactText(atMs)} />;
 }
 
-/** Shows how long ago an event happened, or `otherwise` if the event has not happened. */
+/** Shows how long ago an event happened, or `otherwise` if it has not happened. */
 export function AgoOr({ atMs, otherwise }: { atMs: number | null | undefined; otherwise: string }): ReactNode {
   return atMs === null || atMs === undefined ? <span className="muted">{otherwise}</span> : <Ago atMs={atMs} />;
 }

@@ -107,7 +107,7 @@ function useSnippet(wanted: readonly RequestedChange[] | undefined): string | un
         const changes = JSON.parse(asked) as RequestedChange[];
         if (!isDeleted) setSnippet(changes.map(({ path, value }) => snippetOf(path, value)).join("---\n"));
       },
-      // Without the YAML, the dialog still shows the name of the manifest.
+      // If the YAML is not available, the dialog still shows the name of the manifest.
       () => undefined,
     );
     return () => {

@@ -4,7 +4,7 @@
  */
 
 export interface Mark {
-  /** Name of a custom property in tokens.css. */
+  /** Name of a CSS custom property in tokens.css. */
   readonly color: `--series-${number}`;
   readonly pattern: number;
   /** Dash pattern of a line: lengths of strokes and gaps. */

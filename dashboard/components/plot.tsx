@@ -87,14 +87,14 @@ export function Plot(props: PlotProps): ReactNode {
 
   return (
     <figure className="plot" aria-label={label} style={{ "--plot-height": `${heightPx}px` } as CSSProperties}>
-      {/* biome-ignore lint/a11y/useSemanticElements: no element is a plot that arrows walk through. */}
+      {/* biome-ignore lint/a11y/useSemanticElements: HTML has no element for a plot with keyboard navigation. */}
       <div
         className="plot-area"
         role="group"
         aria-roledescription="plot"
         aria-label={label}
         aria-describedby={hintId}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows walk through its steps.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys move between the steps.
         tabIndex={0}
         onKeyDown={onKeyDown}
         onBlur={() => {
@@ -151,7 +151,7 @@ export function Plot(props: PlotProps): ReactNode {
       <details onToggle={({ currentTarget }) => setTableOpen(currentTarget.open)}>
         <summary className="muted">As a table</summary>
         {isTableOpen && (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard.
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
           <section className="plot-table" tabIndex={0} aria-label={`${label}, as a table`}>
             <table>
               <thead>

@@ -4,7 +4,7 @@ import { Ago } from "./ago.tsx";
 import { Button } from "./button.tsx";
 import "./table-foot.css";
 
-/** Footer of a list. It shows how many rows were read (`children`), whether there are more, and the age of the rows. */
+/** Footer of a list. It shows how many rows were read (`children`), whether there are more rows, and how old the rows are. */
 export function TableFoot({
   pages: { hasMore, readMore, isLoadingMore, readAtMs, again },
   children,

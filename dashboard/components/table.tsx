@@ -1,5 +1,5 @@
-// biome-ignore-all lint/a11y/useFocusableInteractive: heads of columns do nothing; the order is the server's.
-// biome-ignore-all lint/a11y/useSemanticElements: the rows of a virtual list are placed by hand, which no table element allows.
+// biome-ignore-all lint/a11y/useFocusableInteractive: column headers are not interactive, because the server determines the order.
+// biome-ignore-all lint/a11y/useSemanticElements: the virtual list positions its rows itself, which table elements do not allow.
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, memo, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Pages } from "../api/queries.ts";

@@ -5,7 +5,7 @@ interface Entry {
   readonly label: string;
 }
 
-/** Pages in the order of the navigation. To add a page, add a line here and its route to router.tsx. */
+/** Pages in the order of the navigation. To add a page, add a line here, and add its route to router.tsx. */
 export const NAVIGATION: readonly { readonly title: string; readonly entries: readonly Entry[] }[] = [
   {
     title: "Access",

@@ -34,7 +34,9 @@ export interface TimeWindow extends Between {
   readonly bucket: Bucket;
 }
 
-/** Maximum range of a chart with minute buckets. A chart shows at most 360 minutes, 216 hours, or any number of days. */
+/**
+ * Maximum range of a chart with minute buckets. A chart shows up to 360 minute buckets or 216 hour buckets; a longer range has day buckets.
+ */
 const MINUTES_UP_TO_MS = 6 * BUCKET_MS.hour;
 const HOURS_UP_TO_MS = 9 * BUCKET_MS.day;
 /** Maximum number of days in a chart. It exceeds the usual retention, and limits the range that a hand-written address can request. */

@@ -21,7 +21,7 @@ export interface Offers {
   readonly options: readonly Offer[];
 }
 
-/** Keywords of the dialect's clauses. A test runs each in a query on both databases. */
+/** Keywords of the SQL dialect. A test runs each of them in a query on both databases. */
 export const KEYWORDS: readonly string[] =
   "SELECT DISTINCT FROM WHERE GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET WITH AS UNION ALL EXCEPT JOIN LEFT INNER ON AND OR NOT IN BETWEEN LIKE ILIKE IS NULL CASE WHEN THEN ELSE END INTERVAL OVER PARTITION FILL STEP TO".split(
     " ",

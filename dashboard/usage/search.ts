@@ -49,7 +49,7 @@ export function withRange({ range: _, from: __, to: ___, ...rest }: UsageSearch,
   return range === DEFAULT_RANGE ? rest : { ...rest, range };
 }
 
-/** Maximum range of latencies, about one day, because they are computed from single events. */
+/** Maximum time range of the latency chart, about one day, because latencies are computed from single events. */
 const LATENCY_HOURS_MAX = 25;
 export const showsLatency = ({ fromMs, toMs }: { fromMs: number; toMs: number; bucket: Bucket }): boolean =>
   toMs - fromMs <= LATENCY_HOURS_MAX * 3_600_000;

@@ -74,7 +74,7 @@ export interface ApiOptions {
 
 /**
  * Statuses of error responses that a caller handles. Some other statuses are retried (core/api/retry.ts). Every call is safe to repeat,
- * because reads change nothing, creates carry a manager, and updates and deletes describe the desired state.
+ * because reads change nothing, each create call names a manager, and updates and deletes describe the desired state.
  */
 const REFUSALS: ReadonlySet<number> = new Set([400, 404, 409, 410, 412, 413]);
 

@@ -5,7 +5,7 @@ import type { ApiClient } from "./client.ts";
 type FullList = "policies.listStatus" | "managed.listDigests";
 
 const PAGE = 500;
-/** Maximum number of pages, which contain 100,000 items. A longer list is considered endless. */
+/** Maximum number of pages, which is enough for 100,000 items. A longer list is treated as endless. */
 const PAGES_MAX = 200;
 
 /** Returns all items of a list. Throws `ApiUnavailable`, or another error if the API rejects the call or the list does not end. */

@@ -10,7 +10,8 @@ import { restoreProbe } from "./probes.ts";
  */
 
 /**
- * Maximum number of entries, above that of any guarded pod (inject.ts). Required because anyone who creates a pod may set its annotation.
+ * Maximum number of entries in the annotation; no guarded pod has more (inject.ts). The limit is necessary because anyone who creates a pod
+ * may set its annotation.
  */
 const ENTRIES_MAX = 2_000;
 
@@ -38,7 +39,7 @@ export function withoutGate(pod: Pod): Pod | undefined {
   const written = pod.metadata.annotations?.[BEFORE_ANNOTATION];
   const isInjected = initContainers.some(({ name }) => isOurs(name));
   if (containers.some(({ name }) => isOurs(name))) return undefined;
-  // A template copied from an injected pod may have the annotation without a gate.
+  // A pod template that was copied from an injected pod may have the annotation but no gate.
   if (!isInjected) return { ...pod, metadata: withoutAnnotation(pod.metadata) };
   const before = readBefore(written);
   if (before === undefined) return undefined;

@@ -52,18 +52,21 @@ export type Injected =
 
 interface Target {
   readonly number: number;
-  /** All names of the port number in the pod's containers. Kubernetes allows several names, and a Service may use any of them. */
+  /** All names that the pod's containers give to the port number. Kubernetes allows several names, and a Service may use any of them. */
   readonly names: readonly string[];
 }
 
 const OWN_PORT_NAME = "postern";
 
 /**
- * Maximum number of containers, including init containers. Kubernetes does not limit this number, and one pod must not delay the admission
- * of others.
+ * Maximum number of containers of a pod, including init containers. Kubernetes does not limit this number, and one pod must not delay the
+ * admission of others.
  */
 export const CONTAINERS_MAX = 250;
-/** Maximum number of listed ports in all containers. Injection compares ports with each other and searches for two unused ones. */
+/**
+ * Maximum number of ports that all containers of a pod list together. Injection compares ports with each other and searches for two unused
+ * ones.
+ */
 export const CONTAINER_PORTS_MAX = 2_000;
 
 export function injectGate(given: Pod, injection: Injection): Injected {

@@ -85,7 +85,7 @@ export const NETWORK_POLICIES: FollowedKind<NetworkPolicy> = {
 };
 export type NetworkPolicies = FollowedObjects<NetworkPolicy>;
 
-/** Returns the NetworkPolicies that isolate pods with these labels: only the ports that they list are open. */
+/** Returns the NetworkPolicies that isolate pods with these labels, so that only the ports that these NetworkPolicies list are open. */
 export const isolating = (
   policies: readonly NetworkPolicy[],
   labels: Readonly<Record<string, string>>,

@@ -153,8 +153,8 @@ export type Pods = FollowedObjects<PodSummary>;
 export type Interception = "Port" | "Redirect" | "None";
 
 /**
- * Returns the interception mode with which the pod was created, or `now`, the policy's current mode, for a pod without the label, whose
- * gate was added in another way.
+ * Returns the interception mode with which the pod was created, or `now`, the policy's current mode, for a pod without the label, because
+ * its gate was added in another way.
  */
 export function interceptionOf(
   { gate, labels }: Pick<PodSummary, "gate" | "labels">,

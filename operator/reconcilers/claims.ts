@@ -18,7 +18,7 @@ import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secre
  * compete if their claims are equal.
  */
 const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefined>> = {
-  // The database compares role names without case.
+  // The database ignores case when it compares role names.
   Role: (object) => roleNameIn(object)?.toLowerCase(),
   RatelimitNamespace: namespaceNameIn,
   RatelimitOverride: (object) => {
@@ -31,7 +31,7 @@ const CLAIMS: Readonly<Record<Kind, (object: ManifestObject) => string | undefin
     const name = secretNameIn(object);
     return name === undefined ? undefined : JSON.stringify([object.metadata.namespace, name]);
   },
-  // API names need not be unique, but it is a mistake if two policies of one team create APIs of the same name.
+  // API names need not be unique, but two policies of one team that create APIs with the same name are a mistake.
   ApiKeyPolicy: (object) => {
     const { name } = apiIn(object);
     return name === undefined ? undefined : JSON.stringify([object.metadata.namespace, name]);

@@ -18,7 +18,7 @@ export const toNamed = (kind: Kind, name: string): string => `named ${kind} ${na
 /** Index value that all references to an API by id share, because only the database records which policy created the API. */
 export const TO_API_BY_ID = "api by id";
 
-/** Functions that return the references of an object, even if its spec is invalid, because superfluous reconciles are harmless. */
+/** Functions that return the references of an object, even if its spec is invalid, because unnecessary reconciles are harmless. */
 const REFERENCES: Readonly<Record<Kind, (object: ManifestObject) => readonly string[]>> = {
   Role: () => [],
   RatelimitNamespace: () => [],

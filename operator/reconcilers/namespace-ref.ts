@@ -33,7 +33,7 @@ export async function resolveNamespaceByName(
   ctx: Pick<Context, "api" | "cluster" | "source">,
 ): Promise<ResolvedNamespace> {
   const stored = await findNamespace(name, ctx);
-  // The lookup prefers an id, so it finds another namespace if the name of one namespace is the id of another.
+  // The lookup prefers ids to names. If the name of one namespace is the id of another one, it finds the other one.
   if (stored === undefined || stored.name !== name) return { verdict: notThere(name, from, ctx) };
   const { namespaceId, manager } = stored;
   if (manager === undefined) {

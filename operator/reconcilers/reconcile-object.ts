@@ -205,7 +205,7 @@ async function conclude<Action>(
   };
 }
 
-/** Returns the duration for which the object has been Stalled, ms; 0 if it is not. */
+/** Returns the duration for which the object has been Stalled, ms; 0 if it is not Stalled. */
 function heldForMs(object: ManifestObject, { nowMs }: Pick<OperatorContext, "nowMs">): number {
   const stalledSince = conditionsOf(object).find(({ type }) => type === "Stalled")?.lastTransitionTime;
   return stalledSince === undefined ? 0 : nowMs() - Date.parse(stalledSince);

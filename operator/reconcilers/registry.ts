@@ -102,7 +102,9 @@ export function concernsItself({ before, after }: ManifestChange): boolean {
   return text(before) !== text(after);
 }
 
-/** Returns whether a change may affect the owner of a claim. Changes of finalizers may, changes of the status may not. */
+/**
+ * Returns whether a change may affect the owner of a claim. A change of finalizers may affect it, but a change of the status never does.
+ */
 const concernsCompetitors = (change: ManifestChange): boolean =>
   concernsItself(change) || finalizersOf(change.before) !== finalizersOf(change.after);
 

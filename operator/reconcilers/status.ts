@@ -59,7 +59,7 @@ export function statusOf({ object, verdict, conditions: further, own, nowMs }: S
 
 /**
  * Computes the status while the API is unavailable. An unreachable API does not make an object unready, unless an active resource is known
- * to be wrong. A rejected root key does, because it remains rejected until somebody replaces it.
+ * to be wrong. A rejected root key makes it unready, because the key remains rejected until somebody replaces it.
  */
 export function whileUnavailable(
   object: ManifestObject,

@@ -91,7 +91,10 @@ export interface KubeClient {
 }
 
 const REQUEST_MS = 30_000;
-/** Delay of the abort signal after undici's own timeouts. The signal also limits the wait for a connection. */
+/**
+ * Delay of the abort signal, so that undici's own timeouts fire first. The signal is necessary because it also limits the wait for a
+ * connection.
+ */
 const LATE_MS = 500;
 
 export interface OpenKubeClient extends KubeClient {

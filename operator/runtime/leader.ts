@@ -68,7 +68,8 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   let failing: { readonly error: unknown; readonly since: number } | undefined;
   let seen: { resourceVersion: string; at: number } | undefined;
 
-  // Deadline of a request. It allows two more attempts within a term, because the first attempt may only detect a dead connection.
+  // Deadline of a request. It allows two more attempts within a term, because the first attempt may do no more than detect a dead
+  // connection.
   const deadlineMs = Math.round(timing.giveUpMs / 3);
   const isOver = () => monotonicMs() - renewedAt > timing.giveUpMs;
 

@@ -144,7 +144,7 @@ export function startListWatch({
           log.warn({ path, err: error, failures }, "watch failed; retrying");
         }
       }
-      // Waits even after a watch that ended normally, because a server may close each watch immediately.
+      // Waits even after a watch that ended normally, because a server might close every watch immediately.
       const waitMs =
         failures === 0 && performance.now() - startedAt > SHORT_MS ? 0 : backoffMs(Math.max(1, failures), RETRY);
       await sleep(waitMs, undefined, { signal: stop.signal }).catch(() => undefined);

@@ -57,7 +57,7 @@ export interface ManifestEvent {
 
 /** Provides manifests and stores their status. */
 export interface ManifestSource {
-  /** Starts to report each change of the cache, including the first list. Resolves when every kind has been listed once. */
+  /** Starts reporting each change of the cache, including the first list. Resolves when every kind has been listed once. */
   start(onChange: (change: ManifestChange) => void): Promise<void>;
   get(kind: Kind, key: ObjectKey): ManifestObject | undefined;
   list(kind: Kind): readonly ManifestObject[];
@@ -99,7 +99,7 @@ export interface SecretStore {
   write(owner: ManifestObject, content: SecretContent, found: FoundSecret): Promise<string | undefined>;
   /** Checks a write without performing it. Returns the reason if it would be refused; `undefined` if it would succeed. */
   check(owner: ManifestObject, content: Omit<SecretContent, "text">, found: FoundSecret): Promise<string | undefined>;
-  /** Whether Kubernetes garbage-collects Secrets after their owner. */
+  /** Whether Kubernetes deletes a Secret when its owner is deleted (garbage collection). */
   readonly areCollected: boolean;
   /** Removes the owner's Secret. */
   remove(owner: ManifestObject, name: string): Promise<void>;

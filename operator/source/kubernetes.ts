@@ -57,7 +57,7 @@ export function createKubernetesSource(options: KubernetesSourceOptions): Manife
   const remember = (kind: Kind, object: KubeObject) => {
     const isDeleted =
       object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
-    // Skips an object that has moved to another operator, because the watch has already reported this.
+    // Skips an object whose label has moved it to another operator, because the watch has already reported this.
     if (isDeleted || !isOfClass(object.metadata.labels, controllerClass)) return;
     const at = namespaces?.indexOf(object.metadata.namespace ?? "") ?? 0;
     watches.get(kind)?.[at]?.put(trimObject(object));

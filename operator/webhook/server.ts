@@ -79,7 +79,7 @@ export async function startWebhookServer(
   );
   server.maxConnections = CONNECTIONS_MAX;
   server.keepAliveTimeout = KEEP_ALIVE_MS;
-  // The caller handles failed handshakes: an API server that does not trust the authority yet retries.
+  // The caller handles failed handshakes. For example, an API server that does not trust the new authority yet retries.
   server.on("tlsClientError", (error) => log.debug({ err: error }, "webhook TLS handshake failed"));
   server.listen(options.port, options.host);
   await once(server, "listening");

@@ -80,7 +80,7 @@ export function startWebhook(config: WebhookConfig, deps: WebhookDeps): Webhook 
   async function use(pair: { cert: string; key: string }): Promise<void> {
     if (server !== undefined) server.setCertificate(pair);
     else {
-      // Runs before the first call, which may depend on the result.
+      // Must be complete before the first call, which may depend on the result.
       injection = await withoutSleep(injection, deps);
       const { host, port } = config;
       server = await startWebhookServer({ host, port, handlers, isReady: deps.isListed, observe, log }, pair);

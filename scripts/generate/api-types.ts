@@ -3,8 +3,8 @@ import { procedures } from "../../api-server/v2/index.ts";
 import type { Target } from "./target.ts";
 
 /*
- * Types for openapi-fetch, generated from the OpenAPI document. openapi-typescript would write the same, but needs the JavaScript API of
- * the compiler, which TypeScript 7 does not have. The few schema forms of zod need only a page of code.
+ * Generates the types for openapi-fetch from the OpenAPI document. The package openapi-typescript generates the same types, but requires the
+ * JavaScript API of the compiler, which TypeScript 7 does not have. Zod uses only a few forms of schemas, so this file is short.
  */
 
 interface Schema {

@@ -26,7 +26,7 @@ function reference(): string {
   ].join("\n");
 }
 
-/** Returns the section of a kind. `described` has the kind that first describes each long text, which later kinds refer to. */
+/** Returns the section of a kind. `described` maps each long text to the first kind that contains it, to which later kinds refer. */
 function section(
   { kind, description, shortNames, specSchema, statusSchema }: KindDefinition,
   described: Map<string, string>,

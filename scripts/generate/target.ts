@@ -1,4 +1,4 @@
-/** Generator of one or more files, which returns contents by path from the project root. */
+/** Generator of one or more files. It returns the contents of the files by their path from the project root. */
 export interface Target {
   readonly name: string;
   readonly files: () => Promise<ReadonlyMap<string, string>>;

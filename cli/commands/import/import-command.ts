@@ -63,7 +63,7 @@ const options = {
   json,
 } as const;
 
-/** Returns `postern import SYSTEM`, which imports the keys of another system without issuing new ones. */
+/** Returns the command `postern import SYSTEM`, which imports the keys of another system without issuing new ones. */
 export function importCommand(name: string, { title, file, find, hasTtl }: System): Command {
   const { "ttl-is": ttlIs, ...usual } = options;
   return defineCommand({

@@ -31,7 +31,7 @@ const COLUMNS: readonly Column<Change>[] = [
   },
 ];
 
-/** Returns the start of the range, rounded to a minute so that a refresh does not request a different list. */
+/** Returns the start of the range, rounded to a minute, so that a refresh within a minute requests the same list. */
 const sinceOf = (range: RangeName | undefined, nowMs: number): number | undefined =>
   range === undefined ? undefined : Math.floor((nowMs - RANGES[range]) / 60_000) * 60_000;
 

@@ -30,7 +30,7 @@ export function readAuditSearch(search: Readonly<Record<string, unknown>>): Audi
   return { ...Object.fromEntries(texts), ...known };
 }
 
-/** The events of api-v2.md section 20. */
+/** The audit events of api-v2.md section 20. */
 export const EVENTS: readonly string[] = [
   ...["api.create", "api.update", "api.delete"],
   ...["key.create", "key.reroll", "key.update", "key.delete", "key.enqueue", "key.give_up"],

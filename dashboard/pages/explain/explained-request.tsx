@@ -12,7 +12,7 @@ import { ExplainedKey } from "./explained-key.tsx";
 const DAYS = ["1", "2", "3", "7"] as const;
 type Days = (typeof DAYS)[number];
 const DAY_MS = 86_400_000;
-/** Difference between the requested range and the server's maximum, in case the server's clock differs. */
+/** Margin between the requested range and the server's maximum range, because the server's clock may differ. */
 const SLACK_MS = 60_000;
 
 /** Shows the stored details of a request, and the decision that its verification would make now. */

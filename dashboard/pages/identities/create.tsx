@@ -5,7 +5,7 @@ import { TextField } from "../../components/text-field.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { EMPTY, IdentityFields, readDraft } from "./form.tsx";
 
-/** External ids that the API accepts. */
+/** Pattern of the external ids that the API accepts. */
 const EXTERNAL_ID = /^[a-zA-Z0-9_.-]+$/;
 
 export function CreateIdentity({

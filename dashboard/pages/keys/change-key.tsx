@@ -6,7 +6,7 @@ import type { KeyDetails } from "./details.ts";
 import { draftOf, problemsOf, updateBody } from "./key-draft.ts";
 import { KeyFields } from "./key-fields.tsx";
 
-/** Sends only the changed fields, so that concurrent changes of another person are kept. */
+/** Sends only the changed fields, so that concurrent changes by another person are kept. */
 export function ChangeKey({ details, onClose }: { details: KeyDetails; onClose: () => void }): ReactNode {
   const done = useDone(onClose);
   const [before] = useState(() => draftOf(details.key));

@@ -115,7 +115,7 @@ function LimitFields({
     <fieldset className="form">
       <legend>Limits</legend>
       {limits.map((limit, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a limit that is being typed has nothing else that stays the same.
+        // biome-ignore lint/suspicious/noArrayIndexKey: a limit that is being typed has no other stable key.
         <div key={at} className="key-limit">
           <TextField label="Name" value={limit.name} onChange={(name) => change(at, { name })} lengthMax={128} />
           <TextField

@@ -15,7 +15,7 @@ export function KeyTable({
   children: ReactNode;
 }): ReactNode {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
     <section className="key-table" tabIndex={0} aria-label={label}>
       <table>
         <thead>

@@ -17,7 +17,7 @@ export function KeyUsage({ keyId }: { keyId: string }): ReactNode {
   );
 }
 
-/** Table of the newest stored verifications, which appear a few seconds late. */
+/** Table of the newest stored verifications. A verification appears a few seconds after it happened. */
 export function LastRequests({ keyId }: { keyId: string }): ReactNode {
   const [requestedAtMs, setRequestedAtMs] = useState(() => Date.now());
   const read = useUsageRows("analytics.getVerifications", lastRequestsQuery(keyId, requestedAtMs), readLastRequests, {

@@ -41,7 +41,7 @@ export function OwnerDialog({
   };
   // Identifies the request, because a count is valid only for the request that produced it.
   const asked = JSON.stringify(body);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another question has another count.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a count is not valid for another request.
   useEffect(() => setCounted(undefined), [asked, api.workspace]);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
@@ -52,7 +52,7 @@ export function OwnerDialog({
       onSuccess: ({ changed, left }) => {
         const sum = soFar + changed;
         setDone(sum);
-        // Stops if a call changed no key, because a further call would change none either.
+        // Stops if a call changed no key, because the next call would not change any key either.
         if (left > 0 && changed > 0) return run(sum);
         toast(`${sum.toLocaleString("en")} keys of ${body.externalId} ${what}d.`);
         onClose();

@@ -7,7 +7,7 @@ import { useDone } from "../../components/toast.tsx";
 import { DescriptionField, SLUG_LENGTH_MAX, TEXT_LENGTH_MAX } from "./name-form.tsx";
 import { starText } from "./star-note.tsx";
 
-/** Slugs that the API accepts. */
+/** Pattern of the slugs that the API accepts. */
 const SLUG = /^[a-zA-Z0-9_:\-.*]+$/;
 
 export function CreateRole({ onClose }: { onClose: () => void }): ReactNode {

@@ -1,6 +1,6 @@
-// biome-ignore-all lint/a11y/useSemanticElements: the cells of a matrix that is virtual both ways are placed by hand.
-// biome-ignore-all lint/a11y/useKeyWithClickEvents: `cell` has the keys of all cells.
-// biome-ignore-all lint/a11y/useFocusableInteractive: one cell at a time is a stop of the Tab key.
+// biome-ignore-all lint/a11y/useSemanticElements: the virtual matrix positions its cells itself, which table elements do not allow.
+// biome-ignore-all lint/a11y/useKeyWithClickEvents: `cell` adds the key handler to every cell.
+// biome-ignore-all lint/a11y/useFocusableInteractive: only one cell at a time is a Tab stop.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import type { Pages, Row } from "../../api/queries.ts";
@@ -14,8 +14,8 @@ import "../../components/table.css";
 import "./matrix.css";
 
 /*
- * Matrix of permissions by roles. Only visible cells are in the document, because a thousand by a hundred are 100,000 cells. The matrix is
- * one Tab stop; arrow keys move between cells, Space and Enter toggle a cell or open the object of a header.
+ * Matrix of permissions by roles. Only visible cells are in the document, because 1,000 permissions and 100 roles have 100,000 cells. The
+ * matrix is one Tab stop; arrow keys move between cells, Space and Enter toggle a cell or open the object of a header.
  */
 
 export type MatrixRole = Row<"admin.listRoles">;

@@ -104,7 +104,7 @@ function PolicyPage(): ReactNode {
 function useSamples(policy: Policy | undefined): readonly Sample[] {
   const [samples, setSamples] = useState<readonly Sample[]>([]);
   const policyId = policy?.policyId;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another policy begins anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the samples of the previous policy must be dropped.
   useEffect(() => setSamples([]), [policyId]);
   useEffect(() => {
     if (policy === undefined) return;
@@ -160,7 +160,7 @@ function Rules({ policy }: { policy: Policy }): ReactNode {
   return (
     <ol className="rules">
       {rules.map((rule, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a rule is named by its place.
+        // biome-ignore lint/suspicious/noArrayIndexKey: a rule is identified by its index.
         <li key={index}>
           <code>{requestsText(rule)}</code>: {demandText(rule)}
         </li>

@@ -1,7 +1,7 @@
 import type { Data } from "../../../core/api/procedures.ts";
 import { parseCount } from "../../components/duration.ts";
 
-/* Limits on usage queries of a workspace: their texts and their form fields. The functions are pure. */
+/* Limits on the usage queries of a workspace: their texts and form fields. The functions are pure. */
 
 export type Bound = Data<"admin.getSettings">["bounds"][number];
 
@@ -84,7 +84,7 @@ export interface BoundChange {
   readonly to: number | null;
 }
 
-/** The changes to send, and the problems by limit. */
+/** Changes to send, and the problems of invalid limits by limit. */
 export interface BoundsDraft {
   readonly changes: readonly BoundChange[];
   readonly faults: ReadonlyMap<string, string>;

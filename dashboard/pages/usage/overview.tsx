@@ -180,7 +180,7 @@ const numbersOf = ({
   credits: number;
 }) => [verifications, refused, credits];
 const NO_LATENCY = { data: [], error: null, isFetching: false };
-/** Placeholder for an API that does not exist; no key space has this id. */
+/** Id that is queried for an API that does not exist. No key space has this id. */
 const NO_KEY_SPACE = "none";
 
 function useFilter({ api, key, owner, outcome }: UsageSearch, keySpaceId: string | undefined): UsageFilter {

@@ -60,7 +60,7 @@ function SqlOf({ sql, title }: { sql: string; title: string }): ReactNode {
       <summary className="muted">
         SQL<span className="unseen"> of {title}</span>
       </summary>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls is reached by the keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard. */}
       <pre tabIndex={0}>
         <code>{sql}</code>
       </pre>

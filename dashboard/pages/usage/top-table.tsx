@@ -26,7 +26,7 @@ export function TopTable({
 }): ReactNode {
   if (rows.length === 0) return <EmptyState title={empty} />;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: where it is narrow it is scrolled, also by the keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
     <section className="usage-top" tabIndex={0} aria-label={`${label}, the list`}>
       <table aria-label={label}>
         <thead>

@@ -17,7 +17,7 @@ export interface Refusal {
 
 export type Outcome = { readonly caller: Caller } | { readonly refusal: Refusal };
 
-/** Requirements that a request sets for its key. */
+/** Requirements that the key of a request must meet. */
 export interface Asked {
   readonly permissions?: string;
   readonly ratelimits?: { readonly name: string; readonly limit?: number; readonly duration?: number }[];

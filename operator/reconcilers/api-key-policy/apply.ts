@@ -56,7 +56,8 @@ async function applyToNetwork(
       await network.orphan(action.found, action.pods);
       return {};
     }
-    // The desired spec is unchanged, so another writer has changed the NetworkPolicy. A newly started operator cannot detect this.
+    // The desired spec is unchanged, so another writer has changed the NetworkPolicy. An operator that has just started cannot detect such
+    // a change.
     const isDrift = isDeepStrictEqual(network.lastWritten(object), action.spec);
     await network.apply(object, action, action.found);
     if (isDrift) {

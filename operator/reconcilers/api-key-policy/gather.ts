@@ -13,7 +13,7 @@ import { concerns, selectorOf } from "./choose-policy.ts";
 import type { ObservedPolicy, StoredApi, StoredPolicy } from "./observed.ts";
 import { gatedOf, namedBy, selectedBy } from "./selection.ts";
 
-/** Reads the complete state of a policy. Uses the cache if at most the reports of its sidecars have changed. */
+/** Reads the complete state of a policy. Uses the cache if nothing except the reports of its sidecars may have changed. */
 export async function gatherPolicy(object: ManifestObject, ctx: Context): Promise<ObservedPolicy> {
   const known = ctx.looks.get(object) ?? (await readPolicy(object, ctx));
   return { ...known, ...seenNow(object, ctx) };
@@ -48,7 +48,7 @@ async function readPolicy(
   const known = ownPolicy === undefined ? undefined : await findPolicy({ policyId: ownPolicy.id }, ctx);
   const isDeleting = object.metadata.deletionTimestamp !== undefined;
   const namedId = known?.policy?.apiId ?? apiIn(object).id;
-  // A manifest that is applied again finds the API that it orphaned, whose keys customers still use.
+  // A manifest that is applied again finds the API that it orphaned. Customers still use the keys of this API.
   const leftId =
     ownApi !== undefined || namedId !== undefined || isDeleting
       ? undefined

@@ -75,7 +75,7 @@ export function planPolicy(observed: ObservedPolicy): Plan<PolicyAction> {
   const isOpen = sidecars.some(({ type, status: known }) => type === "Stale" && known === "Unknown");
   const conflict = networkConflict(observed);
   return {
-    // Pods that start and end cause network actions, which are not drift of the database.
+    // Pods that start or end require actions on the network, which do not indicate drift of the database.
     actions: networkActions(observed),
     isDue: true,
     verdict: conflict ?? ready(`The policy is stored as ${stored?.policyId ?? ""}.`),

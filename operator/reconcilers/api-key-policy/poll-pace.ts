@@ -7,7 +7,7 @@ export interface Pace {
 /** Poll interval while no change is expected. */
 export const REST_MS = 15_000;
 
-/** Divisor of the age of the state that gives the poll interval: 2 s in the first minute, up to 15 s after 450 s. */
+/** The poll interval is the age of the state divided by this number: 2 s after one minute, 15 s after 450 s. */
 const POLLS_PER_AGE = 30;
 
 /** Returns the delay until the next poll, which the most urgent policy determines, up to `REST_MS`. Pure. */

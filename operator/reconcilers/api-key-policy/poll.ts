@@ -35,7 +35,7 @@ export interface PolicyPoll extends LeaderWork {
 /** Average interval of full reads, which detect changes that the list does not show, such as an edit of a policy in the database. */
 const FULL_READ_MS = 2_000;
 const FULL_READS_MAX = 8;
-/** Delay by which policies that request polling at about the same time share one poll. */
+/** Delay before a poll, so that policies that request polling at about the same time share it. */
 const GATHER_MS = 250;
 const FAILED_MS = 60_000;
 
@@ -110,7 +110,10 @@ export function startPolicyPoll({ ctx, add, observe, log }: PolicyPollOptions): 
     nextAtMs = nowMs + afterMs(ctx.looks.list().map(({ pace }) => pace));
   }
 
-  /** Reads the policies whose last full read is oldest. Their number is limited, so that many policies cause no more calls than a few. */
+  /**
+   * Reads the policies whose last full read is oldest. Their number is limited, so that the number of calls does not grow with the number
+   * of policies.
+   */
   function pollOldest(nowMs: number): void {
     allowance = Math.min(FULL_READS_MAX, allowance + (nowMs - roundAtMs) / FULL_READ_MS);
     roundAtMs = nowMs;

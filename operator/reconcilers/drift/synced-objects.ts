@@ -25,7 +25,7 @@ export const DIGESTED = {
 export type DigestedKind = keyof typeof DIGESTED;
 
 export interface Settled {
-  /** Object that matched its stored state. */
+  /** An object that matched its stored state when it was last read. */
   readonly object: ManifestObject;
   readonly plan: Plan<unknown>;
   /** Digest of the stored state, as of `seenAtMs` or earlier. */

@@ -10,7 +10,7 @@ export interface StoredRole {
   readonly roleId: string;
   readonly name: string;
   readonly description: string | undefined;
-  /** Slugs. */
+  /** Slugs of the role's permissions. */
   readonly permissions: readonly string[];
   readonly manager: string | undefined;
   readonly lastManager?: string | undefined;

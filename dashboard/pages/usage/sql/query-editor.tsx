@@ -94,7 +94,7 @@ export interface GivenText {
 }
 
 export interface QueryEditorProps {
-  /** New object for each replacement. The editor owns the typed text and only reports it. */
+  /** A new object requests a replacement. Otherwise, the editor keeps the typed text and only reports its changes. */
   readonly given: GivenText;
   readonly schema: QuerySchema | undefined;
   /** Offset of the error in the text. */
@@ -182,6 +182,6 @@ export function QueryEditor(props: QueryEditorProps): ReactNode {
       view.current?.dispatch({ selection: { anchor: Math.min(problemAt, view.current.state.doc.length) } });
   }, [problemAt]);
 
-  // biome-ignore lint/a11y/useSemanticElements: a set of fields it is not.
+  // biome-ignore lint/a11y/useSemanticElements: the editor is not a set of form fields.
   return <div ref={host} className="sql-editor" role="group" aria-label="Editor" aria-describedby={describedBy} />;
 }

@@ -1,5 +1,5 @@
-// biome-ignore-all lint/a11y/useFocusableInteractive: cells are read, not operated.
-// biome-ignore-all lint/a11y/useSemanticElements: the rows of a virtual list are placed by hand, which no table element allows.
+// biome-ignore-all lint/a11y/useFocusableInteractive: the cells are not interactive.
+// biome-ignore-all lint/a11y/useSemanticElements: the virtual list positions its rows itself, which table elements do not allow.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, memo, type ReactNode, useMemo, useRef } from "react";
 import type { Rows } from "../../../usage/plot-choice.ts";
@@ -21,7 +21,7 @@ export function ResultTable({ columns, rows }: { columns: readonly string[]; row
   });
   const tracks = useMemo(() => ({ gridTemplateColumns: columns.map(() => "minmax(9rem, 1fr)").join(" ") }), [columns]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by the keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
     <div className="sql-result" ref={scroller} tabIndex={0} role="region" aria-label="Result rows">
       <div role="table" aria-label="Result" aria-rowcount={rows.length + 1} aria-colcount={columns.length}>
         <div role="rowgroup" className="sql-result-head">

@@ -42,8 +42,8 @@ function SqlPage(): ReactNode {
    * person may have typed more since.
    */
   const addressed = useRef(given.text);
-  // Somebody opened another query by its address, or went back.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it follows the address, and not what is shown.
+  // Shows the query of a new address, for example after the Back button.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect depends only on the address.
   useEffect(() => {
     const shared = readFragment(hash);
     if (shared === undefined || shared === addressed.current) return;
