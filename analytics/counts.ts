@@ -16,8 +16,8 @@ export type Target = "key" | "identity" | "tags" | "tag";
 
 export interface CountQuery {
   readonly workspaceId: string;
-  /** Key space of the counts; `undefined` for all key spaces. */
-  readonly keySpaceId: string | undefined;
+  /** Selects events of any of these key spaces; `undefined` for all key spaces. */
+  readonly keySpaceIds: readonly string[] | undefined;
   /** Selects events of any of these keys; `undefined` for all keys. */
   readonly keyIds: readonly string[] | undefined;
   readonly identityId: string | undefined;

@@ -126,9 +126,9 @@ function sourceSql(question: CountQuery): string {
   return parts.join(" union all ");
 }
 
-const whereSql = ({ keySpaceId, keyIds, identityId, tags }: CountQuery): string =>
+const whereSql = ({ keySpaceIds, keyIds, identityId, tags }: CountQuery): string =>
   [
-    ...(keySpaceId === undefined ? [] : ["and e.key_space_id = {keySpaceId:String}"]),
+    ...(keySpaceIds === undefined ? [] : ["and e.key_space_id in {keySpaceIds:Array(String)}"]),
     ...(keyIds === undefined ? [] : ["and e.key_id in {keyIds:Array(String)}"]),
     ...(identityId === undefined ? [] : ["and e.identity_id = {identityId:String}"]),
     ...(tags.length === 0 ? [] : ["and hasAll(e.tags, {tags:Array(String)})"]),
@@ -138,11 +138,11 @@ const whereSql = ({ keySpaceId, keyIds, identityId, tags }: CountQuery): string 
 const betweenSql = ({ fromMs, toMs }: { fromMs: number; toMs: number }, type: "toDateTime" | "toDate"): string =>
   `e.time >= ${type}(${fromMs / 1000}, 'UTC') and e.time < ${type}(${toMs / 1000}, 'UTC')`;
 
-const parametersOf = ({ workspaceId, keySpaceId, keyIds, identityId, tags, rowsMax }: CountQuery) => ({
+const parametersOf = ({ workspaceId, keySpaceIds, keyIds, identityId, tags, rowsMax }: CountQuery) => ({
   workspaceId,
   rowsMax,
   tags,
-  ...(keySpaceId === undefined ? {} : { keySpaceId }),
+  ...(keySpaceIds === undefined ? {} : { keySpaceIds }),
   ...(keyIds === undefined ? {} : { keyIds }),
   ...(identityId === undefined ? {} : { identityId }),
 });

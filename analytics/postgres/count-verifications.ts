@@ -124,8 +124,8 @@ function sourceSql(question: CountQuery, values: Values): string {
   return parts.join(" union all ");
 }
 
-const whereSql = ({ workspaceId, keySpaceId }: CountQuery, values: Values): string =>
-  `v.workspace_id = ${values.add(workspaceId)}${keySpaceId === undefined ? "" : ` and v.key_space_id = ${values.add(keySpaceId)}`}`;
+const whereSql = ({ workspaceId, keySpaceIds }: CountQuery, values: Values): string =>
+  `v.workspace_id = ${values.add(workspaceId)}${keySpaceIds === undefined ? "" : ` and v.key_space_id = any(${values.add(keySpaceIds)}::text[])`}`;
 
 function filterSql({ keyIds, identityId, tags }: CountQuery, values: Values): string {
   return [

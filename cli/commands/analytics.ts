@@ -114,7 +114,7 @@ export const analytics = defineCommand({
       const clock = { nowMs, visibleFromMs: visibleFrom(retention, "verifications", nowMs).hour };
       const question = {
         workspaceId,
-        keySpaceId: api?.key_space_id,
+        keySpaceIds: api === undefined ? undefined : [api.key_space_id],
         keyIds: undefined,
         identityId: undefined,
         tags: [],

@@ -38,7 +38,7 @@ export const lastWeek = ({ days }: Usage): Pick<CountQuery, "fromMs" | "toMs"> =
 /** All verifications of the seeded API in that week, by the hour. */
 export const weekByTheHour = (usage: Usage): CountQuery => ({
   workspaceId: usage.workspaceId,
-  keySpaceId: `ks_${usage.apiId}`,
+  keySpaceIds: [`ks_${usage.apiId}`],
   keyIds: undefined,
   identityId: undefined,
   tags: [],

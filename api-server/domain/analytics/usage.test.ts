@@ -21,7 +21,7 @@ const aRow = ({ total = 0, valid = 0, ...row }: Partial<UsageCount> & { valid?: 
 
 const aQuery = (question: Partial<UsageQuery> = {}): UsageQuery => ({
   workspaceId: "ws_1",
-  keySpaceId: "ks_1",
+  keySpaceIds: ["ks_1"],
   keyIds: undefined,
   identityId: undefined,
   tags: [],
@@ -73,7 +73,7 @@ describe("the usage query", () => {
     },
   ])("usage query to the analytics database covers the expected time: $name", async ({ start, end, from, to }) => {
     const { asked } = await ask(aQuery({ startMs: at(start), endMs: at(end) }));
-    expect(asked).toMatchObject([{ fromMs: at(from), toMs: at(to), workspaceId: "ws_1", keySpaceId: "ks_1" }]);
+    expect(asked).toMatchObject([{ fromMs: at(from), toMs: at(to), workspaceId: "ws_1", keySpaceIds: ["ks_1"] }]);
   });
 
   test.each([

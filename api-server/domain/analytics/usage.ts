@@ -64,7 +64,17 @@ const BY_TIME: CountOrder = { by: "time", descending: false };
 /** Queries the analytics store for the part of the window that can contain events. Returns all counted rows, without a limit. */
 export async function countWithin(
   count: CountVerifications,
-  { startMs, endMs, workspaceId, keySpaceId, keyIds, identityId, tags, slice, by }: Omit<UsageQuery, "order" | "limit">,
+  {
+    startMs,
+    endMs,
+    workspaceId,
+    keySpaceIds,
+    keyIds,
+    identityId,
+    tags,
+    slice,
+    by,
+  }: Omit<UsageQuery, "order" | "limit">,
   { nowMs, visibleFromMs }: Clock,
   { order, rowsMax }: Pick<CountQuery, "order" | "rowsMax">,
 ): Promise<readonly UsageCount[]> {
@@ -72,7 +82,7 @@ export async function countWithin(
   const fromMs = Math.max(window.fromMs, sliceStart("hour", visibleFromMs));
   const toMs = Math.min(window.toMs, sliceStart("hour", nowMs + AHEAD_MS_MAX));
   if (fromMs >= toMs) return [];
-  return count({ workspaceId, keySpaceId, keyIds, identityId, tags, fromMs, toMs, slice, by, order, rowsMax });
+  return count({ workspaceId, keySpaceIds, keyIds, identityId, tags, fromMs, toMs, slice, by, order, rowsMax });
 }
 
 /** Returns a row for each slice, in order: its counts, or zeros. */

@@ -50,7 +50,7 @@ export async function countDays(
   deps: UsageDeps,
   of: Pick<UsageQuery, "workspaceId" | "startMs" | "endMs"> & { readonly keyIds: readonly string[] },
 ): Promise<readonly UsageCount[]> {
-  const question = { ...of, keySpaceId: undefined, identityId: undefined, tags: [], slice: "day", by: [] } as const;
+  const question = { ...of, keySpaceIds: undefined, identityId: undefined, tags: [], slice: "day", by: [] } as const;
   return asked(deps, of.workspaceId, (count, clock) =>
     countWithin(count, question, clock, { order: BY_TIME, rowsMax: FILLED_MAX }),
   );

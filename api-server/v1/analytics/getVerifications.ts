@@ -163,7 +163,7 @@ async function handle(call: Call<Query, typeof required>): Promise<Datapoint[]> 
   const keyIds = splitCommas(keyId);
   const counted = await countVerifications(deps, {
     workspaceId,
-    keySpaceId: api.key_space_id,
+    keySpaceIds: [api.key_space_id],
     keyIds: keyIds.length === 0 ? undefined : keyIds,
     identityId: externalId === undefined ? undefined : await identityOf(call, externalId),
     tags: tag,

@@ -121,7 +121,7 @@ test("ClickHouse reader runs queries and counts within its limits", async () => 
     }
     const counted = await store.countVerifications({
       workspaceId: "ws_1",
-      keySpaceId: "ks_1",
+      keySpaceIds: ["ks_1"],
       keyIds: undefined,
       identityId: undefined,
       tags: [],

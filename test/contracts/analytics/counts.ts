@@ -66,7 +66,7 @@ export function describeCounts(name: string, open: (options: { nowMs: () => numb
     test("usage counts exclude another workspace even with its key space and keys", async () => {
       const [own] = await opened.store.countVerifications({ ...WHOLE, workspaceId: "ws_a" });
       expect(own?.total).toBe(events.filter(({ workspaceId }) => workspaceId === "ws_a").length);
-      const foreign = { ...WHOLE, workspaceId: "ws_a", keySpaceId: "ks_of_ws_b", keyIds: ["key_of_ws_b"] };
+      const foreign = { ...WHOLE, workspaceId: "ws_a", keySpaceIds: ["ks_of_ws_b"], keyIds: ["key_of_ws_b"] };
       expect(await opened.store.countVerifications(foreign)).toEqual([]);
     });
   });
@@ -130,7 +130,7 @@ function someEvents(): VerificationEvent[] {
 
 const WHOLE: CountQuery = {
   workspaceId: "ws_a",
-  keySpaceId: undefined,
+  keySpaceIds: undefined,
   keyIds: undefined,
   identityId: undefined,
   tags: [],
@@ -145,7 +145,7 @@ const WHOLE: CountQuery = {
 const anyQuestion: fc.Arbitrary<CountQuery> = fc
   .record({
     workspaceId: fc.constantFrom(...WORKSPACES),
-    keySpaceId: fc.option(fc.constantFrom(...KEY_SPACES, "ks_missing"), { nil: undefined }),
+    keySpaceIds: fc.option(fc.subarray([...KEY_SPACES, "ks_missing"]), { nil: undefined }),
     keyIds: fc.option(fc.subarray([...KEYS, "key_missing"]), { nil: undefined, freq: 2 }),
     identityId: fc.option(fc.constantFrom("id_Z", "id_a", "id_missing"), { nil: undefined, freq: 2 }),
     tags: fc.oneof({ weight: 2, arbitrary: fc.constant([]) }, fc.subarray(TAGS, { maxLength: 2 })),
@@ -206,13 +206,13 @@ function countPlainly(events: readonly VerificationEvent[], question: CountQuery
 
 function isAskedFor(
   event: VerificationEvent,
-  { workspaceId, keySpaceId, keyIds, identityId, tags, fromMs, toMs }: CountQuery,
+  { workspaceId, keySpaceIds, keyIds, identityId, tags, fromMs, toMs }: CountQuery,
 ): boolean {
   return (
     event.workspaceId === workspaceId &&
     event.timeMs >= fromMs &&
     event.timeMs < toMs &&
-    (keySpaceId === undefined || event.keySpaceId === keySpaceId) &&
+    (keySpaceIds === undefined || keySpaceIds.includes(event.keySpaceId)) &&
     (keyIds === undefined || keyIds.includes(event.keyId)) &&
     (identityId === undefined || event.identityId === identityId) &&
     tags.every((tag) => event.tags.includes(tag))
