@@ -215,6 +215,12 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   "admin.listNamespaces": { needs: ["ratelimit.*.read_namespace"] },
   "admin.listOverrides": { needs: [namespace("read_override")], lookedUpFirst: ["namespace"] },
   "admin.explainOverride": { needs: [namespace("read_override")], lookedUpFirst: ["namespace"] },
+  "admin.getUsage": {
+    needs: [api("read_analytics")],
+    narrows: true,
+    strangersLearnNoId: true,
+    lookedUpFirst: ["apiId"],
+  },
   "admin.getUsageState": { needs: [workspace("read_workspace")] },
   "admin.getAnalyticsSchema": { needs: [workspace("read_workspace")] },
   "admin.getLatencies": { needs: [api("read_analytics")], narrows: true, strangersLearnNoId: true },

@@ -62,6 +62,8 @@ const VIEWER = [
   "admin.getKeyDetails",
   "admin.getRootKey",
   "admin.listRootKeys",
+  "admin.getUsage",
+  "admin.getUsage ofApi",
   "admin.getUsageState",
   "admin.getAnalyticsSchema",
   "admin.getLatencies",

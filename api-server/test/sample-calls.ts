@@ -333,6 +333,13 @@ export const SAMPLE_CALLS: SampleCalls = {
     },
   },
   "admin.explainOverride": { always: ofOverride },
+  "admin.getUsage": {
+    always: async (resources) => ({ body: { from: 0, to: HOUR_MS, groupBy: "key" }, apiId: await resources.api() }),
+    ofApi: async (resources) => {
+      const apiId = await resources.api();
+      return { body: { from: 0, to: HOUR_MS, groupBy: "key", limit: 10, apiId }, apiId };
+    },
+  },
   "admin.getUsageState": { always: nothing },
   "admin.getAnalyticsSchema": { always: nothing },
   "admin.getLatencies": {

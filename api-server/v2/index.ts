@@ -14,6 +14,7 @@ import { getLatencies } from "./admin/getLatencies.ts";
 import { getPolicy as getPolicyWithPods } from "./admin/getPolicy.ts";
 import { getRootKey } from "./admin/getRootKey.ts";
 import { getSettings } from "./admin/getSettings.ts";
+import { getUsage } from "./admin/getUsage.ts";
 import { getUsageState } from "./admin/getUsageState.ts";
 import { listApis } from "./admin/listApis.ts";
 import { listAudit } from "./admin/listAudit.ts";
@@ -173,6 +174,7 @@ export const procedures: readonly AnyProcedure[] = [
   createRootKey,
   getRootKey,
   listRootKeys,
+  getUsage,
   getUsageState,
   getAnalyticsSchema,
   getLatencies,

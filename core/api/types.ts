@@ -602,6 +602,46 @@ export interface paths {
       };
     };
   };
+  /** Count verifications by time, key or identity. */
+  "/v2/admin.getUsage": {
+    post: {
+      requestBody: { content: { "application/json": {
+        from: number;
+        to: number;
+        groupBy?: "hour" | "day" | "key" | "identity" | undefined;
+        apiId?: string | undefined;
+        limit?: number | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            rows: Array<{
+              time?: number | undefined;
+              keyId?: string | undefined;
+              identity?: {
+                id: string;
+                externalId: string;
+              } | undefined;
+              total: number;
+              outcomes: {
+                VALID: number;
+                NOT_FOUND: number;
+                FORBIDDEN: number;
+                INSUFFICIENT_PERMISSIONS: number;
+                USAGE_EXCEEDED: number;
+                RATE_LIMITED: number;
+                DISABLED: number;
+                EXPIRED: number;
+              };
+            }>;
+            hasMore: boolean;
+          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
   /** Read how current usage data is, and the limits of queries. */
   "/v2/admin.getUsageState": {
     post: {

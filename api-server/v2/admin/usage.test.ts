@@ -163,6 +163,122 @@ describe("admin.resolveNames", () => {
   });
 });
 
+describe("admin.getUsage", () => {
+  interface Row {
+    readonly time?: number;
+    readonly keyId?: string;
+    readonly identity?: { readonly id: string; readonly externalId: string };
+    readonly total: number;
+    readonly outcomes: Readonly<Record<string, number>>;
+  }
+  let rootKey: string;
+  let workspaceId: string;
+  let apiIds: string[];
+  let keyIds: string[];
+  /** Start of the hour of the first verification. */
+  let hourMs: number;
+  beforeAll(async () => {
+    ({ rootKey, id: workspaceId } = await t.makeWorkspace());
+    const [one, two] = await Promise.all(["one", "two"].map((name) => t.data("apis.createApi", { name }, { rootKey })));
+    apiIds = [one.apiId, two.apiId];
+    const keys = await Promise.all([
+      t.data("keys.createKey", { apiId: one.apiId, externalId: "user_1" }, { rootKey }),
+      t.data("keys.createKey", { apiId: two.apiId, enabled: false }, { rootKey }),
+      t.data("keys.createKey", { apiId: two.apiId, externalId: "user_2" }, { rootKey }),
+    ]);
+    keyIds = keys.map(({ keyId }) => keyId);
+    hourMs = Math.floor(t.deps.nowMs() / HOUR_MS) * HOUR_MS;
+    for (const [index, { key }] of keys.entries()) {
+      for (let call = 0; call <= index; call++) await t.data("keys.verifyKey", { key }, { rootKey });
+    }
+    await t.ingest();
+  });
+
+  const range = () => ({ from: hourMs, to: hourMs + 2 * HOUR_MS });
+  const ask = async (body: object, as = rootKey): Promise<{ rows: Row[]; hasMore: boolean }> =>
+    t.data("admin.getUsage", { ...range(), ...body }, { rootKey: as });
+  const keysOf = async (body: object, as = rootKey) => {
+    const { rows, hasMore } = await ask({ groupBy: "key", ...body }, as);
+    return { keys: rows.map(({ keyId, total }) => [keyId, total]), hasMore };
+  };
+
+  test("admin.getUsage counts the range by outcome", async () => {
+    const zeros = { NOT_FOUND: 0, FORBIDDEN: 0, INSUFFICIENT_PERMISSIONS: 0, USAGE_EXCEEDED: 0, RATE_LIMITED: 0 };
+    const outcomes = { ...zeros, VALID: 4, DISABLED: 2, EXPIRED: 0 };
+    expect(await ask({})).toEqual({ rows: [{ total: 6, outcomes }], hasMore: false });
+  });
+
+  test("admin.getUsage returns every hour or day up to the exclusive end", async () => {
+    const hours = async (to: number) =>
+      (await ask({ from: hourMs - 2 * HOUR_MS + 1, to, groupBy: "hour", limit: 1 })).rows;
+    const before = await hours(hourMs);
+    expect(before.map(({ time, total }) => [time, total])).toEqual([
+      [hourMs - 2 * HOUR_MS, 0],
+      [hourMs - HOUR_MS, 0],
+    ]);
+    expect((await hours(hourMs + 1)).at(-1)?.time).toBe(hourMs);
+    const all = await hours(hourMs + 2 * HOUR_MS);
+    expect([all.length, all.reduce((sum, { total }) => sum + total, 0)]).toEqual([4, 6]);
+    const days = (await ask({ from: hourMs - 48 * HOUR_MS, groupBy: "day" })).rows;
+    expect(days.map(({ time = 1 }) => time % (24 * HOUR_MS))).toEqual(days.map(() => 0));
+    expect(days.reduce((sum, { total }) => sum + total, 0)).toBe(6);
+  });
+
+  test("admin.getUsage returns keys and identities, most used first, up to the limit", async () => {
+    const [one, two, three] = keyIds;
+    const all = [
+      [three, 3],
+      [two, 2],
+      [one, 1],
+    ];
+    expect(await keysOf({})).toEqual({ keys: all, hasMore: false });
+    expect(await keysOf({ limit: 3 })).toEqual({ keys: all, hasMore: false });
+    expect(await keysOf({ limit: 2 })).toEqual({ keys: all.slice(0, 2), hasMore: true });
+    const { rows } = await ask({ groupBy: "identity" });
+    const ids = await Promise.all(
+      ["user_2", "user_1"].map((identity) => t.data("identities.getIdentity", { identity }, { rootKey })),
+    );
+    expect(rows.map(({ identity, total }) => [identity, total])).toEqual([
+      [{ id: ids[0].id, externalId: "user_2" }, 3],
+      [{ id: ids[1].id, externalId: "user_1" }, 1],
+    ]);
+  });
+
+  test("admin.getUsage counts one API, or those that the root key may read", async () => {
+    const [one, two] = apiIds;
+    const ofOne = { keys: [[keyIds[0], 1]], hasMore: false };
+    expect(await keysOf({ apiId: one })).toEqual(ofOne);
+    const narrow = await t.rootKey([`api.${one}.read_analytics`, "api.api_none.read_analytics"], { workspaceId });
+    expect(await keysOf({}, narrow)).toEqual(ofOne);
+    expect((await ask({}, narrow)).rows).toMatchObject([{ total: 1 }]);
+    const stranger = await t.rootKey(["api.api_none.read_analytics"], { workspaceId });
+    expect((await ask({}, stranger)).rows).toMatchObject([{ total: 0 }]);
+    const statusOf = async (apiId: string | undefined) =>
+      (await t.call("admin.getUsage", { ...range(), apiId }, { rootKey: narrow })).status;
+    expect([await statusOf(two), await statusOf("api_none")]).toEqual([403, 404]);
+  });
+
+  test("admin.getUsage rejects an empty range and one with too many hours", async () => {
+    const refusal = async (body: object) => {
+      const reply = await t.call("admin.getUsage", { ...range(), ...body }, { rootKey });
+      return [reply.status, reply.body.error.errors[0].location, reply.body.error.detail];
+    };
+    expect(await refusal({ to: hourMs })).toEqual([400, "body.to", "must be after from"]);
+    const long = { from: 0, groupBy: "hour" };
+    expect(await refusal(long)).toEqual([400, "body.groupBy", expect.stringContaining("more than 10000 rows")]);
+    expect(await refusal({ limit: 10_001, groupBy: "key" })).toEqual([400, "body.limit", expect.any(String)]);
+  });
+
+  test("admin.getUsage charges no query quota and is 412 while analytics are disabled", async () => {
+    const { id, rootKey: own } = await t.makeWorkspace();
+    await t.deps.db.query("insert into analytics_settings (workspace_id, queries_per_hour) values ($1, 1)", [id]);
+    for (let call = 0; call < 3; call++) expect((await ask({}, own)).rows).toHaveLength(1);
+    await t.deps.db.query("update analytics_settings set enabled = false where workspace_id = $1", [id]);
+    const reply = await t.call("admin.getUsage", range(), { rootKey: own });
+    expect([reply.status, reply.body.error.type]).toEqual([412, expect.stringContaining("analytics_not_configured")]);
+  });
+});
+
 describe("admin.getLatencies", () => {
   test("admin.getLatencies reads readable verifications within retention", async () => {
     const { rootKey, id } = await t.makeWorkspace();
