@@ -319,7 +319,7 @@ const ROWS = [
   },
   {
     name: "analytics",
-    group: "database",
+    group: "api",
     load: async () => (await import("./commands/analytics.ts")).analytics,
   },
   {

@@ -94,6 +94,7 @@ const COMMANDS = [
     args: () => ["override", "set", "--namespace", "email", "--identifier", "a", "--limit", "3", "--duration", "1m"],
   },
   { name: "override list", args: () => ["override", "list", "--namespace", "email"] },
+  { name: "analytics", args: () => ["analytics", "--by", "identity"] },
   { name: "a refusal", args: () => ["key", "get", "--id", "key_none"] },
   { name: "input that is not valid", args: () => ["key", "create", "--api", apiId, "--prefix", "a b"] },
 ];

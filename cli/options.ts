@@ -25,8 +25,8 @@ export const databaseUrl = {
   accepts: url("postgres", "postgresql"),
 } as const;
 
-/** Options of commands that read usage. */
-export const analyticsReader = {
+/** Options of services that store usage. */
+export const analyticsStore = {
   "analytics-url": {
     type: "string",
     placeholder: "URL",
@@ -41,11 +41,6 @@ export const analyticsReader = {
     env: "ANALYTICS_READER_URL",
     accepts: HTTP_URL,
   },
-} as const;
-
-/** Options of services that store usage. */
-export const analyticsStore = {
-  ...analyticsReader,
   "analytics-cluster": {
     type: "string",
     placeholder: "NAME",

@@ -35,6 +35,7 @@ export interface Api {
  */
 const REPEATABLE: ReadonlySet<Procedure> = new Set<Procedure>([
   "admin.explainRequest",
+  "admin.getUsage",
   "admin.listApis",
   "admin.listAudit",
   "admin.listNamespaces",

@@ -4,32 +4,38 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { PostgresAnalytics } from "../../analytics/postgres/store.ts";
 import type { VerificationEvent } from "../../edge/events/contract.ts";
 import { aVerificationEvent } from "../../test/builders/usage-event.ts";
-import { type Cli, openCli } from "../test/cli.ts";
+import { type ApiCli, openApiCli, type RunOptions } from "../test/api-cli.ts";
 
 const HOUR_MS = 3_600_000;
 
-let cli: Cli;
+let cli: ApiCli;
+/** Root keys of a workspace with verifications and of one without. */
+let used: string;
+let unused: string;
+let usedId: string;
 /** Start of an hour, 3 h ago. */
 let hourMs: number;
 beforeAll(async () => {
-  cli = await openCli();
-  const workspaces = await Promise.all(["used", "other"].map((name) => cli.json(`workspace create --name ${name}`)));
-  await cli.run("workspace create --name unused");
-  const [{ workspaceId }, { workspaceId: otherId }] = workspaces;
-  await cli.db.query(
-    "insert into apis (id, workspace_id, key_space_id, name, created_at) values ('api_1', $1, 'ks_1', 'x', 1)",
-    [workspaceId],
+  cli = await openApiCli();
+  const { t } = cli;
+  const [workspace, other] = [await t.makeWorkspace(), await t.makeWorkspace()];
+  ({ id: usedId, rootKey: used } = workspace);
+  unused = (await t.makeWorkspace()).rootKey;
+  await t.deps.db.query(
+    `insert into apis (id, workspace_id, key_space_id, name, created_at)
+     values ('api_used_1', $1, 'ks_1', 'x', 1), ('api_used_2', $1, 'ks_2', 'x', 1)`,
+    [usedId],
   );
   hourMs = Math.floor(Date.now() / HOUR_MS - 3) * HOUR_MS;
   const identity = { identityId: "id_1", externalId: 'a, "b"' };
-  await store(workspaceId, [
+  await store(usedId, [
     { timeMs: hourMs, ...identity },
     { timeMs: hourMs + HOUR_MS - 1, outcome: "RATE_LIMITED" },
     { timeMs: hourMs + 2 * HOUR_MS, keyId: "key_2", keySpaceId: "ks_2" },
     { timeMs: hourMs + 2 * HOUR_MS, keyId: "key_2", keySpaceId: "ks_2" },
     { timeMs: hourMs + 2 * HOUR_MS, keyId: "key_2", keySpaceId: "ks_2", outcome: "DISABLED" },
   ]);
-  await store(otherId, [{ timeMs: hourMs, keyId: "key_9" }]);
+  await store(other.id, [{ timeMs: hourMs, keyId: "key_9" }]);
 });
 afterAll(() => cli.close());
 
@@ -45,7 +51,7 @@ async function store(workspaceId: string, events: readonly Partial<VerificationE
     }),
   );
   const analytics = new PostgresAnalytics({
-    db: cli.db,
+    db: cli.t.deps.db,
     nowMs: Date.now,
     log: pino({ level: "silent" }),
     metrics: new Registry(),
@@ -57,8 +63,15 @@ async function store(workspaceId: string, events: readonly Partial<VerificationE
   while (await analytics.rollUp());
 }
 
-const usage = async (args: string): Promise<Record<string, unknown>[]> =>
-  (await cli.json(`analytics --workspace used ${args}`)).usage;
+const run = (args: string, { rootKey = used, ...options }: RunOptions & { rootKey?: string } = {}) =>
+  cli.run(args.split(" "), { ...cli.as(rootKey), ...options });
+const json = async (args: string, rootKey?: string) => {
+  const { code, text, notes } = await run(`${args} --json`, rootKey === undefined ? {} : { rootKey });
+  expect({ code, notes }).toEqual({ code: 0, notes: [] });
+  return JSON.parse(text);
+};
+const usage = async (args: string, rootKey?: string): Promise<Record<string, unknown>[]> =>
+  (await json(`analytics ${args}`, rootKey)).usage;
 
 test("analytics --by hour prints a row for each hour of the last day, also without verifications", async () => {
   const rows = await usage("--since 24h");
@@ -80,7 +93,7 @@ test("analytics by key, identity and outcome sorts by use, for one API or all", 
     { keyId: "key_2", total: 3, valid: 2, disabled: 1, time: null },
     { keyId: "key_1", total: 2, valid: 1, rateLimited: 1 },
   ]);
-  expect(await usage("--by key --api api_1")).toMatchObject([{ keyId: "key_1", total: 2 }]);
+  expect(await usage("--by key --api api_used_1")).toMatchObject([{ keyId: "key_1", total: 2 }]);
   expect(await usage("--by identity")).toMatchObject([{ identityId: "id_1", externalId: 'a, "b"', total: 1 }]);
   const outcomes = (await usage("--by outcome")).map(({ outcome, total }) => [outcome, total]);
   expect(outcomes).toEqual([
@@ -88,14 +101,14 @@ test("analytics by key, identity and outcome sorts by use, for one API or all", 
     ["RATE_LIMITED", 1],
     ["DISABLED", 1],
   ]);
-  expect(await cli.json("analytics --workspace used --by key --limit 1")).toMatchObject({
+  expect(await json("analytics --by key --limit 1")).toMatchObject({
     usage: [{ keyId: "key_2" }],
     hasMore: true,
   });
 });
 
 test("analytics prints a chart and a table as wide as the terminal", async () => {
-  const { code, out, notes } = await cli.run("analytics --workspace used", { columns: 70 });
+  const { code, out, notes } = await run("analytics", { columns: 70 });
   expect({ code, notes }).toEqual({ code: 0, notes: [] });
   expect(out[0]).toBe("verifications per hour");
   expect(out.some((line) => line.startsWith("3┤"))).toBe(true);
@@ -107,7 +120,7 @@ test("analytics prints a chart and a table as wide as the terminal", async () =>
 });
 
 test("analytics prints a bar for each key", async () => {
-  const { out } = await cli.run("analytics --workspace used --by key", { columns: 100 });
+  const { out } = await run("analytics --by key", { columns: 100 });
   expect(out).toEqual([
     "KEY    TOTAL  VALID  RATE LIMITED  DISABLED",
     "key_2  3      2      0             1         ████████████████████",
@@ -116,7 +129,7 @@ test("analytics prints a bar for each key", async () => {
 });
 
 test("analytics --csv prints a heading and a line for each row", async () => {
-  const { out } = await cli.run("analytics --workspace used --by identity --csv");
+  const { out } = await run("analytics --by identity --csv");
   expect(out).toEqual([
     "time,keyId,identityId,externalId,outcome,total,valid,rateLimited,usageExceeded,disabled,expired,forbidden,insufficientPermissions",
     ',,id_1,"a, ""b""",,1,1,0,0,0,0,0,0',
@@ -125,20 +138,31 @@ test("analytics --csv prints a heading and a line for each row", async () => {
 
 test("analytics says that there are no verifications", async () => {
   for (const by of ["", " --by key", " --by outcome"]) {
-    const { code, out, notes } = await cli.run(`analytics --workspace unused${by}`);
+    const { code, out, notes } = await run(`analytics${by}`, { rootKey: unused });
     expect({ code, out }).toEqual({ code: 0, out: [] });
     expect(notes).toEqual([expect.stringMatching(/^no verifications from \d{4}-.*Z to \d{4}-.*Z$/)]);
   }
-  const { out } = await cli.run("analytics --workspace unused --by key --csv");
+  const { out } = await run("analytics --by key --csv", { rootKey: unused });
   expect(out).toHaveLength(1);
 });
 
+test("analytics counts only the APIs for which the root key has read_analytics", async () => {
+  const one = await cli.t.rootKey(["api.api_used_2.read_analytics"], { workspaceId: usedId });
+  expect(await usage("--by key", one)).toMatchObject([{ keyId: "key_2", total: 3 }]);
+  const none = await run("analytics", { rootKey: await cli.t.rootKey(["api.*.read_api"], { workspaceId: usedId }) });
+  expect(none).toMatchObject({ code: 1, text: "" });
+  expect(none.notes.join()).toContain("read_analytics");
+});
+
 test("analytics rejects unsupported options with a message", async () => {
-  const failure = (args: string, code: 1 | 2) => cli.failure(`analytics --workspace used ${args}`, code);
+  const failure = async (args: string, code: 1 | 2) => {
+    const ran = await run(`analytics ${args}`);
+    expect(ran).toMatchObject({ code, text: "" });
+    return ran.notes.join("\n");
+  };
   expect(await failure("--by week", 2)).toContain("for --by: must be one of hour, day, key, identity, outcome");
   expect(await failure("--csv --json", 2)).toContain("--csv and --json exclude each other");
   expect(await failure("--since 1h --until 2h", 2)).toContain("--since must be before --until");
-  expect(await failure("--since 2000-01-01 --by hour", 2)).toContain("more than 10000 rows");
-  expect(await failure("--api api_9", 1)).toContain("there is no API api_9 in workspace used");
-  expect(await cli.failure("analytics --workspace nobody", 1)).toContain("there is no workspace nobody");
+  expect(await failure("--since 2000-01-01 --by hour", 1)).toContain("more than 10000 rows");
+  expect(await failure("--api api_none", 1)).toContain("There is no API api_none");
 });

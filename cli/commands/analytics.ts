@@ -1,16 +1,10 @@
-import type { Slice, Target, UsageCount } from "../../analytics/counts.ts";
-import { findApi } from "../../api-server/db/apis.ts";
-import { analyticsSettingsOf, visibleFrom } from "../../api-server/domain/analytics/settings.ts";
-import { sliceStart } from "../../api-server/domain/analytics/slices.ts";
-import { countUsage } from "../../api-server/domain/analytics/usage.ts";
-import { Code } from "../../core/verification/codes.ts";
-import { notFound, withWorkspace } from "../administration.ts";
-import { analyticsAddress, withUsage } from "../analytics-store.ts";
+import type { Data } from "../../core/api/procedures.ts";
+import { withApi } from "../api/connection.ts";
 import { formatBar, formatPlot } from "../chart.ts";
 import { defineCommand, type Io, UsageError } from "../command.ts";
 import { formatCsv } from "../csv.ts";
 import { type Fields, instantText, listShape, printableJson, toObject } from "../fields.ts";
-import { analyticsReader, database, json, limit, workspace } from "../options.ts";
+import { connection, json, limit } from "../options.ts";
 import { formatTable } from "../table.ts";
 import { invalidValue, parseInstant, parseLimit } from "../values.ts";
 
@@ -21,15 +15,19 @@ const HOURS_SHOWN_MAX = 72;
 type By = "hour" | "day" | "key" | "identity" | "outcome";
 const BY: readonly By[] = ["hour", "day", "key", "identity", "outcome"];
 
-/** Verification counts of one row; with `--by outcome`, the share of one outcome. */
-interface UsageRow extends UsageCount {
-  readonly outcome: string | undefined;
+type Usage = Data<"admin.getUsage">["rows"][number];
+type Outcome = keyof Usage["outcomes"];
+
+/** Verification counts of one row; with `--by outcome`, those of one outcome. */
+interface UsageRow extends Omit<Usage, "outcomes"> {
+  readonly outcomes: { readonly [One in Outcome]?: number };
+  readonly outcome?: string;
 }
 
-const count = (name: string, code: Code, title: string) => ({
+const count = (name: string, outcome: Outcome, title: string) => ({
   name,
   title,
-  value: ({ byCode }: UsageRow) => byCode[code],
+  value: ({ outcomes }: UsageRow) => outcomes[outcome] ?? 0,
 });
 
 const COUNTS: Fields<UsageRow> = [
@@ -46,8 +44,8 @@ const COUNTS: Fields<UsageRow> = [
 const TIME = {
   name: "time",
   title: "time",
-  value: (row: UsageRow) => row.timeMs ?? null,
-  text: (row: UsageRow) => instantText(row.timeMs ?? null).slice(0, "2026-11-21 09:30".length),
+  value: (row: UsageRow) => row.time ?? null,
+  text: (row: UsageRow) => instantText(row.time ?? null).slice(0, "2026-11-21 09:30".length),
 };
 const KEY = { name: "keyId", title: "key", value: (row: UsageRow) => row.keyId ?? null };
 const IDENTITY: Fields<UsageRow> = [
@@ -71,9 +69,8 @@ const HEADS: Readonly<Record<By, Fields<UsageRow>>> = {
 export const analytics = defineCommand({
   name: "analytics",
   description:
-    "Counts lag by a few seconds, and include the full hours of --since and --until. For SQL queries, call analytics.getVerifications.",
+    "Includes the APIs for which the root key has read_analytics. Counts lag by a few seconds, and the range is extended to full hours. For SQL queries, call analytics.getVerifications.",
   options: {
-    workspace,
     api: { type: "string", placeholder: "ID", help: "API id, api_…; restricts the result to its keys" },
     by: {
       type: "string",
@@ -89,8 +86,7 @@ export const analytics = defineCommand({
     until: { type: "string", placeholder: "WHEN", help: "end of the range (default: now)" },
     limit: { ...limit, help: "maximum number of keys or identities, most used first" },
     csv: { type: "boolean", help: "CSV output with a header line" },
-    ...database,
-    ...analyticsReader,
+    ...connection,
     json,
   },
   response: listShape("usage", FIELDS),
@@ -103,39 +99,16 @@ export const analytics = defineCommand({
     if (sinceMs >= untilMs) throw new UsageError("--since must be before --until");
     const by = readBy(options.by, untilMs - sinceMs);
     const max = by === "key" || by === "identity" ? parseLimit(options.limit) : undefined;
-    const store = analyticsAddress(options);
-    const asked = { sinceMs, untilMs, nowMs, by, max };
-    const rows = await withWorkspace(options, async ({ db }, { id: workspaceId, ...rest }) => {
-      const api = options.api === undefined ? undefined : await findApi(db, { workspaceId, apiId: options.api });
-      if (options.api !== undefined && api === undefined) {
-        throw notFound(`API ${options.api}`, { id: workspaceId, ...rest }, "api list");
-      }
-      const { retention } = await analyticsSettingsOf(db, workspaceId);
-      const clock = { nowMs, visibleFromMs: visibleFrom(retention, "verifications", nowMs).hour };
-      const question = {
-        workspaceId,
-        keySpaceIds: api === undefined ? undefined : [api.key_space_id],
-        keyIds: undefined,
-        identityId: undefined,
-        tags: [],
-        startMs: sinceMs,
-        endMs: untilMs,
-        slice: sliceOf(by),
-        by: targetsOf(by),
-        order: undefined,
-        limit: max === undefined ? undefined : max + 1,
-      };
-      const usage = await withUsage(db, store, (count) => countUsage(count, question, clock));
-      if (usage.kind === "tooMany")
-        throw new UsageError(`more than ${usage.rowsMax} rows; use a shorter range, or --by day`);
-      return usage.rows;
-    });
-    print(
-      io,
-      options,
-      rows.flatMap((row) => rowsOf(by, row)),
-      asked,
-    );
+    const body = {
+      from: sinceMs,
+      to: untilMs,
+      ...(by === "outcome" ? {} : { groupBy: by }),
+      ...(options.api === undefined ? {} : { apiId: options.api }),
+      ...(max === undefined ? {} : { limit: max }),
+    };
+    const { data } = await withApi(options, io, (api) => api.call("admin.getUsage", body));
+    const rows = data.rows.flatMap((row) => rowsOf(by, row));
+    print(io, options, { rows, hasMore: data.hasMore, sinceMs, untilMs, by, max });
     return 0;
   },
 });
@@ -147,20 +120,20 @@ function readBy(text: string | undefined, spanMs: number): By {
   return by;
 }
 
-const sliceOf = (by: By): Slice | undefined => (by === "hour" || by === "day" ? by : undefined);
-const targetsOf = (by: By): readonly Target[] => (by === "key" || by === "identity" ? [by] : []);
+const isTime = (by: By): boolean => by === "hour" || by === "day";
 
 /** Returns the row itself or, with `--by outcome`, one row per outcome, most frequent first. */
-function rowsOf(by: By, row: UsageCount): UsageRow[] {
-  if (by !== "outcome") return [{ ...row, outcome: undefined }];
-  const none = Object.fromEntries(Code.options.map((code) => [code, 0])) as Record<Code, number>;
-  return Code.options
-    .filter((code) => row.byCode[code] > 0)
-    .map((code) => ({ ...row, outcome: code, byCode: { ...none, [code]: row.byCode[code] }, total: row.byCode[code] }))
+function rowsOf(by: By, row: Usage): UsageRow[] {
+  if (by !== "outcome") return [row];
+  return Object.entries(row.outcomes)
+    .filter(([, total]) => total > 0)
+    .map(([outcome, total]) => ({ total, outcome, outcomes: { [outcome]: total } }))
     .sort((a, b) => b.total - a.total);
 }
 
-interface Asked {
+interface Printed {
+  readonly rows: readonly UsageRow[];
+  readonly hasMore: boolean;
   readonly sinceMs: number;
   readonly untilMs: number;
   readonly by: By;
@@ -170,11 +143,8 @@ interface Asked {
 function print(
   io: Io,
   { json, csv }: { readonly json: boolean; readonly csv: boolean },
-  all: readonly UsageRow[],
-  { sinceMs, untilMs, by, max = all.length }: Asked,
+  { rows, hasMore, sinceMs, untilMs, by, max }: Printed,
 ): void {
-  const rows = all.slice(0, max);
-  const hasMore = all.length > max;
   if (json) {
     io.out(printableJson({ usage: rows.map((row) => toObject(FIELDS, row)), hasMore }));
     return;
@@ -182,7 +152,7 @@ function print(
   if (csv) {
     for (const line of formatCsv(FIELDS, rows)) io.out(line);
   } else if (rows.every(({ total }) => total === 0)) {
-    io.note(`no verifications from ${instantText(sliceStart("hour", sinceMs))} to ${instantText(untilMs)}`);
+    io.note(`no verifications from ${instantText(Math.floor(sinceMs / HOUR_MS) * HOUR_MS)} to ${instantText(untilMs)}`);
   } else {
     for (const line of formatUsage(rows, by, io.columns)) io.out(line);
   }
@@ -192,8 +162,8 @@ function print(
 /** Returns the lines of the chart and the table. Usage over time has one line chart; other groupings have a bar in each row. */
 function formatUsage(rows: readonly UsageRow[], by: By, columns: number | undefined): string[] {
   const shown = COUNTS.filter(({ name, value }) => name === "total" || rows.some((row) => value(row) !== 0));
-  if (sliceOf(by) !== undefined) {
-    const points = rows.map(({ timeMs = 0, total }) => ({ timeMs, value: total }));
+  if (isTime(by)) {
+    const points = rows.map(({ time: timeMs = 0, total }) => ({ timeMs, value: total }));
     return [
       ...formatPlot(points, { columns, unit: by === "day" ? "day" : "hour" }),
       "",

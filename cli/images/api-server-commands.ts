@@ -1,4 +1,3 @@
-import { analytics } from "../commands/analytics.ts";
 import { apiUpdate } from "../commands/api/update.ts";
 import { apiServer } from "../commands/api-server.ts";
 import { dashboardLink } from "../commands/dashboard/link.ts";
@@ -44,7 +43,6 @@ export const API_SERVER_COMMANDS = [
   keyReencrypt,
   refillRun,
   redisAcl,
-  analytics,
   dashboardLink,
   dashboardSignOut,
 ] as const;

@@ -48,9 +48,9 @@ test("ClickHouse guide turns an empty server into a working analytics database",
   const options = { deadlineMs: 30_000, everyMs: 200 };
   expect(await waitFor("the events to be counted", answered, options)).toEqual([{ outcome: "VALID", n: 3 }]);
 
-  const asked = [join(ROOT, "cli/main.ts"), "analytics", "--workspace", "default", "--by", "outcome", "--json"];
+  const asked = [join(ROOT, "cli/main.ts"), "analytics", "--by", "outcome", "--json"];
   const { stdout } = await run(process.execPath, asked, {
-    env: { ...process.env, ...env, DATABASE_URL: system.databaseUrl },
+    env: { ...process.env, POSTERN_API_URL: api.url, POSTERN_ROOT_KEY: system.rootKey },
   });
   expect(JSON.parse(stdout).usage).toMatchObject([{ outcome: "VALID", total: 3 }]);
 

@@ -28,7 +28,7 @@ interface Clock {
   readonly visibleFromMs: number;
 }
 
-export type CountVerifications = (question: CountQuery) => Promise<readonly UsageCount[]>;
+type CountVerifications = (question: CountQuery) => Promise<readonly UsageCount[]>;
 
 /** Result of a count. `tooMany`: the response would have more rows than `FILLED_MAX` or `COUNTED_MAX`. */
 export type Usage =
