@@ -1,4 +1,5 @@
-import { API_VERSION } from "../../core/manifests/index.ts";
+import { API_VERSION, KINDS } from "../../core/manifests/index.ts";
+import { NETWORK_POLICIES } from "../../operator/network/network-policy.ts";
 import { createKubeClient, isKubeError, type KubeList, type KubeObject } from "../../operator/runtime/kube-client.ts";
 import { readKubeconfig } from "../../operator/runtime/kubeconfig.ts";
 import { type WaitOptions, waitFor } from "./wait.ts";
@@ -12,12 +13,17 @@ export interface ObjectName {
   readonly metadata: { readonly name: string; readonly namespace?: string };
 }
 
+const PLURALS: ReadonlyMap<string, string> = new Map([
+  ...KINDS.map(({ kind, plural }) => [kind, plural] as const),
+  ["NetworkPolicy", NETWORK_POLICIES.plural],
+]);
+
 /** Path of the objects of a kind in the Kubernetes API, in a namespace or of the cluster. */
 export function collectionOf(
   { apiVersion = API_VERSION, kind }: Pick<ObjectName, "apiVersion" | "kind">,
   namespace?: string,
 ) {
-  const plural = `${kind.toLowerCase().replace(/([^aeiou])y$/, "$1ie")}s`;
+  const plural = PLURALS.get(kind) ?? `${kind.toLowerCase()}s`;
   const root = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   return namespace === undefined ? `${root}/${plural}` : `${root}/namespaces/${namespace}/${plural}`;
 }
