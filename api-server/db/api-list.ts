@@ -1,16 +1,8 @@
 import type { Queryable } from "../../postgres/queryable.ts";
+import type { ApiSettingsRow } from "./apis.ts";
 import { containing } from "./pages.ts";
 
-export interface ListedApiRow {
-  readonly id: string;
-  readonly name: string;
-  readonly delete_protection: boolean;
-  readonly key_encryption: boolean;
-  readonly default_prefix: string | null;
-  readonly default_byte_length: number | null;
-  readonly ip_allow_list: string[];
-  readonly manager: string | null;
-  readonly created_at: number;
+export interface ListedApiRow extends ApiSettingsRow {
   /** Number of live keys, counted up to `countedMax`. */
   readonly keys: number;
 }

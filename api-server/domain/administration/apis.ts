@@ -57,6 +57,31 @@ export async function changeApi(
   });
 }
 
+/** An API as `admin.listApis` and `postern api update` return it. Absent settings have their default. */
+export interface DescribedApi {
+  readonly apiId: string;
+  readonly name: string;
+  readonly deleteProtection: boolean;
+  readonly keyEncryption: boolean;
+  readonly defaultPrefix?: string;
+  readonly defaultByteLength?: number;
+  readonly ipAllowList?: string[];
+  readonly manager?: string;
+  readonly createdAt: number;
+}
+
+export const describeApi = (row: ApiSettingsRow): DescribedApi => ({
+  apiId: row.id,
+  name: row.name,
+  deleteProtection: row.delete_protection,
+  keyEncryption: row.key_encryption,
+  ...(row.default_prefix === null ? {} : { defaultPrefix: row.default_prefix }),
+  ...(row.default_byte_length === null ? {} : { defaultByteLength: row.default_byte_length }),
+  ...(row.ip_allow_list.length === 0 ? {} : { ipAllowList: row.ip_allow_list }),
+  ...(row.manager === null ? {} : { manager: row.manager }),
+  createdAt: row.created_at,
+});
+
 const toSettings = (row: ApiSettingsRow): ApiSettings => ({
   ipAllowList: row.ip_allow_list,
   deleteProtection: row.delete_protection,

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { listApisWithCounts } from "../../db/api-list.ts";
+import { describeApi } from "../../domain/administration/apis.ts";
 import { readPage } from "../../domain/lists/pages.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
@@ -91,16 +92,8 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<ListedApi
   });
   const items = rows.slice(0, limit).map(
     (row): ListedApi => ({
-      apiId: row.id,
-      name: row.name,
+      ...describeApi(row),
       keys: { count: Math.min(row.keys, COUNTED_KEYS_MAX), hasMore: row.keys > COUNTED_KEYS_MAX },
-      deleteProtection: row.delete_protection,
-      keyEncryption: row.key_encryption,
-      ...(row.default_prefix === null ? {} : { defaultPrefix: row.default_prefix }),
-      ...(row.default_byte_length === null ? {} : { defaultByteLength: row.default_byte_length }),
-      ...(row.ip_allow_list.length === 0 ? {} : { ipAllowList: row.ip_allow_list }),
-      ...(row.manager === null ? {} : { manager: row.manager }),
-      createdAt: row.created_at,
     }),
   );
   return { items, cursor: rows[limit]?.id };

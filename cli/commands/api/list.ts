@@ -7,7 +7,7 @@ import { connection, json, paging } from "../../options.ts";
 import { printPages } from "../../output.ts";
 
 /** Settings of an API. */
-export type ApiRow = Omit<Data<"admin.listApis">[number], "keys">;
+type ApiRow = Omit<Data<"admin.listApis">[number], "keys">;
 
 const onOff = (on: boolean): string => (on ? "on" : "off");
 

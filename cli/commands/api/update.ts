@@ -1,12 +1,17 @@
-import type { ApiSettings, ApiSettingsRow } from "../../../api-server/db/apis.ts";
-import { changeApi, defaultPrefixProblem, ipAllowListProblem } from "../../../api-server/domain/administration/apis.ts";
+import type { ApiSettings } from "../../../api-server/db/apis.ts";
+import {
+  changeApi,
+  defaultPrefixProblem,
+  describeApi,
+  ipAllowListProblem,
+} from "../../../api-server/domain/administration/apis.ts";
 import { notFound, withWorkspace } from "../../administration.ts";
 import { defineCommand, splitList, UsageError } from "../../command.ts";
 import { objectShape } from "../../fields.ts";
 import { database, json, workspace } from "../../options.ts";
 import { printOne } from "../../output.ts";
 import { parseInteger, parseSwitch } from "../../values.ts";
-import { type ApiRow, apiFields } from "./list.ts";
+import { apiFields } from "./list.ts";
 
 /** Parsers of the settings. The command accepts any subset of these options. */
 const readers: { readonly [Option in SettingOption]: (text: string) => Partial<ApiSettings> } = {
@@ -73,23 +78,11 @@ export const apiUpdate = defineCommand({
     const row = await withWorkspace(options, async (administrator, inWorkspace) => {
       const changed = await changeApi(administrator, { workspaceId: inWorkspace.id, apiId, change });
       if (changed === undefined) throw notFound(`API ${apiId}`, inWorkspace, "api list");
-      return toApiRow(changed);
+      return describeApi(changed);
     });
     printOne(io, options, { fields: apiFields, row });
     return 0;
   },
-});
-
-const toApiRow = (row: ApiSettingsRow): ApiRow => ({
-  apiId: row.id,
-  name: row.name,
-  ipAllowList: row.ip_allow_list,
-  deleteProtection: row.delete_protection,
-  defaultPrefix: row.default_prefix ?? undefined,
-  defaultByteLength: row.default_byte_length ?? undefined,
-  keyEncryption: row.key_encryption,
-  manager: row.manager ?? undefined,
-  createdAt: row.created_at,
 });
 
 function parseAddresses(text: string): readonly string[] {
