@@ -7,8 +7,8 @@ export const LATE_MS_MAX = DAY_MS;
 export const AHEAD_MS_MAX = 3_600_000;
 
 /**
- * Accepted range in Unix ms; both bounds are exclusive. Events before `afterMs` are late, events from `beforeMs` on are in the future. Both
- * are discarded.
+ * Accepted range in Unix ms; both bounds are exclusive. Late events (before `afterMs`) and future events (from `beforeMs` on) are
+ * discarded.
  */
 export interface AcceptedTimes {
   readonly afterMs: number;

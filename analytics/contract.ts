@@ -4,7 +4,7 @@ import type { CountQuery, UsageCount } from "./counts.ts";
 import type { LatencyQuery, LatencyRow } from "./latencies.ts";
 import type { Bucket, ColumnType } from "./tables.ts";
 
-/* Contract of the analytics stores, Postgres and ClickHouse. The contract suite test/contracts/analytics runs on both. */
+/* Contract of the analytics stores, Postgres and ClickHouse. The contract suite test/contracts/analytics runs on both stores. */
 
 /** Result of ingesting one batch of a workspace. */
 export interface Ingested {

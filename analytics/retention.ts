@@ -63,7 +63,7 @@ export async function retentionOf(db: Queryable, workspaceId: string): Promise<A
   return completeRetention(await findRetention(db, { workspaceId }));
 }
 
-/** Returns the longest retention of any workspace for each kind, and at least the default. */
+/** Returns, for each kind, the longest retention of any workspace, but at least the default. */
 export async function longestRetention(db: Queryable): Promise<AnalyticsRetention> {
   const longest = completeRetention(await findLongestRetention(db));
   const { ratelimits } = DEFAULT_RETENTION;

@@ -18,7 +18,7 @@ export const whenMissing = <S extends z.ZodType>(schema: S, value: z.output<S>):
   return schema;
 };
 
-/** Returns the tolerant schema of a strict one. Both have the same output type. */
+/** Derives the tolerant schema from a strict schema. Both schemas have the same output type. */
 export const tolerant = <S extends z.ZodType>(schema: S): z.ZodType<z.output<S>> =>
   loosen(schema) as unknown as z.ZodType<z.output<S>>;
 

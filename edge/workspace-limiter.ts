@@ -19,8 +19,8 @@ export interface WorkspaceLimits {
 export type Release = () => void;
 
 /**
- * Concurrency slots of this process for one kind of work. Workspaces with waiters are served in rotation, however many waiters each of them
- * has.
+ * Concurrency slots of this process for one kind of work. Workspaces with waiters are served in rotation, regardless of how many waiters
+ * each of them has.
  */
 export class WorkspaceLimiter {
   readonly #busy: string;

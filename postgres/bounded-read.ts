@@ -3,7 +3,7 @@ import { isWaitOver } from "./failures.ts";
 import type { Queryable } from "./queryable.ts";
 import { withoutOutbox } from "./unmarked-transaction.ts";
 
-/** Scheduler state of a pool: the number of running bounded reads, and the waiting ones. */
+/** Scheduler state of a pool: the number of running bounded reads, and the waiting reads. */
 interface FairScheduler {
   running: number;
   readonly waiting: Set<() => void>;

@@ -62,7 +62,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return error instanceof Error && UNAVAILABLE_MESSAGE.test(error.message);
 }
 
-/** Whether the database is unreachable for all workspaces, as opposed to slow or failing for one. */
+/** Whether the database is unreachable for all workspaces, as opposed to being slow or failing for a single workspace. */
 export const isUnavailableForAll = (error: unknown): boolean => isDatabaseUnavailable(error) && !isWaitOver(error);
 
 /** SQLSTATE class of authentication failures: wrong password, unknown user, or an address that may not connect. */

@@ -158,8 +158,8 @@ export const DEFAULT_TIMEOUTS: Timeouts = {
   // Timeout of a request body. A client that has begun to send usually has its body ready, and lossy networks recover in less than 10 s.
   requestBodyIdleMs: 10_000,
   requestHeadMs: 30_000,
-  // Idle timeout of client connections. Load balancers usually have a shorter one, so they close a connection first, and no request arrives
-  // at a closed connection.
+  // Idle timeout of client connections. Load balancers usually have a shorter timeout, so they close a connection first, and no request
+  // arrives at a closed connection.
   keepAliveMs: 75_000,
   drainMs: 0,
   closeMs: 2_000,
@@ -207,7 +207,7 @@ export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2Conne
  */
 const EXT_AUTH_TLS_LIMITS: Pick<Limits, "extAuthConnectionsMax"> = { extAuthConnectionsMax: 1_000 };
 
-/** Returns the limits: the configured ones, otherwise the defaults, which are lower with TLS. */
+/** Returns the limits. A limit that is not configured has its default, and some defaults are lower with TLS. */
 export const limitsOf = ({ tls, extAuth, limits }: Pick<SidecarConfig, "tls" | "extAuth" | "limits">): Limits => ({
   ...DEFAULT_LIMITS,
   ...(tls && TLS_LIMITS),

@@ -1,4 +1,4 @@
-/** Number of pods that enforce the policy, including this one, as of the last report; 0 before the first. */
+/** Number of pods that enforce the policy, including this pod, as of the last report; 0 before the first. */
 export interface PodsAlive {
   count: number;
 }

@@ -14,7 +14,7 @@ export interface ClientOptions {
   readonly connectionsMax?: number;
   /**
    * Whether each request sets `readonly`. Must be false for a user whose profile already has `readonly = 2`: such a user may change other
-   * settings, but not this one.
+   * settings, but not `readonly`.
    */
   readonly readonly?: boolean;
 }

@@ -102,7 +102,10 @@ function orderSql({ by, descending }: CountOrder, slice: Slice | undefined): str
   return `${by === "total" ? "total" : `code${Code.options.indexOf(by)}`} ${direction}`;
 }
 
-/** Returns the source rows: complete days from the daily table, and the remaining hours at both ends from the hourly table. */
+/**
+ * Returns the source rows: complete days from the daily table, and the remaining hours at the start and the end of the range from the
+ * hourly table.
+ */
 function sourceSql(question: CountQuery): string {
   const { by, keyIds, identityId, tags, slice } = question;
   const where = whereSql(question);

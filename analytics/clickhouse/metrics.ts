@@ -44,7 +44,7 @@ export const CLICKHOUSE_METRICS = defineMetrics({
   },
 });
 
-/** Metrics of this process's ClickHouse operations. Ingestion and query metrics are common to both stores. */
+/** Metrics of this process's ClickHouse operations. Ingestion and query metrics are shared with the Postgres store. */
 export class ClickhouseMetrics {
   readonly #rows: Counter;
   readonly #seconds: Histogram;

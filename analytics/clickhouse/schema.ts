@@ -26,7 +26,7 @@ interface Kind {
   readonly raw: string;
   readonly arriving: string;
   readonly counts: string;
-  /** Columns of the raw table in addition to the common ones. */
+  /** Columns of the raw table in addition to the common columns. */
   readonly columns: readonly string[];
   /** Columns that distinguish rows of the same bucket, with the type in the count tables and the expression over an event. */
   readonly dimensions: readonly { readonly name: string; readonly type: string; readonly from?: string }[];

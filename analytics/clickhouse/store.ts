@@ -37,7 +37,7 @@ export interface ClickhouseAnalyticsOptions extends Layout {
   readonly db: Pool;
   /** Logs failures that concern an operator. Default: no logging. */
   readonly log?: { warn(about: object, message: string): void };
-  /** Metrics registry. Default: a new one. */
+  /** Metrics registry. Default: a new registry. */
   readonly metrics?: Registry;
   /** Time after which an idle lock holder loses its workspace lock. Default: 60 s. */
   readonly idleMsMax?: number;

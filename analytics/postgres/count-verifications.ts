@@ -99,7 +99,10 @@ function orderSql({ by, descending }: CountOrder, hasSlice: boolean): string {
   return `${by === "total" ? TOTAL : countOf(by)} ${direction}`;
 }
 
-/** Returns the source rows: complete days from the daily table, and the remaining hours at both ends from the hourly table. */
+/**
+ * Returns the source rows: complete days from the daily table, and the remaining hours at the start and the end of the range from the
+ * hourly table.
+ */
 function sourceSql(question: CountQuery, values: Values): string {
   const { by, keyIds, identityId, tags } = question;
   const isTotal = by.length === 0 && keyIds === undefined && identityId === undefined && tags.length === 0;

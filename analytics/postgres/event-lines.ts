@@ -20,10 +20,10 @@ export interface InsertedLines {
 export const COUNT_MAX = 9_007_199_254_740_991;
 
 /**
- * Stores events of both kinds, queues the number of new events per minute for the roll-ups, and records the last use of their keys to the
- * minute. One statement parses the JSON lines in Postgres, because this process also serves requests. Invalid events are skipped. If a line
- * is not a JSON object or has a member of a wrong type, Postgres rejects the complete statement, and the caller must clean each event.
- * Duplicates of stored events are neither updated nor counted.
+ * Stores verification and rate-limit events, queues the number of new events per minute for the roll-ups, and records the last use of their
+ * keys to the minute. One statement parses the JSON lines in Postgres, because this process also serves requests. Invalid events are
+ * skipped. If a line is not a JSON object or has a member of a wrong type, Postgres rejects the complete statement, and the caller must
+ * clean each event. Duplicates of stored events are neither updated nor counted.
  */
 export async function insertEventLines(
   db: Queryable,

@@ -8,8 +8,8 @@ import { STORED_TABLES } from "./tables.ts";
 
 /*
  * Creates and drops partitions while events are stored and queries run for up to 30 s. A pending exclusive lock would block all later
- * statements, so no step waits for one: a partition is created as a separate table and then attached, and is detached concurrently and then
- * dropped.
+ * statements, so no step waits for one: a new partition is created as a separate table and then attached, and an old partition is detached
+ * concurrently and then dropped.
  */
 
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
@@ -53,7 +53,7 @@ export async function createPartition(db: Pool, { table, name, from, to }: Parti
 
 /**
  * Drops a partition in separate steps, so that the next call can resume after an interruption. Waits while another process drops a
- * partition, and does nothing if that process dropped the same one.
+ * partition, and does nothing if that process dropped the same partition.
  */
 export async function dropPartition(db: Pool, { table, name }: Partition): Promise<void> {
   const client = await db.connect();

@@ -27,8 +27,8 @@ export interface PostgresAnalyticsOptions {
   readonly log: Logger;
   readonly metrics: Registry;
   /**
-   * Whether this process formats rows for COPY, which is faster in Postgres but takes ten times the CPU time here. Only for a process that
-   * serves no requests.
+   * Whether this process formats rows for COPY, which is faster in Postgres but takes ten times the CPU time here. Use this only in a
+   * process that serves no requests.
    */
   readonly copies?: boolean;
   /** Maximum number of groups per roll-up. Default: 40,000, about 10 MB and up to a few seconds. */

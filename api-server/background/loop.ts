@@ -48,8 +48,8 @@ export function createLoopFailures(registry: Registry): Counter<"loop"> {
 }
 
 /**
- * Runs `work` at an interval until closed. A failed run is counted, logged (only the first of consecutive ones), and retried at the next
- * interval. `close` waits for the current run.
+ * Runs `work` at an interval until closed. A failed run is counted, logged (only the first of consecutive failures), and retried at the
+ * next interval. `close` waits for the current run.
  */
 export function startLoop({ name, everyMs, log, failures, work }: LoopOptions): Closeable {
   let timer: NodeJS.Timeout | undefined;

@@ -24,7 +24,7 @@ import type { RunFairly } from "./workspace-turns.ts";
  * Several api-servers may run this concurrently; each skips rows that another one has locked.
  */
 
-/** Retention of ended sign-ins and sessions. For this time, an ended session is distinguished from an unknown one. */
+/** Retention of ended sign-ins and sessions. For this time, an ended session is distinguished from an unknown session. */
 const SIGN_INS_KEPT_MS = DAY_MS;
 const HOUR_MS = 3_600_000;
 const ROWS_MAX = 500;

@@ -39,7 +39,7 @@ export async function listKeySpaces(
   return rows;
 }
 
-/** Like `findApi`, but also locks the API: no other transaction can change its row until this one ends. */
+/** Like `findApi`, but also locks the API: no other transaction can change its row until the current transaction ends. */
 export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Promise<ApiRow | undefined> {
   const text = `select id, key_space_id, name, delete_protection, default_prefix, default_byte_length, key_encryption, manager
                   from apis
@@ -49,7 +49,7 @@ export async function lockApi(tx: Queryable, { workspaceId, apiId }: ApiRef): Pr
   return rows[0];
 }
 
-/** Like `findApi`, but also locks the API: no other transaction can delete it until this one ends. */
+/** Like `findApi`, but also locks the API: no other transaction can delete it until the current transaction ends. */
 export async function shareLockApi(
   tx: Queryable,
   { workspaceId, apiId }: ApiRef,

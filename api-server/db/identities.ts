@@ -24,8 +24,8 @@ export async function findIdentity(
 }
 
 /**
- * Like `findIdentity`, but also locks the identity: other transactions cannot change its row until this one ends. Keys can still be
- * attached to the identity, because its id does not change.
+ * Like `findIdentity`, but also locks the identity: other transactions cannot change its row until the current transaction ends. Keys can
+ * still be attached to the identity, because its id does not change.
  */
 export async function lockIdentity(
   tx: Queryable,

@@ -42,8 +42,8 @@ export async function lockKeyCredits(tx: Queryable, keys: readonly KeyRef[]): Pr
 }
 
 /**
- * Locks the keys, so that no other transaction can lock them to change their credits until this one ends. Other columns can still be
- * updated.
+ * Locks the keys, so that no other transaction can lock them to change their credits until the current transaction ends. Other columns can
+ * still be updated.
  */
 export async function shareLockKeys(tx: Queryable, keys: readonly KeyRef[]): Promise<void> {
   const text = `select
@@ -70,7 +70,9 @@ export interface NewKeyCredits extends KeyRef {
   readonly refillDay: number | null;
 }
 
-/** Sets credits, each under a new `rev` and without spent credits. A newly set refill starts with the next due date. */
+/**
+ * Sets the credits of keys. Each key gets a new `rev`, and its spent credits start at 0. A newly set refill starts with the next due date.
+ */
 export async function putKeyCredits(
   tx: Queryable,
   { credits, today }: { credits: readonly NewKeyCredits[]; today: string },

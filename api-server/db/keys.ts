@@ -94,7 +94,7 @@ export async function findKeyHome(
   return rows[0];
 }
 
-/** Like `findKey`, but also locks the key: no other transaction can change its row until this one ends. */
+/** Like `findKey`, but also locks the key: no other transaction can change its row until the current transaction ends. */
 export async function lockKey(tx: Queryable, { workspaceId, keyId }: KeyRef): Promise<KeyRow | undefined> {
   const text = `select ${KEY_COLUMNS}
                   from keys k

@@ -10,7 +10,7 @@ export interface OwnedRow {
   /** Display name: the slug of a permission, the identifier of an override. */
   readonly name: string | null;
   readonly manager: string | null;
-  /** Last manager of an orphaned object; `null` for a managed one. */
+  /** Last manager of an orphaned object; `null` for a managed object. */
   readonly last_manager: string | null;
   readonly released_at: number | null;
 }

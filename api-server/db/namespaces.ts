@@ -49,7 +49,7 @@ export async function findNamespaceByName(
   return rows[0];
 }
 
-/** Like `findNamespace`, but also locks the namespace: no other transaction can delete it until this one ends. */
+/** Like `findNamespace`, but also locks the namespace: no other transaction can delete it until the current transaction ends. */
 export async function shareLockNamespace(
   tx: Queryable,
   { workspaceId, namespace }: NamespaceRef,
@@ -69,7 +69,8 @@ export async function shareLockNamespace(
 }
 
 /**
- * Like `findNamespace`, but also locks the namespace: other transactions cannot change its row, or add overrides, until this one ends.
+ * Like `findNamespace`, but also locks the namespace: other transactions cannot change its row, or add overrides, until the current
+ * transaction ends.
  */
 export async function lockNamespace(
   tx: Queryable,

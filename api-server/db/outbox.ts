@@ -37,16 +37,16 @@ export async function listOutbox(db: Queryable, { max }: { max: number }): Promi
 }
 
 /**
- * Queue of the outbox: `bulk: false` selects entries of small transactions and the first ones of large transactions; `bulk: true` the rest
- * of large ones. So a transaction that changes a million rows delays no other change.
+ * Queue of the outbox: `bulk: false` selects the entries of small transactions and the first entries of large transactions; `bulk: true`
+ * selects the rest. So a transaction that changes a million rows delays no other change.
  */
 export interface Lane {
   readonly bulk: boolean;
 }
 
 /**
- * Returns workspaces after `after` with entries in the queue, sorted by id. Takes one index lookup per workspace, however many entries it
- * has.
+ * Returns workspaces after `after` with entries in the queue, sorted by id. Takes one index lookup per workspace, regardless of its number
+ * of entries.
  */
 export async function listWaitingWorkspaces(
   db: Queryable,
@@ -189,7 +189,7 @@ export async function countOutbox(db: Queryable, { max }: { max: number }): Prom
   return rows[0]?.depth ?? 0;
 }
 
-/** Returns the next record version, which is larger than all earlier ones. */
+/** Returns the next record version, which is larger than all earlier versions. */
 export async function nextProjectionVersion(db: Queryable): Promise<number> {
   const { rows } = await db.query<{ version: number }>({
     name: "next-projection-version",

@@ -31,7 +31,7 @@ export async function findOverride(
   return rows[0];
 }
 
-/** Like `findOverride`, but also locks the override: no other transaction can change its row until this one ends. */
+/** Like `findOverride`, but also locks the override: no other transaction can change its row until the current transaction ends. */
 export async function lockOverride(
   tx: Queryable,
   { workspaceId, namespaceId, identifier }: OverrideRef,

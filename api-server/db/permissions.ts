@@ -61,8 +61,8 @@ export async function findPermission(
 }
 
 /**
- * Like `findPermission`, but also locks the permission: no other transaction can change its row until this one ends. The permission can
- * still be granted.
+ * Like `findPermission`, but also locks the permission: no other transaction can change its row until the current transaction ends. The
+ * permission can still be granted.
  */
 export async function lockPermission(
   tx: Queryable,

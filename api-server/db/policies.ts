@@ -53,7 +53,7 @@ export async function findPolicyByName(
   return rows[0];
 }
 
-/** Like `findPolicy`, but also locks the policy: no other transaction can change its row until this one ends. */
+/** Like `findPolicy`, but also locks the policy: no other transaction can change its row until the current transaction ends. */
 export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: PolicyRef): Promise<PolicyRow | undefined> {
   const text = `select id, former_id, api_id, name, uid, generation, version, manager, policy
                   from policies
@@ -63,7 +63,7 @@ export async function lockPolicy(tx: Queryable, { workspaceId, policyId }: Polic
   return rows[0];
 }
 
-/** Like `findPolicyByName`, but also locks the policy: no other transaction can change its row until this one ends. */
+/** Like `findPolicyByName`, but also locks the policy: no other transaction can change its row until the current transaction ends. */
 export async function lockPolicyByName(
   tx: Queryable,
   { workspaceId, apiId, name }: PolicyName,

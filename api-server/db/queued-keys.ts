@@ -80,7 +80,7 @@ export interface QueuedKeyRow {
   readonly is_workspace_live: boolean;
 }
 
-/** Returns the workspaces that have a due key, sorted by id. Reads one row per workspace with queued keys, however many keys it has. */
+/** Returns the workspaces that have a due key, sorted by id. Reads one row per workspace with queued keys, regardless of their number. */
 export async function listWorkspacesWithDueKeys(db: Queryable, { nowMs }: { nowMs: number }): Promise<string[]> {
   const text = `with recursive waiting as (
                   (select q.workspace_id from queued_keys q order by q.workspace_id limit 1)

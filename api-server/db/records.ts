@@ -87,7 +87,7 @@ export const writeStatements = ({ workspaces, ids }: Asked, { isComplete }: { is
                      json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
                 from ratelimit_namespaces n
                where n.workspace_id = any(${workspaces}) and n.id = any(${ids})`,
-  // A live namespace takes precedence over deleted ones with the same name; otherwise the latest deleted one is used.
+  // A live namespace takes precedence over deleted namespaces with the same name. Without a live one, the latest deleted namespace is used.
   namespaceName: `select distinct on (n.workspace_id, n.name) n.workspace_id, n.name as id,
                          json_build_object('id', n.id, 'name', n.name, 'deleted', n.deleted_at is not null) as data
                     from ratelimit_namespaces n

@@ -28,9 +28,9 @@ export async function findRole(
 }
 
 /**
- * Like `findRole`, but also locks the role: other transactions cannot change its row until this one ends. Keys can still be given the
- * role, because its id does not change. A stronger lock would block these transactions, and deadlock with callers that create permissions.
- * Deleting the role waits for them.
+ * Like `findRole`, but also locks the role: other transactions cannot change its row until the current transaction ends. Keys can still be
+ * given the role, because its id does not change. A stronger lock would block these transactions, and deadlock with callers that create
+ * permissions. Deleting the role waits for them.
  */
 export async function lockRole(
   tx: Queryable,

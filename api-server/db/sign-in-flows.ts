@@ -11,8 +11,8 @@ export interface SignInFlow {
 }
 
 /**
- * Maximum number of expired flows that one start removes. It exceeds one, so that the table shrinks after many flows were started
- * concurrently.
+ * Maximum number of expired flows that the start of a flow removes. The number exceeds 1, so that the table shrinks after many flows were
+ * started concurrently.
  */
 const EXPIRED_REMOVED_MAX = 10;
 

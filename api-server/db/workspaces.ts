@@ -24,7 +24,7 @@ export async function findWorkspace(
   return rows[0];
 }
 
-/** Finds a workspace by id only, and locks it: other transactions cannot change its row until this one ends. */
+/** Finds a workspace by id only, and locks it: other transactions cannot change its row until the current transaction ends. */
 export async function lockWorkspace(
   tx: Queryable,
   { workspaceId }: { workspaceId: string },

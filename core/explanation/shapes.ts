@@ -133,7 +133,7 @@ export interface RecordedVerification {
   readonly recordsAgeMs: number;
   /** Planned charges, or a string that states why the charges cannot be planned. */
   readonly plan: ChargePlan | string;
-  /** Limits as they were counted, with overrides; `undefined` if the counters do not respond. */
+  /** The counted limits, with their overrides; `undefined` if the counters do not respond. */
   readonly counted: SeenCounts | undefined;
   /** Policy that contains the rule and its limits; `undefined` for an API call. */
   readonly policy?: Omit<Source, "kind"> | undefined;

@@ -165,7 +165,7 @@ export function withRules<S extends z.ZodType>(schema: S, rules: ReadonlyArray<R
     });
 }
 
-/** Rule that exactly one of two optional fields is set. */
+/** Rule that requires exactly one of two optional fields. */
 export function exactlyOneOf<A extends string, B extends string>(
   a: A,
   b: B,

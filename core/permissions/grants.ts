@@ -87,7 +87,7 @@ function matchesSome(patterns: readonly Pattern[], requested: string): boolean {
   return false;
 }
 
-/** Matches without backtracking: a segment ends at the first separator, and the literal after a wildcard begins with one. */
+/** Matches without backtracking: a segment ends at the first separator, and the literal after a wildcard begins with a separator. */
 function matches({ literals, openEnded }: Pattern, requested: string): boolean {
   let at = 0;
   for (let i = 0; i < literals.length; i++) {

@@ -1,6 +1,6 @@
 import type { Consumed, LimitCharge, LimitOutcome } from "../charges.ts";
 
-/* Limit data that the gate and the API report: the `RateLimit-*` headers and the earliest useful retry. */
+/* Limit data that the gate and the API report: the `RateLimit-*` headers and the earliest time at which a retry can succeed. */
 
 /** One limit in the `RateLimit-*` headers. */
 export interface ShownLimit {

@@ -1,7 +1,7 @@
 /*
  * A sliding window over two fixed windows, which are aligned to the epoch (api-v2.md section 9.1):
  *
- *   effective = current + floor(previous × remaining fraction of the window) + cost, and it passes when that is ≤ limit
+ * effective = current + floor(previous × remaining fraction of the window) + cost; the charge passes if effective ≤ limit
  *
  * All numbers are integers up to 2^53 − 1, and durations are at most 2^34 ms. The floor is exact even if previous × duration exceeds the
  * precision of a double (`batchOf`). The scripts of the shared store round in the same way, so that both agree. The part from the previous

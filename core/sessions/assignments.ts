@@ -32,7 +32,7 @@ export function roleIn(
 
 /**
  * Returns the tuples that a user holds in a workspace. An admin of all workspaces administers the installation too. An admin of single
- * workspaces does not, however many they are.
+ * workspaces does not, even if these are all workspaces.
  */
 export function grantsIn(
   assignments: readonly Assignment[],

@@ -6,7 +6,7 @@ export interface KeyParts {
   readonly workspace: WorkspaceRecord;
   readonly api: ApiRecord | undefined;
   readonly identity: IdentityRecord | undefined;
-  /** Roles of the key, except deleted ones. */
+  /** Roles of the key, except deleted roles. */
   readonly roles: readonly RoleRecord[];
 }
 

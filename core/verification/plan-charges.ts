@@ -11,7 +11,7 @@ import { type LimitSelection, type RequestedLimit, type SelectedLimit, selectLim
 export interface ChargePlan {
   /** Sources of `limits`, in the same order. */
   readonly selected: readonly SelectedLimit[];
-  /** Named limits, sorted by name: the automatic ones of the key and its identity, and the requested ones. */
+  /** Named limits, sorted by name: the automatic limits of the key and its identity, and the requested limits. */
   readonly limits: readonly LimitCharge[];
   /** Limits of namespaces, before their overrides. */
   readonly shared: readonly LimitCharge[];

@@ -7,8 +7,8 @@ import type { ConsumeOptions, StrictCounters } from "./strict.ts";
 
 /*
  * Caches denials. A denial stays correct until the time at which the charge could pass if no other caller consumed any units; other callers
- * only move that time later. So a caller over its limit costs no round trip. Not used on a cluster, where amounts are given back and counts
- * can go down.
+ * only move that time later. So a caller over its limit causes no round trip. Denials are not cached on a cluster, where amounts are given
+ * back and counts can go down.
  *
  * The outcome is cached for each limit of a request. A denial is cached until that time. A limit that would have passed is cached until its
  * window ends, and is used only in responses that also contain a denial.

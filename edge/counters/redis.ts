@@ -31,7 +31,7 @@ export type Replies = readonly (readonly number[] | null)[];
 
 /**
  * Decides all limits and the credits of a request in one script call on one Redis. A single request is sent immediately. Under load (when
- * the last call carried several requests), all requests of one event-loop turn are sent together at its end. Requests that arrive while a
+ * the last call contained several requests), all requests of one event-loop turn are sent together at its end. Requests that arrive while a
  * reply is awaited are sent together when it arrives, like Nagle's algorithm, or when the call is full. This saves most of the cost per
  * request, and delays a request by at most the wait for one reply.
  */
@@ -42,7 +42,7 @@ export class RedisCounters implements StrictCounters {
   /** Cached command texts, by the charges of a request. The charges of a key's own limits live as long as the key's cached record. */
   readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
-  /** Number of keys of the waiting requests. Their texts are ASCII, so length equals bytes. */
+  /** Number of keys and of bytes of the waiting requests. Their texts are ASCII, so their length in characters equals their bytes. */
   #waitingKeys = 0;
   #waitingBytes = 0;
   /** Script calls in flight. */

@@ -302,7 +302,7 @@ export class RedisEventSource implements EventSource {
   }
 
   /**
-   * Reads the entries that this reader already holds; otherwise claims a dead reader's entries; otherwise reads new ones. Returns
+   * Reads the entries that this reader already holds; otherwise claims a dead reader's entries; otherwise reads new entries. Returns
    * `undefined` if the stream has no entries.
    */
   async #read(stream: string, reading: Reading, bytesEnough: number): Promise<Taken | undefined> {

@@ -36,7 +36,7 @@ return 1
 `,
 );
 
-/** Records a pod whose reports are to be listed, and removes expired ones. KEYS, ARGV and reply as in KEEP_TIME. */
+/** Records a pod whose reports are to be listed, and removes expired pods. KEYS, ARGV and reply as in KEEP_TIME. */
 export const NOTE_POD = defineScript(
   { keys: 1, args: 2, argBytes: NAME_BYTES_MAX },
   `

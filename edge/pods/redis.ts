@@ -13,7 +13,7 @@ import {
   toReason,
 } from "./contract.ts";
 
-/** Lifetime of a hash of reports. Reports that are never listed expire with their hash; `list` removes single expired ones. */
+/** Lifetime of a hash of reports. Reports that are never listed expire with their hash; `list` removes single expired reports. */
 const KEPT_MS = 60_000;
 const POD_ID_BYTES_MAX = 512;
 
@@ -123,7 +123,7 @@ const Word = z
 
 /**
  * A pod's report. JSON has no infinity, so staleness may be null. A compromised pod can write anything, and another version writes other
- * members, so the schema ignores unknown ones.
+ * members, so the schema ignores unknown members.
  */
 export const StoredPodReport = z.object({
   generation: z.number(),

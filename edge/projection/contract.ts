@@ -269,7 +269,7 @@ export interface Projection extends Closeable {
   drop(refs: readonly RecordRef[]): void;
   /**
    * Drops the complete cache, after a transaction that changed too many records to list. Unlike after a reset of the stream, earlier data
-   * is not used again, not even while the source is unusable. Reads in flight are used once and not cached.
+   * is never used again, even while the source is unusable. Reads in flight are used once and not cached.
    */
   forgetAll(): void;
   /**
@@ -278,7 +278,7 @@ export interface Projection extends Closeable {
    * staleness.
    */
   stalenessMs(workspaceId?: string): number;
-  /** Returns the staleness over all workspaces that do not lag, and the number of lagging ones. */
+  /** Returns the staleness over all workspaces that do not lag, and the number of lagging workspaces. */
   streamStaleness(): { readonly ms: number; readonly laggingWorkspaces: number };
   /** Returns whether the last read from the source was usable. After an unusable read, the read is repeated at each heartbeat. */
   sourceState(): SourceState;

@@ -7,7 +7,8 @@ import type { CachedRecord, Outcome, RecordCache } from "./record-cache.ts";
 
 /*
  * Keys with the records that they refer to. A view keeps the records that it was made from, and is valid while all of them are live. A
- * change of a role invalidates one record, however many keys have the role; each view detects the change on use, by comparing one number.
+ * change of a role invalidates one record, regardless of how many keys have the role. Each view detects the change on use, by comparing one
+ * number.
  */
 
 interface CachedView {

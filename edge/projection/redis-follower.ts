@@ -43,7 +43,7 @@ const RESPONSE_MS = 5_000;
 /**
  * Delay of changes after a reconnect. A change makes readers drop cached records. A reader that has not reconnected yet could not read
  * these records again, and would reject requests that it could have decided. The delay is longer than a reconnect takes; after it, changes
- * are delivered in any case.
+ * are delivered regardless.
  */
 const READER_WAIT_MS = 3_000;
 const ENTRIES_PER_READ = 1_000;

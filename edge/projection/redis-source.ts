@@ -9,7 +9,10 @@ import type { RollbackDetector } from "./rollback-detector.ts";
 import { isProjectionId, readInteger } from "./stream-entry.ts";
 
 const READ_TIMEOUT_MS = 1_000;
-/** Maximum size of a record, far above that of the largest one. Longer values are not fetched, because others can write to the store. */
+/**
+ * Maximum size of a record, far above that of the largest actual record. Longer values are not fetched, because others can write to the
+ * store.
+ */
 export const RECORD_BYTES_MAX = 8 * 1024 * 1024;
 
 const STATE_FIELDS = ["projectionId", "complete", "previousId", "head", "runId"] as const;

@@ -141,7 +141,8 @@ export class RedisRecordWriter implements RecordWriter {
   }
 
   async completeWorkspace(workspaceId: string): Promise<void> {
-    // The script rejects a workspace that was restarted in the meantime. It is not complete, and the relay that restarted it completes it.
+    // The script rejects a workspace that was restarted in the meantime. The workspace is incomplete until the relay that restarted it
+    // completes it.
     await runScriptsEach(this.#client, [this.#complete(workspaceId, this.#idOf(workspaceId), 0)]);
   }
 

@@ -10,7 +10,7 @@ import { DEFAULT_PREFIX } from "./keys.ts";
  * command of a script too.
  */
 
-/** Keys of records, which only the relay writes. It also writes the projection state, the change stream and its history. */
+/** Keys of records, which only the relay writes. The relay also writes the projection state, the change stream and its history. */
 const RECORDS = ["k:{*", "i:{*", "r:{*", "a:{*", "n:{*", "nn:{*", "o:{*", "w"] as const;
 
 /** Commands that a client sends to connect, to keep a connection alive, and to read Redis time. */

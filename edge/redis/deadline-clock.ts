@@ -32,7 +32,7 @@ export interface AsksTime {
 }
 
 export class DeadlineClock {
-  /** Lower bound of Redis clock − monotonic clock: the best of the current period and of the previous one. */
+  /** Lower bound of Redis clock − monotonic clock: the best measurement of the current and the previous period. */
   #now: number | undefined;
   #before: number | undefined;
   #periodEndsMs = 0;

@@ -82,7 +82,7 @@ export class ConnectionLimiter {
     if (address !== undefined) this.#held.set(address, (this.#held.get(address) ?? 0) + 1);
   }
 
-  /** Unregisters a connection. Has no effect for an unregistered one. */
+  /** Unregisters a connection. Has no effect if the connection is not registered. */
   leave(connection: LimitedConnection): void {
     const address = this.#connections.get(connection);
     if (!this.#connections.delete(connection) || address === undefined) return;

@@ -74,7 +74,7 @@ export class HttpServer {
   readonly #below = new Set<Socket>();
   /** TLS handshakes in progress, by the client's address and port. */
   readonly #handshakes = new Map<string, LimitedConnection>();
-  /** Limiter of all connections except upgraded ones. */
+  /** Limiter of all connections except upgraded connections. */
   readonly #room: ConnectionLimiter;
   readonly #http2Limiter: ConnectionLimiter;
   readonly #connections = new Set<ServedConnection>();
@@ -130,7 +130,7 @@ export class HttpServer {
     this.#tls?.setSecureContext(certificate);
   }
 
-  /** Number of open connections per protocol, without upgraded ones. */
+  /** Number of open connections per protocol, excluding upgraded connections. */
   get open(): Readonly<Record<Protocol, number>> {
     const http2 = this.#http2Limiter.size;
     return { http1: this.#room.size - http2, http2 };

@@ -140,7 +140,7 @@ export class Http2Exchange implements ServerExchange, BodyReceiver {
     onClose?.();
   }
 
-  /** Accepts the upgrade with status 200, after which the stream carries the other protocol (RFC 8441). */
+  /** Accepts the upgrade with status 200, after which the stream carries the new protocol (RFC 8441). */
   upgrade({ lines }: UpgradeHead): Upgraded {
     const stream = this.#stream;
     this.isOver = true;

@@ -36,7 +36,7 @@ export const internalProblem: Problem = { kind: "unexpected_error", detail: "The
 
 /**
  * Returns the problem for a rejected key. The status is 401 for `NOT_FOUND`, `DISABLED` and `EXPIRED`, 403 for `FORBIDDEN` and
- * `INSUFFICIENT_PERMISSIONS`, and 429 for the other two codes.
+ * `INSUFFICIENT_PERMISSIONS`, and 429 for the two remaining codes.
  */
 export function refusalProblem(code: Exclude<Code, "VALID">, retryAfterS: number | undefined): Problem {
   const problem = BY_CODE[code];

@@ -85,8 +85,8 @@ export async function rateLimit(
 }
 
 /**
- * Returns the namespace with this id, otherwise the existing namespace with this name. Also checks the namespaces of the policy, because
- * name records may be missing or unreadable during an upgrade.
+ * Returns the namespace with this id; if there is none, the existing namespace with this name. Also checks the namespaces of the policy,
+ * because name records may be missing or unreadable during an upgrade.
  */
 async function findNamespaceId(
   counting: VerifyDeps,

@@ -2,8 +2,8 @@ import type { Slots, Slotted } from "../../edge/slots.ts";
 import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
 
 /*
- * Checks the requests and connections in flight once a second: rechecks the keys of long-lived ones, and aborts stalled ones. One sweep
- * costs less than a timer per request.
+ * Checks the requests and connections in flight once a second: rechecks the keys of long-lived requests, and aborts stalled requests. One
+ * sweep costs less than a timer per request.
  */
 
 /** Data about the admission of a request that is needed to check it again. */

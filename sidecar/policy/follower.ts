@@ -29,7 +29,7 @@ const MISSED_EVERY_MS = 60_000;
 
 /** A stored policy that is newer than the active one but cannot be enforced. */
 export interface PolicyRefusal {
-  /** Generation of the policy; `undefined` if not even the generation is readable. */
+  /** Generation of the policy; `undefined` if the generation is unreadable as well. */
   readonly generation: number | undefined;
   readonly version: number | undefined;
   readonly reason: string;

@@ -8,7 +8,7 @@ import { join } from "node:path";
  */
 
 const NAME = "snapshot";
-/** Fixed name of the temporary file, so that a killed process leaves at most one. */
+/** Fixed name of the temporary file, so that a killed process leaves at most one temporary file. */
 const NEXT_NAME = "snapshot.next";
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;

@@ -17,7 +17,10 @@ export interface Timestamp {
   readonly latest: number;
 }
 
-/** Plain number whose unit depends on the other operand of the comparison. `latest` is as in `Timestamp`, in the unit of the number. */
+/**
+ * Plain number whose unit depends on the other operand of the comparison. `latest` has the same meaning as in `Timestamp`, and the unit of
+ * the number.
+ */
 export interface Count {
   readonly kind: "count";
   readonly value: number;

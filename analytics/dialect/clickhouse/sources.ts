@@ -8,7 +8,7 @@ import type { AnalyticsOf, Bucket, PublicTable } from "../../tables.ts";
 /** Column that is restricted to the ids that the root key may read, by kind of usage. */
 const RESTRICTED: Readonly<Record<AnalyticsOf, string>> = { verifications: "key_space_id", ratelimits: "namespace_id" };
 
-/** Internal column names that differ from the public ones. */
+/** Internal column names that differ from the public names. */
 const STORED_AS: Readonly<Record<string, string>> = { latency: "latency_ms", limit: "max_count", tokens: "cost" };
 
 const FROM_RAW = "{scopeRaw:Int64}";

@@ -110,7 +110,7 @@ function readOrderBy(grammar: Grammar): readonly Order[] {
   return orderBy;
 }
 
-/** Parses LIMIT … BY and the LIMIT of all rows, both optional. */
+/** Parses LIMIT … BY and the LIMIT of all rows; each is optional. */
 function readLimits(grammar: Grammar): Pick<Select, "limitBy" | "limit" | "offset"> {
   const { cursor } = grammar;
   const first = cursor.peek();

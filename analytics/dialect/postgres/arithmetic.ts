@@ -114,7 +114,7 @@ function distanceSql(date: ResolvedExpression, by: ResolvedExpression, writer: W
   return `${writer.as(by, INT64)} * interval '1 ${date.type.name === "Date" ? "day" : "second"}'`;
 }
 
-/** Emits a difference: in days between dates, or in seconds between date-times. */
+/** Emits the difference of two dates in days, or of two date-times in seconds. */
 function differenceSql(call: FunctionCall, writer: Writer): string {
   const [left, right] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const [a, b] = [writer.value(left), writer.value(right)];

@@ -10,7 +10,7 @@ export interface EmitOptions {
   readonly nowMs: number;
   /** Maximum number of result rows. */
   readonly rowsMax: number;
-  /** Workspace of the scope in which the query will run. Only a hint for the planner; the result does not depend on it. */
+  /** Workspace of the scope in which the query will run. It is only a hint for the planner and does not affect the result. */
   readonly workspaceId?: string;
 }
 

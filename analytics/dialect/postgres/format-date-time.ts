@@ -45,7 +45,7 @@ const PLAIN: Readonly<Record<string, string>> = { n: "\n", t: "\t", "%": "%" };
  */
 const TEXT_LENGTH_MAX = 100_000;
 
-/** Emits a separate string per part, because letters without `%` are literal text. */
+/** Emits each part as a separate string, because letters without `%` are literal text. */
 export function formatDateTime(call: FunctionCall, writer: Writer): string {
   const [date, format] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const timestamp = localSql(date, writer);

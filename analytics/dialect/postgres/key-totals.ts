@@ -16,7 +16,7 @@ const DIMENSIONS: readonly string[] = ["time", "workspace_id", "key_space_id", "
 const OF_VALUES: readonly string[] = ["min", "max", "uniq", "uniqExact"];
 
 /**
- * Returns whether the result stays the same if rows of the same key and day are summed into one. A condition on keys reads the complete
+ * Returns whether the result stays the same if rows of the same key and day are summed into one row. A condition on keys reads the complete
  * table, which has an index on keys.
  */
 export function readsKeyTotals({ from, aggregated, arrayJoins, ...select }: ResolvedSelect): boolean {

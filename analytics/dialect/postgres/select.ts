@@ -29,7 +29,7 @@ export function bodySql(body: ResolvedBody, types: readonly Type[], statement: S
   return `(${left}) ${OPERATORS[body.operator]} (${right})`;
 }
 
-/** EXCEPT ALL removes one row per equal row of the other side. */
+/** For each row of the right side, EXCEPT ALL removes one equal row of the left side. */
 const OPERATORS = {
   "union all": "union all",
   "union distinct": "union",

@@ -103,7 +103,7 @@ class Resolver {
     return { scope, isRawTime: this.#rawTimes.has, subquery, lambdas: [] };
   }
 
-  /** Returns the outer scope extended by the items of WITH. Each definition sees the previous ones. */
+  /** Returns the outer scope extended by the items of WITH. Each definition sees the previous definitions. */
   #withDefinitions(tables: readonly CommonTable[], outer: QueryScope): QueryScope {
     let { common, constants } = outer;
     for (const { name, is } of tables) {

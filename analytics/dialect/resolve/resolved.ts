@@ -115,7 +115,7 @@ export interface ResolvedFill {
   readonly span: Span;
   readonly from: ResolvedExpression | undefined;
   readonly to: ResolvedExpression | undefined;
-  /** Step: a number (negative for descending order) or an interval; `undefined` means one. */
+  /** Step: a number (negative for descending order) or an interval; `undefined` means a step of 1. */
   readonly step: ResolvedExpression | undefined;
 }
 

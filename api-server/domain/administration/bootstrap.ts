@@ -42,7 +42,7 @@ export async function registerRootKey(db: Pool, options: { workspaceId: string; 
   });
 }
 
-/** Creates the root key for this start of `postern dev`, and revokes the one of the previous start. */
+/** Creates the root key for this start of `postern dev`, and revokes the root key of the previous start. */
 export async function replaceDevRootKey(db: Pool, workspaceId: string): Promise<string> {
   const last = await findSetting<{ workspaceId: string; rootKeyId: string }>(db, DEV_SETTING);
   const { rootKeyId, rootKey } = await insertNewRootKey(db, {

@@ -27,7 +27,7 @@ export async function releaseManaged(administrator: Administrator, by: OwnedBy):
 }
 
 /**
- * Transfers objects that a manager has or orphaned to another one. Policies are excluded, because each cluster stores its own.
+ * Transfers objects that a manager has or orphaned to another manager. Policies are excluded, because each cluster stores its own policies.
  * @throws PublicError 409 `managed_exists` if the other manager already has such an object.
  */
 export async function transferManaged(

@@ -208,7 +208,7 @@ export async function rotateRootKey(
 
 type Life = Pick<RootKeySummary, "created_at" | "expires_at">;
 
-/** Returns the expiry of a root key that is created now with the original lifetime of the old one. */
+/** Returns the expiry of a root key that is created now with the original lifetime of the old root key. */
 function endOfSameLife(old: Life, model: Life, nowMs: number): number | null {
   if (old.expires_at === null || model.expires_at === null) return null;
   return Math.min(nowMs + Math.max(model.expires_at - model.created_at, 0), EXPIRES_MAX_MS);

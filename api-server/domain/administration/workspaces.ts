@@ -12,7 +12,7 @@ import {
 } from "../../db/workspaces.ts";
 import { type Administrator, insertAdministration } from "./administrator.ts";
 
-/** Creates a workspace. Returns `undefined` if one with this name exists. */
+/** Creates a workspace. Returns `undefined` if a workspace with this name exists. */
 export async function createWorkspace(
   administrator: Administrator,
   { name, quotaPerMinute }: { name: string; quotaPerMinute: number | null },
