@@ -43,4 +43,4 @@ test.each([
   [0.005, "▏"],
   [0.5, "█".repeat(10)],
   [1, "█".repeat(20)],
-])("the bar of %d is %j", (share, bar) => expect(formatBar(share)).toBe(bar));
+])("chart bar for the share %d is %j", (share, bar) => expect(formatBar(share)).toBe(bar));

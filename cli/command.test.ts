@@ -63,7 +63,7 @@ describe("options", () => {
     { name: "a letter does not exist", args: ["-f", "a", "-x"], says: "unknown option -x" },
     { name: "one has no value", args: ["--file"], says: "file" },
     { name: "an argument is not an option", args: ["-f", "a", "b"], says: "b" },
-  ])("are refused with a reason when $name", ({ args, says }) => {
+  ])("command options are rejected with a reason when $name", ({ args, says }) => {
     expect(() => parseOptions(command, args, {})).toThrow(UsageError);
     expect(() => parseOptions(command, args, {})).toThrow(says);
   });

@@ -81,7 +81,7 @@ test.each([
   { args: ["keey", "list"], says: '"keey" (did you mean key?)' },
   { args: ["key", "lst"], says: '"key lst" (did you mean key list?); `postern key --help`' },
   { args: ["rootkey", "steal"], says: '"rootkey steal"; `postern rootkey --help`' },
-])("an unknown command is refused, and the message says where to look: $args", async ({ args, says }) => {
+])("unknown command is rejected, and the error names the help: $args", async ({ args, says }) => {
   const ran = await run(...args);
   expect(ran).toMatchObject({ code: 2, out: [] });
   expect(ran.notes.join()).toContain(says);

@@ -21,7 +21,7 @@ describe("encryption keys", () => {
     { name: "with lines, as in a file", text: `2026:${one}\n2025:${other}\n` },
     { name: "with spaces and empty entries", text: ` 2026:${one} ,, \r\n 2025:${other}` },
     { name: "in the URL's alphabet, without padding", text: `2026:${one},2025:${bytes(250).toString("base64url")}` },
-  ])("are read $name, in their order", ({ text }) => {
+  ])("encryption keys are read $name in their order", ({ text }) => {
     const keys = parseEncryptionKeys(text, "SOURCE");
     expect(keys.map(({ id, secret }) => [id, Buffer.from(secret)])).toEqual([
       ["2026", bytes(1)],
@@ -40,7 +40,7 @@ describe("encryption keys", () => {
     { name: "text that is not base64", text: `2026:${one.slice(0, -2)}!!`, says: "2026 must be 32 bytes" },
     { name: "no key", text: "2026:", says: "2026 must be 32 bytes" },
     { name: "one id twice", text: `2026:${one},2026:${other}`, says: "two encryption keys with the same id" },
-  ])("are refused when there is $name, without repeating a secret", ({ text, says }) => {
+  ])("encryption keys with $name are rejected without printing a secret", ({ text, says }) => {
     const read = () => parseEncryptionKeys(text, "SOURCE");
     expect(read).toThrow(UsageError);
     expect(read).toThrow(says);

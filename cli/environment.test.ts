@@ -24,7 +24,7 @@ describe("unknown variables", () => {
     { name: "POSTERN_REDIS_URL", nearest: "REDIS_URL" },
     { name: "POSTERN_QUITE_SOMETHING_ELSE", nearest: undefined },
     { name: `POSTERN_${"X".repeat(100_000)}`, nearest: undefined },
-  ])("$nearest is like a misspelt one", (unknown) => {
+  ])("unknown variable is reported with the most similar known variable: $nearest", (unknown) => {
     expect(findUnknownVariables({ [unknown.name]: "1", POSTERN_DRAIN_TIMEOUT: "2", DRIAN: "3" })).toEqual([unknown]);
   });
 

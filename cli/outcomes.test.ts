@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { exitCodeOf, OUTCOMES, type Outcome } from "./outcomes.ts";
 
 test.each(["SUSPENDED", "constructor", "VALID\u001b[31m", ""])(
-  "a refusal with the code %j, which is not known here, is none that ends with 0",
+  "rejection with the unknown code %j does not exit with 0",
   (code) => {
     expect(exitCodeOf(code as Outcome, false)).toBe(1);
     expect(exitCodeOf(code as Outcome, true)).toBe(0);

@@ -52,7 +52,7 @@ test.each([
   { name: "the shortest", text: "k".repeat(22), key: "k".repeat(22) },
   { name: "the longest", text: "k".repeat(512), key: "k".repeat(512) },
   { name: "the end of its line", text: `${"k".repeat(30)}\r\n`, key: "k".repeat(30) },
-])("$name is one", ({ text, key }) => expect(checkRootKey(text, "x")).toBe(key));
+])("root key check accepts $name", ({ text, key }) => expect(checkRootKey(text, "x")).toBe(key));
 
 test.each([
   { name: "one character less", text: "k".repeat(21), got: "got 21;" },
@@ -60,7 +60,7 @@ test.each([
   { name: "nothing", text: " \n", got: "got none;" },
   { name: "two lines", text: `${"k".repeat(30)}\n${"l".repeat(30)}`, got: "more than one line" },
   { name: "a control character", text: `${"k".repeat(30)}\u001b[31m`, got: "more than one line, or a space" },
-])("$name is none, and is not shown", ({ text, got }) => {
+])("root key check rejects $name without printing it", ({ text, got }) => {
   let said = "";
   try {
     checkRootKey(text, "x");

@@ -67,7 +67,7 @@ test.each([
   ["--session-idle-timeout x", "must be a duration"],
   ["--dashboard-url http://postern.example.com", "must be an https URL"],
   ["--dashboard-roles-file /missing/roles.yaml", "ENOENT"],
-])("refuses %s", (args, message) => expect(() => read(args)).toThrow(message));
+])("dashboard sign-in rejects the options %s", (args, message) => expect(() => read(args)).toThrow(message));
 
 test("OpenID issuer on this machine may use plain HTTP", () => {
   for (const host of ["127.0.0.1:9000", "localhost", "[::1]:1"]) {

@@ -55,7 +55,7 @@ describe("a table that does not fit", () => {
     { width: 50, says: /^thing_1 {3}a note that g… {2}in 3 days {2}left out last$/ },
     { width: 40, says: /^thing_1 {3}a note.*… {2}in 3 days$/ },
     { width: 10, says: /^thing_1 {3}a note that… {2}in 3 days$/ },
-  ])("of $width columns tells in brief, then leaves out, then shortens", ({ width, says }) => {
+  ])("table in $width columns first shortens a flexible column, then omits columns", ({ width, says }) => {
     const lines = formatTable(wide, rows, width);
     expect(lines[1]).toMatch(says);
     if (width !== undefined && width > 10)

@@ -28,7 +28,7 @@ test.each([
   expect(parseListen("ext-auth-grpc-listen", text, "0.0.0.0")).toEqual(expected);
 });
 
-test.each(["", "host", ":8002", "::1:8002", "127.0.0.1:70000", "a b:1"])("%j is none", (text) => {
+test.each(["", "host", ":8002", "::1:8002", "127.0.0.1:70000", "a b:1"])("listen address %j is rejected", (text) => {
   expect(() => parseListen("ext-auth-grpc-listen", text, "0.0.0.0")).toThrow(UsageError);
 });
 
@@ -47,14 +47,17 @@ test("server address is reduced to its origin, and must be http or https", () =>
 });
 
 describe("a whole number", () => {
-  test.each(["0", "16", "255"])("of %s is read", (text) => {
+  test.each(["0", "16", "255"])("integer option accepts %s", (text) => {
     expect(parseInteger("n", text, { min: 0, max: 255 })).toBe(Number(text));
   });
-  test.each(["-1", "256", "1.5", "1e2", "0x10", "", " 5", "five", "99999999999999999999"])("%j is refused", (text) => {
-    expect(() => parseInteger("n", text, { min: 0, max: 255, or: "none" })).toThrow(
-      `invalid value "${text}" for --n: must be an integer from 0 to 255, or none`,
-    );
-  });
+  test.each(["-1", "256", "1.5", "1e2", "0x10", "", " 5", "five", "99999999999999999999"])(
+    "integer option rejects %j",
+    (text) => {
+      expect(() => parseInteger("n", text, { min: 0, max: 255, or: "none" })).toThrow(
+        `invalid value "${text}" for --n: must be an integer from 0 to 255, or none`,
+      );
+    },
+  );
   test.each(["0", "10001"])("limit %s is rejected", (text) => expect(() => parseLimit(text)).toThrow(UsageError));
 });
 
@@ -69,7 +72,7 @@ describe("an instant", () => {
     { text: "2026-12-31T18:00:30.5+02:00", ms: Date.UTC(2026, 11, 31, 16, 0, 30, 500) },
     { text: "90s", ms: nowMs + 90_000 },
     { text: "30d", ms: nowMs + 30 * 86_400_000 },
-  ])("is read from $text", ({ text, ms }) => expect(parseInstant("at", text, ahead)).toBe(ms));
+  ])("time option accepts $text", ({ text, ms }) => expect(parseInstant("at", text, ahead)).toBe(ms));
 
   test("time option accepts a duration before now", () => {
     expect(parseInstant("since", "24h", { nowMs, spans: "back" })).toBe(nowMs - 86_400_000);
@@ -87,14 +90,14 @@ describe("an instant", () => {
     "2101-01-01",
     "999999d",
     "1969-12-31",
-  ])("is not %j", (text) => {
+  ])("time option rejects %j", (text) => {
     expect(() => parseInstant("at", text, { ...ahead, or: "never" })).toThrow(
       /for --at: must be a time such as .*, or never$/,
     );
   });
 });
 
-test.each(["", "  ", "x".repeat(256), "a\u0000b", "a\nb", "\ud800"])("a name of %j is refused", (text) => {
+test.each(["", "  ", "x".repeat(256), "a\u0000b", "a\nb", "\ud800"])("name option rejects %j", (text) => {
   expect(() => parseName("name", text, { lengthMax: 255 })).toThrow("for --name: must be 1 to 255 characters");
 });
 

@@ -113,7 +113,7 @@ test.each([
   { name: "by number", bytes: 0, waiting: { max: 10, bytesMax: 1_000 } },
   { name: "by bytes", bytes: 100, waiting: { max: 1_000, bytesMax: 1_000 } },
 ])(
-  "ConcurrencyLimiter limits the queue $name per address and rejects excess waiters immediately",
+  "ConcurrencyLimiter limits the queue $name per address, and rejects excess waiters immediately",
   ({ bytes, waiting }) => {
     const limiter = new ConcurrencyLimiter({ ...OPTIONS, max: 1, waiting });
     limiter.tryAcquire("x");

@@ -35,4 +35,6 @@ test.each<{ name: string; state: Partial<WatchState>; problem: string | undefine
     state: { ageMs: undefined, failure: forbidden },
     problem: "the operator has no permission to watch roles: 403 Forbidden: no rights",
   },
-])("watch problem: $name", ({ state, problem }) => expect(watchProblem({ ...watching, ...state })).toBe(problem));
+])("operator reports a problem of its watch: $name", ({ state, problem }) =>
+  expect(watchProblem({ ...watching, ...state })).toBe(problem),
+);

@@ -71,7 +71,7 @@ test.each<{ name: string; path: string; imported: string; project: Project }>([
   { name: "dashboard", path: "test/dashboard/a.test.ts", imported: "../harness/chromium.ts", project: "dashboard" },
   { name: "system, for a browser", path: "cli/a.test.ts", imported: "../test/harness/chromium.ts", project: "system" },
   { name: "system, by its folder", path: "test/e2e/a.test.ts", imported: "../harness/redis.ts", project: "system" },
-])("a test file belongs to project $name", ({ path, imported, project }) => {
+])("test file belongs to the project $name", ({ path, imported, project }) => {
   const projects = selectFrom(filesOf({ [path]: `import "${imported}";` }));
   expect(Object.entries(projects).filter(([, paths]) => paths.length > 0)).toEqual([[project, [path]]]);
 });

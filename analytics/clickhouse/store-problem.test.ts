@@ -18,7 +18,7 @@ test.each([
   { error: anError("VIOLATED_CONSTRAINT"), trouble: "access_denied", forAll: false },
   { error: anError("constructor"), trouble: "access_denied", forAll: false },
 ])(
-  "ClickHouse error $error.message ($error.type) means $trouble, for all workspaces: $forAll",
+  "ClickHouse error $error.message ($error.type) is read as $trouble (for all workspaces: $forAll)",
   ({ error, ...meaning }) => {
     expect(meaningOf(error)).toEqual(meaning);
   },
@@ -61,4 +61,6 @@ test.each([
     }),
     trouble: "access_denied",
   },
-])("ClickHouse state $name: $trouble", ({ of, trouble: problem }) => expect(evaluateProblem(of)).toBe(problem));
+])("ClickHouse in the state $name has the problem $trouble", ({ of, trouble: problem }) =>
+  expect(evaluateProblem(of)).toBe(problem),
+);

@@ -220,7 +220,7 @@ describe("each rule and its kind", () => {
       `select constructor(1), __proto__(1) from ${RAW}`,
       "invalid_analytics_function: Line 1, column 8:",
     ],
-  ])("analytics query rule is enforced: %s", (_, text, expected) => {
+  ])("analytics query check enforces the rule: %s", (_, text, expected) => {
     expect(respond(text).slice(0, expected.length)).toBe(expected);
   });
 });
@@ -264,7 +264,7 @@ describe("precedence of rules", () => {
       "select 1 from b, a",
       "invalid_analytics_table: Line 1, column 15: there is no table `b`",
     ],
-  ])("analytics rule order decides which error is reported: %s", (_, text, expected) => {
+  ])("analytics query check reports the error of the first broken rule: %s", (_, text, expected) => {
     expect(respond(text).slice(0, expected.length)).toBe(expected);
   });
 });
@@ -300,7 +300,7 @@ describe("CTEs", () => {
       `select 1 from ((with a as (select 1 from ${RAW}) select 1 from a) union all select 1 from a)`,
     ],
     ["in quotes or without", `with "a" as (select 1 from ${RAW}) select 1 from a`],
-  ])("analytics CTE is visible %s", (_, text) => {
+  ])("analytics CTE can be used %s", (_, text) => {
     expect(respond(text)).toMatch(/^(SELECT|WITH)/);
   });
 
@@ -310,7 +310,7 @@ describe("CTEs", () => {
     ["by a branch before it", `select 1 from a union all with a as (select 1 from ${RAW}) select 1 from a`],
     ["in other letters", `with A as (select 1 from ${RAW}) select 1 from a`],
     ["when it is an expression", `with (select 1 from ${RAW}) as a select 1 from a`],
-  ])("analytics CTE is not visible %s", (_, text) => {
+  ])("analytics CTE cannot be used %s", (_, text) => {
     expect(respond(text)).toContain("invalid_analytics_table: Line 1");
     expect(respond(text)).toContain("there is no table `a`");
   });
@@ -454,11 +454,14 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
     ["month", "toStartOfQuarter(time) >= '2026-10-01'", true],
     ["month", "toStartOfYear(time) >= '2026-01-01'", true],
     ["month", "toStartOfYear(time) >= '2025-12-30'", false],
-  ])("analytics retention bound for the table per %s: %s", (bucket, where, allowed) => {
-    expect(respond(`select count() from key_verifications_per_${bucket}_v1 where ${where}`).startsWith("SELECT")).toBe(
-      allowed,
-    );
-  });
+  ])(
+    "analytics query of the table per %s with the condition %s is accepted or rejected by its time bound",
+    (bucket, where, allowed) => {
+      expect(
+        respond(`select count() from key_verifications_per_${bucket}_v1 where ${where}`).startsWith("SELECT"),
+      ).toBe(allowed);
+    },
+  );
 
   test.each([
     ["in a subquery", `select 1 from (select time from ${RAW} where time >= 5)`, false],
@@ -518,7 +521,7 @@ describe("rule 12: 30 days are kept, the clock says 2026-11-22 13:45:10.500", ()
       false,
     ],
     ["in HAVING", `select time from ${RAW} group by time having time >= 5`, true],
-  ])("analytics time bound %s", (_, text, allowed) => {
+  ])("analytics query check recognizes a time bound, or rejects the query: %s", (_, text, allowed) => {
     expect(/^(SELECT|WITH)/.test(respond(text))).toBe(allowed);
   });
 

@@ -75,7 +75,7 @@ describe("names", () => {
     ["“a'b”", "a'b"],
     ['"\\x41"', "A"],
     [`"${"é".repeat(100)}"`, "é".repeat(100)],
-  ])("analytics SQL identifier %s has name %s", (text, name) => {
+  ])("analytics SQL lexer reads identifier %s as the name %s", (text, name) => {
     expect(shown(text)).toEqual([`quotedName ${name}`]);
   });
 
@@ -111,7 +111,7 @@ describe("numbers", () => {
   });
 
   test.each(["1a", "1_", "1__0", "0x", "0xg", "0x1p4", "0b102", "1e", "1e400", "1._1", "1.a", "9".repeat(400)])(
-    "analytics SQL number %s is rejected",
+    "analytics SQL lexer rejects number %s",
     (text) => expect(problemOf(text)).toContain("is not a number that is served"),
   );
 });

@@ -135,7 +135,7 @@ describe("unsupported ClickHouse syntax", () => {
     ["select a from t)", 16, "the end of the query is expected, not `)`"],
     ["select E'a' from t", 9, "the end of the query is expected, not `a`"],
     ["select a from t where a = 'x' or 1 = 1 --' ", 44, "no problem"],
-  ])("analytics SQL parser rejects with a position: %s", (text, column, detail) => {
+  ])("analytics SQL parser rejects a query with the error position: %s", (text, column, detail) => {
     const expected = detail === "no problem" ? detail : `invalid_analytics_query: Line 1, column ${column}: ${detail}`;
     expect(problemOf(text)).toBe(expected);
   });
@@ -150,7 +150,7 @@ describe("unsupported ClickHouse syntax", () => {
     "system shutdown;",
     "set a = 1",
     "kill query where 1",
-  ])("analytics SQL parser rejects another statement: %s", (text) => {
+  ])("analytics SQL parser rejects every statement except SELECT: %s", (text) => {
     expect(problemOf(text)).toMatch(/^invalid_analytics_query_type: .*only SELECT can be run$/);
   });
 
@@ -184,7 +184,7 @@ describe("unsupported ClickHouse syntax", () => {
       "invalid_analytics_query: Line 1, column 13: after IN, a list of literals or a subquery in parentheses is expected",
     ],
     ["select 1", "invalid_analytics_query: Line 1, column 9: each SELECT needs a FROM"],
-  ])("analytics SQL parser defers to a later rule: %s", (text, problem) => {
+  ])("analytics SQL parser leaves the error to a later check: %s", (text, problem) => {
     expect(problemOf(text)).toBe(problem);
   });
 });

@@ -206,7 +206,7 @@ describe.each([
         "that is an empty object",
         Object.fromEntries(Object.keys(aVerification()).map((member) => [member, undefined])),
       ],
-    ])("ingester drops an event %s and stores the others of its statement", async (_, changes) => {
+    ])("ingester drops an event %s, and stores the other events of the same statement", async (_, changes) => {
       const [strange, good] = [{ ...aVerification(), ...changes }, aVerification()];
       const lines = [strange, good].map((event) => JSON.stringify(event)).join("\n");
       expect(await ingestBatch(db, new EventLines("ws_a", lines), { nowMs: NOW_MS, noted: noted() })).toEqual({

@@ -49,7 +49,7 @@ test.each([
   { name: "any texts", of: text },
   { name: "texts without an escape", of: bareText },
 ])(
-  "$name are stored and counted alike by COPY and by INSERT",
+  "events with $name are stored and counted alike by COPY and by INSERT",
   async ({ of }) => {
     const event = fc.record({
       keyId: of,
@@ -89,7 +89,7 @@ test.each<[string, object]>([
   ["is of another workspace", { workspaceId: "ws_2" }],
   ["has a number for a text", { keyId: 5 }],
   ["lacks a member", { outcome: undefined }],
-])("event batch with an event that %s is not copied", (_, changes) => {
+])("event batch with an event that %s is not a plain batch for COPY", (_, changes) => {
   const plain = { ...anEvent({ timeMs: NOW_MS }), workspaceId: "ws_1" };
   const line = (event: object) => JSON.stringify(event);
   expect(readPlainBatch(line(plain), times)?.events).toBe(1);

@@ -326,7 +326,7 @@ describe("permissions of the query role", () => {
     "create table public.mine (a int)",
     "create schema mine",
     "set temp_file_limit = -1",
-  ])("analytics query role is denied %s", async (text) => {
+  ])("analytics query role may not use %s", async (text) => {
     await expect(asRole(text)).rejects.toMatchObject({ code: "42501" });
   });
 
@@ -430,7 +430,7 @@ describe("JSON of a value", () => {
     ["array[date '2024-02-29']", "Array(Date)", '["2024-02-29T00:00:00Z"]'],
     ["array[timestamp '2024-02-29 12:00:00']", "Array(DateTime)", '["2024-02-29T12:00:00Z"]'],
     ["null", "Nothing", "null"],
-  ])("analytics result %s of type %s is %s in JSON", async (expression, type, json) => {
+  ])("analytics result value %s of type %s is written as %s in JSON", async (expression, type, json) => {
     expect((await ask(`select ${expression}`, { types: [type] })).rowsJson).toBe(`[{"c1":${json}}]`);
   });
 
@@ -545,7 +545,7 @@ describe("error messages describe the query only", () => {
     ["select chr(-1)", "query", "A value is outside of what an operation of the query accepts."],
     ["select hash from public.keys", "query", "The query cannot be run."],
     ["select missing from analytics.key_verifications_v1", "query", "The query cannot be run."],
-  ])("analytics query error: %s", async (text, reason, detail) => {
+  ])("analytics query %s fails with an error that describes only the query", async (text, reason, detail) => {
     expect(await refusalOf(ask(text))).toEqual({ reason, detail });
   });
 

@@ -97,7 +97,7 @@ describe("is answered by an index:", () => {
     { name: "a common role", filter: { roleId: "role_common" }, indexes: ["keys_newest"] },
     { name: "a rare permission", filter: { permissionId: "perm" }, indexes: [] },
     { name: "a common permission", filter: { permissionId: "perm_common" }, indexes: ["keys_newest"] },
-  ])("key search uses an index: $name", async ({ filter, indexes }) =>
+  ])("key search by $name uses the expected index", async ({ filter, indexes }) =>
     expect(await indexesOf(filter)).toEqual(indexes),
   );
 });
@@ -170,7 +170,7 @@ describe("finds", () => {
       where: "true",
     },
     { name: "no key with a permission that is none", filter: { permissionId: "perm_none" }, where: "false" },
-  ])("key search finds $name", async ({ filter, where }) => {
+  ])("key search finds the expected keys: $name", async ({ filter, where }) => {
     const ids = await idsOf(filter);
     expect(new Set(ids)).toEqual(await expected(where));
     expect(new Set(ids).size).toBe(ids.length);

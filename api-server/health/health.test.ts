@@ -55,6 +55,6 @@ test.each<{ name: string; seen: Partial<Observation>; ready: boolean; degradatio
     ready: false,
     degradations: ["postgres_unavailable"],
   },
-])("api-server health: $name", ({ seen, ready, degradations }) => {
+])("api-server reports its readiness and degradations: $name", ({ seen, ready, degradations }) => {
   expect(checkHealth(observed(seen))).toEqual({ ready, degradations });
 });

@@ -146,7 +146,7 @@ describe("invalid entries", () => {
     ["the other workspace's name", () => [["e", line({ workspaceId: VICTIM })]]],
     ["ten megabytes, many times", () => Array.from({ length: 8 }, () => ["e", "x".repeat(10_000_000)])],
     ["ids as long as they like", () => [["e", line({ id: "i".repeat(60_000) })]]],
-  ])("ingester handles stream entries with %s", async (_, entries) => {
+  ])("ingester continues after stream entries with %s", async (_, entries) => {
     for (const fields of entries()) await raw.xadd(stream, "*", ...fields);
     await expectStored(VICTIM);
     await expectStored(ATTACKER);

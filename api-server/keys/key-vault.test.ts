@@ -47,7 +47,7 @@ describe("ciphertext that cannot be decrypted", () => {
     { name: "empty", is: { ciphertext: new Uint8Array() } },
     { name: "under another encryption key's id", is: { encryptionKeyId: "2025" } },
     { name: "with a nonce of another length", is: { nonce: new Uint8Array() } },
-  ])("key vault fails to decrypt a ciphertext: $name", ({ of, is }) => {
+  ])("key vault fails to decrypt a ciphertext that is changed or moved: $name", ({ of, is }) => {
     const opened = vault.open({ ...owner, ...of }, { ...sealed, ...is });
     expect(opened).toEqual({ problem: expect.stringContaining("cannot be authenticated") });
     expect(JSON.stringify(opened)).not.toContain(KEY.slice(0, 8));

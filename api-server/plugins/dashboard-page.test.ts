@@ -57,7 +57,7 @@ describe("a built dashboard", () => {
   });
 
   test.each(["", "keys", "apis/api_1/keys/key_2?tab=usage", "a/name.with.dots", "assetsof"])(
-    "/dashboard/%s serves the page with revalidation",
+    "/dashboard/%s serves the page, which browsers must revalidate",
     async (path) => {
       const page = await get(`/dashboard/${path}`);
       expect([page.statusCode, page.payload]).toEqual([200, PAGE]);

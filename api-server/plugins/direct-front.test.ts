@@ -134,7 +134,7 @@ describe.each([
 test.each([
   { name: "with others after it", sent: requests(400) },
   { name: "that is the last of its connection", sent: requests(1, "/last") },
-])("direct front closes a client whose response stays unread too long: $name", async ({ sent }) => {
+])("direct front closes a connection whose response stays unread too long: a response $name", async ({ sent }) => {
   const { socket, atServer } = await open("at once");
   socket.write(sent);
   await waitFor("the end", () => atServer.destroyed);

@@ -32,7 +32,7 @@ describe("the header", () => {
     { name: "the token alone", header: (key: string) => key, status: 401 },
     { name: "several spaces", header: (key: string) => `  Bearer    ${key}  `, status: 404 },
     { name: "as it should be", header: (key: string) => `Bearer ${key}`, status: 404 },
-  ])("Authorization header $name: $status", async ({ header, status }) => {
+  ])("call with the Authorization header $name gets $status", async ({ header, status }) => {
     const reply = await ask(header(t.workspace.rootKey));
     expect(reply.status).toBe(status);
     if (status === 401) {

@@ -120,7 +120,7 @@ describe("an invalid request", () => {
     },
     { name: "a tunnel", sent: "CONNECT example.com:443 HTTP/1.1\r\nHost: a\r\n\r\n", kind: "405 method_not_allowed" },
     { name: "half a head", sent: "GET /v2/liveness HTTP/1.1\r\nHo", kind: "408 request_timeout" },
-  ])("invalid HTTP request $name: $kind", async ({ sent, kind }) => {
+  ])("invalid HTTP request with $name gets $kind", async ({ sent, kind }) => {
     expect(kindsOf(await send(sent))).toEqual([kind]);
   });
 
@@ -154,7 +154,7 @@ describe("several requests on one connection", () => {
     { name: "no Host", behind: "GET /v2/liveness HTTP/1.1\r\nConnection: close\r\n\r\n", last: "400 invalid_input" },
     { name: "a tunnel", behind: "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", last: "405 method_not_allowed" },
     { name: "half a request", behind: "GET /v2/liveness HTTP/1.1\r\nHo", last: "408 request_timeout" },
-  ])("invalid request $name after valid ones does not affect their responses", async ({ behind, last }) => {
+  ])("invalid request with $name does not affect the responses to earlier valid requests", async ({ behind, last }) => {
     expect(kindsOf(await send(`${good()}${slow()}${good()}${behind}`))).toEqual([
       "200",
       "404 api_not_found",
@@ -184,7 +184,7 @@ describe("a client that half-closes its connection", () => {
       kinds: ["404 api_not_found", "400 request_body_unreadable"],
     },
     { name: "before anything", sent: () => "", kinds: [] },
-  ])("half-closed client $name gets its responses", async ({ sent, kinds }) => {
+  ])("client that half-closes its connection $name gets its responses", async ({ sent, kinds }) => {
     const { socket, received, closed } = open();
     socket.end(sent());
     await closed;
@@ -223,7 +223,7 @@ describe("a body that is too large", () => {
   }
 
   test.each(["length", "chunks"] as const)(
-    "oversized body is 413 even if the client writes 30 MB before reading (%s)",
+    "oversized body gets 413 even if the client writes 30 MB before reading (%s)",
     async (framing) => {
       expect(kindsOf(await writeThenRead(30 * MIB, framing))).toEqual(["413 request_body_too_large"]);
     },

@@ -186,7 +186,7 @@ describe.each(KINDS)("%s", (of) => {
         status: 200,
         sent: () => ({ body: JSON.stringify({ key }), contentType: "application/json; charset=utf-8" }),
       },
-    ])("direct front and Node front respond alike: $name", async ({ status, sent }) => {
+    ])("direct front and Node front respond identically: $name", async ({ status, sent }) => {
       let direct: HttpResponse[] = [];
       let usual: HttpResponse[] = [];
       const request = sent();
@@ -211,7 +211,7 @@ describe.each(KINDS)("%s", (of) => {
       { name: "nothing", said: [""], code: "FORBIDDEN" },
       { name: "commas", said: [`${CLIENT},, ,`], code: "VALID" },
       { name: "two headers", said: [CLIENT, "198.51.100.9"], code: "VALID", isDirect: false },
-    ])("direct front and Node front find the same client address: $name", async ({ said, code, isDirect = true }) => {
+    ])("direct front and Node front derive the same client address: $name", async ({ said, code, isDirect = true }) => {
       const lines = said.map((value) => `x-forwarded-for: ${value}\r\n`).join("");
       const ask = async (more: string) => {
         const [response] = await exchange(1, verifying(addressKey, lines + more));
@@ -254,7 +254,7 @@ describe.each(KINDS)("%s", (of) => {
             `POST /v2/keys.verifyKey HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${t.workspace.rootKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${body().length.toString(16)}\r\n${body()}\r\n0\r\n\r\n`,
           ),
       },
-    ])("direct front passes an unusual request to Node: $name: $status", async ({ status, sent }) => {
+    ])("direct front passes an unusual request to Node, which responds $status: $name", async ({ status, sent }) => {
       let responses: HttpResponse[] = [];
       expect(await servedDirectly(async () => (responses = await exchange(1, sent())))).toBe(false);
       expect(responses[0]?.status).toBe(status);
@@ -297,7 +297,7 @@ describe.each(KINDS)("%s", (of) => {
       },
       { name: "a large body", status: 400, pieces: () => [requestOf({ body: JSON.stringify("x".repeat(300_000)) })] },
       { name: "a slow head", status: 200, pieces: () => cut(verifying(key), 30) },
-    ])("connection returns to the direct front after $name at Node", async ({ status, pieces }) => {
+    ])("connection returns to the direct front after Node has handled $name", async ({ status, pieces }) => {
       const { socket, responds } = open();
       socket.write(verifying(key));
       await waitFor("the first response", () => responds().length === 1);
@@ -390,7 +390,7 @@ describe.each(KINDS)("%s", (of) => {
       // Node's TLS server aborts a connection with many unread responses.
       ...(of === "by TLS" ? [] : [{ name: "and its connection becomes Node's meanwhile", last: "Trailer: none\r\n" }]),
     ])(
-      "slow reader gets all responses of the direct front, $name",
+      "client that reads slowly gets all responses of the direct front: $name",
       async ({ last }) => {
         let served: Socket | undefined;
         t.app.server.once(of === "by TLS" ? "secureConnection" : "connection", (one: Socket) => {

@@ -26,7 +26,7 @@ const MAKES_WHAT_IT_NAMES = "newNamespace";
 
 describe.each(everyProcedure)("$path ($effect)", ({ path, effect }) => {
   test.each(Object.entries(sampleCallsOf(path)))(
-    "procedure has exactly its declared effect when called %s",
+    "procedure that is called %s has exactly its declared effect",
     async (circumstance, makeCall) => {
       const { id: workspaceId, rootKey } = await api.makeWorkspace(ALL_GRANTS);
       const ask = (called: string, body: unknown) => api.data(called, body, { rootKey });

@@ -26,7 +26,7 @@ describe("each response", () => {
     { name: "a body that is too large", path: "v1/apis.createApi", body: "x".repeat(10_485_761), status: 413 },
     { name: "no such object", path: "v1/apis.getApi", body: { apiId: "api_none" }, status: 404 },
   ])(
-    "v1 response for $name has Deprecation, a successor link and a request id",
+    "v1 response for $name has a Deprecation header, a successor link and a request id",
     async ({ path, body, status, ...options }) => {
       const reply = await t.call(path, body, options);
       expect(reply.status).toBe(status);

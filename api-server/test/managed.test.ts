@@ -458,7 +458,7 @@ test.each([
   { kind: "role", id: "" },
   { kind: "identity", id: "id_1" },
   { kind: "role", id: "r".repeat(256) },
-])("managed.getObject rejects $kind $id", async (body) => {
+])("managed.getObject rejects kind $kind with id $id", async (body) => {
   expect((await api.call("managed.getObject", body)).status).toBe(400);
 });
 

@@ -388,7 +388,7 @@ describe("an ID token", () => {
       "known",
       "token",
     ],
-  ])("OIDC ID token %s", async (_, claims, kid, word) => {
+  ])("OIDC sign-in validates the ID token: %s", async (_, claims, kid, word) => {
     const liar = await lying(claims, kid);
     const of = await buildWith(liar);
     onTestFinished(() => of.close());
@@ -650,7 +650,7 @@ describe("the groups of a user", () => {
       Array.from({ length: 3000 }, (_, i) => `group-${i}`),
       Array.from({ length: 1000 }, (_, i) => `group-${i}`),
     ],
-  ])("OIDC groups claim may be %s", async (_, groups, seen) => {
+  ])("OIDC groups claim can be %s", async (_, groups, seen) => {
     idp.person = { sub: "groups", claims: { name: "Groups", groups } };
     const reply = await signIn();
     const { rows } = await t.deps.db.query("select groups from sessions where token_hash = $1", [

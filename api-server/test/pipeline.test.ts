@@ -133,7 +133,7 @@ describe("body validation errors", () => {
       body: { apiId: "api_1234", meta: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`m${i}`, i])) },
       locations: ["body.meta"],
     },
-  ])("body validation reports $name", async ({ path, body, locations }) => {
+  ])("request body validation reports $name", async ({ path, body, locations }) => {
     expect(await at(path, body)).toEqual(locations);
   });
 
@@ -284,7 +284,7 @@ describe("headers of managed objects", () => {
     { name: "five parts", value: "a/b/c/d/e", ok: false },
     { name: "an empty part", value: "a//c/d", ok: false },
     { name: "another character", value: "a/b c/d/e", ok: false },
-  ])("manager header $name", async ({ value, ok }) => {
+  ])("manager header is accepted or rejected by its form: $name", async ({ value, ok }) => {
     const reply = await t.call("apis.createApi", { name: "managed" }, { headers: { "Postern-Manager": value } });
     expect(reply.status).toBe(ok ? 200 : 400);
     if (!ok) expect(reply.body.error.errors[0].location).toBe("header.Postern-Manager");

@@ -119,7 +119,7 @@ describe.each(everyProcedure)("$path", ({ path, permissions: declared, isOpen })
   );
 
   test.each(Object.entries(sampleCallsOf(path)))(
-    "permission for the single id suffices: %s",
+    "permission for the single id is sufficient: %s",
     async (circumstance, makeCall) => {
       const { needs, also } = expected as Expected;
       const resources = await emptyWorkspace();

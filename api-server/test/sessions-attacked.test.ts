@@ -271,7 +271,7 @@ describe("a cookie", () => {
   });
 
   test.each(["1, 1", "1,1", "1;1", "01", "1.0", "１"])(
-    "session cookie with Postern-Dashboard: %s is unauthenticated",
+    "call with a session cookie and the header Postern-Dashboard: %s is unauthenticated",
     async (value) => {
       const person = await signIn(t);
       const reply = await person.call(whoami, {}, { "postern-dashboard": Buffer.from(value).toString("latin1") });

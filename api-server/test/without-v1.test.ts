@@ -28,7 +28,7 @@ test("v2 works without v1", async () => {
 });
 
 test.each(["/v1/apis.getApi?apiId=api_1", "/v1/liveness", "/v1/openapi.json", "/api-reference/errors/code/NOT_FOUND"])(
-  "server without v1 responds to %s with 404 in the form of v2",
+  "api-server without v1 responds to %s with a v2 error and status 404",
   async (url) => {
     const response = await t.app.inject({ url });
     expect(response.statusCode).toBe(404);

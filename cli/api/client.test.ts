@@ -130,7 +130,7 @@ test.each([
       )) as ApiResponse,
     says: "`postern rootkey create --permissions 'api.api_1.read_key'`",
   },
-])("$name is said, with the address or what to do", async ({ respond, says }) => {
+])("API client error for $name names the address or the next action", async ({ respond, says }) => {
   const { url } = await aServer(respond);
   expect(await failure(read(aConnection(url)))).toContain(says);
 });

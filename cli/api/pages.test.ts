@@ -52,7 +52,7 @@ test("page iterator requests no more rows than it shows, and returns the cursor 
 test.each([
   { name: "the same cursor again and again", cursorOf: () => "0" },
   { name: "a cursor after an empty page", cursorOf: () => "50" },
-])("a list with $name is given up", async ({ cursorOf }) => {
+])("page iterator stops at a list with $name", async ({ cursorOf }) => {
   const { api, asked } = anApi(50, cursorOf);
   const taken = (async () => {
     for await (const _ of pagesOf(api, "permissions.listRoles", {}, all));
@@ -77,7 +77,7 @@ test.each([
   { name: "a cursor that is a number", data: [], next: 7, says: "an invalid cursor" },
   { name: "an empty cursor", data: [], next: "", says: "an invalid cursor" },
   { name: "an endless cursor", data: [], next: "x".repeat(1025), says: "an invalid cursor" },
-])("an answer with $name is refused, and not asked for again", async ({ data, next, says }) => {
+])("page iterator rejects a response with $name and does not repeat the request", async ({ data, next, says }) => {
   let asked = 0;
   const call = async () => {
     asked += 1;

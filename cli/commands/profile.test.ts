@@ -94,7 +94,7 @@ test("profile add asks for the root key at a terminal", async () => {
 });
 
 test.each([0o640, 0o604, 0o660, 0o644])(
-  "a file of mode %o is refused, and the line says how to mend it",
+  "profile file with mode %o is rejected, and the error says how to fix it",
   async (mode) => {
     await add("shop", cli.t.workspace.rootKey);
     chmodSync(file, mode);
@@ -140,7 +140,7 @@ test.each([
   { name: "a control character", stdin: "root_very\u0007Secret" },
   { name: "a long one", stdin: `root_verySecret${"x".repeat(600)}` },
   { name: "a file by mistake", stdin: `root_verySecret${"x".repeat(10_000)}` },
-])("a root key that is none is refused, and not shown: $name", async ({ stdin }) => {
+])("profile add rejects an invalid root key without printing it: $name", async ({ stdin }) => {
   const ran = await run(["profile", "add", "--name", "shop", "--api-url", cli.url], { stdin });
   expect(ran.code).toBeGreaterThan(0);
   expect(ran.notes.join()).not.toContain("very");

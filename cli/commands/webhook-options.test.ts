@@ -45,4 +45,4 @@ test.each([
   { "gate-resources": "cpu-limit=much" },
   { "webhook-hosts": " , " },
   { "pre-stop-sleep": "-1" },
-])("%j is refused", (more) => expect(() => parse(more as Record<string, string>)).toThrow(UsageError));
+])("webhook rejects the options %j", (more) => expect(() => parse(more as Record<string, string>)).toThrow(UsageError));

@@ -56,11 +56,11 @@ describe("workspace create", () => {
     expect(await eventsOf("twice")).toHaveLength(1);
   });
 
-  test.each(["ws_1", "-x", "x-", "a/b", "ä", "x".repeat(64)])("refuses the name %s", async (name) => {
+  test.each(["ws_1", "-x", "x-", "a/b", "ä", "x".repeat(64)])("workspace create rejects the name %s", async (name) => {
     expect(await cli.failure(`workspace create --name=${name}`, 2)).toContain("--name: a name has 1 to 63 letters");
   });
 
-  test("needs a name", async () => {
+  test("workspace create requires a name", async () => {
     expect(await cli.failure("workspace create", 2)).toContain("--name is required");
   });
 });

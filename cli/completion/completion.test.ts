@@ -74,7 +74,7 @@ const CASES: { typed: string; found: readonly string[] }[] = [
   { typed: "kubectl-postern role l", found: ["list"] },
 ];
 
-test.each(CASES)("bash: $typed", async ({ typed, found }) => {
+test.each(CASES)("bash completes the command line: $typed", async ({ typed, found }) => {
   const words = typed.split(" ");
   const script = `source '${dir}/postern.bash'; COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length - 1}
     $(complete -p ${words[0]} | sed 's/.*-F \\([^ ]*\\).*/\\1/'); printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -90,7 +90,7 @@ test.each(CASES)("bash: $typed", async ({ typed, found }) => {
 });
 
 test.each(CASES)(
-  "fish: $typed",
+  "fish completes the command line: $typed",
   async ({ typed, found }) => {
     const script = `source '${dir}/postern.fish'; complete -C '${typed}'`;
     const { stdout, stderr } = await run(await shellOf("fish"), ["--no-config", "-c", script], { env, cwd: dir });
@@ -152,7 +152,7 @@ describe("zsh", () => {
     { typed: "postern explain --root-key-file root", line: "postern explain --root-key-file root\\ key.txt " },
     { typed: "kubectl-postern role li", line: "kubectl-postern role list " },
   ])(
-    "$typed",
+    "zsh completes the command line: $typed",
     async ({ typed, line }) => {
       expect(await complete(typed)).toBe(line);
     },

@@ -398,6 +398,6 @@ test.each([
     says: "alias",
   },
   { name: "a text alone", text: "hello", says: "cannot be read" },
-])("$name is refused with its place", ({ text, says }) => {
+])("key import rejects $name and names its location", ({ text, says }) => {
   expect(() => find(findKongKeys, text as string)).toThrow(says);
 });

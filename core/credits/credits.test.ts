@@ -83,7 +83,9 @@ describe("the table of changes", () => {
     },
     { name: "increment null is refused", update: { operation: "increment", value: null }, to: refused },
     { name: "decrement without a value is refused", update: { operation: "decrement" }, to: refused },
-  ])("credits update: $name", ({ from = limited, update, to }) => expect(applyCreditsUpdate(from, update)).toEqual(to));
+  ])("credits update has the expected result: $name", ({ from = limited, update, to }) =>
+    expect(applyCreditsUpdate(from, update)).toEqual(to),
+  );
 
   test("credits update does not mutate the previous state", () => {
     const before = structuredClone(limited);

@@ -75,6 +75,6 @@ test.each([
   { name: "without a signature", token: aToken({}).replace("signature", ""), is: false },
   { name: "that is huge", token: aToken({ aud: ["postern", "x".repeat(9_000)] }), is: false },
   { name: "that is no token", token: "..", is: false },
-])("token pre-check of a token $name: $is", ({ token, is }) => {
+])("token pre-check of a service account token $name returns $is", ({ token, is }) => {
   expect(mayBeGateToken(token, NOW_MS)).toBe(is);
 });

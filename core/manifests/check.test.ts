@@ -63,7 +63,7 @@ describe("a valid manifest", () => {
       name: "an object as Kubernetes gives it",
       manifest: { ...aRole(), metadata: { name: "a", uid: "1", generation: 3, managedFields: [] }, status: { x: 1 } },
     },
-  ])("checkManifest accepts $name", ({ manifest }) => expect(checkManifest(manifest)).toEqual([]));
+  ])("checkManifest accepts a manifest with $name", ({ manifest }) => expect(checkManifest(manifest)).toEqual([]));
 
   test("checkManifest applies the defaults of the manifest kind", () => {
     const specOf = (manifest: Fields): unknown => {
@@ -446,7 +446,7 @@ test.each([
     at: "metadata.name",
     manifest: (text: string) => ({ ...aRole(), metadata: { name: text } }),
   },
-])("checkManifest reports $name of several megabytes as a problem without a stack overflow", ({ at, manifest }) => {
+])("checkManifest reports $name of several megabytes as a problem, without a stack overflow", ({ at, manifest }) => {
   for (const part of ["a", "1", "a-", "1-", "a.", "/", "%41"]) {
     const problems = checkManifest(manifest(part.repeat(8_000_000 / part.length)));
     expect(problems.map(({ location }) => location.split('["')[0])).toContain(at);

@@ -41,4 +41,4 @@ test.each([
   ["main/Role/shop/editor/more", false],
   ["main//shop/editor", false],
   ["main/Role/shop/ed itor", false],
-])("validity of manager name %s: %s", (name, isOne) => expect(MANAGER.test(name)).toBe(isOne));
+])("validity of the manager name %s is %s", (name, isOne) => expect(MANAGER.test(name)).toBe(isOne));

@@ -24,11 +24,14 @@ describe("a change", () => {
     { name: "that ends at all", before: { expiresAt: null }, takes: true },
     { name: "of what stays disabled", before: { enabled: false }, after: { enabled: false } },
     { name: "that enables with less", before: { enabled: false }, after: { permissions: [] }, gives: [], takes: true },
-  ] as const)("root key permission change: $name", ({ before = {}, after = {}, gives = [], takes = false }: Case) => {
-    const [one, other] = [aKey(before), aKey({ ...after })];
-    expect(addedPermissions(one, other)).toEqual(gives);
-    expect(reducesAuthority(one, other)).toBe(takes);
-  });
+  ] as const)(
+    "change of a root key is classified by the permissions that it grants: a change $name",
+    ({ before = {}, after = {}, gives = [], takes = false }: Case) => {
+      const [one, other] = [aKey(before), aKey({ ...after })];
+      expect(addedPermissions(one, other)).toEqual(gives);
+      expect(reducesAuthority(one, other)).toBe(takes);
+    },
+  );
 });
 
 interface Case {

@@ -38,7 +38,7 @@ describe("findings", () => {
     { name: "lives in the millisecond of its expiry", key: { expiresAt: NOW }, says: ["expiring"] },
     { name: "expires within 14 days", key: { expiresAt: ago(-14) - 1 }, says: ["expiring"] },
     { name: "expires in 14 days", key: { expiresAt: ago(-14) }, says: [] },
-  ])("root key finding: $name", ({ key, says }) => expect(kinds(aKey(key))).toEqual(says));
+  ])("root key has the expected findings: $name", ({ key, says }) => expect(kinds(aKey(key))).toEqual(says));
 
   const twice = ["api.*.read_key", "api.*.create_key"];
   test.each([
@@ -53,7 +53,7 @@ describe("findings", () => {
       usesSince: Number.POSITIVE_INFINITY,
       unused: false,
     },
-  ])("root key permission counts as unused: $name", ({ name: _name, unused, ...of }) => {
+  ])("root key permission counts as unused only when expected: $name", ({ name: _name, unused, ...of }) => {
     const key = aKey({ permissions: twice, ...of });
     const expected = unused ? [{ kind: "unused_permissions", permissions: ["api.*.create_key"] }] : [];
     expect(findingsOf(key, NOW)).toEqual(expected);

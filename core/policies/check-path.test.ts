@@ -37,7 +37,7 @@ describe("an accepted request target", () => {
   });
 
   test.each(["/a;v=1/b", "/a%3Bb", "/a%0A", "/a%7F", "/a%FF", "/a%C3", "/token%3D%3D", "/%40me"])(
-    "target %s passes unchanged when all paths have the same requirements",
+    "request target %s is forwarded unchanged if all paths have the same requirements",
     (target) => expect(checkTarget(target, closed)).toEqual({ path: target, query: "" }),
   );
 });
@@ -72,7 +72,7 @@ describe("a rejected request target", () => {
       target: `/admin${bytes}`,
       allowance: "InvalidUtf8",
     })),
-  ])("request target $target passes only when $allowance is allowed", ({ target, allowance }) => {
+  ])("request target $target is forwarded only if allowPaths has $allowance", ({ target, allowance }) => {
     expect(checkTarget(target, open)).toHaveProperty("refused");
     expect(
       checkTarget(target, { ...open, allow: PathAllowance.options.filter((one) => one !== allowance) }),

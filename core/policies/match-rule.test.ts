@@ -43,7 +43,7 @@ describe("a rule's path", () => {
     { path: { prefix: "//" }, asked: "/b", matches: false },
     { path: { prefix: "/a//" }, asked: "/a/b", matches: false },
     { path: { prefix: "/a;b/" }, asked: "/a;b/c", matches: true },
-  ])("rule path $path matches request path $asked: $matches", ({ path, asked, matches }) => {
+  ])("match of rule path $path with request path $asked is $matches", ({ path, asked, matches }) => {
     expect(indexOf([aRule(path === undefined ? {} : { path })], "GET", asked)).toBe(matches ? 0 : -1);
   });
 });
@@ -146,7 +146,7 @@ describe("rules", () => {
       rules: [aRule({ methods: ["DELETE"], path: { prefix: "/admin" }, permissions: "a" })],
       decides: true,
     },
-  ])("rules have different requirements by path: $name: $decides", ({ rules: some, decides }) => {
+  ])("check whether requirements differ by path returns $decides: $name", ({ rules: some, decides }) => {
     expect(compileRules({ rules: some, allowPaths: [] }).pathDecides).toBe(decides);
   });
 

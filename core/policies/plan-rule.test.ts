@@ -56,7 +56,7 @@ describe("what a request is charged", () => {
   test.each([
     { name: "the external id, where there is an identity", view: aView({ identity: [] }), identifier: "alice" },
     { name: "else the key's id", view: aView(), identifier: "key_7" },
-  ])("request plan limit by identity: $name", ({ view, identifier }) => {
+  ])("request plan counts a limit by identity under the expected identifier: $name", ({ view, identifier }) => {
     const scope = { kind: "namespace", namespaceId: "rlns_1" } as const;
     const ratelimits = [
       ofRule({ identifier: "identity" }),

@@ -27,7 +27,7 @@ test.each([
     outcomes: [outcome(true, 0), outcome(false, 4), outcome(false, 5)],
     shown: 20,
   },
-])("rate limit headers for several limits: $name", ({ outcomes, shown }) => {
+])("rate limit headers describe the expected one of several limits: $name", ({ outcomes, shown }) => {
   const limits = outcomes.map((_, at) => charge(10 * (at + 1)));
   const tightest = showTightest(limits, { nowMs: NOW_MS, passed: true, limits: outcomes });
   expect(tightest?.limit).toBe(shown);

@@ -73,7 +73,7 @@ describe("one decision", () => {
       passed: true,
       remaining: 8,
     },
-  ])("sliding window decision: $name", ({ change, passed, remaining }) => {
+  ])("sliding window admits or denies a charge as expected: $name", ({ change, passed, remaining }) => {
     expect(decideLimit({ ...question, ...change })).toMatchObject({ passed, remaining });
   });
 

@@ -15,7 +15,7 @@ test.each<{ name: string; of: Assignment[]; role: Assignment["role"] | undefined
   { name: "the highest, whichever comes last", of: [at("*", "viewer"), at("ws_1", "operator")], role: "operator" },
   { name: "a name that begins alike", of: [at("shop2", "admin"), at("sho", "admin")], role: undefined },
   { name: "a star within a name", of: [at("sh*", "admin"), at("**", "admin")], role: undefined },
-])("dashboard role in a workspace: $name", ({ of, role }) => {
+])("dashboard role in a workspace is the expected one: $name", ({ of, role }) => {
   expect(roleIn(of, shop)).toBe(role);
   expect(grantsIn(of, shop)).toEqual(role === undefined ? undefined : grantsOfPerson(role));
 });

@@ -70,7 +70,7 @@ describe("why a key is rejected", () => {
     { name: "nothing, when the client's address is not looked at", view: aKeyView({ api: listed }), code: undefined },
     { name: "the client's address is not known", view: aKeyView({ api: listed }), clientIp: "", code: "FORBIDDEN" },
     { name: "a permission is missing", view: aKeyView(), query: write, code: "INSUFFICIENT_PERMISSIONS" },
-  ])("checkKey rejects: $name", ({ view, clientIp, apiId, query, code }) =>
+  ])("checkKey rejects a key with the expected code: $name", ({ view, clientIp, apiId, query, code }) =>
     expect(checkKey({ view, nowMs, clientIp, apiId, query })).toBe(code),
   );
 

@@ -62,7 +62,7 @@ describe("when a denied request may be retried", () => {
     },
     { name: "so may one that does not say", code: "RATE_LIMITED", of: consumed(refused(undefined)), seconds: 30 },
     { name: "credits come back after midnight UTC", code: "USAGE_EXCEEDED", of: consumed(), seconds: 12 * 3600 },
-  ] as const)("retry time of a verification: $name", ({ code, of, seconds }) =>
+  ] as const)("retry time of a rejected verification is correct: $name", ({ code, of, seconds }) =>
     expect(retryAfterS(code, of)).toBe(seconds),
   );
 });

@@ -41,7 +41,7 @@ test.each<{ name: string; facts: Partial<KeyDetails>; expected: ReturnType<typeo
       reasons: ["workspaceDisabled", "disabled", "expired", "limitReached", "noCredits"],
     },
   },
-])("key state: $name", ({ facts: details, expected }) =>
+])("key state has the expected reasons: $name", ({ facts: details, expected }) =>
   expect(keyState({ ...GOOD, ...details }, nowMs)).toEqual(expected),
 );
 
@@ -49,7 +49,7 @@ describe("agrees with verification for every combination", () => {
   const bits = Array.from({ length: 2 ** 6 }, (_, n) => [0, 1, 2, 3, 4, 5].map((bit) => ((n >> bit) & 1) === 1));
 
   test.each(bits)(
-    "key state: API deleted %s, workspace disabled %s, disabled %s, expired %s, limit %s, credits %s",
+    "key state lists its problems in order: API deleted %s, workspace disabled %s, disabled %s, expired %s, limit %s, credits %s",
     (...against) => {
       const [isApiDeleted = false, isClosed = false, isDisabled = false, isExpired = false, isLimited, isSpent] =
         against;

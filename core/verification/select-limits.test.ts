@@ -42,7 +42,7 @@ describe("the limits that are charged", () => {
     { name: "the key's alone", view: aView([own]), identifier: "key_7" },
     { name: "the key's, beside an identity without any", view: aView([own], []), identifier: "key_7" },
     { name: "the identity's alone", view: aView([], [own]), identifier: "id_5" },
-  ])("selectLimits returns auto-applied limits: $name", ({ view, identifier }) => {
+  ])("selectLimits returns the auto-applied limits with the expected identifier: $name", ({ view, identifier }) => {
     expect(select(view)).toMatchObject({ limits: [{ name: "own", identifier }] });
   });
 
@@ -107,7 +107,7 @@ describe("the limits that are charged", () => {
       requested: { name: "new", limit: 0, durationMs: 1000 },
       used: { id: "", limit: 0 },
     },
-  ])("selectLimits with a requested limit: $name", ({ requested, used }) => {
+  ])("selectLimits applies a requested limit: $name", ({ requested, used }) => {
     const selected = select(aView([own, onCall], [shared]), requested);
     expect("limits" in selected && selected.limits.find(({ name }) => name === requested.name)).toMatchObject(used);
     expect("limits" in selected && selected.limits.map(({ name }) => name)).toEqual(
@@ -137,7 +137,7 @@ describe("the limits that are charged", () => {
       requested: [{ name: "x" }, { name: "x", limit: 1, durationMs: 1000 }],
       result: { limits: [{ name: "x", limit: 1 }] },
     },
-  ])("selectLimits rejects a request: $name", ({ requested, result }) =>
+  ])("selectLimits accepts or rejects the requested limits: $name", ({ requested, result }) =>
     expect(select(aView([]), ...requested)).toMatchObject(result),
   );
 

@@ -32,14 +32,14 @@ describe("completions", () => {
   });
 
   test.each(["SELECT 'a|", "SELECT 'it\\'s |", "-- se|", "/* se|", 'SELECT "a|', "# a|"])(
-    "query editor suggests nothing in %s",
+    "query editor makes no suggestions in %s",
     (text) => {
       expect(labels(text)).toBeUndefined();
     },
   );
 
   test.each(["SELECT 'a', k|", "-- x\nSELECT k|", "/* x */ SELECT k|", "SELECT 'it''s', k|"])(
-    "query editor suggests again after %s",
+    "query editor makes suggestions again after %s",
     (text) => {
       expect(labels(text)).toContain("key_id");
     },
@@ -51,13 +51,13 @@ test.each([
   ["-- FROM ratelimits_v1\nSELECT 1 FROM key_verifications_v1", "verifications"],
   ["with x as (select 1 from `ratelimits_per_day_v1`) select * from x", "ratelimits"],
   ["", "verifications"],
-] as const)("procedure of query %j follows from its tables: %s", (sql, of) => {
+] as const)("procedure of the query %j is derived from its tables: %s", (sql, of) => {
   expect(queryOf(sql)).toBe(of);
 });
 
 describe("a query in the fragment", () => {
   test.each(["SELECT 1 -- 50% & more # = +\n\t'ü名🎉'", "", "a=b&q=c"])(
-    "query %j in the URL fragment round-trips",
+    "query %j is read from the URL fragment as it was written",
     (sql) => {
       expect(readFragment(`#${fragmentOf(sql)}`)).toBe(sql);
     },

@@ -69,7 +69,7 @@ describe("extreme and invalid numbers", () => {
   // The schemas of policies and of the API reject all of these values; the test attacks the last check.
   const NONE = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 2 ** 53, 1e308, -1, -MAX, 0.5];
   test.each(NONE.flatMap((value) => (["limit", "cost", "durationMs"] as const).map((member) => ({ member, value }))))(
-    "counters reject $member $value without charging any limit",
+    "counters reject the value $value of $member without charging any limit",
     async ({ member, value }) => {
       const limit = aLimit({ [member]: value });
       const bystander = aLimit();

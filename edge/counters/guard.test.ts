@@ -63,7 +63,7 @@ describe("calls of the last 5 to 10 s", () => {
     { laterMs: 9_999, admits: false },
     { laterMs: 10_000, admits: true },
   ])(
-    "counter circuit breaker after 19 failures and one $laterMs ms later admits calls: $admits",
+    "counter circuit breaker admits calls ($admits) after 19 failures and another failure $laterMs ms later",
     ({ laterMs, admits }) => {
       const breaker = aBreaker(0, 19, 1_000_000);
       breaker.failed(1_000_000 + laterMs);

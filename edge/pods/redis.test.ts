@@ -87,7 +87,7 @@ test.each([0, 65_536, 1.5, "8080", null])("pod report omits the invalid upstream
 test.each([
   { name: "a string", write: (key: string) => raw.set(key, "no hash") },
   { name: "a list", write: (key: string) => raw.rpush(key, "a") },
-])("an invalid value in the pod report key is replaced by the next report: $name", async ({ write }) => {
+])("next pod report replaces an invalid value at the Redis key of the pod reports: $name", async ({ write }) => {
   const other = { ...REF, policyId: "pol_2" };
   await edge.pods.report({ ...other, podId: "shop/other", ...REPORT });
   await raw.del(KEY);
@@ -150,7 +150,7 @@ test.each([
   { name: "a hundred thousand fields", fill: () => fill(100_000, (i) => [`f${i}`, "1 {}"]) },
   { name: "names of a hundred megabytes", fill: () => fill(1_000, (i) => [`${i}`.padEnd(100_000, "n"), "1 {}"]) },
   { name: "reports of a hundred megabytes", fill: () => fill(1_000, (i) => [`r${i}`, "r".repeat(100_000)]) },
-])("$name are removed from pod reports unread, and honest reports reappear", async ({ fill }) => {
+])("pod reports delete $name without reading them, and valid reports reappear", async ({ fill }) => {
   await fill();
   const before = await readBytes();
   expect(await listed()).toEqual([]);

@@ -251,7 +251,7 @@ const DIRECT: readonly { readonly what: string; readonly command: readonly [stri
 ];
 
 test.each(DIRECT)(
-  "the Redis user of a gate blocks Redis for at most 10 ms by $what",
+  "Redis user of a gate can block Redis for at most 10 ms with $what",
   async ({ command: [name, ...args] }) => {
     await announceMany();
     const costs: number[] = [];
@@ -289,7 +289,7 @@ test("script cost tests cover the most expensive call of every pod script", () =
 });
 
 test.each(WORST.map((worst) => ({ ...worst, name: nameOf(worst.script) })))(
-  "the Redis user of a gate blocks Redis for at most 10 ms by $name $what",
+  "Redis user of a gate can block Redis for at most 10 ms with $name $what",
   async ({ script, prepare }) => {
     const costs: number[] = [];
     for (let round = 0; round < ROUNDS; round++) {

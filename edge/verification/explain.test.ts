@@ -184,12 +184,15 @@ describe("the counters are unavailable", () => {
       code: "VALID",
       decisive: [],
     },
-  ])("explain without counters: $name", async ({ withoutStore, code, decisive }) => {
-    const explained = await explain(partsOf(away).parts, asking(limited(), { withoutStore: () => withoutStore }));
-    expect(explained.code).toBe(code);
-    expect(explained.explained.steps.flatMap((step) => (step.decisive ? [step.step] : []))).toEqual(decisive);
-    expect(stepOf(explained, "limits")).toMatchObject({ result: "skipped", observed: "no answer" });
-  });
+  ])(
+    "explain without counters has the expected code and decisive steps: $name",
+    async ({ withoutStore, code, decisive }) => {
+      const explained = await explain(partsOf(away).parts, asking(limited(), { withoutStore: () => withoutStore }));
+      expect(explained.code).toBe(code);
+      expect(explained.explained.steps.flatMap((step) => (step.decisive ? [step.step] : []))).toEqual(decisive);
+      expect(stepOf(explained, "limits")).toMatchObject({ result: "skipped", observed: "no answer" });
+    },
+  );
 
   const gate = { policy: { id: "pol_1", name: "main/shop/orders", ageMs: 0 } };
   const without = (onCounterFailure: WithoutStore["onCounterFailure"]) => ({
@@ -201,7 +204,7 @@ describe("the counters are unavailable", () => {
     { done: "Deny", words: ["onCounterFailure is Deny", "503"] },
     { done: "Local", words: ["onCounterFailure is Local,", "known to it alone", "taken for nothing", "429"] },
     { done: "LocalShare", words: ["Local with the budget PerPod", "share", "known to it alone", "429"] },
-  ])("explain without counters describes what a gate does for $done and what is unknown", async ({ done, words }) => {
+  ])("explain without counters describes what a gate does with $done, and what is unknown", async ({ done, words }) => {
     const explained = await explain(partsOf(away).parts, asking(limited(), without(done)), gate);
     const step = stepOf(explained, "limits");
     for (const said of ["The shared counters were not reached.", ...words]) expect(step?.detail).toContain(said);

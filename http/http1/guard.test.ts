@@ -32,7 +32,7 @@ test.each([
   { where: "of the request's end", spoil: () => server.on("request", (req) => req.on("end", boom).resume()) },
   { where: "of the answer", spoil: () => server.on("request", (_req, res) => res.on("finish", boom).flushHeaders()) },
   { where: "of the connection", spoil: () => server.on("connection", (socket) => socket.on("close", boom)) },
-])("guarded server closes only the connection whose listener $where throws", async ({ spoil }) => {
+])("guarded server closes only the connection whose listener throws $where", async ({ spoil }) => {
   const port = await listen();
   const other = connect(port, "127.0.0.1");
   const readOther = readAll(other);

@@ -124,7 +124,7 @@ describe("a head that is too long", () => {
     { name: "by a value that does not end", bytes: request(`Host: ${"v".repeat(2_000)}`) },
     { name: "by many short headers", bytes: request("a:b\r\n".repeat(300)) },
     { name: "by its trailers", bytes: Buffer.concat([chunkedHead(), Buffer.from(`0\r\n${"t: 1\r\n".repeat(300)}`)]) },
-  ])("MessageParser rejects a head that is too long $name", ({ bytes }) => {
+  ])("MessageParser rejects a head that becomes too long $name", ({ bytes }) => {
     expect(readAll([bytes], 1_000)).toEqual(["overflow"]);
     expect(
       readAll(

@@ -41,7 +41,7 @@ test.each<{ name: string; ingress: NetworkPolicySpec["ingress"]; is: boolean }>(
     ingress: [{ ports: [{ port: 1 }] }, { ports: [{ protocol: "TCP" }] }],
     is: false,
   },
-])("edited NetworkPolicy with $name closes the app port: $is", ({ ingress, is }) => {
+])("edited NetworkPolicy with $name closes the app port ($is)", ({ ingress, is }) => {
   expect(closes({ podSelector: {}, ...(ingress === undefined ? {} : { ingress }) }, 8080)).toBe(is);
 });
 

@@ -195,10 +195,13 @@ describe("what an object claims", () => {
       claimed: { ...alone, claimants: [elder, object] },
       with: {},
     },
-  ])("claim of an object $name", ({ claimed, with: said = terms(), says }) => {
-    const expected = says === undefined ? undefined : { state: "Stalled", reason: "Conflict", message: says };
-    expect(conflictOf(claimed, said)).toEqual(expected);
-  });
+  ])(
+    "claim of a name by an object is decided as expected: an object $name",
+    ({ claimed, with: said = terms(), says }) => {
+      const expected = says === undefined ? undefined : { state: "Stalled", reason: "Conflict", message: says };
+      expect(conflictOf(claimed, said)).toEqual(expected);
+    },
+  );
 });
 
 test("unmanaged stored object is reserved for the namespace that released it", () => {

@@ -103,5 +103,7 @@ describe("which objects a change affects", () => {
       change: { kind: "Role", before: of("Role", "broken", {}), after: of("Role", "broken", { name: "" }) },
       objects: [],
     },
-  ])("objects affected by a change: $name", ({ change, objects }) => expect(concerned(change)).toEqual(objects));
+  ])("change of an object triggers a reconcile of the affected objects: $name", ({ change, objects }) =>
+    expect(concerned(change)).toEqual(objects),
+  );
 });

@@ -24,7 +24,7 @@ describe("names within a workspace", () => {
       name: "that is granted in another workspace than the only one",
       use: { name: "team.editor", workspace: undefined },
     },
-  ])("name $name may be used", ({ use }) => expect(may(use)).toBe(true));
+  ])("tenancy settings permit the use of a name $name", ({ use }) => expect(may(use)).toBe(true));
 
   test.each<{ name: string; use: Partial<NameUse> }>([
     { name: "that is granted to others", use: { name: "orders.read" } },
@@ -32,7 +32,7 @@ describe("names within a workspace", () => {
     { name: "whose grant names a longer namespace", use: { name: "admin", namespace: "pro" } },
     { name: "that is granted to nobody", use: { kind: "RatelimitNamespace", name: "closed", namespace: "prod" } },
     { name: "that is granted to others in this workspace", use: { name: "team.editor" } },
-  ])("name $name may not be used", ({ use }) => expect(may(use)).toBe(false));
+  ])("tenancy settings forbid the use of a name $name", ({ use }) => expect(may(use)).toBe(false));
 });
 
 test.each([

@@ -35,7 +35,7 @@ test.each<{ name: string; namespace: string; known?: Partial<Known>; workspace: 
     known: { byDefault: "shared", settings: ignoringLabels },
     workspace: "shared",
   },
-])("namespace resolves to a workspace: $name", ({ namespace, known, workspace }) =>
+])("namespace is assigned to the expected workspace: $name", ({ namespace, known, workspace }) =>
   expect(placementOf(namespace, aCluster(known))).toEqual({ workspace }),
 );
 
@@ -69,6 +69,6 @@ test.each<{ name: string; namespace: string; known?: Partial<Known>; reason: str
     reason: "none",
     says: /"gone"/,
   },
-])("namespace $name resolves to no workspace", ({ namespace, known, reason, says }) =>
+])("namespace is assigned to no workspace: $name", ({ namespace, known, reason, says }) =>
   expect(placementOf(namespace, aCluster(known))).toEqual({ reason, message: expect.stringMatching(says) }),
 );

@@ -116,7 +116,7 @@ describe("requests decided without the policy", () => {
       request: { headers: BEARER, policy: undefined },
       expected: { kind: "refuse", decision: "UNAVAILABLE", closes: false, problem: "verification_unavailable" },
     },
-  ])("evaluateHead without a policy: $name", ({ request, expected }) =>
+  ])("evaluateHead decides a request without a policy: $name", ({ request, expected }) =>
     expect(essence(judged(request))).toEqual(expected),
   );
 });
@@ -149,7 +149,7 @@ describe("request targets that are not forwarded", () => {
       request: { url: "*", method: "OPTIONS", policy: AUDITED },
       expected: malformed,
     },
-  ])("evaluateHead for an unsafe request target: $name", ({ request, expected }) =>
+  ])("evaluateHead rejects an unsafe request target: $name", ({ request, expected }) =>
     expect(essence(judged(request))).toEqual(expected),
   );
 });
@@ -194,7 +194,7 @@ describe("policy rules", () => {
       request: { headers: [...BEARER, ...BEARER], policy: AUDITED },
       expected: { ...audited, decision: "MALFORMED" },
     },
-  ])("evaluateHead with a matching rule: $name", ({ request, expected }) =>
+  ])("evaluateHead applies the matching rule: $name", ({ request, expected }) =>
     expect(essence(judged(request))).toEqual(expected),
   );
 
@@ -246,7 +246,7 @@ describe("policy rules", () => {
       key: "secret_1",
       expected: { target: "/orders?a=%6F" },
     },
-  ])("evaluateHead for a request with credentials: $name", ({ request, key, expected }) =>
+  ])("evaluateHead extracts the credentials of a request: $name", ({ request, key, expected }) =>
     expect(essence(judged(request))).toEqual({ ...verifying, hash: hashKey(key), ...expected }),
   );
 
@@ -336,7 +336,7 @@ describe("verification codes", () => {
       verdict: UNKNOWN,
       expected: { kind: "pass", decision: "UNAVAILABLE", isAudited: true },
     },
-  ])("checkVerdict: $name", ({ policy: active, verdict: given, expected }) =>
+  ])("checkVerdict maps a verification result to a decision: $name", ({ policy: active, verdict: given, expected }) =>
     expect(checkVerdict({ active, rule: { index: 4 } }, given)).toMatchObject(expected),
   );
 

@@ -160,7 +160,7 @@ describe("status of each verification code", () => {
       status: 401,
       kind: "unauthorized",
     },
-  ])("gate status for $name", async ({ put, status, kind, ...rest }) => {
+  ])("gate responds with the expected status to $name", async ({ put, status, kind, ...rest }) => {
     const response = await call(gate.port, { method: "POST", path: "/orders", ...withKey(await put()) });
     expect(response.status).toBe(status);
     expect(kindOf(response)).toBe(kind);
@@ -346,7 +346,7 @@ describe("Audit mode", () => {
       path: "/",
     },
     { name: "a path that is refused", headers: async () => ({}), path: "//double" },
-  ])("Audit mode admits $name, without identity headers", async ({ headers, path }) => {
+  ])("Audit mode admits $name without sending identity headers", async ({ headers, path }) => {
     audited.app.seen.length = 0;
     const sent = { ...(await headers()), "X-Postern-Key-Id": "forged" };
     expect((await call(audited.port, { path, headers: sent })).status).toBe(200);

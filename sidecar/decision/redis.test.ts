@@ -124,7 +124,7 @@ describe("Redis is unavailable", () => {
     { onCounterFailure: "Deny", expected: 503 },
     { onCounterFailure: "Allow", expected: 200 },
   ] as const)(
-    "onCounterFailure decides about limits while Redis is unavailable: $onCounterFailure",
+    "onCounterFailure $onCounterFailure decides requests with limits while Redis is unavailable",
     async ({ onCounterFailure, expected }) => {
       gate = await openGate({ edge: await openEdge(redis.url, "f:"), policy: { ...POLICY_CHANGES, onCounterFailure } });
       const key = await gate.records.putKey();

@@ -309,12 +309,15 @@ describe("messages", () => {
     { name: "no protobuf", path: CHECK, message: Buffer.from("GET / HTTP/1.1\r\n\r\n"), status: INTERNAL },
     { name: "half a field", path: LIMIT, message: Buffer.from([0x0a, 0x7f, 0x61]), status: INTERNAL },
     { name: "nothing", path: CHECK, message: new Uint8Array(), status: INVALID },
-  ])("ext-auth gRPC endpoint receives $name: status $status", async ({ path, message, status }) => {
-    await openExtAuth();
-    expect((await ask(path, message)).status).toBe(status);
-    expect(await isServed()).toBe(true);
-    expect(await gate?.metrics()).toContain('postern_sidecar_internal_errors_total{source="exchange"} 0');
-  });
+  ])(
+    "ext-auth gRPC endpoint responds with status $status to a message with $name",
+    async ({ path, message, status }) => {
+      await openExtAuth();
+      expect((await ask(path, message)).status).toBe(status);
+      expect(await isServed()).toBe(true);
+      expect(await gate?.metrics()).toContain('postern_sidecar_internal_errors_total{source="exchange"} 0');
+    },
+  );
 
   test("ext-auth gRPC endpoint rejects compressed messages and wrong message lengths", async () => {
     await openExtAuth();

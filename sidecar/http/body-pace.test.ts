@@ -15,7 +15,7 @@ test.each([
   { name: "the minimum is enough", bytes: () => 240, until: undefined },
   { name: "a burst in every window is enough", bytes: (s: number) => (s % 10 === 5 ? 2_400 : 0), until: undefined },
   { name: "a fast beginning counts only for its own window", bytes: (s: number) => (s === 1 ? 1e9 : 1), until: 20 },
-])("request body pace: $name", ({ bytes, until }) => {
+])("request body is aborted only below the minimum pace: $name", ({ bytes, until }) => {
   const pace = new BodyPace(LIMITS, 0);
   const found = firstTooSlow(pace, 120, (s) => {
     if (bytes(s) > 0) pace.moved(bytes(s), s * 1000);

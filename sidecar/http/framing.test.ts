@@ -136,7 +136,7 @@ describe("ambiguous framing: 400, and the connection is closed", () => {
     { name: "a bare line feed after a trailer", body: "2\r\nab\r\n0\r\nX: a\n\r\n" },
     { name: "a length as a trailer", body: "2\r\nab\r\n0\r\nContent-Length: 50\r\n\r\n" },
     { name: "trailers that are too long", body: `2\r\nab\r\n0\r\nX: ${"a".repeat(9_000)}\r\n\r\n` },
-  ])("gate rejects a request that it has already admitted for $name", async ({ body }) => {
+  ])("gate rejects an already admitted request because of $name", async ({ body }) => {
     const head = lines("POST /open HTTP/1.1", "Host: a", "Transfer-Encoding: chunked");
     const { status, text } = await sendRaw(gate.port, head, body + smuggled);
     expect([0, 400]).toContain(status);

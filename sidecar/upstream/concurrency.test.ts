@@ -56,7 +56,7 @@ describe("announced bodies", () => {
     { name: "small ones with a length", head: post("Content-Length: 10"), begun: "nine byte" },
     { name: "large ones with a length", head: post("Content-Length: 1000000"), begun: "" },
     { name: "chunks", head: post("Transfer-Encoding: chunked"), begun: "5\r\n" },
-  ])("requests that wait for their body hold no concurrency slot: $name", async ({ head, begun }) => {
+  ])("request that waits for its body occupies no concurrency slot: $name", async ({ head, begun }) => {
     gate = await openGate({ ...OPEN, config: { limits: { upstreamConnectionsMax: PLACES, addressShare: 1 } } });
     for (let i = 0; i < 5 * PLACES; i++) send(head + begun);
     await waitFor("all of them to have been taken in", async () =>
@@ -91,7 +91,7 @@ describe("announced bodies", () => {
   test.each([
     { name: "chunks", head: post("Transfer-Encoding: chunked"), piece: "1\r\nx\r\n" },
     { name: "a length", head: post("Content-Length: 1000000"), piece: "x" },
-  ])("gate responds 408 to a slowly dripping body and releases its slot: $name", async ({ head, piece }) => {
+  ])("gate responds 408 to a slowly arriving body and releases its slot: $name", async ({ head, piece }) => {
     const app = await startApp((req) => void req.resume());
     const limits = { bodyBytesPerSecondMin: 240 };
     gate = await openGate({ ...OPEN, app, config: { limits }, timeouts: { requestBodyIdleMs: 1_000 } });

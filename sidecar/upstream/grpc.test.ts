@@ -281,7 +281,7 @@ describe("an HTTP/2 app", () => {
     ["cancels its answer", (stream) => stream.destroy(Object.assign(new Error("given up"), { name: "AbortError" }))],
     ["ends its session", (stream) => stream.session?.destroy()],
     ["loses its connection", (stream) => stream.session?.socket.destroy()],
-  ])("HTTP/2 app that %s midway produces a visibly incomplete response", async (_name, end) => {
+  ])("response of an HTTP/2 app that %s midway stays visibly incomplete", async (_name, end) => {
     await openWith((stream) => {
       stream.respond({ ":status": 200 });
       stream.write("part");

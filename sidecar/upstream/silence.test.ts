@@ -89,7 +89,7 @@ describe("a response that pauses", () => {
 });
 
 describe.each([{ speaks: "HTTP/1.1" }, { speaks: "h2c" }])(
-  "an app of $speaks that has begun its response during the request",
+  "app over $speaks that starts its response before the request ends",
   ({ speaks }) => {
     const UPLOAD = Buffer.alloc(64 * 1024 * 1024);
 

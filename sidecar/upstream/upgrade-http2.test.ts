@@ -133,7 +133,7 @@ describe("a WebSocket over HTTP/2", () => {
   test.each([
     { name: "without a key: 401", key: async () => "unknown", status: 401 },
     { name: "with a disabled key: 401", key: () => gate.records.putKey({ enabled: false }), status: 401 },
-  ])("WebSocket over HTTP/2 $name, without calling the app", async ({ key, status }) => {
+  ])("gate rejects a WebSocket over HTTP/2 $name without calling the app", async ({ key, status }) => {
     await openWith({ app: await startEcho() });
     const stream = ask(withKey(await key()));
     const [response] = await once(stream, "response");

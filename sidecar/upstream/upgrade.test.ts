@@ -70,7 +70,7 @@ describe("a WebSocket", () => {
   test.each([
     { name: "without a key: 401", key: async () => "unknown", status: 401 },
     { name: "with a disabled key: 401", key: () => gate.records.putKey({ enabled: false }), status: 401 },
-  ])("WebSocket upgrade $name, without calling the app", async ({ key, status }) => {
+  ])("gate rejects a WebSocket upgrade $name without calling the app", async ({ key, status }) => {
     gate = await openGate({ app: await startEcho() });
     const socket = open(await key());
     const [, response] = await once(socket, "unexpected-response");
@@ -166,7 +166,7 @@ describe("a half-closed WebSocket", () => {
     !(await gate.metrics()).includes('postern_sidecar_upstream_requests{state="upgraded"} 0');
 
   test.each(["client", "app"] as const)(
-    "half-closed WebSocket is closed after a timeout because the %s may be disconnected",
+    "half-closed WebSocket is closed after a timeout, because the %s may have disconnected",
     async (which) => {
       await openBoth();
       (which === "client" ? client : atApp).end();

@@ -27,7 +27,7 @@ describe.each(KINDS)("on %s", (kind) => {
   const ask = (query: string, rootKey = world.ours) => world.served.ask(kind, { rootKey, query });
 
   test.each(ATTACKS.filter(({ response }) => response !== "own rows"))(
-    "analytics attack is rejected, $name: $query",
+    "analytics attack ($name) is rejected: $query",
     async (attack) => {
       const startedMs = performance.now();
       const { query, response } = attack;
@@ -39,7 +39,7 @@ describe.each(KINDS)("on %s", (kind) => {
   );
 
   test.each(ATTACKS.filter(({ response }) => response === "own rows"))(
-    "analytics attack reads only own rows, $name: $query",
+    "analytics attack ($name) reads only rows of its own workspace: $query",
     async ({ query }) => {
       const startedMs = performance.now();
       const reply = await ask(query);

@@ -35,7 +35,7 @@ test(
 );
 
 test(
-  "analytics API returns another workspace only its own rows",
+  "analytics API returns only a workspace's own rows",
   async () => {
     expect(await faultsFor(world.second, SOME)).toEqual([]);
   },

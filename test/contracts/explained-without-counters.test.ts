@@ -99,7 +99,7 @@ const cases = CHARGES.flatMap((charged) =>
 );
 
 test.each(cases)(
-  "explanation without counters agrees: $name, $onCounterFailure, credits $onCreditFailure",
+  "explanation without counters agrees with the gate: $name, $onCounterFailure, credits $onCreditFailure",
   async ({ own, shared, limited, withoutStore }) => {
     const ratelimits =
       own === undefined ? [] : [aRatelimitRecord("own", { limit: own, durationMs: HOUR_MS, autoApply: true })];

@@ -95,7 +95,7 @@ describe("APIs", () => {
     await expectAccessible(page);
   });
 
-  test.for([375, 1920])("API pages fit %d px", async (width, { open }) => {
+  test.for([375, 1920])("API pages fit a window of %d px", async (width, { open }) => {
     const page = await open("/apis", { width });
     await page.getByRole("link", { name: "managed-api" }).waitFor();
     await expectNoSideways(page);

@@ -53,7 +53,7 @@ describe("the audit log", () => {
     expect(await page.title()).toBe("Audit log · Postern");
   });
 
-  test.for([375, 1280, 1920])("dashboard audit log fits %d px", async (width, { open }) => {
+  test.for([375, 1280, 1920])("dashboard audit log fits a window of %d px", async (width, { open }) => {
     const page = await open("/audit", { width });
     await page.getByRole("row").nth(1).waitFor();
     await expectNoSideways(page);

@@ -105,7 +105,7 @@ describe("explain", () => {
     expect(await page.title()).toBe("Explain · Postern");
   });
 
-  test.for([375, 1920])("explain page fits %d px", async (width, { dashboard, open }) => {
+  test.for([375, 1920])("explain page fits a window of %d px", async (width, { dashboard, open }) => {
     const { keyId } = await newKey(dashboard);
     const page = await open(`/explain?keyId=${keyId}`, { width });
     await page.getByText("Now:").waitFor();

@@ -46,7 +46,7 @@ describe("the list of identities", () => {
     await expectAccessible(page);
   });
 
-  test.for([375, 768, 1280, 1920])("identity list fits %d px", async (width, { open }) => {
+  test.for([375, 768, 1280, 1920])("identity list fits a window of %d px", async (width, { open }) => {
     const page = await open("/identities", { width });
     await page
       .getByText(/^customer-/)

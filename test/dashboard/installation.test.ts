@@ -24,7 +24,7 @@ describe("the installation", () => {
     },
   );
 
-  test.for([375, 1920])("installation page fits %d px", async (width, { open }) => {
+  test.for([375, 1920])("installation page fits a window of %d px", async (width, { open }) => {
     const page = await open("/installation", { width });
     await page.getByRole("region", { name: "Postgres", exact: true }).waitFor();
     await expectNoSideways(page);

@@ -169,7 +169,7 @@ describe("a key", () => {
     },
   );
 
-  test.for([375, 1920])("key page fits %d px", async (width, { dashboard, open }) => {
+  test.for([375, 1920])("key page fits a window of %d px", async (width, { dashboard, open }) => {
     const { keyId } = await fullKey(dashboard);
     const page = await open(`/keys/${keyId}`, { width });
     await page.getByText("A request now would be admitted").waitFor();

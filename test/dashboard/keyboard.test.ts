@@ -316,9 +316,12 @@ const DOINGS: readonly Doing[] = [
   },
 ];
 
-test.for(DOINGS)("dashboard page $route by keyboard: $does", async ({ route, at, act }, { dashboard, open }) => {
-  await act(handsOn(await open(at?.(made) ?? route)), dashboard, made);
-});
+test.for(DOINGS)(
+  "dashboard page $route can be used by keyboard: $does",
+  async ({ route, at, act }, { dashboard, open }) => {
+    await act(handsOn(await open(at?.(made) ?? route)), dashboard, made);
+  },
+);
 
 test("keyboard tests cover every page of the navigation", () => {
   const tried = DOINGS.map(({ route }) => route);

@@ -186,7 +186,7 @@ describe("the list of keys", () => {
     await expectAccessible(page);
   });
 
-  test.for([375, 1920])("key list fits %d px", async (width, { open }) => {
+  test.for([375, 1920])("key list fits a window of %d px", async (width, { open }) => {
     const page = await open("/keys", { width });
     await page.getByText("has-credits").waitFor();
     await expectNoSideways(page);

@@ -239,22 +239,25 @@ describe("roles and permissions", () => {
 });
 
 describe("for each dashboard role", () => {
-  test.for(["viewer", "operator"] as const)("permission pages for a %s", async (role, { dashboard, open }) => {
-    const { name, slug, slugs, path } = await aRole(dashboard);
-    const page = await open(path, { role });
-    await cellOf(page, slug("write"), name).click();
-    const isViewer = role === "viewer";
-    const review = page.getByRole("button", { name: isViewer ? "Review" : "Review 1 change", exact: true });
-    if (isViewer) {
-      expect(await review.getAttribute("title")).toContain("rbac.*.add_permission_to_role");
-      expect(await page.getByRole("grid").getAttribute("aria-readonly")).toBe("true");
-    } else {
-      await review.click();
-      await page.getByRole("button", { name: "Save 1 role" }).click();
-      await page.getByRole("dialog").waitFor({ state: "hidden" });
-    }
-    expect(await slugs()).toEqual(isViewer ? [slug("read")] : [slug("read"), slug("write")]);
-  });
+  test.for(["viewer", "operator"] as const)(
+    "permission pages show a %s only the permitted actions",
+    async (role, { dashboard, open }) => {
+      const { name, slug, slugs, path } = await aRole(dashboard);
+      const page = await open(path, { role });
+      await cellOf(page, slug("write"), name).click();
+      const isViewer = role === "viewer";
+      const review = page.getByRole("button", { name: isViewer ? "Review" : "Review 1 change", exact: true });
+      if (isViewer) {
+        expect(await review.getAttribute("title")).toContain("rbac.*.add_permission_to_role");
+        expect(await page.getByRole("grid").getAttribute("aria-readonly")).toBe("true");
+      } else {
+        await review.click();
+        await page.getByRole("button", { name: "Save 1 role" }).click();
+        await page.getByRole("dialog").waitFor({ state: "hidden" });
+      }
+      expect(await slugs()).toEqual(isViewer ? [slug("read")] : [slug("read"), slug("write")]);
+    },
+  );
 });
 
 test("permission matrix keeps marked changes during a lost connection", async ({
@@ -293,7 +296,7 @@ test.for(["light", "dark"] as const)(
   },
 );
 
-test.for([375, 768, 1280, 1920])("permission pages fit %d px", async (width, { dashboard, open }) => {
+test.for([375, 768, 1280, 1920])("permission pages fit a window of %d px", async (width, { dashboard, open }) => {
   const { name, slug, path } = await aRole(dashboard);
   const page = await open(path, { width });
   await cellOf(page, slug("read"), name).waitFor();

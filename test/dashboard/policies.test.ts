@@ -102,7 +102,7 @@ describe("policies and pods", () => {
     expect(longest).toBeLessThan(500);
   }, 120_000);
 
-  test.for([375, 768, 1920])("policy pages fit %d px", async (width, { dashboard, open }) => {
+  test.for([375, 768, 1920])("policy pages fit a window of %d px", async (width, { dashboard, open }) => {
     const policy = await managedPolicy(dashboard);
     const page = await open(`/policies/${policy.policyId}`, { width });
     await page.getByRole("heading", { name: "Pods" }).waitFor();

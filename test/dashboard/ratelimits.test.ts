@@ -214,7 +214,7 @@ test.for(["light", "dark"] as const)(
   },
 );
 
-test.for([375, 768, 1280, 1920])("rate limit pages fit %d px", async (width, { dashboard, open }) => {
+test.for([375, 768, 1280, 1920])("rate limit pages fit a window of %d px", async (width, { dashboard, open }) => {
   const { path } = await aNamespace(dashboard, { [`${"long".repeat(100)}*`]: 5 });
   const page = await open(path, { width });
   await page.getByText(/^longlong/).waitFor();

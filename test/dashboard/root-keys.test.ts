@@ -172,7 +172,7 @@ test.for(["light", "dark"] as const)(
   },
 );
 
-test.for([375, 1920])("root key pages fit %d px", async (width, { open }) => {
+test.for([375, 1920])("root key pages fit a window of %d px", async (width, { open }) => {
   const page = await open("/root-keys", { width });
   await page.getByRole("row").nth(1).waitFor();
   await expectNoSideways(page);

@@ -495,7 +495,7 @@ describe("a user who would be locked out", () => {
     { item: "Disable", field: /to confirm/, text: "default", button: "Disable the workspace" },
     { item: "Change the quota", field: /Requests per minute/, text: "0", button: "Save" },
   ])(
-    "server rejects closing the last workspace: $item",
+    "api-server rejects disabling the last enabled workspace: $item",
     async ({ item, field, text, button }, { dashboard, open, faults }) => {
       faults.expect(/status of 409/);
       const id = await idOf(dashboard, "default");

@@ -66,7 +66,7 @@ async function fill(window: Locator, [label, text]: readonly [string, string]): 
 }
 
 test.for(ATTEMPTS)(
-  "dialog of an object that became managed: $window",
+  "dialog of an object that became managed explains the rejection: $window",
   async ({ window: name, table, typed, send }, { dashboard, open, faults }) => {
     faults.expect(/\b409\b/);
     const opening = ALL_WINDOWS.find((one) => one.name === name);

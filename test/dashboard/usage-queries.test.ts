@@ -205,7 +205,7 @@ describe.each(KINDS)("on %s", (kind) => {
   });
 
   test.each(FILTERS.filter(({ outcome }) => outcome === undefined))(
-    "usage latencies equal those of the events: $name",
+    "usage latencies equal the latencies of the recorded events: $name",
     async ({ name: _, keySpaceId, keyId, externalId }) => {
       const { fromMs, toMs } = windowIn("hour");
       const store = kind === "postgres" ? served.t.analytics : served.clickhouse.store;

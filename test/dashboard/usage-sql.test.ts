@@ -326,7 +326,7 @@ describe("the page", () => {
     },
   );
 
-  test.for([375, 1280, 1920])("query page fits %d px", async (width, { open, seeded }) => {
+  test.for([375, 1280, 1920])("query page fits a window of %d px", async (width, { open, seeded }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open("/usage/sql", { width });
     await run(page);

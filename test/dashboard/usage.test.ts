@@ -428,7 +428,7 @@ describe("the page", () => {
     },
   );
 
-  test.for([375, 768, 1280, 1920])("usage page fits %d px", async (width, { open, seeded }) => {
+  test.for([375, 768, 1280, 1920])("usage page fits a window of %d px", async (width, { open, seeded }) => {
     expect(seeded.keys).toHaveLength(3);
     const page = await open("/usage?range=6h", { width });
     await page.locator("canvas").nth(2).waitFor();

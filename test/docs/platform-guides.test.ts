@@ -70,7 +70,7 @@ describe.each(pages.filter(({ blocks }) => stepsOf(blocks).some((step) => isOurs
     afterAll(() => rmSync(dir, { recursive: true }));
     const steps = stepsOf(blocks);
 
-    test.each(steps.filter(isOurs))("platform guide command works: $line", async ({ line, printed }) => {
+    test.each(steps.filter(isOurs))("command of a platform guide works: $line", async ({ line, printed }) => {
       const { text, code } = await shell(line, dir);
       if (printed !== undefined) expect(text).toBe(printed);
       else if (line.includes("--api-id")) expect(text).toMatch(/^[1-9]\d* keys? imported/);

@@ -115,12 +115,12 @@ describe("followed on a copy of the working tree", () => {
     };
 
     test.each(together ?? [])(
-      "omitted recipe step is detected with others: $recipe.heading: $omission.what",
+      "omitted recipe step is detected among other omissions: $recipe.heading: $omission.what",
       ({ omission }) => isNoticed(omission, noticed),
     );
 
     test.each(alone ?? [])(
-      "omitted recipe step is detected alone: $recipe.heading: $omission.what",
+      "single omitted recipe step is detected: $recipe.heading: $omission.what",
       async ({ recipe, omission }) => {
         await omission.leaveOut(copy);
         isNoticed(omission, [await copy.test([omission.noticedBy.file], recipe.about.words)]);

@@ -347,7 +347,7 @@ describe("an operator that is killed", () => {
   );
 
   test.each(STEPS)(
-    "operator crash, $name, at a rotation leaves one successor and the overlap",
+    "operator that crashes $name during a rotation leaves one successor and keeps the overlap",
     async ({ ctx, unheld }) => {
       const one = apiKey({ rotation: { every: "1h", overlap: "10m" } });
       const before = await given(one);

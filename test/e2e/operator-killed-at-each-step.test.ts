@@ -190,7 +190,7 @@ describe.each(CASES)("of a $kind", (one) => {
   };
 
   test.each(["before", "after"] as const)(
-    "operator killed %s each write of a create leaves one object",
+    "operator killed %s each write of a creation leaves one object",
     async (when) => {
       const writes = await killAtEach(when, one, {
         begin: apply,
@@ -206,7 +206,7 @@ describe.each(CASES)("of a $kind", (one) => {
 
   if (change !== undefined)
     test.each(["before", "after"] as const)(
-      "operator killed %s each write of an update applies it to the same object",
+      "operator killed %s each write of an update applies the update to the same object",
       async (when) => {
         const writes = await killAtEach(when, one, {
           before: make,
@@ -222,7 +222,7 @@ describe.each(CASES)("of a $kind", (one) => {
     );
 
   test.each(["before", "after"] as const)(
-    "operator killed %s each write of a create and then deleted leaves nothing",
+    "object deleted after the operator was killed %s each write of its creation leaves no stored data",
     async (when) => {
       await killAtEach(when, one, {
         begin: apply,

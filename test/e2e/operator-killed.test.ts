@@ -80,7 +80,7 @@ async function apisOf(namespace: string): Promise<string[]> {
 const idsIn = (found: readonly Found[]): string[] => found.map(({ status }) => status?.apiId ?? "none").sort();
 
 test(
-  "new leader completes the work of a killed one without duplicates",
+  "new leader completes the work of a killed leader without duplicates",
   async () => {
     const kubernetes = await startKubernetes();
     await applyCrds(kubernetes);
@@ -131,7 +131,7 @@ test(
 );
 
 test(
-  "API server crash loses no later change, addition or deletion",
+  "crash of the Kubernetes API server loses no later change, addition or deletion",
   async () => {
     const kubernetes = await startOwnKubernetes();
     const namespace = "default";

@@ -175,7 +175,7 @@ test.each([
   { name: "of spec.selector", app: "hanging", more: {} },
   { name: "of a policy without a selector, which it names", app: "named", more: { selector: undefined } },
 ])(
-  "pod $name with a hanging gate makes the policy not enforced by name",
+  "policy is not enforced and names a pod $name whose gate hangs",
   async ({ app, more }) => {
     const hanging = policy(app, app);
     const one = { ...hanging, spec: { ...hanging.spec, ...more } };

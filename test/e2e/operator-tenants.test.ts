@@ -381,7 +381,7 @@ describe.each([
   ];
 
   test.each(attempts)(
-    "other tenant's $name changes nothing of ann's, even on deletion",
+    "$name of another tenant changes none of ann's objects, even on deletion",
     async ({ make, reason }) => {
       const one = make();
       await apply(user, one);

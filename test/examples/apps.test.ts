@@ -102,7 +102,7 @@ describe.each(APPS)("the app in $name", (example) => {
     { name: "a key that is not known", authorization: "Bearer acme_notAKeyOfOurs" },
     { name: "a key with signs of JSON", authorization: 'Bearer "},{"\\' },
     { name: "a key with a byte above ASCII", authorization: "Bearer acme_\u00e9\u00ff" },
-  ])("app example requests a key: $name", async ({ authorization }) => {
+  ])("app example responds 401 to a request with $name", async ({ authorization }) => {
     const { status, headers, body } = await ask(authorization);
     expect([status, headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     expect(body.error).toMatch(/API key/);

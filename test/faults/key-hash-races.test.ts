@@ -9,7 +9,7 @@ import { openSystem } from "./system.ts";
  * uncommitted rows.
  */
 test.each(["the key's new hash first", "the deletion first"])(
-  "permission deleted during a key hash change disappears from the new hash: %s",
+  "permission that is deleted during a key hash change disappears from the new hash: %s",
   async (order) => {
     const system = await openSystem();
     const api = await system.api();

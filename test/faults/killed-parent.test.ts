@@ -92,7 +92,7 @@ test("postern dev started right after kill -9 is unaffected by old processes", a
 });
 
 test.each(["SIGTERM", "SIGKILL"] as const)(
-  "%s to a process that uses the harness leaves no Postgres and no files",
+  "process that uses the harness and gets %s leaves no Postgres and no files behind",
   async (signal) => {
     const text = `
     import { partAddress } from ${JSON.stringify(join(ROOT, "test/harness/broker.ts"))};

@@ -118,7 +118,7 @@ test.each([
   { onCounterFailure: "LocalShare", perPod: LIMIT / PODS },
   { onCounterFailure: "Local", perPod: LIMIT },
 ] as const)(
-  "$onCounterFailure: three gates without Redis admit $perPod each and report the excess",
+  "three gates without Redis admit $perPod each with onCounterFailure $onCounterFailure, and report the excess",
   async ({ onCounterFailure, perPod }) => {
     await enoughOfTheHour();
     const key = await startGates(guarded("strict", onCounterFailure));

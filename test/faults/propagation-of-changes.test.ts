@@ -144,15 +144,18 @@ describe.each(Object.entries({ ...NOTICED, ...V1_NOTICED }))("%s", (path, cases)
   // A gate guards one API; if that is deleted, the case gets a separate gate and one round.
   const deletesApi = path.endsWith("apis.deleteApi");
 
-  test.each(Object.entries(cases))("propagated change: %s", async (_name, makeNoticed: MakeNoticed) => {
-    const { ground, gate } = deletesApi ? await guardApi() : shared;
-    const makeRound = async (): Promise<Round> => {
-      const { body, rules = [], before, after }: NoticedChange = await makeNoticed(ground);
-      await here.data("policies.setPolicy", ground.policyBody(rules));
-      return { before, change: async () => after(await here.data(path, body())) };
-    };
-    await measure(gate, makeRound, deletesApi ? 1 : ROUNDS);
-  });
+  test.each(Object.entries(cases))(
+    "change is propagated to gates and api-servers: %s",
+    async (_name, makeNoticed: MakeNoticed) => {
+      const { ground, gate } = deletesApi ? await guardApi() : shared;
+      const makeRound = async (): Promise<Round> => {
+        const { body, rules = [], before, after }: NoticedChange = await makeNoticed(ground);
+        await here.data("policies.setPolicy", ground.policyBody(rules));
+        return { before, change: async () => after(await here.data(path, body())) };
+      };
+      await measure(gate, makeRound, deletesApi ? 1 : ROUNDS);
+    },
+  );
 });
 
 test("refill makes an exhausted key usable again", async () => {

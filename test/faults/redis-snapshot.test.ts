@@ -62,7 +62,7 @@ test.each([
   { name: "when the relay has begun before the gate connects", relay: "first" },
   { name: "while no relay is there", relay: "away" },
 ] as const)(
-  "gate started after a Redis rollback accepts no disabled key, $name",
+  "gate started after a Redis rollback accepts no disabled key $name",
   async ({ relay }) => {
     const system = await openSystem({ ownRedis: true });
     const api = await system.spawnApi();

@@ -220,7 +220,7 @@ describe("a key that was revoked while both were down", () => {
       otherAfterwards: 503,
     },
   ])(
-    "gate with a snapshot rejects a revoked key as soon as Redis recovers, $how",
+    "gate with a snapshot rejects a revoked key as soon as Redis recovers ($how)",
     async ({ meanwhile, otherAfterwards }) => {
       const { pod, key, other } = await aPodInOutage();
       await redis.restart();
@@ -312,7 +312,7 @@ describe("a foreign or damaged snapshot file", () => {
       },
     },
   ])(
-    "snapshot file $what admits no key and delays no start",
+    "snapshot file $what admits no key and does not delay the start of a gate",
     async ({ spoil, env }) => {
       const { pod, key } = await aPodInOutage();
       spoil(pod);

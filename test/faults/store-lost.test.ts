@@ -117,7 +117,7 @@ interface Place {
 }
 
 test.each(Object.entries(HOSTILE))(
-  "broken Redis data of one workspace, %s, is repaired without affecting others",
+  "broken Redis data of one workspace (%s) is repaired without affecting other workspaces",
   async (_, breakIt) => {
     const system = await openSystem();
     const api = await system.api();

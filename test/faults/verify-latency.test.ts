@@ -19,7 +19,7 @@ test.each([
   { name: "was killed", signal: "SIGKILL" },
   { name: "hangs", signal: "SIGSTOP" },
 ] as const)(
-  "verifyKey waits once per caller for a Redis that $name, then recovers speed",
+  "verifyKey waits once per caller for a Redis that $name, and is then fast again",
   async ({ signal }) => {
     const system = await openSystem({ ownRedis: true });
     const api = await system.spawnApi();

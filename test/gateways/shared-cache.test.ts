@@ -56,7 +56,7 @@ test.each([
   { said: ["public, max-age=60"], isPrivate: false },
   { said: ["max-age=1", "S-Maxage=60"], isPrivate: false },
 ])(
-  "response to a request with a key is private: $isPrivate, if the app sends Cache-Control $said",
+  "response to a request with a key is marked private ($isPrivate) if the app sends Cache-Control $said",
   async ({ said, isPrivate }) => {
     const key = await gate.records.putKey();
     const path = `/data?${said.map((value) => `cc=${encodeURIComponent(value)}`).join("&")}`;

@@ -121,14 +121,14 @@ export function testGateway(
       expect(world.app.seen).toEqual([]);
     });
 
-    test("gateway responds 401 with a challenge without a key", async () => {
+    test("gateway responds 401 with a challenge to a request without a key", async () => {
       const response = await ask("/orders");
       expect(response.status, gateway.log()).toBe(401);
       expect(response.headers["www-authenticate"]).toBe('Bearer realm="postern"');
       expect(world.app.seen).toEqual([]);
     });
 
-    test("gateway responds 401 to unknown and disabled keys and 403 without permission", async () => {
+    test("gateway responds 401 to unknown and disabled keys, and 403 to a key without permission", async () => {
       expect((await ask("/orders", bearer("nobody-knows-it"))).status).toBe(401);
       const disabled = await world.records.putKey({ keyId: "key_3", enabled: false });
       expect((await ask("/orders", { "X-API-Key": disabled })).status).toBe(401);
@@ -139,7 +139,7 @@ export function testGateway(
       expect((await ask("/admin", bearer(rich))).status).toBe(200);
     });
 
-    test("gateway responds 429 with Retry-After and the limit above the limit", async () => {
+    test("gateway responds 429 with Retry-After and the limit when the limit is exceeded", async () => {
       const key = await world.records.putKey({ keyId: "key_6" });
       const first = await ask("/limited", bearer(key));
       expect(first.status).toBe(200);
@@ -177,7 +177,7 @@ export function testGateway(
       }
     });
 
-    test("Connection header of a client cannot remove identity or key at the gateway", async () => {
+    test("Connection header of a client cannot remove identity headers or the key at the gateway", async () => {
       const key = await world.records.putKey({ keyId: "key_13", permissions: ["orders.read"] });
       for (const named of [
         "X-Postern-Key-Id, X-Postern-Permissions",
@@ -196,7 +196,7 @@ export function testGateway(
       }
     });
 
-    test("method in another letter case is the same for gateway and app", async () => {
+    test("gateway and app treat a method in another letter case alike", async () => {
       const key = await world.records.putKey({ keyId: "key_14" });
       for (const method of ["delete", "Delete", "dELETE"]) {
         world.app.seen.length = 0;
@@ -257,7 +257,7 @@ export function testGateway(
       }
     });
 
-    test("gateway serves cached keys and rejects unknown ones without Redis", async () => {
+    test("gateway without Redis serves cached keys and rejects unknown keys", async () => {
       const key = await world.records.putKey({ keyId: "key_12" });
       await waitFor("the key to be known", async () => (await ask("/orders", bearer(key))).status === 200);
       // A gate does not cache a key that is announced while the gate reads it, so the key is read again after the announcement.
@@ -275,7 +275,7 @@ export function testGateway(
       await waitFor("what is public to be served", async () => (await ask("/public")).status === 200, BUSY);
     });
 
-    test("gateway admits nothing without the gate, even public paths", async () => {
+    test("gateway without the gate admits no request, not even to public paths", async () => {
       world.gate.process.kill("SIGKILL");
       await world.gate.process.exited;
       for (const path of ["/orders", "/public"]) {

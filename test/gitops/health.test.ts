@@ -120,7 +120,7 @@ describe("statuses in Flux and Argo CD", () => {
     },
   ];
   test.each(cases)(
-    "Flux and Argo CD read status $name: $kstatus, $argocd",
+    "Flux shows $kstatus and Argo CD shows $argocd when $name",
     async ({ object, kstatus, argocd, says }) => {
       const [verdict] = await judge([asRead(object)]);
       expect(verdict).toEqual({ kstatus, argocd: { status: argocd, message: expect.stringMatching(says) } });

@@ -73,7 +73,7 @@ const parse =
     parseOptions(command, args, env);
 
 test.each(wrong)(
-  "$command.name --$option rejects $value with the expected format",
+  "$command.name --$option rejects $value, and the error states the expected format",
   ({ command, option, env, value }) => {
     const others = required(command, option);
     expect(parse(command, [...others, `--${option}=${value}`])).toThrow(UsageError);
@@ -173,7 +173,7 @@ describe("a process", () => {
       env: { POSTERN_DRAIN_TIMEOUT: "", REDIS_CA_FILE: "/nowhere/ca.pem" },
       says: /^postern sidecar: cannot open "\/nowhere\/ca\.pem": it does not exist; correct --redis-ca-file/,
     },
-  ])("process exits with 2 and one line for $env", async ({ env, says }) => {
+  ])("process with $env exits with code 2 and one line of output", async ({ env, says }) => {
     const child = await start(env);
     expect(await child.exited).toEqual({ code: 2, signal: null });
     expect(child.stderr().trim().split("\n")).toEqual([expect.stringMatching(says)]);

@@ -31,7 +31,7 @@ describe("in each outage the promises hold, and everything recovers afterwards",
 
   // Not as $how, which would be shortened.
   test.each(TRIED.map((row) => [`${row.down} (${row.how})`, row] as const))(
-    "outage keeps its promises: %s",
+    "system keeps its documented promises during the outage: %s",
     async (_, row) => {
       const seen = await measure(world, row);
       measured.push({ row, seen });

@@ -63,7 +63,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "`Local` and `Local` with `budget: PerPod`",
       file: "test/faults/over-admission.test.ts",
-      name: "$onCounterFailure: three gates without Redis admit $perPod each",
+      name: "three gates without Redis admit $perPod each with onCounterFailure $onCounterFailure",
     },
     {
       what: "`Deny`",

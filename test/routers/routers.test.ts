@@ -59,7 +59,7 @@ test("gate without a key never forwards the canonical spelling of a guarded path
 }, 300_000);
 
 test.each(["X-Original", "X-Forwarded"])(
-  "ext-auth HTTP endpoint with %s-Uri decides like the gate",
+  "ext-auth HTTP endpoint decides requests with the header %s-Uri like the gate",
   async (prefix) => {
     const port = Number(new URL(gate.sidecar.authorizeUrl ?? "").port);
     await forAll(

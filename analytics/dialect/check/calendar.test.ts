@@ -22,7 +22,7 @@ describe("the start of a bucket", () => {
     ["year", "2026-11-22T13:45:10.500", "2026-01-01T00:00:00.000"],
     ["day", "1969-12-31T23:00:00.000", "1969-12-31T00:00:00.000"],
     ["week", "1969-12-31T23:00:00.000", "1969-12-28T00:00:00.000"],
-  ])("analytics start of %s for %s", (unit, timestamp, start) => {
+  ])("start of the analytics %s that contains %s is computed correctly", (unit, timestamp, start) => {
     expect(said(startOf(unit, at(timestamp)))).toBe(start);
   });
 });
@@ -46,7 +46,7 @@ describe("date arithmetic", () => {
     ["2024-02-29T13:45:10.500", 1, "year", "2025-02-28T13:45:10.500"],
     ["2026-01-31T00:00:00.000", 1, "month", "2026-02-28T00:00:00.000"],
     ["2026-01-31T00:00:00.000", 3, "month", "2026-04-30T00:00:00.000"],
-  ])("analytics date arithmetic adds %s and %d of %s", (timestamp, count, unit, later) => {
+  ])("analytics date arithmetic on %s adds %d of the unit %s", (timestamp, count, unit, later) => {
     expect(said(plusUnits(at(timestamp), { count, unit }))).toBe(later);
   });
 });

@@ -123,7 +123,7 @@ test.each<[string, string | number | undefined]>([
   ["toUnixTimestamp(now64()) - 1", `${Math.floor(NOW_MS / 1000) - 1} to ${NOW_MS / 1000 - 1}`],
   ["toUnixTimestamp(now64()) * 2", `${Math.floor(NOW_MS / 1000) * 2} to ${(NOW_MS / 1000) * 2}`],
   ["toUnixTimestamp(now64()) / 2", `${Math.floor(NOW_MS / 1000) / 2} to ${NOW_MS / 1000 / 2}`],
-])("analytics time constant %s", (text, expected) => {
+])("analytics query check computes the time constant %s", (text, expected) => {
   expect(constant(text)).toBe(expected);
 });
 
@@ -155,7 +155,7 @@ test.each<[string, string | undefined]>([
   ["date_trunc(key_id, time)", undefined],
   ["length('hour', time)", undefined],
   ["now()", undefined],
-])("analytics time bucket of %s", (text, unit) => {
+])("analytics query check recognizes the time bucket of %s", (text, unit) => {
   const call = expressionOf(text);
   if (call.kind !== "call") throw new Error(`${text} is no call`);
   expect(bucketOfCall(call)?.unit).toBe(unit);

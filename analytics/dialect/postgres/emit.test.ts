@@ -46,7 +46,7 @@ describe("over no rows", () => {
     ["avg(count), quantile(0.5)(count)", [null, null]],
     ["groupArray(key_id), uniq(key_id)", [[], 0]],
     ["sum(if(count > 1, count, null))", [null]],
-  ])("analytics aggregate without rows: %s", async (columns, expected) =>
+  ])("analytics aggregates without rows return their defaults: %s", async (columns, expected) =>
     expect(await usage.values(`select ${columns} ${none}`)).toEqual([expected]),
   );
 
@@ -228,7 +228,7 @@ describe("aggregates", () => {
     ["count(if(tokens > 3, 1, null)), groupArray(if(tokens > 4, tokens, null))", [2, [5]]],
     ["max(if(tokens > 4, nan, latency)), sum(if(tokens > 4, nan, latency))", [2.5, null]],
     ["count() - 5, sum(tokens) * 2", [-2, 24]],
-  ])("analytics aggregates %s", async (columns, expected) => {
+  ])("analytics aggregates return the expected values: %s", async (columns, expected) => {
     expect(await usage.values(`select ${columns} from ratelimits_v1`)).toEqual([expected]);
   });
 });

@@ -24,7 +24,9 @@ describe("queries on totals per key", () => {
     `SELECT key_id FROM ${DAYS} GROUP BY key_id HAVING sum(count) > 100`,
     `SELECT key_id, sum(sum(count)) OVER () FROM ${DAYS} GROUP BY key_id`,
     `SELECT toStartOfWeek(time) AS week, SUM(count) FROM ${DAYS} GROUP BY week ORDER BY week WITH FILL STEP 7`,
-  ])("totals per key serve the analytics query %s", (text) => expect(viewsOf(text)).toEqual(["key_totals_per_day"]));
+  ])("analytics query is answered from the totals per key: %s", (text) =>
+    expect(viewsOf(text)).toEqual(["key_totals_per_day"]),
+  );
 });
 
 describe("queries that need the table itself", () => {
@@ -56,7 +58,7 @@ describe("queries that need the table itself", () => {
       `SELECT sum(count) FROM ${DAYS} WHERE time > (SELECT min(time) FROM ${DAYS} WHERE outcome = 'VALID')`,
     ],
     ["a list of another query", `SELECT sum(count) FROM ${DAYS} WHERE time IN (SELECT time FROM ${DAYS})`],
-  ])("analytics query with %s reads the table itself", (_, text) =>
+  ])("analytics query with %s reads the day table instead of the totals per key", (_, text) =>
     expect(new Set(viewsOf(text))).toEqual(new Set([DAYS])),
   );
 

@@ -140,7 +140,7 @@ describe("types", () => {
       "Array(Int16) Array(Nullable(String)) Array(Nullable(Nothing)) String Array(String)",
     ],
     ["round(count), round(1.5), abs(count), length(key_id), toString(count)", "Int64 Float64 UInt64 UInt64 String"],
-  ])("analytics types of %s", (columns, types) =>
+  ])("analytics columns %s have the types of ClickHouse", (columns, types) =>
     expect(typesOf(`select ${columns} from ${DAYS}`).join(" ")).toBe(types),
   );
 
@@ -151,7 +151,7 @@ describe("types", () => {
     ],
     ["count(), uniq(key_id), groupArray(count), quantile(0.5)(count)", "UInt64 UInt64 Array(Int64) Float64"],
     ["sum(if(count = 1, count, null)), groupArray(if(count = 1, count, null))", "Nullable(Int64) Array(Int64)"],
-  ])("analytics types of aggregates %s", (columns, types) =>
+  ])("analytics aggregates %s have the types of ClickHouse", (columns, types) =>
     expect(typesOf(`select ${columns} from ${DAYS}`).join(" ")).toBe(types),
   );
 

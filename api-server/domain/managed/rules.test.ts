@@ -29,12 +29,12 @@ describe("the manager of a row after a change", () => {
       headers: { ...us, ...ADOPT, ...RELEASE },
       after: null,
     },
-  ])("manager of a row after a change: $name", ({ stored, headers, after }) => {
+  ])("manager of a row after a change is correct: $name", ({ stored, headers, after }) => {
     expect(guardManaged(management(headers), resource, { id: "role_1", manager: stored })).toBe(after);
   });
 
   test.each([{}, us, { ...us, ...ADOPT }, { ...us, ...RELEASE }, ADOPT, RELEASE])(
-    "change with %o of an object of another manager is rejected with the manifest name",
+    "change with %o of another manager's object is rejected, and the error names the manifest",
     (headers) => {
       const change = () => guardManaged(management(headers), resource, { id: "role_1", manager: THEM });
       expect(change).toThrow(expect.objectContaining({ kind: "managed_by_manifest" }));

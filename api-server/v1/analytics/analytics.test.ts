@@ -338,7 +338,7 @@ describe("unavailable analytics database", () => {
   });
 
   test.each(["Postgres", "ClickHouse"])(
-    "v1 analytics responds 500 without the address while %s is unavailable",
+    "v1 analytics gets 500 without the database address while %s is unavailable",
     async (name) => {
       const { log } = t.deps;
       const db = createPool("postgres://user:secret@127.0.0.1:1/db");

@@ -22,7 +22,7 @@ describe("apis.createApi", () => {
     { name: "abc", status: 200 },
     { name: "ü".repeat(255), status: 200 },
     { name: "x".repeat(256), status: 400 },
-  ])("v1 apis.createApi name of $name.length characters: $status", async ({ name, status }) => {
+  ])("v1 apis.createApi with a name of $name.length characters returns $status", async ({ name, status }) => {
     expect((await t.call("v1/apis.createApi", { name })).status).toBe(status);
   });
 });

@@ -112,7 +112,7 @@ describe("createKey", () => {
     { name: "an empty externalId counts as left out", body: { ownerId: "own", externalId: "" }, owner: "own" },
     { name: "an empty owner is none", body: { ownerId: "" }, owner: undefined },
     { name: "255 characters", body: { externalId: "ü".repeat(255) }, owner: "ü".repeat(255) },
-  ])("v1 createKey owner: $name", async ({ body, owner }) => {
+  ])("v1 createKey assigns the owner: $name", async ({ body, owner }) => {
     const shown = await read((await create(body)).keyId);
     expect([shown.ownerId, shown.identity?.externalId]).toEqual([owner, owner]);
   });

@@ -37,7 +37,7 @@ describe("permissions.createPermission", () => {
     { body: { name: "described.2", description: "yes" }, status: 200 },
     { body: { name: "described.3", description: "\n\n\n" }, status: 200 },
     { body: { name: "described.4", description: "x".repeat(257) }, status: 400 },
-  ])("v1 permissions.createPermission with $body: $status", async ({ body, status }) => {
+  ])("v1 permissions.createPermission with $body returns $status", async ({ body, status }) => {
     expect((await t.call("v1/permissions.createPermission", body)).status).toBe(status);
   });
 });
@@ -126,6 +126,6 @@ test.each([
   { name: "a b", status: 200 },
   { name: "ü".repeat(128), status: 200 },
   { name: "x".repeat(129), status: 400 },
-])("v1 createRole with name $name: $status", async ({ name, status }) => {
+])("v1 createRole with the name $name returns $status", async ({ name, status }) => {
   expect((await t.call("v1/permissions.createRole", { name })).status).toBe(status);
 });

@@ -212,7 +212,7 @@ describe("overrides", () => {
   });
 
   test.each(["set_override", "read_override", "delete_override"])(
-    "ratelimit.<namespaceId>.%s suffices for its own namespace only",
+    "permission ratelimit.<namespaceId>.%s is sufficient only for that namespace",
     async (action) => {
       const name = `granted ${action}`;
       await t.data("v1/ratelimits.limit", call(name));

@@ -99,7 +99,7 @@ describe("POST /v1/keys", () => {
     { body: { ratelimit: { limit: 1, refillRate: 1 } }, status: 400 },
     { body: { ratelimit: { limit: 1, refillRate: 1, refillInterval: 999 } }, status: 400 },
     { body: { apiId: "api_of_none" }, status: 404 },
-  ])("POST /v1/keys with $body: $status", async ({ body, status }) => {
+  ])("POST /v1/keys with $body returns $status", async ({ body, status }) => {
     expect((await create(body)).status).toBe(status);
   });
 });

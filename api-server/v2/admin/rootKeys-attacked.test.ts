@@ -170,7 +170,7 @@ describe("expiry", () => {
   });
 
   test.each([-1, EXPIRES_MAX_MS + 1, 1.5, Number.MAX_SAFE_INTEGER, "tomorrow"])(
-    "root key expiry %j is invalid",
+    "root key expiry %j is rejected",
     async (expires) => {
       const { rootKeyId } = await make(["api.*.create_api"]);
       for (const [path, body] of [

@@ -107,7 +107,7 @@ describe("createRootKey", () => {
   });
 
   test.each([{ name: "abc" }, { name: "😀".repeat(255) }, { name: HOSTILE }])(
-    "createRootKey keeps name $name unchanged",
+    "createRootKey stores the name $name unchanged",
     async ({ name }) => {
       const { rootKeyId } = (await create({ name })).body.data;
       expect((await api.data("admin.listRootKeys", { search: rootKeyId }))[0].name).toBe(name);
@@ -289,7 +289,7 @@ describe("updateRootKey", () => {
     { name: "a longer life", make: { expires: 1 }, change: { expires: 2 }, lacks: "api.*.create_api" },
     { name: "being enabled", disabled: true, change: { enabled: true }, lacks: "api.*.create_api" },
   ])(
-    "updateRootKey by a caller without the permission cannot grant $name",
+    "updateRootKey by a caller without the permission of the root key cannot grant $name",
     async ({ make = {}, disabled = false, change, lacks }) => {
       const { rootKeyId } = await made(make);
       if (disabled) await update({ rootKeyId, enabled: false });
@@ -309,7 +309,7 @@ describe("updateRootKey", () => {
   });
 
   test.each([{ enabled: false }, { expires: 4_000_000_000_000 }, { permissions: ["api.*.read_api"] }])(
-    "updateRootKey cannot reduce the calling root key itself: %o",
+    "updateRootKey cannot restrict the root key that calls it: %o",
     async (change) => {
       const own = await caller([UPDATE, "api.*.read_api"]);
       const refused = await update({ rootKeyId: own.rootKeyId, ...change }, own.rootKey);

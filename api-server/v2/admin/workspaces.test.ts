@@ -21,7 +21,7 @@ describe("workspaces", () => {
   });
 
   test.each(["", "ws_like_an_id", "with space", "<b>", "-a", "x".repeat(64)])(
-    "createWorkspace rejects name %o",
+    "createWorkspace rejects the name %o",
     async (name) => {
       expect((await create({ name })).status).toBe(400);
     },
@@ -107,7 +107,7 @@ describe("the last enabled workspace", () => {
   };
 
   test.each([{ enabled: false }, { quotaPerMinute: 0 }])(
-    "last enabled workspace cannot be closed by %o, but others can",
+    "last enabled workspace cannot be disabled by %o, but other workspaces can",
     async (closing) => {
       const { id } = alone.workspace;
       expect(await update(id, closing)).toBe("last_enabled_workspace");

@@ -214,7 +214,7 @@ describe("a rejected query", () => {
     { query: "SELECT sleep(1) FROM key_verifications_v1", kind: "invalid_analytics_function" },
     { query: "SELECT nope FROM key_verifications_v1", kind: "invalid_analytics_query" },
     { query: "SELECT count() FROM key_verifications_v1 WHERE time >= 1000", kind: "query_range_exceeds_retention" },
-  ])("analytics query $query is $kind with a position, without charging quota", async ({ query, kind }) => {
+  ])("analytics query $query gets $kind with a position, without charging the quota", async ({ query, kind }) => {
     const { id, rootKey } = await t.makeWorkspace();
     await t.deps.db.query("insert into analytics_settings (workspace_id, queries_per_hour) values ($1, 1)", [id]);
     for (let call = 0; call < 2; call++) {

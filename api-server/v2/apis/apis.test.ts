@@ -79,7 +79,7 @@ describe("apis.getApi", () => {
     { apiId: "a".repeat(255), status: 404 },
     { apiId: "a".repeat(256), status: 400 },
     { apiId: "api-12345", status: 400 },
-  ])("apis.getApi accepts ids of 8 to 255 characters: $apiId", async ({ apiId, status }) => {
+  ])("apis.getApi accepts only ids of 8 to 255 characters: $apiId", async ({ apiId, status }) => {
     expect(await statusOf("apis.getApi", { apiId })).toBe(status);
   });
 });

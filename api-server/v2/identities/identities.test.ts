@@ -68,7 +68,7 @@ describe("identities.createIdentity", () => {
     { name: "a limit's name of 2", body: { ratelimits: [{ ...limit, name: "ab" }] }, status: 400 },
     { name: "a limit's name of 129", body: { ratelimits: [{ ...limit, name: "a".repeat(129) }] }, status: 400 },
     { name: "a window of 999 ms", body: { ratelimits: [{ ...limit, duration: 999 }] }, status: 400 },
-  ])("createIdentity with $name: $status", async ({ body, status }) => {
+  ])("createIdentity with $name returns $status", async ({ body, status }) => {
     const reply = await t.call("identities.createIdentity", { externalId: freshId(), ...body });
     expect(reply.status).toBe(status);
   });

@@ -78,7 +78,7 @@ describe("pages", () => {
     { body: { search: "s".repeat(257) }, status: 400 },
     { body: { search: null }, status: 400 },
     { body: { nope: 1 }, status: 400 },
-  ])("listIdentities with $body: $status", async ({ body, status }) => {
+  ])("listIdentities with $body returns $status", async ({ body, status }) => {
     expect((await t.call("identities.listIdentities", body)).status).toBe(status);
   });
 });

@@ -80,7 +80,7 @@ describe("what is given", () => {
     { name: "an unknown member of a limit, which is ignored", body: { ratelimits: [{ ...limit, x: 1 }] }, status: 200 },
     { name: "an empty identity", body: { identity: "" }, status: 400 },
     { name: "an identity of 256 characters", body: { identity: "i".repeat(256) }, status: 400 },
-  ])("updateIdentity bounds: $name: $status", async ({ body, status }) => {
+  ])("updateIdentity with $name returns $status", async ({ body, status }) => {
     const { externalId } = await create();
     expect((await t.call("identities.updateIdentity", { identity: externalId, ...body })).status).toBe(status);
   });

@@ -192,7 +192,7 @@ describe("bounds", () => {
     { name: "an API id of 2", body: { apiId: "ab" }, status: 400 },
     { name: "an API id of 3", body: { apiId: "abc" }, status: 404 },
     { name: "empty lists", body: { permissions: [], roles: [], ratelimits: [] }, status: 200 },
-  ])("createKey bounds: $name: $status", async ({ body, status }) => {
+  ])("createKey with $name returns $status", async ({ body, status }) => {
     const reply = await t.call("keys.createKey", { apiId, ...body });
     expect(reply.status, JSON.stringify(reply.body)).toBe(status);
   });

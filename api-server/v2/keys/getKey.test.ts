@@ -33,9 +33,12 @@ describe("keys.getKey", () => {
     { keyId: "k".repeat(255), status: 404 },
     { keyId: "k".repeat(256), status: 400 },
     { keyId: "key-1", status: 400 },
-  ])("keys.getKey accepts ids of 3 to 255 characters of [a-zA-Z0-9_]: $status", async ({ keyId, status }) => {
-    expect(await statusOf("keys.getKey", { keyId })).toBe(status);
-  });
+  ])(
+    "keys.getKey accepts only ids of 3 to 255 characters of [a-zA-Z0-9_]: status $status",
+    async ({ keyId, status }) => {
+      expect(await statusOf("keys.getKey", { keyId })).toBe(status);
+    },
+  );
 
   test("keys.getKey returns the identity of the key with meta and limits, unless the identity was deleted", async () => {
     const limit = { name: "requests", limit: 10, duration: 60_000, autoApply: false };

@@ -177,7 +177,7 @@ describe("rejections", () => {
       { path, roles: null, status: 400 },
       { path, roles: undefined, status: 400 },
     ]),
-  ])("$path responds $status to a role list within or outside its bounds", async ({ path, roles, status }) => {
+  ])("$path responds $status to a request with this role list", async ({ path, roles, status }) => {
     const { keyId } = await create();
     expect((await t.call(path, { keyId, roles })).status).toBe(status);
   });

@@ -240,7 +240,7 @@ describe("keys.migrateKeys", () => {
       status: 400,
     },
     { name: "a migration id of 2", body: { migrationId: "mi", keys: [{ hash: "abcde" }] }, status: 400 },
-  ])("migrateKeys with $name: $status", async ({ body, status }) => {
+  ])("migrateKeys with $name returns $status", async ({ body, status }) => {
     const reply = await t.call("keys.migrateKeys", { migrationId: whole, apiId, ...body });
     expect(reply.status, JSON.stringify(reply.body)).toBe(status);
   });
@@ -363,7 +363,7 @@ describe("a key of a prefixed migration", () => {
     { name: "an empty id", migrationId: () => "" },
     { name: "another migration of the workspace", migrationId: () => makeMigration("prefixed") },
     { name: "a sha256 migration", migrationId: () => whole },
-  ])("prefixed migrated key is not found and unchanged with $name", async ({ migrationId }) => {
+  ])("prefixed migrated key is neither found nor changed with $name", async ({ migrationId }) => {
     const { key, ...imported } = aPrefixedKey();
     const keyId = await migratePrefixed(imported);
     expect(await codeOf(key, await migrationId())).toBe("NOT_FOUND");
@@ -371,7 +371,7 @@ describe("a key of a prefixed migration", () => {
   });
 
   test.each(["nothing", "acme_nothing", "acme_short_", "_", "__"])(
-    "prefixed migrated key does not match %j, without an error",
+    "prefixed migrated key does not match the key string %j, and no error occurs",
     async (key) => {
       expect(await codeOf(key, prefixed)).toBe("NOT_FOUND");
     },

@@ -165,7 +165,7 @@ describe("the old key", () => {
   test.each([
     { name: "in the past", expires: 1000 },
     { name: "sooner", expires: Date.now() + 30_000 },
-  ])("rerollKey of a key that expires $name keeps that expiry for both", async ({ expires }) => {
+  ])("rerollKey of a key that expires $name keeps that expiry for both keys", async ({ expires }) => {
     const { keyId } = await create({ expires });
     const made = await reroll(keyId, DAY_MS);
     expect((await read(keyId)).expires).toBe(expires);

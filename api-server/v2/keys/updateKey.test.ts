@@ -241,7 +241,7 @@ describe("rejections", () => {
     { body: { expires: 4_102_444_800_001 }, status: 400 },
     { body: { prefix: "abc" }, status: 400 },
     { body: { ratelimits: Array.from({ length: 51 }, (_, i) => ({ ...limit, name: `limit${i}` })) }, status: 400 },
-  ])("updateKey response to %j", async ({ body, status }) => {
+  ])("updateKey responds as documented to %j", async ({ body, status }) => {
     const { keyId } = await create({});
     expect((await t.call("keys.updateKey", { keyId, ...body })).status).toBe(status);
   });

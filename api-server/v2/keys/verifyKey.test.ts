@@ -204,7 +204,7 @@ describe("the permission query", () => {
     { query: "(users.view AND documents.read) OR nothing", code: "VALID" },
     { query: "users.edit", code: "INSUFFICIENT_PERMISSIONS" },
     { query: "documents", code: "INSUFFICIENT_PERMISSIONS" },
-  ])("verifyKey with permission query $query: $code", async ({ query, code }) => {
+  ])("verifyKey with the permission query $query returns $code", async ({ query, code }) => {
     const { key } = await create({ permissions: ["documents.*", "users.view"] });
     expect(await codeOf(key, { permissions: query })).toBe(code);
   });
@@ -444,7 +444,7 @@ describe("bounds", () => {
     },
     { name: "apiId, which v2 does not have", body: { apiId: "api_1234" }, status: 400, location: "body.apiId" },
     { name: "no limits", body: { ratelimits: [] }, status: 200 },
-  ])("verifyKey bounds: $name: $status", async ({ body, status, location }) => {
+  ])("verifyKey with $name returns $status", async ({ body, status, location }) => {
     const { key } = await create();
     const reply = await t.call("keys.verifyKey", { key, ...body });
     expect(reply.status).toBe(status);

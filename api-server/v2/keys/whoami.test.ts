@@ -90,6 +90,6 @@ test.each([
   { body: { key: null }, status: 400 },
   { body: {}, status: 400 },
   { body: { key: "k", decrypt: true }, status: 400 },
-])("whoami accepts key strings of 1 to 512 characters: $status", async ({ body, status }) => {
+])("whoami accepts only key strings of 1 to 512 characters: status $status", async ({ body, status }) => {
   expect((await t.call("keys.whoami", body)).status).toBe(status);
 });

@@ -78,7 +78,7 @@ describe.each([
     { body: { search: "s".repeat(256) }, status: 200 },
     { body: { search: "s".repeat(257) }, status: 400 },
     { body: { nope: 1 }, status: 400 },
-  ])("permission and role lists with $body: $status", async ({ body, status }) => {
+  ])("permission and role lists with $body return $status", async ({ body, status }) => {
     expect((await t.call(path, body)).status).toBe(status);
   });
 });

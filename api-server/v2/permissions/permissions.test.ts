@@ -78,7 +78,7 @@ describe("createPermission", () => {
     { field: "slug", value: "a/b" },
     { field: "description", value: "d".repeat(513) },
     { field: "description", value: null },
-  ])("createPermission rejects $field $value", async ({ field, value }) => {
+  ])("createPermission rejects the value $value of $field", async ({ field, value }) => {
     const reply = await t.call("permissions.createPermission", { name: "n", slug: unique("s"), [field]: value });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
@@ -136,7 +136,7 @@ describe("updatePermission", () => {
     { field: "name", value: null },
     { field: "description", value: "d".repeat(513) },
     { field: "slug", value: "other" },
-  ])("updatePermission rejects $field $value", async ({ field, value }) => {
+  ])("updatePermission rejects the value $value of $field", async ({ field, value }) => {
     const reply = await t.call("permissions.updatePermission", { permission: "perm_nobody", [field]: value });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);

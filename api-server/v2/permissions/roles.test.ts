@@ -115,7 +115,7 @@ describe("createRole", () => {
     { field: "permissions", value: null },
     { field: "permissions[0]", value: [""], at: "permissions" },
     { field: "permissions[1]", value: ["a", "a b"], at: "permissions" },
-  ])("createRole rejects $field $value", async ({ field, value, at }) => {
+  ])("createRole rejects the value $value of $field", async ({ field, value, at }) => {
     const reply = await api.call("permissions.createRole", { name: unique("r"), [at ?? field]: value });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
@@ -220,7 +220,7 @@ describe("setRolePermissions", () => {
     { field: "roleId", value: "r".repeat(256) },
     { field: "roleId", value: "role x" },
     { field: "permissions", value: undefined },
-  ])("setRolePermissions rejects $field $value", async ({ field, value }) => {
+  ])("setRolePermissions rejects the value $value of $field", async ({ field, value }) => {
     const reply = await api.call("permissions.setRolePermissions", {
       roleId: "role_1",
       permissions: [],

@@ -164,7 +164,7 @@ describe("setPolicy", () => {
     { field: "uid", value: "" },
     { field: "generation", value: 0 },
     { field: "apiId", value: "short" },
-  ])("setPolicy rejects $field $value", async ({ field, value }) => {
+  ])("setPolicy rejects the value $value of $field", async ({ field, value }) => {
     const reply = await api.call("policies.setPolicy", aBody({ [field]: value }));
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);

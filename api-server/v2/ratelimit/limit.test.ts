@@ -135,7 +135,7 @@ describe("bounds", () => {
     { field: "cost", value: -1 },
     { field: "cost", value: null },
     { field: "async", value: true },
-  ])("ratelimit.limit rejects $field $value", async ({ field, value }) => {
+  ])("ratelimit.limit rejects the value $value of $field", async ({ field, value }) => {
     const reply = await api.call("ratelimit.limit", { ...good, [field]: value });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);

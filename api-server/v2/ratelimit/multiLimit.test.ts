@@ -270,7 +270,7 @@ describe("the body", () => {
     { name: "hundred entries", body: Array(100).fill(good) },
     { name: "the longest duration", body: [{ ...good, duration: 2_592_000_000 }] },
     { name: "an identifier of 512", body: [{ ...good, identifier: "ü".repeat(512) }] },
-  ])("multiLimit body may be $name", async ({ body }) => {
+  ])("multiLimit request body may be $name", async ({ body }) => {
     expect((await t.call("ratelimit.multiLimit", body)).status).toBe(200);
   });
 
@@ -286,14 +286,14 @@ describe("the body", () => {
     { name: "a cost of -1", body: [{ ...good, cost: -1 }], at: "body[0].cost" },
     { name: "no identifier", body: [{ ...good, identifier: undefined }], at: "body[0].identifier" },
     { name: "an empty namespace", body: [{ ...good, namespace: "" }], at: "body[0].namespace" },
-  ])("multiLimit body may not be $name", async ({ body, at }) => {
+  ])("multiLimit request body may not be $name", async ({ body, at }) => {
     const reply = await t.call("ratelimit.multiLimit", body);
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(at);
   });
 
   test.each(["ratelimit.limit", "keys.verifyKey", "permissions.listRoles", "identities.createIdentity"])(
-    "array body is rejected by %s",
+    "%s rejects a request body that is an array",
     async (path) => {
       const reply = await t.call(path, [good]);
       expect(reply.status).toBe(400);

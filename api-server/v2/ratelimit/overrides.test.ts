@@ -38,7 +38,7 @@ describe("setOverride", () => {
     { field: "async", value: "true" },
     { field: "async", value: null },
     { field: "cost", value: 1 },
-  ])("setOverride rejects $field $value", async ({ field, value }) => {
+  ])("setOverride rejects the value $value of $field", async ({ field, value }) => {
     const reply = await api.call("ratelimit.setOverride", { ...anOverride, [field]: value });
     expect(reply.status).toBe(400);
     expect(reply.body.error.errors[0].location).toBe(`body.${field}`);

@@ -121,7 +121,7 @@ describe("api update", () => {
     ["0.0.0.0/0", "::/0", "10.1.2.3/8", "10.0.0.1/32"],
     ["::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "2001:db8::/32", "::1/128"],
     Array.from({ length: 100 }, (_, i) => `10.0.${i}.0/24`),
-  ])("takes %j and what follows, up to 100 addresses and ranges", async (...list) => {
+  ])("api update accepts the IP allow-list %j, up to 100 addresses and ranges", async (...list) => {
     const id = await anApi();
     expect(await cli.json(`api update --id ${id} --ip-allow-list ${list.join()}`)).toMatchObject({ ipAllowList: list });
     expect(await stored(id)).toMatchObject({ ip_allow_list: list });
@@ -142,7 +142,7 @@ describe("api update", () => {
     { set: "--default-prefix a-b", says: "--default-prefix: a default prefix has 1 to 8" },
     { set: "--default-byte-length 15", says: "for --default-byte-length: must be an integer from 16 to 255, or none" },
     { set: "--default-byte-length 256", says: "for --default-byte-length: must be an integer from 16 to 255, or none" },
-  ])("refuses '$set', and sets none of the other options either", async ({ set, says }) => {
+  ])("api update rejects '$set' and sets none of the other options", async ({ set, says }) => {
     const id = await anApi();
     const more = set === "" ? "" : ` ${set}${set.includes("--delete") ? "" : " --delete-protection on"}`;
     expect(await cli.failure(`api update --id ${id}${more}`, 2)).toContain(says);

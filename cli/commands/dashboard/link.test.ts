@@ -40,7 +40,7 @@ test("dashboard link signs in an admin of all workspaces under the current user'
   expect((await storedLink(made.linkId)).workspace_id).toBeNull();
 });
 
-test("tokens differ", async () => {
+test("two sign-in links have different tokens", async () => {
   const [one, other] = [await cli.json("dashboard link"), await cli.json("dashboard link")];
   expect(tokenIn(one.dashboardUrl)).not.toBe(tokenIn(other.dashboardUrl));
 });
@@ -58,7 +58,7 @@ test.each([
   ["--dashboard-url http://postern.example.com", "https"],
   ["--dashboard-url https://postern.example.com/below", "path"],
   ["--dashboard-url nowhere", "nowhere"],
-])("refuses %s", async (args, message) => {
+])("dashboard link rejects the options %s", async (args, message) => {
   expect(await cli.failure(`dashboard link ${args}`, 2)).toContain(message);
 });
 

@@ -132,7 +132,7 @@ test.each([
   { args: "kong --file F --api-id api_gone", code: 1, says: "api_gone" },
   { args: "kuadrant --file F --dry-run", code: 1, says: "contains no Kuadrant key" },
   { args: "kong --file /nowhere --dry-run", code: 1, says: "/nowhere" },
-] as const)("refuses $args", async ({ args, code, says }) => {
+] as const)("import command rejects the arguments $args", async ({ args, code, says }) => {
   const ran = await run(args.replace(" F", ` ${kong("alice")}`));
   expect(ran).toMatchObject({ code, out: [] });
   expect(ran.notes).toEqual([expect.stringContaining(says)]);

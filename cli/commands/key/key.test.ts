@@ -241,7 +241,7 @@ test("key get prints the refill, and the limits shared with the owner", async ()
 
 describe("key list", () => {
   test.each(["x", "a", "role_4fGh7Jk2LmN8pQrS"])(
-    "refuses the cursor %s, which no list of keys returns",
+    "key list rejects the cursor %s, which no key list returns",
     async (cursor) => {
       const ran = await cli.run(["key", "list", "--api", apiId, "--cursor", cursor]);
       expect(ran).toMatchObject({ code: 2, text: "" });

@@ -78,7 +78,7 @@ describe("rootkey create", () => {
     { args: "--permissions api.*.create_api --expires 2020-01-01", code: 2, says: "must be in the future" },
     { args: `--permissions api.*.create_api --name ${"x".repeat(256)}`, code: 2, says: "for --name: must be 1 to 255" },
     { args: "--permissions api.*.create_api --workspace nobody", code: 1, says: "there is no workspace nobody" },
-  ] as const)("makes none of $args", async ({ args, code, says }) => {
+  ] as const)("rootkey create rejects the arguments $args and creates no root key", async ({ args, code, says }) => {
     const count = async () => (await cli.db.query("select count(*) as n from root_keys")).rows[0].n;
     const before = await count();
     expect(await cli.failure(`rootkey create ${args}`, code)).toContain(says);

@@ -63,7 +63,7 @@ test.each<[Partial<KeyDraft>, object]>([
   [{ refill: "daily" }, { credits: { refill: { interval: "daily", amount: 10 } } }],
   [{ refillDay: "1" }, { credits: { refill: { interval: "monthly", amount: 10, refillDay: 1 } } }],
   [{ limits: [] }, { ratelimits: [] }],
-])("key form changed by %j sends only %j", (change, body) => {
+])("key form with the changes %j sends only %j", (change, body) => {
   const before = draftOf(KEY);
   expect(updateBody("key_1", before, { ...before, ...change })).toEqual({ keyId: "key_1", ...body });
 });
@@ -79,6 +79,6 @@ test.each<[Partial<KeyDraft>, keyof KeyDraft]>([
   [{ limits: [{ name: "abc", limit: "0", duration: "1m", autoApply: false }] }, "limits"],
   [{ limits: [{ name: "abc", limit: "1", duration: "10ms", autoApply: false }] }, "limits"],
   [{ byteLength: "15" }, "byteLength"],
-])("key form value %j is invalid in field %s", (change, field) =>
+])("key form rejects the value %j in the field %s", (change, field) =>
   expect(Object.keys(problemsOf({ ...EMPTY_DRAFT, ...change }))).toEqual([field]),
 );

@@ -386,7 +386,7 @@ describe("Bypassable", () => {
       status: "True",
       reason: "PodsNotCovered",
     },
-  ])("Bypassable condition is $status, $reason, with $name", ({ name: _, status, reason, ...one }) => {
+  ])("Bypassable condition has status $status and reason $reason with $name", ({ name: _, status, reason, ...one }) => {
     // `observe` has defaults for omitted members, and an explicit `undefined` is a separate case.
     const observed = { ...observe(one), ...("network" in one ? { network: one.network } : {}) };
     expect(bypassable(observed)).toMatchObject({ type: "Bypassable", status, reason });

@@ -99,7 +99,7 @@ test.each([
   { name: "another object of the same name", more: { uid: "of-a-former-one" } },
   { name: "another policy", more: { policy: { ...compiled(), mode: "Audit" as const } } },
   { name: "no manager", more: { manager: undefined } },
-])("ApiKeyPolicy plan rewrites a stored policy of $name", ({ more }) => {
+])("ApiKeyPolicy plan writes a stored policy of $name again", ({ more }) => {
   expect(planPolicy(observed({ api, stored: aPolicy(more) })).actions).toMatchObject([
     { type: "setPolicy", generation: 1 },
   ]);

@@ -237,7 +237,7 @@ describe("Enforced", () => {
     { isNamespaceGuarded: undefined, says: "Unless their Namespace has the label, such pods start without a gate." },
     { isNamespaceGuarded: false, says: "and neither does their Namespace: such pods start without a gate." },
   ])(
-    "Enforced condition mentions pods without the label in a guarded Namespace: $isNamespaceGuarded",
+    "Enforced condition mentions pods without the label unless the Namespace is guarded ($isNamespaceGuarded)",
     ({ says, ...namespace }) => {
       const { message } = enforced(reports, { selected: { ...selected, ...namespace, unlabelled: 2 } });
       expect(message).toContain(`2 of the pods do not have the label postern.dev/guarded: "true"`);

@@ -57,7 +57,7 @@ test.each([
   { name: "nothing", found: { state: "absent" } as const, is: true },
   { name: "another owner's", found: { state: "foreign" } as const, is: true },
   { name: "no right to look", found: { state: "refused", message: "no" } as const, is: true },
-])("Secret with $name is unexpected: $is", ({ found, is }) => {
+])("Secret poll treats a Secret with $name as unexpected ($is)", ({ found, is }) => {
   expect(isUnexpected(found, "key_a")).toBe(is);
 });
 

@@ -60,7 +60,7 @@ test.each([
   { deletionPolicy: "Delete", stored: unmanaged, actions: [] },
   { deletionPolicy: "Delete", stored: undefined, actions: [] },
 ])(
-  "deleting a RatelimitNamespace with $deletionPolicy and stored $stored does $actions",
+  "deleting a RatelimitNamespace with deletion policy $deletionPolicy and stored object $stored plans $actions",
   ({ deletionPolicy, stored, actions }) => {
     const object = aDeletedObject("RatelimitNamespace", {
       name: "public",

@@ -142,7 +142,7 @@ describe("a reference to a RatelimitNamespace", () => {
       from: "shop",
       refused: { state: "Progressing", reason: "DependencyNotReady" },
     },
-  ])("reference to a RatelimitNamespace $name", ({ of, from, refused }) => {
+  ])("reference to a RatelimitNamespace is resolved or rejected: a namespace $name", ({ of, from, refused }) => {
     const refusal = refusalOf(of, from);
     if (refused === undefined) expect(refusal).toBeUndefined();
     else expect(refusal).toMatchObject(refused);

@@ -63,7 +63,7 @@ test("manifest file with excessive YAML alias expansion is rejected", () => {
 });
 
 test.each(["just text", "- a\n- list", "kind: [1]\n", "apiVersion: v1\nkind: Secret\nmetadata: { name: x }\n"])(
-  "manifest file reports a foreign document as a problem: %j",
+  "document that is no Postern manifest is reported as a problem: %j",
   (text) => expect(summary(text)).toMatchObject([{ isGood: false }]),
 );
 

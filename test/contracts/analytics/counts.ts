@@ -57,13 +57,13 @@ export function describeCounts(name: string, open: (options: { nowMs: () => numb
       );
     });
 
-    test("usage counts without events have no rows", async () => {
+    test("usage counts of a period without events return no rows", async () => {
       const question = { ...WHOLE, workspaceId: "ws_c" };
       expect(await opened.store.countVerifications(question)).toEqual([]);
       expect(await opened.store.countVerifications({ ...question, by: ["tag", "key"], slice: "day" })).toEqual([]);
     });
 
-    test("usage counts exclude another workspace even with its key space and keys", async () => {
+    test("usage counts exclude another workspace even if the query names its key space and keys", async () => {
       const [own] = await opened.store.countVerifications({ ...WHOLE, workspaceId: "ws_a" });
       expect(own?.total).toBe(events.filter(({ workspaceId }) => workspaceId === "ws_a").length);
       const foreign = { ...WHOLE, workspaceId: "ws_a", keySpaceIds: ["ks_of_ws_b"], keyIds: ["key_of_ws_b"] };

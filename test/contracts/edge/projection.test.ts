@@ -107,7 +107,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     },
     { name: "its API, which is gone", ref: () => ws.refs.api, data: () => undefined, view: { api: undefined } },
     { name: "its role, which is gone", ref: () => ws.refs.role, data: () => undefined, view: { roles: [] } },
-  ])("reported change of $name is in effect immediately", async ({ ref, data, view }) => {
+  ])("reported change of $name takes effect immediately", async ({ ref, data, view }) => {
     await find();
     await change(ref(), data());
     expect(peek()).toBeUndefined();

@@ -10,7 +10,7 @@ import { aWorkspace } from "./projected.ts";
 
 /** While a projection is incomplete, records of the previous projection named in its state may be used. */
 describe.each([{ cluster: false }, { cluster: true }])(
-  "a projection that has a previous one (cluster: $cluster)",
+  "new projection after a previous projection (cluster: $cluster)",
   ({ cluster }) => {
     const keys = new RedisKeys();
     let redis: OwnRedis;

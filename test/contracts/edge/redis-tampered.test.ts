@@ -28,7 +28,7 @@ describe("a projection that is tampered with", () => {
     { name: "without a version", put: (key: string) => own.raw.set(key, `${own.projectionId} 1e400 {}`) },
     { name: "that is half of one", put: (key: string) => own.raw.set(key, `${own.projectionId} 1 {"id":`) },
     { name: "of 100 MB", put: (key: string) => own.raw.setrange(key, 100 * 1024 * 1024, "x") },
-  ])("tampered record $name affects no other record and never counts as absent", async ({ put }) => {
+  ])("tampered record $name affects no other record and is never treated as absent", async ({ put }) => {
     const { key, role, api } = own.ws.refs;
     await put(place(key));
     const before = await sentBytes();

@@ -37,7 +37,7 @@ test.each([
     state: found({ enabled: false }),
     violations: 1,
   },
-])("durability checker: $name: $violations", ({ changes, state, violations }) => {
+])("durability checker finds $violations violations: $name", ({ changes, state, violations }) => {
   const keys = new Map(state === undefined ? [] : [["key-1", state]]);
   expect(checkKept(aCase({ changes }, { keys }))).toHaveLength(violations);
 });

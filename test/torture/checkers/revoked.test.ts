@@ -39,9 +39,12 @@ describe("a key that was disabled at 10 s and is accepted", () => {
       violations: 0,
     },
     { name: "when its report came after the verification", samples: [aSample(13, 1)], askS: 12.5, violations: 0 },
-  ])("revocation checker: accepted $name: $violations", ({ samples, askS, violations }) => {
-    expect(count({ changes: disabled, samples, asks: [anAsk(askS, "valid")] })).toBe(violations);
-  });
+  ])(
+    "revocation checker finds $violations violations when a revoked key is accepted $name",
+    ({ samples, askS, violations }) => {
+      expect(count({ changes: disabled, samples, asks: [anAsk(askS, "valid")] })).toBe(violations);
+    },
+  );
 
   test("revocation checker rejects acceptance by the acknowledging api-server", () => {
     const asks = [anAsk(10.1, "valid", { process: "api-1" })];

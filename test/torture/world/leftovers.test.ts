@@ -14,7 +14,7 @@ const start = async (folder: string) => {
 };
 
 test.runIf(process.platform === "linux")(
-  "cleanup ends processes of dead runs and keeps those of living runs",
+  "cleanup ends processes of finished runs and keeps processes of active runs",
   async () => {
     const make = () => mkdtemp(join(tmpdir(), FOLDER_PREFIX));
     const [dead, living] = [await make(), await make()];
