@@ -22,8 +22,8 @@ const ENCODED_BEYOND_ASCII = [
 ].join("|");
 
 /**
- * Pattern of a rule's path: no control characters, blanks, fragments, queries or wildcards; percent signs may only encode UTF-8, and never
- * a zero byte.
+ * Pattern of a rule's path. Control characters, blanks, fragments, queries and wildcards are not allowed. A percent sign must encode UTF-8
+ * other than a zero byte.
  */
 const RULE_PATH = new RegExp(`^[/]([^\\x00-\\x20\\x7f#?%*{}]|%(0[1-9A-Fa-f]|[1-7]${ANY})|${ENCODED_BEYOND_ASCII})*$`);
 

@@ -18,7 +18,7 @@ export const showLimit = (limit: number, { remaining, resetMs }: LimitOutcome, n
 
 /**
  * Returns the limit to show in the headers. Limits that rejected the request come before the others; within each group, the limit with the
- * fewest remaining units comes first, and then the order of the list counts. Returns `undefined` for an empty list.
+ * fewest remaining units comes first. The order of the list decides ties. Returns `undefined` for an empty list.
  */
 export function showTightest(
   limits: readonly LimitCharge[],

@@ -36,7 +36,7 @@ export function parseIpRange(text: string): IpRange | undefined {
   const width = address.kind() === "ipv4" ? 32 : 128;
   if (bitsText === undefined) return { address, bits: width };
   if (!/^(?:0|[1-9]\d{0,2})$/.test(bitsText)) return undefined;
-  // In an IPv4-mapped IPv6 address the first 96 bits are the mapping.
+  // The first 96 bits of an IPv4-mapped IPv6 address are the mapping prefix.
   const bits = Number(bitsText) - (width === 32 && addressText.includes(":") ? 96 : 0);
   return bits >= 0 && bits <= width ? { address, bits } : undefined;
 }

@@ -26,7 +26,8 @@ export class CountersUnavailable extends Error {
 
 export interface Counters extends Closeable {
   /**
-   * Consumes limits and credits in one round trip on a single Redis. Throws `CountersUnavailable`. A consuming call is never sent twice.
+   * Consumes limits and credits in one round trip on a single Redis. Throws `CountersUnavailable`. A call that consumes units is never sent
+   * twice.
    */
   consume(request: ConsumeRequest): Promise<Consumed>;
 }

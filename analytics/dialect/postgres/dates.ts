@@ -87,7 +87,7 @@ export const startSql =
     return `analytics.start_of_${unit}(${time}, ${writer.parameters.text(zone)})`;
   };
 
-/** Emits the start of a week, which in Postgres begins on Monday. The first day is 1970-01-01. */
+/** Emits the start of a week. In Postgres, weeks begin on Monday. A result before 1970-01-01 becomes that day. */
 export const weekSql: Write = (call, writer) => {
   const [operand, mode] = call.arguments as readonly [ResolvedExpression, ResolvedExpression];
   const value = localSql(operand, writer);
