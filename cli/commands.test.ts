@@ -104,14 +104,14 @@ describe("the program of an image", () => {
     { args: ["--port", "80"], runs: "serve 80" },
     { args: ["serve", "--port", "80"], runs: "serve 80" },
     { args: ["sweep", "--port", "80"], runs: "sweep 80" },
-  ])("image runs its own command by default: $args", async ({ args, runs }) => {
+  ])("container image runs its own command by default: $args", async ({ args, runs }) => {
     const out: string[] = [];
     const io: Io = { env: {}, out: (line) => void out.push(line), note: () => undefined };
     expect(await runImage([wordsOf("serve"), wordsOf("sweep")], args, io)).toBe(0);
     expect(out).toEqual([runs]);
   });
 
-  test("image lists its commands and rejects those of other images", async () => {
+  test("container image lists its commands and rejects those of other images", async () => {
     const said: string[] = [];
     const io: Io = { env: {}, out: (line) => void said.push(line), note: (line) => void said.push(line) };
     expect(await runImage([wordsOf("serve"), wordsOf("sweep")], ["--help"], io)).toBe(0);

@@ -19,7 +19,7 @@ test("dev state is found after publishing, and only its user can read it", () =>
 });
 
 test.each(["", "{", '"secret', '{"pid":1', "[]", '{"pid":"1","databaseUrl":"secret"}'])(
-  "invalid dev state file (%j) counts as no running postern dev, without an error",
+  "invalid dev state file (%j) is treated as if postern dev were not running, without an error",
   (text) => {
     writeFileSync(join(dir, "dev.json"), text);
     expect(findRunningDev(dir)).toBeUndefined();

@@ -15,7 +15,7 @@ import {
   parseSwitch,
 } from "./values.ts";
 
-test.each(["-1", "65536", "http", ""])("port %j is rejected", (text) => {
+test.each(["-1", "65536", "http", ""])("port option rejects %j", (text) => {
   expect(() => parsePort("port", text)).toThrow("for --port: must be a port");
 });
 
@@ -58,7 +58,7 @@ describe("a whole number", () => {
       );
     },
   );
-  test.each(["0", "10001"])("limit %s is rejected", (text) => expect(() => parseLimit(text)).toThrow(UsageError));
+  test.each(["0", "10001"])("limit option rejects %s", (text) => expect(() => parseLimit(text)).toThrow(UsageError));
 });
 
 describe("an instant", () => {
@@ -137,7 +137,7 @@ test.each([
   expect(parseDurationOption("d", text, { minMs: 1 })).toBe(ms);
 });
 
-test.each(["0s", "30", "1d12h", "d", "-1d", "soon"])("duration %s is rejected", (text) => {
+test.each(["0s", "30", "1d12h", "d", "-1d", "soon"])("duration option rejects %s", (text) => {
   expect(() => parseDurationOption("d", text, { minMs: 1 })).toThrow("for --d: must be a duration");
 });
 

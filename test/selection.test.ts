@@ -89,7 +89,7 @@ test("every file named in a list of the selection exists", () => {
   expect([...TIMED, ...SMOKE].filter((path) => !existsSync(path))).toEqual([]);
 });
 
-test("recording some files keeps the durations of the others", () => {
+test("recording the durations of some test files keeps those of the other files", () => {
   const recorded = { "a.test.ts": 10, "b.test.ts": 20, "c.test.ts": 30, "deleted.test.ts": 40 };
   const ran = { "b.test.ts": 25, "c.test.ts": 1, "d.test.ts": 5 };
   const merged = mergeDurations(recorded, ran, (path) => path !== "deleted.test.ts");

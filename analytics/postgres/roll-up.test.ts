@@ -214,7 +214,7 @@ test("roll-up alternates between workspaces during a flood of events", async () 
   expect([await total("ws_a"), await total("ws_b")]).toEqual([4_000, 1]);
 });
 
-test("failing roll-up of one workspace is logged, counted, retried and delays no other", async () => {
+test("failing roll-up of one workspace is logged, counted and retried without delaying other workspaces", async () => {
   // A trigger simulates a rejection by the database.
   await db.query(`create function refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`);
   await db.query(`create trigger refuse before insert on verification_counts_month
@@ -271,7 +271,7 @@ test("roll-up fails as a whole when Postgres is unavailable", async () => {
   expect(logs).toEqual([]);
 });
 
-test("patient roll-up leaves recent events for a second and then takes all of them", async () => {
+test("roll-up with the option `patient` leaves recent events for a second and then processes all of them", async () => {
   await ingest([aVerification()]);
   expect(await store.rollUp({ patient: true })).toBe(false);
   expect(await total("ws_a")).toBe(0);

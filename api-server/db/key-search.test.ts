@@ -176,7 +176,7 @@ describe("finds", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("key search pages newest first without duplicates or gaps", async () => {
+  test("key search returns keys newest first, without duplicates or gaps across pages", async () => {
     await db.query("update keys set created_at = 1000000 + (created_at % 5) where api_id = 'api_small'");
     const filter = search({ apiIds: ["api_small"] });
     const whole = await searchKeys(db, filter, { after: undefined, rowsMax: 100_000 });

@@ -39,7 +39,7 @@ test("failed gate request releases its slot", async () => {
   expect(await bounds.ask("a", review)).toBe("reviewed");
 });
 
-test("address that sends invalid gate tokens is throttled for a minute, others are not", async () => {
+test("address that sends invalid gate tokens is throttled for a minute, but other addresses are not", async () => {
   const { bounds, clock } = open();
   let reviews = 0;
   const sendForged = () =>
@@ -62,7 +62,7 @@ test("all gates of a large node may repeat requests from one address", async () 
   for (let i = 0; i < 80 * 12; i++) expect(await refusedFor(() => bounds.ask("node", review))).toBe(undefined);
 });
 
-test("pod that requests credentials in a loop is throttled, then its address", async () => {
+test("pod that requests credentials in a loop is throttled, and later its address is throttled too", async () => {
   const { bounds } = open();
   const loop = () =>
     refusedFor(async () => {

@@ -154,20 +154,20 @@ test("managed tests cover every kind that a manifest can manage", () => {
 describe.each(CASES)("$title", (one) => {
   const { kind, create, idField, change, remove, createIsChange } = one;
 
-  test("create with the manager header makes the object managed, otherwise unmanaged", async () => {
+  test("object that is created with the manager header is managed, and otherwise unmanaged", async () => {
     const manager = aManager();
     expect(await managerOf(kind, (await make(one, manager)).id)).toBe(manager);
     expect(await managerOf(kind, (await make(one)).id)).toBeUndefined();
   });
 
-  test("audit entry of a managed create names the manager", async () => {
+  test("audit entry of a managed object's creation names the manager", async () => {
     const manager = aManager();
     const { id } = await make(one, manager);
     const [row] = (await api.audit()).filter(({ targets }) => targets.some((target) => target.id === id));
     expect(row?.actor.meta).toEqual({ manager });
   });
 
-  test("repeated create by one manager returns the existing object", async () => {
+  test("repeated creation by one manager returns the existing object", async () => {
     const manager = aManager();
     const { id, name } = await make(one, manager);
     const rows = (await api.audit()).length;
@@ -189,7 +189,7 @@ describe.each(CASES)("$title", (one) => {
   });
 
   if (kind !== "key")
-    test("20 concurrent creates by one manager create one object", async () => {
+    test("20 concurrent creations by one manager create one object", async () => {
       const manager = aManager();
       const name = unique();
       const replies = await Promise.all(Array.from({ length: 20 }, () => send(create(name), as(manager))));
@@ -462,7 +462,7 @@ test.each([
   expect((await api.call("managed.getObject", body)).status).toBe(400);
 });
 
-test("20 concurrent creates of unnamed keys by one manager create one key", async () => {
+test("20 concurrent creations of unnamed keys by one manager create one key", async () => {
   const manager = aManager();
   const create = () => api.call("keys.createKey", { apiId }, as(manager));
   // Opens a database connection for each call, so that all start at nearly the same time.

@@ -82,7 +82,7 @@ describe("a link", () => {
     ['{"token":"a","more":1}'],
     ["{"],
     [`{"token":"${"a".repeat(101)}"}`],
-  ])("sign-in body %s is rejected without being repeated", async (body) => {
+  ])("sign-in body %s is rejected, and the error does not repeat it", async (body) => {
     const reply = await post(t, "/dashboard/auth/link", body, OWN_PAGE);
     expect([reply.status, kindOf(reply)]).toEqual([400, "invalid_input"]);
   });
@@ -165,7 +165,7 @@ describe("a call with a session", () => {
     );
   });
 
-  test("session call acts in the named workspace, or the first by default", async () => {
+  test("session call acts in the named workspace, or in the first workspace by default", async () => {
     const [one, other] = [await t.makeWorkspace(), await t.makeWorkspace()];
     await t.deps.db.query("update workspaces set name = 'zeta' where id = $1", [one.id]);
     await t.deps.db.query("update workspaces set name = 'alpha' where id = $1", [other.id]);

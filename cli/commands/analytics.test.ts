@@ -73,7 +73,7 @@ const json = async (args: string, rootKey?: string) => {
 const usage = async (args: string, rootKey?: string): Promise<Record<string, unknown>[]> =>
   (await json(`analytics ${args}`, rootKey)).usage;
 
-test("analytics --by hour prints a row for each hour of the last day, also without verifications", async () => {
+test("analytics command with --by hour prints a row for each hour of the last day, even without verifications", async () => {
   const rows = await usage("--since 24h");
   expect(rows).toHaveLength(25);
   expect(rows.filter(({ total }) => total !== 0)).toMatchObject([
@@ -82,13 +82,13 @@ test("analytics --by hour prints a row for each hour of the last day, also witho
   ]);
 });
 
-test("analytics groups more than three days by day unless hours are requested", async () => {
+test("analytics command groups more than three days by day unless hours are requested", async () => {
   expect(await usage("--since 4d")).toHaveLength(5);
   expect(await usage("--since 4d --by hour")).toHaveLength(97);
   expect(await usage(`--since ${new Date(hourMs).toISOString().slice(0, 16)}Z --until 1h`)).toHaveLength(3);
 });
 
-test("analytics by key, identity and outcome sorts by use, for one API or all", async () => {
+test("analytics command by key, identity or outcome sorts by use, for one API or all APIs", async () => {
   expect(await usage("--by key")).toMatchObject([
     { keyId: "key_2", total: 3, valid: 2, disabled: 1, time: null },
     { keyId: "key_1", total: 2, valid: 1, rateLimited: 1 },
@@ -107,7 +107,7 @@ test("analytics by key, identity and outcome sorts by use, for one API or all", 
   });
 });
 
-test("analytics prints a chart and a table as wide as the terminal", async () => {
+test("analytics command prints a chart and a table as wide as the terminal", async () => {
   const { code, out, notes } = await run("analytics", { columns: 70 });
   expect({ code, notes }).toEqual({ code: 0, notes: [] });
   expect(out[0]).toBe("verifications per hour");
@@ -119,7 +119,7 @@ test("analytics prints a chart and a table as wide as the terminal", async () =>
   for (const line of out) expect([...line].length).toBeLessThanOrEqual(70);
 });
 
-test("analytics prints a bar for each key", async () => {
+test("analytics command prints a bar for each key", async () => {
   const { out } = await run("analytics --by key", { columns: 100 });
   expect(out).toEqual([
     "KEY    TOTAL  VALID  RATE LIMITED  DISABLED",
@@ -128,7 +128,7 @@ test("analytics prints a bar for each key", async () => {
   ]);
 });
 
-test("analytics --csv prints a heading and a line for each row", async () => {
+test("analytics command with --csv prints a heading and a line for each row", async () => {
   const { out } = await run("analytics --by identity --csv");
   expect(out).toEqual([
     "time,keyId,identityId,externalId,outcome,total,valid,rateLimited,usageExceeded,disabled,expired,forbidden,insufficientPermissions",
@@ -136,7 +136,7 @@ test("analytics --csv prints a heading and a line for each row", async () => {
   ]);
 });
 
-test("analytics says that there are no verifications", async () => {
+test("analytics command says that there are no verifications", async () => {
   for (const by of ["", " --by key", " --by outcome"]) {
     const { code, out, notes } = await run(`analytics${by}`, { rootKey: unused });
     expect({ code, out }).toEqual({ code: 0, out: [] });
@@ -154,7 +154,7 @@ test("analytics counts only the APIs for which the root key has read_analytics",
   expect(none.notes.join()).toContain("read_analytics");
 });
 
-test("analytics rejects unsupported options with a message", async () => {
+test("analytics command rejects unsupported options with a message", async () => {
   const failure = async (args: string, code: 1 | 2) => {
     const ran = await run(`analytics ${args}`);
     expect(ran).toMatchObject({ code, text: "" });

@@ -27,7 +27,7 @@ const json = (line: string) => cli.json(line.split(" "));
 const ids = async (args: string): Promise<string[]> =>
   (await json(`audit ${args}`)).events.map(({ id }: { id: string }) => id);
 
-test("audit lists all fields, newest first", async () => {
+test("audit command lists changes with all fields, newest first", async () => {
   const { events, hasMore } = await json("audit");
   expect(hasMore).toBe(false);
   expect(events.map((row: { time: number }) => new Date(row.time).getUTCDate())).toEqual([5, 4, 3, 2, 1]);
@@ -47,7 +47,7 @@ test("audit lists all fields, newest first", async () => {
   });
 });
 
-test("audit filters by event, target and time, alone or combined", async () => {
+test("audit command filters by event, target and time, alone or combined", async () => {
   expect(await ids("--event key.update")).toEqual(["log_4", "log_2"]);
   expect(await ids("--target key_3")).toEqual(["log_3"]);
   expect(await ids("--since 2026-01-04")).toEqual(["log_5", "log_4"]);
@@ -55,7 +55,7 @@ test("audit filters by event, target and time, alone or combined", async () => {
   expect((await run("audit --event key.update --target key_3")).notes).toEqual(["no events"]);
 });
 
-test("audit prints at most --limit rows, says that there are more, and continues at the cursor", async () => {
+test("audit command prints at most --limit rows, says that there are more, and continues at the cursor", async () => {
   const ran = await run("audit --limit 2");
   expect(ran.out[0]).toMatch(/^TIME +EVENT +ACTOR +TARGETS +DESCRIPTION$/);
   expect(ran.out[1]).toBe("2026-01-05 00:00:00Z  key.create  ci (rk_1) for dev/Role/shop/a  key_5    Updated key");
@@ -66,7 +66,7 @@ test("audit prints at most --limit rows, says that there are more, and continues
   expect(await json("audit --limit 5")).toMatchObject({ hasMore: false, cursor: null });
 });
 
-test("audit lists only the workspace of the root key, and requires a permission", async () => {
+test("audit command lists only the workspace of the root key, and requires a permission", async () => {
   const { rootKey } = await cli.t.makeWorkspace();
   expect((await run("audit", cli.as(rootKey))).notes).toEqual(["no events"]);
   const poor = await run("audit", cli.as(await cli.t.rootKey(["workspace.*.read_workspace"])));

@@ -86,7 +86,7 @@ test("profile commands never print a root key", async () => {
   expect(readFileSync(file, "utf8")).not.toContain(rootKey);
 });
 
-test("profile add asks for the root key at a terminal", async () => {
+test("profile add prompts for the root key at a terminal", async () => {
   const typed = cli.t.workspace.rootKey;
   const ran = await run(["profile", "add", "--name", "typed", "--api-url", cli.url], { typed });
   expect(ran).toMatchObject({ code: 0 });

@@ -46,7 +46,7 @@ test("role delete deletes a role that keys have, unless --only-if-unused is set"
   expect((await cli.run(["role", "delete", "--role", name])).code).toBe(0);
 });
 
-test("role list fits the terminal, filters, and continues at its cursor", async () => {
+test("role list fits the terminal, can be filtered, and continues at its cursor", async () => {
   const slugs = Array.from({ length: 20 }, (_, n) => `a.permission.number.${n}`);
   for (const name of ["clerk-1", "clerk-2", "driver"])
     await cli.t.data("permissions.createRole", { name, permissions: slugs });

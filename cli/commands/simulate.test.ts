@@ -107,7 +107,7 @@ describe("the exit code and the first line say how it ends", () => {
       code: 0,
       first: "✓ VALID, 200 at a gate",
     },
-  ])("$args", async ({ args, code, first }) => {
+  ])("postern simulate prints the expected outcome for: $args", async ({ args, code, first }) => {
     const ran = await example(...args);
     expect(ran.notes).toEqual([]);
     expect([ran.code, ran.out[1]]).toEqual([code, first]);
@@ -214,7 +214,7 @@ describe("files that are wrong are refused with the line of each problem", () =>
       text: `a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [${"*a,".repeat(9)}]\nc: &c [${"*b,".repeat(9)}]\nkeys: [${"*c,".repeat(9)}]`,
       says: [expect.stringContaining("alias")],
     },
-  ])("$name", async ({ text, says }) => {
+  ])("simulate rejects fixtures and names the location: $name", async ({ text, says }) => {
     const as = file("fixtures.yaml", text);
     const ran = await run("-f", file("policy.yaml", policy("")), "--fixtures", as, "--request", "GET /");
     expect(ran).toMatchObject({ code: 1, out: [] });

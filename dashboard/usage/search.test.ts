@@ -19,7 +19,7 @@ describe("the page URL", () => {
     expect(readUsageSearch({ from: -1, to: 1e300 })).toEqual({});
   });
 
-  test("custom time range replaces a preset in the usage page URL and back", () => {
+  test("custom time range replaces a preset in the usage page URL, and a preset replaces a custom range", () => {
     const chosen = withRange({ range: "7d", key: "key_1" }, { fromMs: 5.5, toMs: 9.5 });
     expect(chosen).toEqual({ key: "key_1", from: 5, to: 10 });
     expect(rangeOf(readUsageSearch({ ...chosen }))).toEqual({ fromMs: 5, toMs: 10 });

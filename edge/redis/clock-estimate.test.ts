@@ -15,7 +15,7 @@ function measure(sentMs: number, { offsetMs = START_MS, thereMs = 1, backMs = 1 
 const errorMs = (monotonicMs: number, offsetMs = START_MS) =>
   (estimate.nowMs(monotonicMs) ?? 0) - monotonicMs - offsetMs;
 
-test("Redis clock estimate is never behind and ahead by at most one round trip", () => {
+test("Redis clock estimate is never behind, and at most one round trip ahead", () => {
   expect(estimate.nowMs(5)).toBeUndefined();
   measure(100, { thereMs: 700, backMs: 200 });
   expect(errorMs(1_000)).toBe(700);

@@ -204,7 +204,7 @@ describe("what an object claims", () => {
   );
 });
 
-test("unmanaged stored object is reserved for the namespace that released it", () => {
+test("unmanaged stored object is reserved for the namespace whose manifest released it", () => {
   const us = "test/ApiKey/shop/billing";
   const of = (lastManager: string | undefined) => reservedFor({ lastManager }, us);
   expect(of(undefined)).toBeUndefined();

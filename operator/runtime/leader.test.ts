@@ -269,7 +269,7 @@ test("closing follower does not change the Lease of the leader", async () => {
   expect(told).toEqual([]);
 });
 
-test("leader that checks the clock every 2 s stops before another starts", () => {
+test("leader that checks the clock every 2 s stops before another leader starts", () => {
   const { leaseMs, renewMs, giveUpMs } = LEASE_TIMING;
   expect(giveUpMs + renewMs).toBeLessThan(leaseMs);
   expect({ leaseMs, renewMs, giveUpMs }).toEqual({ leaseMs: 15_000, renewMs: 2_000, giveUpMs: 10_000 });

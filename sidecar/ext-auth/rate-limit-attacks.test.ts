@@ -151,7 +151,7 @@ describe("descriptors", () => {
     expect(await remaining("rlns_one", [{ ...one, hitsAddend: 0n }])).toBe(left);
   });
 
-  test("Envoy rate limit service decides about the maximum limit and a limit of zero", async () => {
+  test("Envoy rate limit service enforces the maximum limit and a limit of zero", async () => {
     const of = (requestsPerUnit: number, value: string, unit = Unit.YEAR) => ({
       entries: [{ key: "edge", value }],
       limit: { requestsPerUnit, unit },

@@ -81,7 +81,7 @@ test("read scheduler reads heavy connections one at a time with pauses between",
   expect(order).toEqual([0, 1, 2, 3, 0, 1, 2, 3]);
 });
 
-test("read scheduler pauses three times the time slice and skips empty connections sooner", () => {
+test("read scheduler pauses for three times the time slice, and skips empty connections sooner", () => {
   const all = sockets(3);
   for (const socket of all) count(socket, 10_000);
   releaseTurn();
@@ -109,7 +109,7 @@ test("read scheduler skips queued connections that are empty or closed", () => {
   expect([held(all), vi.getTimerCount()]).toEqual([[false, false, false], 0]);
 });
 
-test("read scheduler keeps queue order during a full time slice and releases leaving connections", async () => {
+test("read scheduler keeps the queue order during a full time slice, and releases connections that leave", async () => {
   vi.useRealTimers();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   const turnEnds = () => new Promise((resolve) => setImmediate(resolve));

@@ -594,7 +594,7 @@ describe("injection", () => {
     expect(given).not.toContain("secret");
   });
 
-  test("chart passes the error documentation URL to all components that respond", async () => {
+  test("chart passes the error documentation URL to all components that return errors", async () => {
     const docsUrl = "https://docs.example/postern";
     const objects = await render({ operator, ...stores, extAuth, docsUrl });
     for (const part of ["api-server", "ext-auth"]) expect(argsOf(objects, part)).toContain(`--docs-url=${docsUrl}`);

@@ -45,7 +45,7 @@ function windowParts(): Set<string> {
   return found;
 }
 
-test("dialog table lists every dialog of every component", () => {
+test("dialog table of the tests lists every dialog of every component", () => {
   const parts = windowParts();
   expect([...parts]).toEqual(expect.arrayContaining(["Dialog", "Drawer", "Menu", "ConfirmDialog", "YamlButton"]));
   const wanted = SOURCES.filter(({ path }) => !path.startsWith("components/")).flatMap(({ text }) => [

@@ -187,7 +187,11 @@ describe("a key", () => {
     expect(await inDatabase(dashboard, "select id from keys where id = $1", [keyId])).toEqual([]);
   });
 
-  test("key form is rejected with the manifest when the key became managed", async ({ dashboard, open, faults }) => {
+  test("key form names the manifest when the key became managed and the change is rejected", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
     faults.expect(/409/);
     const { page, keyId } = await aKey(dashboard, open);
     await page.getByRole("button", { name: "Change", exact: true }).click();

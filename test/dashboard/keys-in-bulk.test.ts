@@ -34,7 +34,7 @@ describe("all keys of an owner", () => {
 });
 
 describe("CSV", () => {
-  test("CSV key import hashes in the browser, lists rejected rows and resumes", async ({
+  test("CSV key import hashes keys in the browser, lists rejected rows and can resume", async ({
     dashboard,
     open,
     context,

@@ -115,7 +115,7 @@ describe("policies and pods", () => {
     await page.getByText(policy.name).waitFor();
   });
 
-  test("page of a missing policy says so", async ({ open, faults }) => {
+  test("page of a missing policy says that the policy does not exist", async ({ open, faults }) => {
     faults.expect(/404/);
     const page = await open("/policies/pol_0000000000000000");
     await page.getByText(/There is no policy pol_0000000000000000/).waitFor();

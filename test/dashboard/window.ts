@@ -34,9 +34,12 @@ export function testWindows(of: keyof typeof EVERY_WINDOW): void {
     made = await makeObjects(dashboard, (what, lengthMax) => `${what} of somebody ${++count}`.slice(0, lengthMax));
   });
   describe("is accessible, keeps focus, closes by Escape and fits 375 px", () => {
-    test.for<Opening>(EVERY_WINDOW[of])("dialog $name", async (opening, { open }) => {
-      await expectGoodWindow(await open(opening.at(made)), opening, made);
-    });
+    test.for<Opening>(EVERY_WINDOW[of])(
+      "dialog is accessible, keeps focus, closes by Escape and fits 375 px: $name",
+      async (opening, { open }) => {
+        await expectGoodWindow(await open(opening.at(made)), opening, made);
+      },
+    );
   });
 }
 

@@ -93,7 +93,7 @@ test("dashboard pages never import other pages", () => {
   expect(wrong).toEqual([]);
 });
 
-test("no library is imported by an inner file except those that a decision names", () => {
+test("no import uses an inner file of a library, except the files that a decision names", () => {
   const decision = readFileSync(join(ROOT, "docs/decisions/0024-own-http-path.md"), "utf8");
   const inner = PARTS.flatMap((part) => sources(part)).flatMap((file) => imports(file).filter(isInnerFile));
   expect(inner.filter((specifier) => !decision.includes(`\`${specifier}\``))).toEqual([]);

@@ -105,7 +105,7 @@ describe("a workspace", () => {
 });
 
 describe("an API", () => {
-  test("API IP allow list is enforced until it is removed", async () => {
+  test("IP allow-list of an API is enforced until it is removed", async () => {
     const system = await openSystem();
     const api = await system.api();
     const { apiId, key } = await makeKey(api);

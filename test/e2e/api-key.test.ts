@@ -145,7 +145,7 @@ describe("an ApiKey", () => {
     expect(reasonOf(await settle(one))).toBe("Succeeded");
   });
 
-  test("ApiKey in another namespace needs permission of the policy", async () => {
+  test("ApiKey in another namespace requires that the policy allows that namespace", async () => {
     await given();
     const elsewhere = apiKey(
       { policyRef: { name: "orders", namespace: "shop" } },

@@ -68,7 +68,7 @@ test("unknown fields and wrong types are rejected with locations, and the last v
   await untilDisconnected(world, role("typo"));
 });
 
-test("active document wins over a duplicate", async () => {
+test("active document takes precedence over a duplicate", async () => {
   await write("m-first.yaml", roleYaml("double", "first"));
   await untilReason(world, role("double"), "Succeeded");
   await write("a-second.yaml", roleYaml("double", "second"));
@@ -91,7 +91,7 @@ test("replacing a file by deleting and creating it deletes no stored object", as
   expect((await world.status(role("saved")))?.roleId).toBe(roleId);
 });
 
-test("file edit is stored in well under a second", async () => {
+test("edit of a manifest file is stored in less than a second", async () => {
   await write("quick.yaml", roleYaml("quick"));
   await untilReason(world, role("quick"), "Succeeded");
   const editedAt = performance.now();

@@ -79,7 +79,7 @@ const until = (what: string, condition: () => Promise<unknown>) =>
 
 const portsOf = (found: { spec: { ingress: Array<{ ports: object[] }> } } | undefined) => found?.spec.ingress[0]?.ports;
 
-test("managed NetworkPolicy is created, repaired and deleted with networkPolicy None", async () => {
+test("managed NetworkPolicy is created and repaired, and deleted after a change to networkPolicy None", async () => {
   const orders = policy("orders");
   await world.apply(orders);
   await untilReason(world, orders, "Succeeded");

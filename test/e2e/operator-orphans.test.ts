@@ -118,7 +118,7 @@ describe("a policy that is deleted and reapplied", () => {
 });
 
 describe("what a policy left", () => {
-  test("orphaned API is reserved for its namespace unless an administrator permits", async () => {
+  test("orphaned API is reserved for its namespace unless an administrator permits another use", async () => {
     const { apiId } = await applied(policy("wanted"));
     await pruned(policy("wanted"));
     // With an equal name it creates a separate API.

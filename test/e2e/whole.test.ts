@@ -135,7 +135,7 @@ describe("from manifests to a protected app", () => {
     return response;
   };
 
-  test("four manifests become Ready for kubectl wait", async () => {
+  test("kubectl wait returns when four manifests are Ready", async () => {
     await apply(manifests({ writes: 3 }));
     for (const object of ["keyrole/editor", "rlns/public-api", "rlo/premium", "akp/orders"]) {
       const args = ["wait", object, "-n", namespace.name, "--for=condition=Ready", "--timeout=30s"];
@@ -202,7 +202,7 @@ describe("from manifests to a protected app", () => {
     expect(performance.now() - appliedAt).toBeLessThan(1000);
   });
 
-  test("API write to a managed object is rejected with its manifest", async () => {
+  test("API write to a managed object is rejected, and the error names its manifest", async () => {
     const reply = await call("permissions.deleteRole", { role: "orders.editor" });
     expect(reply.status).toBe(409);
     expect(reply.body.error.type).toMatch(/\/managed_by_manifest$/);

@@ -15,7 +15,7 @@ import { openSystem } from "./system.ts";
 
 const LONG = { deadlineMs: 60_000 };
 
-test("API metrics are served on the admin port only, probes on both ports", async () => {
+test("API metrics are served only on the admin port, and probes on both ports", async () => {
   const system = await openSystem();
   const api = await system.spawnApi({ POSTERN_ADMIN_PORT: "0" });
   const adminUrl = /"adminUrl":"([^"]+)"/.exec(api.process.stderr())?.[1] ?? "";

@@ -9,7 +9,7 @@ import { openSystem, type SpawnedApi, type System } from "./system.ts";
 
 const BOUND = { deadlineMs: 2000, everyMs: 5 };
 
-test("one of two api-servers relays, and writes reach the other soon", async () => {
+test("one of two api-servers is the relay, and writes reach the other api-server soon", async () => {
   const system = await openSystem();
   const [a, b] = [await system.api(), await system.api()];
   const relaying = () => [a, b].filter(({ server }) => server.isRelaying()).length;

@@ -185,7 +185,7 @@ describe("time of a raw table", () => {
   const where = (condition: string, table = "key_verifications_v1") =>
     shape(select(`select 1 from ${table} where ${condition}`).where);
 
-  test("column time of raw events compares in ms with dates, date-times and strings", () => {
+  test("column `time` of raw events is compared in ms with dates, date-times and strings", () => {
     const ms = (date: string) => `toUnixTimestamp64Milli(toDateTime64(${date}))`;
     expect(where("time >= now()")).toBe(`greaterOrEquals(t0.0, ${ms("now()")})`);
     expect(where("today() < time")).toBe(`less(${ms("today()")}, t0.0)`);

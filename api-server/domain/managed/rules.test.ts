@@ -45,7 +45,7 @@ describe("the manager of a row after a change", () => {
   );
 });
 
-test("delete removes an object unless its manager releases it", () => {
+test("deletion by a manager removes the object unless the manager releases it", () => {
   expect(isRemoval(management({}))).toBe(true);
   expect(isRemoval(management(us))).toBe(true);
   expect(isRemoval(management({ ...us, ...RELEASE }))).toBe(false);

@@ -57,7 +57,7 @@ describe("workspaces", () => {
     expect(events).toEqual(["workspace.update", "workspace.update", "workspace.update"]);
   });
 
-  test("updateWorkspace renames to a unique name and releases the old one", async () => {
+  test("updateWorkspace renames a workspace to a unique name and frees the old name", async () => {
     const { body } = await create({ name: "before" });
     const { workspaceId } = body.data;
     await create({ name: "taken" });

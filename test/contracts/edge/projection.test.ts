@@ -168,7 +168,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toMatchObject({ value: { permissions: ["orders.read"] } });
   });
 
-  test("absence read during key creation is not cached", async () => {
+  test("key that is read as absent while it is created is not cached as absent", async () => {
     await change(ws.refs.key, undefined);
     const release = source.hold();
     const before = find();
@@ -258,7 +258,7 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(await find()).toEqual({ status: "unusable", reason: "broken" });
   });
 
-  test("cached absence is ignored when the change stream lags", async () => {
+  test("cached absence of a key is ignored when the change stream lags", async () => {
     await follow({ negativeStalenessMs: 0 });
     await projection.findKey(ws.workspaceId, "unknown");
     await waitFor("some staleness", () => projection.stalenessMs() > 0);

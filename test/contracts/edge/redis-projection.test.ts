@@ -124,7 +124,7 @@ describe("a projection whose Redis fails", () => {
     await edge.close();
   });
 
-  test("gap in the change stream discards the cache", async () => {
+  test("gap in the change stream makes a reader discard its cache", async () => {
     const listener = new Recording();
     const following = await own.edge.stream.follow({ workspaceId: own.ws.workspaceId }, listener);
     await own.raw.hincrby(own.keys.projectionState(own.ws.workspaceId), "head", 3);

@@ -138,7 +138,7 @@ describe("a projection that is tampered with", () => {
     await following.close();
   });
 
-  test("rollback of one workspace is contained until its next projection", async () => {
+  test("rollback of one workspace affects only that workspace, until its next projection", async () => {
     const other = aWorkspace();
     await own.edge.writer.write({ projectionId: own.projectionId, version: 2, writes: other.writes });
     const projection = await own.openProjection();

@@ -130,7 +130,8 @@ test("record fixtures cover each kind with all members", () => {
   for (const kind of FROZEN_KINDS) expect(records[kind as FrozenKind].length, kind).toBeGreaterThan(0);
 });
 
-if (process.env.FREEZE_RECORDS === "1") test("record fixtures of this version are written", () => freeze(records));
+if (process.env.FREEZE_RECORDS === "1")
+  test("record fixtures of this version are written to the repository", () => freeze(records));
 
 test("record fixtures of this version are kept for later versions", () => {
   const message = `test/contracts/records has nothing of ${THIS_RELEASE}: run npm run freeze:records and commit what it writes`;

@@ -60,7 +60,7 @@ test("page runner masks only ids, keys and times", () => {
   });
 });
 
-test("page runner formats short responses on one line, readable back", () => {
+test("page runner formats short responses on one line that can be parsed again", () => {
   const value = { data: { list: [{ a: 1 }, "x".repeat(120), {}], none: null }, meta: {} };
   expect(JSON.parse(responseText(value))).toEqual(value);
   expect(responseText({ data: { a: [1, "b"] } })).toBe('{\n  "data": { "a": [1, "b"] }\n}\n');

@@ -20,12 +20,12 @@ test.each(["unavailable", "none"] as const)(
   },
 );
 
-test("fault of one tenant allows no failed response to another tenant", () => {
+test("checker allows no failed response to one tenant because of a fault of another tenant", () => {
   const asks = [anAsk(11, "unavailable")];
   expect(checkResponses(aCase({ asks, faults: [anInternalError("attack", 10, 12)] }))).toHaveLength(1);
 });
 
-test("undocumented response is never allowed", () => {
+test("checker never allows an undocumented response", () => {
   expect(count(anAsk(11, "odd"))).toBe(1);
 });
 
@@ -38,7 +38,7 @@ test("checker accepts a few failed requests while Redis is slow", () => {
   expect(count(...counted(900, "valid"), ...counted(100, "unavailable"))).toBe(100);
 });
 
-test("calm time excludes faults and recovery and lies between verifications", () => {
+test("calm time in a torture run excludes faults and recovery, and lies between verifications", () => {
   const asks = [anAsk(0, "valid"), anAsk(after + 5, "valid", { answeredMs: anAsk(after + 5, "valid").sentMs })];
   expect(calmMs(aCase({ asks, faults }))).toBe(15_000);
   expect(
@@ -49,7 +49,7 @@ test("calm time excludes faults and recovery and lies between verifications", ()
   expect(calmMs(aCase({}))).toBe(0);
 });
 
-test("slowest recovery is measured from the end of the last fault", () => {
+test("checker measures the slowest recovery from the end of the last fault", () => {
   const asks = [anAsk(11, "none"), anAsk(15, "unavailable"), anAsk(20, "valid")];
   expect(slowestMendMs(aCase({ asks, faults }))).toBe(3000);
 });
