@@ -43,7 +43,7 @@ function page(): string {
     "",
     "## Gate",
     "",
-    `A gate shares ${[...SHARED_KINDS].map((kind) => `\`${kind}\``).join(", ")} with the API, and has these kinds:`,
+    `A gate shares ${[...SHARED_KINDS].map((kind) => `\`${kind}\``).join(", ")} with the API, and also has these kinds:`,
     "",
     ...list((kind) => GATE_KINDS.has(kind)),
     "",
