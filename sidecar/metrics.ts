@@ -23,6 +23,7 @@ export class Metrics {
     DISABLED: 0,
     EXPIRED: 0,
     ANONYMOUS: 0,
+    DENIED: 0,
     MISSING_KEY: 0,
     MALFORMED: 0,
     UNAVAILABLE: 0,

@@ -2,6 +2,7 @@ import { ERROR_KINDS } from "../../core/errors.ts";
 import { notFoundStep } from "../../core/explanation/explain-key.ts";
 import { explainRule } from "../../core/explanation/explain-rule.ts";
 import type { ExplainedKey } from "../../core/explanation/shapes.ts";
+import { headersNamed } from "../../core/policies/match-rule.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
@@ -15,7 +16,7 @@ import {
   type Pass,
   type Refuse,
 } from "../../sidecar/decision/evaluate-head.ts";
-import { type VerifyDeps, verify } from "../../sidecar/decision/verify.ts";
+import { count, type VerifyDeps, verify } from "../../sidecar/decision/verify.ts";
 import type { ActivePolicy } from "../../sidecar/policy/active-policy.ts";
 import type { Outcome } from "../outcomes.ts";
 import { WORKSPACE, type World } from "./environment.ts";
@@ -102,7 +103,9 @@ export class OfflineGate {
   async foresee(active: ActivePolicy, request: GateRequest): Promise<Expected> {
     const { policy, record, rules } = active;
     const source = { id: record.policyId, name: record.name, ageMs: 0 };
-    const found = explainRule(policy, { ...request, source, gatesAgeMs: 0 }, rules);
+    const { method, path, rawHeaders } = request;
+    const [host] = headersNamed(["host"], rawHeaders);
+    const found = explainRule(policy, { method, path, host, rawHeaders, source, gatesAgeMs: 0 }, rules);
     const decision = this.#judge(active, request);
     if (decision.kind === "verify") {
       const verification = new RuleVerification(this.#parts, decision);
@@ -118,12 +121,16 @@ export class OfflineGate {
   /** Evaluates the request as a sidecar does, and charges it. */
   async decide(active: ActivePolicy, request: GateRequest): Promise<Decided> {
     const decision = this.#judge(active, request);
-    const outcome: Refuse | Pass =
-      decision.kind === "verify" ? checkVerdict(decision, await verify(this.#parts, decision)) : decision;
+    const outcome = await this.#outcomeOf(decision);
     const code = outcome.decision === "UNAVAILABLE" ? "UNKNOWN" : outcome.decision;
     if (outcome.kind === "pass") return { code, allowed: true, status: 200, retryAfter: undefined };
     const { kind, retryAfterS } = outcome.problem;
     return { code, allowed: false, status: ERROR_KINDS[kind].status, retryAfter: retryAfterS };
+  }
+
+  async #outcomeOf(decision: HeadDecision): Promise<Refuse | Pass> {
+    if (decision.kind === "verify") return checkVerdict(decision, await verify(this.#parts, decision));
+    return decision.kind === "count" ? checkVerdict(decision, await count(this.#parts, decision)) : decision;
   }
 
   async close(): Promise<void> {

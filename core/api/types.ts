@@ -188,6 +188,11 @@ export interface paths {
         policyId?: string | undefined;
         method?: string | undefined;
         path?: string | undefined;
+        host?: string | undefined;
+        headers?: Array<{
+          name: string;
+          value: string;
+        }> | undefined;
         clientIp?: string | undefined;
         permissions?: string | undefined;
         credits?: {
@@ -203,7 +208,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
-            code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "MALFORMED" | "UNKNOWN";
+            code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "DENIED" | "MALFORMED" | "UNKNOWN";
             allowed: boolean;
             status: number;
             retryAfter?: number | undefined;
@@ -1440,6 +1445,11 @@ export interface paths {
         policyId?: string | undefined;
         method?: string | undefined;
         path?: string | undefined;
+        host?: string | undefined;
+        headers?: Array<{
+          name: string;
+          value: string;
+        }> | undefined;
         clientIp?: string | undefined;
         permissions?: string | undefined;
         credits?: {
@@ -1455,7 +1465,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
-            code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "MALFORMED" | "UNKNOWN";
+            code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "DENIED" | "MALFORMED" | "UNKNOWN";
             allowed: boolean;
             status: number;
             retryAfter?: number | undefined;
@@ -2439,13 +2449,21 @@ export interface components {
         name: string;
       }>;
       rules: Array<{
+        name?: string | undefined;
         methods?: Array<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" | "TRACE" | "CONNECT"> | undefined;
         path?: {
           prefix: string;
         } | {
           exact: string;
+        } | {
+          template: string;
         } | undefined;
-        access: "Key" | "Anonymous";
+        hosts?: Array<string> | undefined;
+        headers?: Array<{
+          name: string;
+          exact?: string | undefined;
+        }> | undefined;
+        access: "Key" | "Anonymous" | "Deny";
         permissions?: string | undefined;
         creditCost: number;
         ratelimits: Array<{
@@ -2456,13 +2474,19 @@ export interface components {
             kind: "namespace";
             namespaceId: string;
           };
-          identifier: "key" | "identity";
+          identifier?: "key" | "identity" | undefined;
+          by?: Array<string> | undefined;
           limit: number;
           durationMs: number;
           cost: number;
           accuracy: "strict" | "local";
         }>;
       }>;
+      defaultAccess?: "Key" | "Anonymous" | "Deny" | undefined;
+      failedAttempts?: {
+        limit: number;
+        durationMs: number;
+      } | undefined;
       onStale: {
         afterMs: number;
         action: "Serve" | "Deny";
@@ -2472,9 +2496,11 @@ export interface components {
       onCreditFailure: "Deny" | "Allow";
       clientAddress?: {
         from: "connection";
+        ipv6PrefixBits?: number | undefined;
       } | {
         from: "forwardedFor";
         trustedProxies: Array<string>;
+        ipv6PrefixBits?: number | undefined;
       } | undefined;
       allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments" | "ControlCharacters" | "InvalidUtf8" | "NearMatch" | "Suffix">;
     };
@@ -2661,13 +2687,21 @@ export interface components {
         name: string;
       }>;
       rules: Array<{
+        name?: string | undefined;
         methods?: Array<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" | "TRACE" | "CONNECT"> | undefined;
         path?: {
           prefix: string;
         } | {
           exact: string;
+        } | {
+          template: string;
         } | undefined;
-        access: "Key" | "Anonymous";
+        hosts?: Array<string> | undefined;
+        headers?: Array<{
+          name: string;
+          exact?: string | undefined;
+        }> | undefined;
+        access: "Key" | "Anonymous" | "Deny";
         permissions?: string | undefined;
         creditCost: number;
         ratelimits: Array<{
@@ -2678,13 +2712,19 @@ export interface components {
             kind: "namespace";
             namespaceId: string;
           };
-          identifier: "key" | "identity";
+          identifier?: "key" | "identity" | undefined;
+          by?: Array<string> | undefined;
           limit: number;
           durationMs: number;
           cost: number;
           accuracy: "strict" | "local";
         }>;
       }>;
+      defaultAccess?: "Key" | "Anonymous" | "Deny" | undefined;
+      failedAttempts?: {
+        limit: number;
+        durationMs: number;
+      } | undefined;
       onStale: {
         afterMs: number;
         action: "Serve" | "Deny";
@@ -2694,9 +2734,11 @@ export interface components {
       onCreditFailure: "Deny" | "Allow";
       clientAddress?: {
         from: "connection";
+        ipv6PrefixBits?: number | undefined;
       } | {
         from: "forwardedFor";
         trustedProxies: Array<string>;
+        ipv6PrefixBits?: number | undefined;
       } | undefined;
       allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments" | "ControlCharacters" | "InvalidUtf8" | "NearMatch" | "Suffix">;
     };

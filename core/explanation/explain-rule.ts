@@ -1,5 +1,7 @@
-import { type CompiledRule, compileRules, type RuleMatcher } from "../policies/match-rule.ts";
-import type { CompiledPolicy } from "../policies/policy.ts";
+import type { RequestValues } from "../policies/counted-by.ts";
+import { hostNameOf } from "../policies/match-host.ts";
+import { type CompiledRule, compileRules, headersNamed, type RuleMatcher } from "../policies/match-rule.ts";
+import type { CompiledPolicy, PolicyRule } from "../policies/policy.ts";
 import { explainStale } from "./explain-stale.ts";
 import type { Source, Step } from "./shapes.ts";
 import { said } from "./step.ts";
@@ -10,14 +12,19 @@ export interface ExplainedRule {
   /** Selected rule; `undefined` if the path itself is rejected, or the rule requires no key. */
   readonly rule: CompiledRule | undefined;
   /** Code of a request that needs no key check; `undefined` if a key is required. */
-  readonly code: "MALFORMED" | "ANONYMOUS" | undefined;
+  readonly code: "MALFORMED" | "ANONYMOUS" | "DENIED" | undefined;
   /** Index of the selected rule, −1 for the implicit rule; `undefined` if the path is rejected. */
   readonly index: number | undefined;
+  /** Values of the request that the limits of the rule may count by. */
+  readonly values: Omit<RequestValues, "address">;
 }
 
 interface RequestedRequest {
   readonly method: string;
   readonly path: string;
+  readonly host?: string | undefined;
+  /** Alternating names and values. */
+  readonly rawHeaders?: readonly string[] | undefined;
   readonly source: Omit<Source, "kind">;
   readonly gatesAgeMs?: number | undefined;
 }
@@ -28,48 +35,73 @@ interface RequestedRequest {
  */
 export function explainRule(
   policy: CompiledPolicy,
-  { method, path, source, gatesAgeMs }: RequestedRequest,
+  { method, path, host = "", rawHeaders = [], source, gatesAgeMs }: RequestedRequest,
   rules: RuleMatcher = compileRules(policy),
 ): ExplainedRule {
   const sources: Source[] = [{ kind: "policy", ...source }];
-  const matched = rules.match(method, path);
+  const headers = headersNamed(rules.headerNames, rawHeaders);
+  const head = { host: hostNameOf(host), ruleHeaders: headers };
+  const matched = rules.match({ method, target: path, host: head.host, headers });
   if ("refused" in matched) {
     const sentence = `The path is refused because ${matched.refused}.`;
     const step = { ...said("path", false, path, sentence), sources, decisive: true };
-    return { steps: [step], rule: undefined, code: "MALFORMED", index: undefined };
+    return { steps: [step], rule: undefined, code: "MALFORMED", index: undefined, values: { method, path, head } };
   }
   const { rule } = matched;
-  const isOpen = rule.access === "Anonymous";
+  const isOpen = rule.access !== "Key";
   const steps: Step[] = [
     {
       ...said("path", true, `${method} ${matched.path}`, "The path is read as the app reads it."),
       sources,
       decisive: false,
     },
-    { ...said("rule", true, nameRule(policy, rule), sayRule(policy, rule)), sources, decisive: isOpen },
+    {
+      ...said("rule", rule.access !== "Deny", nameRule(policy, rule), sayRule(policy, rule)),
+      sources,
+      decisive: isOpen,
+    },
   ];
   // Requests that require no key are admitted regardless of the age of the data.
   if (!isOpen) steps.push({ ...explainStale(policy, gatesAgeMs), sources, decisive: false });
-  return { steps, rule: isOpen ? undefined : rule, code: isOpen ? "ANONYMOUS" : undefined, index: rule.index };
+  const code = { Key: undefined, Anonymous: "ANONYMOUS", Deny: "DENIED" } as const;
+  const values = { method, path: matched.path, head };
+  return { steps, rule: isOpen ? undefined : rule, code: code[rule.access], index: rule.index, values };
 }
 
-const nameRule = ({ rules }: CompiledPolicy, { index }: CompiledRule): string =>
-  index < 0 ? "no rule" : `rule ${index + 1} of ${rules.length}`;
+const nameRule = ({ rules }: CompiledPolicy, { index, name }: CompiledRule): string =>
+  index < 0 ? "no rule" : `rule ${index + 1} of ${rules.length}${name === undefined ? "" : ` (${name})`}`;
+
+const IMPLICIT_ACCESS = {
+  Key: "a valid key is needed",
+  Anonymous: "requests pass without a key",
+  Deny: "the request is denied",
+};
+
+function sayPath({ path }: PolicyRule): string {
+  if (path === undefined) return "every path";
+  if ("template" in path) return `paths like ${path.template}`;
+  return "exact" in path ? `exactly ${path.exact}` : `what is under ${path.prefix}`;
+}
 
 function sayRule({ rules }: CompiledPolicy, { index, access, creditCost, ratelimits }: CompiledRule): string {
   const stored = rules[index];
-  if (stored === undefined) return `None of the ${rules.length} rules matches, so a valid key is needed.`;
-  const { methods, path, permissions } = stored;
+  if (stored === undefined) return `None of the ${rules.length} rules matches, so ${IMPLICIT_ACCESS[access]}.`;
+  const { methods, hosts, headers, permissions } = stored;
   const matched = [
     methods === undefined ? "every method" : methods.join(", "),
-    path === undefined ? "every path" : "exact" in path ? `exactly ${path.exact}` : `what is under ${path.prefix}`,
+    sayPath(stored),
+    ...(hosts === undefined ? [] : [`the host ${hosts.join(" or ")}`]),
+    ...(headers ?? []).map(({ name, exact }) => `the header ${name}${exact === undefined ? "" : `: ${exact}`}`),
   ].join(", ");
   const head = `Rule ${index + 1} of ${rules.length} is the first that matches (${matched})`;
-  if (access === "Anonymous") return `${head}: requests pass without a key.`;
+  if (access === "Deny") return `${head}: it denies every request.`;
+  if (access === "Anonymous" && ratelimits.length === 0) return `${head}: requests pass without a key.`;
   const asked = [
-    "a key",
+    ...(access === "Anonymous" ? ["no key"] : ["a key"]),
     ...(permissions === undefined ? [] : [`the permissions ${permissions}`]),
-    ...(creditCost === 0 ? [] : [`${creditCost} ${creditCost === 1 ? "credit" : "credits"} where they are limited`]),
+    ...(creditCost === 0 || access === "Anonymous"
+      ? []
+      : [`${creditCost} ${creditCost === 1 ? "credit" : "credits"} where they are limited`]),
     ...(ratelimits.length === 0
       ? []
       : [`room in ${ratelimits.length} ${ratelimits.length === 1 ? "limit" : "limits"}`]),

@@ -1,8 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { slowMatch } from "../../test/builders/slow-matcher.ts";
 import { QuerySyntaxError } from "../permissions/query.ts";
+import { hostNameOf } from "./match-host.ts";
 import { type CompiledRule, compileRules, type RuleMatcher } from "./match-rule.ts";
 import type { PathAllowance, PathMatch, PolicyRule } from "./policy.ts";
+import { TemplateError } from "./rule-path.ts";
 
 const aRule = (rule: Partial<PolicyRule> = {}): PolicyRule => ({
   access: "Key",
@@ -10,8 +13,10 @@ const aRule = (rule: Partial<PolicyRule> = {}): PolicyRule => ({
   ratelimits: [],
   ...rule,
 });
+const withoutUndefined = (value: object): Partial<PolicyRule> =>
+  Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined));
 const ruleOf = (matcher: RuleMatcher, method: string, target: string): CompiledRule => {
-  const matched = matcher.match(method, target);
+  const matched = matcher.match({ method, target, host: "", headers: [] });
   if ("refused" in matched) throw new Error(`${target} is refused because ${matched.refused}`);
   return matched.rule;
 };
@@ -43,6 +48,16 @@ describe("a rule's path", () => {
     { path: { prefix: "//" }, asked: "/b", matches: false },
     { path: { prefix: "/a//" }, asked: "/a/b", matches: false },
     { path: { prefix: "/a;b/" }, asked: "/a;b/c", matches: true },
+    { path: { template: "/orders/{order}/refund" }, asked: "/orders/7/refund", matches: true },
+    { path: { template: "/orders/{order}/refund" }, asked: "/orders/%37/refund", matches: true },
+    { path: { template: "/orders/{order}/refund" }, asked: "/orders/7/8/refund", matches: false },
+    { path: { template: "/orders/{order}" }, asked: "/orders", matches: false },
+    { path: { template: "/orders/{order}" }, asked: "/orders/", matches: false },
+    { path: { template: "/{a}/{b}" }, asked: "/x/y", matches: true },
+    { path: { template: "/files/{path...}" }, asked: "/files/", matches: true },
+    { path: { template: "/files/{path...}" }, asked: "/files/a/b", matches: true },
+    { path: { template: "/files/{path...}" }, asked: "/files", matches: false },
+    { path: { template: "/caf\u00e9/{a}" }, asked: "/caf%C3%A9/1", matches: true },
   ])("match of rule path $path with request path $asked is $matches", ({ path, asked, matches }) => {
     expect(indexOf([aRule(path === undefined ? {} : { path })], "GET", asked)).toBe(matches ? 0 : -1);
   });
@@ -73,7 +88,7 @@ describe("rules", () => {
 
   test("request without a matching rule requires a valid key and costs one credit", () => {
     const matched = ruleOf(compileRules({ rules: [], allowPaths: [] }), "GET", "/");
-    expect(matched).toEqual({ index: -1, access: "Key", creditCost: 1, ratelimits: [] });
+    expect(matched).toMatchObject({ index: -1, access: "Key", creditCost: 1, ratelimits: [] });
   });
 
   test("matching rule includes its permission query, which is parsed once", () => {
@@ -154,39 +169,61 @@ describe("rules", () => {
     expect(() => compileRules({ rules: [aRule({ permissions: "a AND" })], allowPaths: [] })).toThrow(QuerySyntaxError);
   });
 
-  test("first rule that matches path segments and method applies to any request", () => {
+  test("first rule of any policy that matches by the plain definition applies to any request", () => {
     const segment = fc.constantFrom("a", "ab", "b");
     const path = fc.array(segment, { maxLength: 3 }).map((segments) => `/${segments.join("/")}`);
-    const methods = fc.option(fc.subarray(["GET", "POST", "DELETE"] as const, { minLength: 1 }), { nil: undefined });
-    const pathMatch = fc.oneof(
-      fc.constant(undefined),
-      path.map((prefix) => ({ prefix })),
-      path.map((exact) => ({ exact })),
-    );
-    const rule = fc
-      .record({ methods, path: pathMatch })
-      .map(({ methods, path }) =>
-        aRule({ ...(methods === undefined ? {} : { methods }), ...(path === undefined ? {} : { path }) }),
-      );
-    const isFor = (candidate: PolicyRule, method: string, asked: string): boolean => {
-      if (candidate.methods !== undefined && !candidate.methods.some((one) => one === method)) return false;
-      if (candidate.path === undefined) return true;
-      if ("exact" in candidate.path) return candidate.path.exact === asked;
-      const wanted = candidate.path.prefix.split("/").filter((one) => one !== "");
-      const had = asked.split("/").filter((one) => one !== "");
-      return wanted.every((one, i) => had[i] === one);
-    };
-    fc.assert(
-      fc.property(
-        fc.array(rule, { maxLength: 6 }),
-        fc.constantFrom("GET", "POST", "PATCH"),
-        path,
-        (some, method, asked) => {
-          expect(indexOf(some, method, asked)).toBe(some.findIndex((candidate) => isFor(candidate, method, asked)));
-        },
+    const template = fc
+      .tuple(fc.array(fc.constantFrom("a", "b", "{x}", "{y}"), { minLength: 1, maxLength: 3 }), fc.boolean())
+      .map(([segments, hasRest]) => `/${[...segments, ...(hasRest ? ["{rest...}"] : [])].join("/")}`);
+    const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+    const host = fc.constantFrom("a.test", "b.a.test", "c.b.a.test", "test", "xa.test");
+    const rule = fc.record({
+      methods: optional(fc.subarray(["GET", "POST", "DELETE"] as const, { minLength: 1 })),
+      path: optional(
+        fc.oneof(
+          path.map((prefix) => ({ prefix })),
+          path.map((exact) => ({ exact })),
+          template.map((template) => ({ template })),
+        ),
       ),
-      { numRuns: 2000 },
+      hosts: optional(
+        fc.array(
+          fc.oneof(
+            host,
+            host.map((name) => `*.${name}`),
+          ),
+          { minLength: 1, maxLength: 2 },
+        ),
+      ),
+      headers: optional(
+        fc.array(fc.oneof(fc.constantFrom({ name: "X-A" }, { name: "x-b" }, { name: "X-A", exact: "1" })), {
+          minLength: 1,
+          maxLength: 2,
+        }),
+      ),
+    });
+    const headers = fc.dictionary(fc.constantFrom("x-a", "x-b", "x-c"), fc.constantFrom("1", "2"), { maxKeys: 3 });
+    const request = fc.record({ method: fc.constantFrom("GET", "POST", "PATCH"), path, host, headers });
+    // More than 32 rules need several words of a set.
+    const some = fc.oneof(fc.array(rule, { maxLength: 6 }), fc.array(rule, { minLength: 30, maxLength: 70 }));
+    const isBeyondFirstWord = new Set<boolean>();
+    fc.assert(
+      fc.property(some, request, (changes, asked) => {
+        const rules = changes.map((change) => aRule(withoutUndefined(change)));
+        // The near-match check compares other spellings of the path, which the plain definition does not.
+        const matcher = compileRules({ rules, allowPaths: ["NearMatch", "Suffix"] });
+        const found = matcher.match({
+          ...asked,
+          target: asked.path,
+          headers: matcher.headerNames.map((name) => asked.headers[name]),
+        });
+        const expected = slowMatch(rules, asked);
+        isBeyondFirstWord.add(expected >= 32);
+        expect(found).toMatchObject({ rule: { index: expected } });
+      }),
+      { numRuns: 1500 },
     );
+    expect([...isBeyondFirstWord].sort()).toEqual([false, true]);
   });
 });
 
@@ -195,7 +232,7 @@ describe("a path that an app may read as that of another rule", () => {
   const exact = aRule({ path: { exact: "/users/@me" }, permissions: "me" });
   const open = aRule({ access: "Anonymous" });
   const match = (target: string, { rules = [guarded, exact, open], allowPaths = [] as PathAllowance[] } = {}) =>
-    compileRules({ rules, allowPaths }).match("GET", target);
+    compileRules({ rules, allowPaths }).match({ method: "GET", target, host: "", headers: [] });
 
   test.each([
     "/admin/users",
@@ -279,8 +316,10 @@ describe("a path that an app may read as that of another rule", () => {
 
   test("near-match check considers only rules for the method of the request", () => {
     const rules = [aRule({ methods: ["DELETE"], path: { prefix: "/admin" }, permissions: "admin" }), open];
-    expect(compileRules({ rules, allowPaths: [] }).match("DELETE", "/ADMIN")).toHaveProperty("refused");
-    expect(compileRules({ rules, allowPaths: [] }).match("GET", "/ADMIN")).toMatchObject({ rule: { index: 1 } });
+    const matcher = compileRules({ rules, allowPaths: [] });
+    const request = { target: "/ADMIN", host: "", headers: [] };
+    expect(matcher.match({ ...request, method: "DELETE" })).toHaveProperty("refused");
+    expect(matcher.match({ ...request, method: "GET" })).toMatchObject({ rule: { index: 1 } });
   });
 
   test("near-match check takes time linear in the length of the path", () => {
@@ -291,6 +330,73 @@ describe("a path that an app may read as that of another rule", () => {
       });
       // 256 KiB take 100 ms; quadratic time would take minutes.
       expect(performance.now() - startedMs, unit).toBeLessThan(3_000);
+    }
+  });
+});
+
+describe("conditions besides method and path", () => {
+  const at = (rules: PolicyRule[], request: Partial<Parameters<RuleMatcher["match"]>[0]>) =>
+    compileRules({ rules, allowPaths: [] }).match({ method: "GET", target: "/", host: "", headers: [], ...request });
+
+  test.each([
+    { hosts: ["api.example.com"], host: "API.example.com.:8443", matches: true },
+    { hosts: ["api.example.com"], host: "api.example.com.evil.test", matches: false },
+    { hosts: ["api.example.com"], host: "", matches: false },
+    { hosts: ["*.example.com"], host: "a.b.example.com", matches: true },
+    { hosts: ["*.example.com"], host: "example.com", matches: false },
+    { hosts: ["*.example.com"], host: ".example.com", matches: false },
+    { hosts: ["*.example.com"], host: "badexample.com", matches: false },
+    { hosts: ["10.0.0.1"], host: "10.0.0.1:80", matches: true },
+    { hosts: ["api.example.com"], host: "[::1]:80", matches: false },
+  ])("rule for hosts $hosts applies to Host $host: $matches", ({ hosts, host, matches }) => {
+    expect(at([aRule({ hosts })], { host: hostNameOf(host) })).toMatchObject({ rule: { index: matches ? 0 : -1 } });
+  });
+
+  test("access of a request that matches no rule is defaultAccess", () => {
+    for (const defaultAccess of ["Key", "Anonymous", "Deny"] as const) {
+      const matcher = compileRules({ rules: [], allowPaths: [], defaultAccess });
+      const found = matcher.match({ method: "GET", target: "/", host: "", headers: [] });
+      expect(found).toMatchObject({ rule: { index: -1, access: defaultAccess } });
+    }
+  });
+
+  test.each([
+    { name: "a denied template", rule: { path: { template: "/orders/{id}/refund" }, access: "Deny" as const } },
+    { name: "a guarded template", rule: { path: { template: "/orders/{id}/refund" }, permissions: "refund" } },
+  ])("near-match spellings of $name are rejected", ({ rule }) => {
+    const rules = [aRule(rule), aRule({ access: "Anonymous" })];
+    for (const target of ["/Orders/7/refund", "/orders/7/REFUND", "/orders/7/refund/", "/orders/7/refund.json"]) {
+      expect(at(rules, { target }), target).toHaveProperty("refused");
+    }
+    for (const target of ["/orders/7%2Frefund", "/orders/7/./refund", "/orders//7/refund", "/orders/7;a/refund"]) {
+      expect(at(rules, { target }), target).toHaveProperty("refused");
+    }
+    expect(at(rules, { target: "/orders/7/refunds" })).toMatchObject({ rule: { index: 1 } });
+    expect(at(rules, { target: "/orders/A.b/refund" })).toMatchObject({ rule: { index: 0 } });
+  });
+
+  test("near-match path of an anonymous rule with a limit is rejected, because it would escape the limit", () => {
+    const limit = {
+      scope: { kind: "name", name: "guests" } as const,
+      by: ["address"],
+      limit: 1,
+      durationMs: 1000,
+      cost: 1,
+      accuracy: "strict" as const,
+    };
+    const rules = [
+      aRule({ path: { prefix: "/catalogue" }, access: "Anonymous", ratelimits: [limit] }),
+      aRule({ access: "Anonymous" }),
+    ];
+    expect(at(rules, { target: "/Catalogue" })).toHaveProperty("refused");
+    expect(at(rules, { target: "/catalogue" })).toMatchObject({ rule: { index: 0 } });
+  });
+
+  test("template with braces that are no parameter is reported at policy compilation", () => {
+    for (const template of ["/a{b}", "/{a}b", "/{}", "/{a...}/b", "/*", "/{a-b}"]) {
+      expect(() => compileRules({ rules: [aRule({ path: { template } })], allowPaths: [] }), template).toThrow(
+        TemplateError,
+      );
     }
   });
 });

@@ -1,22 +1,25 @@
 import { parseQuery, type Query } from "../permissions/query.ts";
-import { canonicalRulePath, checkTarget } from "./check-path.ts";
+import { checkTarget } from "./check-path.ts";
+import { type CompiledLimit, countedBy, isInvented } from "./counted-by.ts";
+import { DistinctValues, distinctMaxOf, type SharedRequests } from "./distinct-values.ts";
 import { foldPath, isFolded } from "./fold-path.ts";
-import {
-  type CompiledPolicy,
-  HTTP_METHODS,
-  type PathAllowance,
-  type PolicyRule,
-  type RuleRatelimit,
-} from "./policy.ts";
+import { HostSets } from "./match-host.ts";
+import { addToSet, emptySet, PathTrie, type RuleSet } from "./path-trie.ts";
+import { type CompiledPolicy, HTTP_METHODS, type PathAllowance, type PolicyRule } from "./policy.ts";
+import { PARAMETER, parseRulePath, type RulePath, segmentsOf } from "./rule-path.ts";
 
 /** A rule, prepared for matching requests. */
 export interface CompiledRule {
   /** Index in the policy, from 0; −1 for the implicit rule, which applies if no other matches. */
   readonly index: number;
-  readonly access: "Key" | "Anonymous";
+  readonly name?: string | undefined;
+  readonly access: "Key" | "Anonymous" | "Deny";
   readonly query?: Query | undefined;
   readonly creditCost: number;
-  readonly ratelimits: readonly RuleRatelimit[];
+  readonly ratelimits: readonly CompiledLimit[];
+  /** Whether its limits count only keys and identities, so that all requests with the same key have the same charges. */
+  readonly countsKeysOnly: boolean;
+  readonly path: RulePath;
 }
 
 /** The rule for a request, with the matched path, which is also the forwarded path. `query` is empty or begins with `?`. */
@@ -26,124 +29,281 @@ export interface MatchedRule {
   readonly query: string;
 }
 
+export interface RequestToMatch {
+  readonly method: string;
+  /** Target of the request line. */
+  readonly target: string;
+  /** Host in lower case, without a port (see `hostNameOf`). */
+  readonly host: string;
+  /** Values of the headers in `headerNames`, in that order; `undefined` for a missing header. */
+  readonly headers: readonly (string | undefined)[];
+}
+
 export interface RuleMatcher {
   /** Whether two requests with the same method can have different requirements because of their path; `checkTarget` is then stricter. */
   readonly pathDecides: boolean;
+  /** Headers that rules match or that limits count by, in lower case. */
+  readonly headerNames: readonly string[];
+  /** Headers that rules match. A request that has one of them twice is ambiguous. */
+  readonly matchedHeaders: ReadonlySet<string>;
   /**
-   * Returns the first matching rule; if no rule matches, the implicit rule, which requires a valid key. `target` is the target of the
-   * request line. `refused` is the error message for a 400: the path is invalid, or an app could read it as the path of a rule with other
-   * requirements.
+   * Returns the first matching rule; if no rule matches, the implicit rule. `refused` is the error message for a 400: the path is invalid,
+   * or an app could read it as the path of a rule with other requirements.
    */
-  match(method: string, target: string): MatchedRule | RejectedPath;
+  match(request: RequestToMatch): MatchedRule | RejectedPath;
 }
 
-/**
- * The rule for a request that matches no other rule. The rule requires a key, so a gate admits requests without a key only if a rule of the
- * policy allows this.
- */
-export const IMPLICIT_RULE: CompiledRule = { index: -1, access: "Key", creditCost: 1, ratelimits: [] };
+export interface CompileOptions {
+  /** Counts requests whose limits have too many identifiers. */
+  readonly shared?: SharedRequests;
+  /** Returns the time that bounds identifiers per window, Unix ms. */
+  readonly nowMs?: () => number;
+}
+
+type RulesOf = Pick<CompiledPolicy, "rules" | "allowPaths" | "defaultAccess">;
+
+interface HeaderCondition {
+  readonly at: number;
+  readonly exact: string | undefined;
+}
 
 interface Candidate {
   readonly rule: CompiledRule;
   /** Text that is equal for rules with the same requirements. */
   readonly requirement: string;
-  readonly exact?: string;
-  /** Prefix without a trailing slash. The prefix `/` becomes the empty text, which matches every path. */
-  readonly prefix?: string;
+  readonly headers: readonly HeaderCondition[];
+  /** Whether the rule matches every request of its methods. */
+  readonly isUnconditional: boolean;
 }
 
-/** Rules that can match requests of one method, in order. */
-interface Candidates {
-  readonly strict: readonly Candidate[];
-  /** The candidates with folded paths; `undefined` if the gate does not check for near matches. */
-  readonly folded: readonly Candidate[] | undefined;
-  /** Whether both lists are equal, so that a folded path need not be matched again. */
-  readonly areFolded: boolean;
+/** Returns the values of the named headers in a list of alternating names and values; repeated headers are joined. */
+export function headersNamed(names: readonly string[], raw: readonly string[]): (string | undefined)[] {
+  return names.map((name) => {
+    const values = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name);
+    return values.length === 0 ? undefined : values.join(", ");
+  });
+}
+
+/** Rules that can match requests of one method. */
+interface OfMethod {
+  readonly rules: RuleSet;
+  readonly checksNearMatches: boolean;
   readonly checksSuffix: boolean;
 }
 
 /**
- * Prepares a policy's rules: parses queries, normalizes paths like `checkTarget`, and lists for each method the rules that can match it, in
- * order. Throws `QuerySyntaxError` if a query is invalid, which cannot happen for a policy that was compiled from a manifest or accepted by
+ * Prepares a policy's rules: parses queries and paths, and indexes the rules by path, method and host. Throws `QuerySyntaxError` or
+ * `TemplateError` if a query or a template is invalid, which cannot happen for a policy that was compiled from a manifest or accepted by
  * the API.
  */
-export function compileRules(policy: Pick<CompiledPolicy, "rules" | "allowPaths">): RuleMatcher {
-  const candidates = policy.rules.map((rule, index) => ({
-    methods: rule.methods,
-    candidate: compileCandidate({ rule, index, allowPaths: policy.allowPaths }),
-  }));
-  const forMethod = (method: string): Candidates => {
-    const strict = candidates
-      .filter(({ methods }) => methods === undefined || methods.some((one) => one === method))
-      .map(({ candidate }) => candidate);
-    const isChecked = (allowance: PathAllowance) => asksByPath(strict) && !policy.allowPaths.includes(allowance);
-    return {
-      strict,
-      folded: isChecked("NearMatch") ? strict.map(foldCandidate) : undefined,
-      checksSuffix: isChecked("Suffix"),
-      areFolded: strict.every(({ exact, prefix }) => isFolded(exact ?? prefix ?? "")),
+export function compileRules(policy: RulesOf, options: CompileOptions = {}): RuleMatcher {
+  return new CompiledRules(policy, options);
+}
+
+class CompiledRules implements RuleMatcher {
+  readonly pathDecides: boolean;
+  readonly headerNames: readonly string[];
+  readonly matchedHeaders: ReadonlySet<string>;
+  readonly #candidates: readonly Candidate[];
+  readonly #implicit: Candidate;
+  readonly #strict: PathTrie;
+  readonly #folded: PathTrie;
+  /** Whether both tries find the same rules for a folded path, so that such a path is not matched again. */
+  readonly #areFolded: boolean;
+  readonly #hosts: HostSets | undefined;
+  readonly #byMethod: ReadonlyMap<string, OfMethod>;
+  readonly #otherMethods: OfMethod;
+  readonly #allowPaths: readonly PathAllowance[];
+  /** Rules that match the current path. One array serves all requests, because matching is synchronous. */
+  readonly #found: RuleSet;
+
+  constructor({ rules, allowPaths, defaultAccess = "Key" }: RulesOf, options: CompileOptions) {
+    this.#allowPaths = allowPaths;
+    this.matchedHeaders = new Set(rules.flatMap(({ headers = [] }) => headers.map(({ name }) => name.toLowerCase())));
+    this.headerNames = headerNamesOf(rules, this.matchedHeaders);
+    const limit = limitCompiler(rules, this.headerNames, options);
+    this.#candidates = rules.map((rule, index) => {
+      const compiled = compileRule({ rule, index, allowPaths, limit });
+      const headers = (rule.headers ?? []).map(({ name, exact }) => ({
+        at: this.headerNames.indexOf(name.toLowerCase()),
+        exact,
+      }));
+      const isUnconditional = headers.length === 0 && rule.hosts === undefined && matchesEveryPath(compiled.path);
+      return { rule: compiled, requirement: requirementOf(compiled, rule), headers, isUnconditional };
+    });
+    this.#implicit = implicitRule(defaultAccess);
+    this.#strict = new PathTrie(rules.length);
+    this.#folded = new PathTrie(rules.length);
+    let areFolded = true;
+    for (const { rule } of this.#candidates) {
+      const folded = foldRulePath(rule.path);
+      areFolded &&= isSamePath(rule.path, folded);
+      this.#strict.add(rule.index, rule.path);
+      this.#folded.add(rule.index, folded);
+    }
+    this.#areFolded = areFolded;
+    this.#hosts = rules.some(({ hosts }) => hosts !== undefined)
+      ? new HostSets(rules.map(({ hosts }) => hosts))
+      : undefined;
+    this.#byMethod = new Map(HTTP_METHODS.map((method) => [method, this.#rulesOf(rules, method)]));
+    this.#otherMethods = this.#rulesOf(rules, undefined);
+    this.pathDecides = [...HTTP_METHODS, undefined].some((method) => this.#asksByPath(rules, method));
+    this.#found = emptySet(rules.length);
+  }
+
+  match({ method, target, host, headers }: RequestToMatch): MatchedRule | RejectedPath {
+    const checked = checkTarget(target, { allow: this.#allowPaths, pathDecides: this.pathDecides });
+    if ("refused" in checked) return checked;
+    const { path, query } = checked;
+    const request: Conditions = {
+      ofMethod: this.#byMethod.get(method) ?? this.#otherMethods,
+      hosts: this.#hosts?.find(host),
+      headers,
     };
-  };
-  const byMethod = new Map(HTTP_METHODS.map((method): [string, Candidates] => [method, forMethod(method)]));
-  const otherMethods = forMethod("");
-  const pathDecides = [...byMethod.values(), otherMethods].some(({ strict }) => asksByPath(strict));
-  const options = { allow: policy.allowPaths, pathDecides };
-  return {
-    pathDecides,
-    match: (method, target) => {
-      const checked = checkTarget(target, options);
-      if ("refused" in checked) return checked;
-      const { path, query } = checked;
-      const rule = matchPath(byMethod.get(method) ?? otherMethods, path);
-      return "refused" in rule ? rule : { rule, path, query };
-    },
+    const rule = this.#matchPath(path, request);
+    return "refused" in rule ? rule : { rule, path, query };
+  }
+
+  /** `refused`: an app could read the path as the path of a rule with other requirements. */
+  #matchPath(path: string, request: Conditions): CompiledRule | RejectedPath {
+    const { checksNearMatches, checksSuffix } = request.ofMethod;
+    const found = this.#first(this.#strict, path, request);
+    // Rules without requirements need no protection.
+    const evades = (other: Candidate) => other.requirement !== OPEN && other.requirement !== found.requirement;
+    if (checksNearMatches && !(this.#areFolded && isFolded(path))) {
+      if (evades(this.#first(this.#folded, foldPath(path), request))) return NEAR_MATCH;
+    }
+    if (!checksSuffix || !/[.%]/.test(path)) return found.rule;
+    const trie = checksNearMatches ? this.#folded : this.#strict;
+    const reading = checksNearMatches ? foldPath(path) : path.replace(/(?<!\/)\/$/, "");
+    const stem = withoutSuffix(reading);
+    if (stem === reading || namesLastSegment(this.#first(trie, reading, request).rule.path, reading)) return found.rule;
+    return evades(this.#first(trie, checksNearMatches ? foldPath(stem) : stem, request)) ? SUFFIX : found.rule;
+  }
+
+  #first(trie: PathTrie, path: string, { ofMethod, hosts, headers }: Conditions): Candidate {
+    const found = this.#found;
+    found.fill(0);
+    trie.find(path, found);
+    for (let word = 0; word < found.length; word++) {
+      let bits = (found[word] as number) & (ofMethod.rules[word] as number);
+      if (hosts !== undefined) bits &= hosts[word] as number;
+      while (bits !== 0) {
+        const lowest = bits & -bits;
+        const candidate = this.#candidates[word * 32 + 31 - Math.clz32(lowest)] as Candidate;
+        if (hasHeaders(candidate.headers, headers)) return candidate;
+        bits &= bits - 1;
+      }
+    }
+    return this.#implicit;
+  }
+
+  #rulesOf(rules: readonly PolicyRule[], method: string | undefined): OfMethod {
+    const set = emptySet(rules.length);
+    for (const [index, { methods }] of rules.entries()) if (appliesTo(methods, method)) addToSet(set, index);
+    const isChecked = (allowance: PathAllowance) =>
+      this.#asksByPath(rules, method) && !this.#allowPaths.includes(allowance);
+    return { rules: set, checksNearMatches: isChecked("NearMatch"), checksSuffix: isChecked("Suffix") };
+  }
+
+  /** Returns whether the rules that requests of the method can reach, including the implicit one, have different requirements. */
+  #asksByPath(rules: readonly PolicyRule[], method: string | undefined): boolean {
+    const candidates = this.#candidates.filter((_, index) => appliesTo(rules[index]?.methods, method));
+    const end = candidates.findIndex(({ isUnconditional }) => isUnconditional);
+    const reached = end === -1 ? [...candidates, this.#implicit] : candidates.slice(0, end + 1);
+    return new Set(reached.map(({ requirement }) => requirement)).size > 1;
+  }
+}
+
+/** What a request fulfills besides its path. */
+interface Conditions {
+  readonly ofMethod: OfMethod;
+  /** Rules for the request's host; `undefined` if no rule names hosts. */
+  readonly hosts: RuleSet | undefined;
+  readonly headers: RequestToMatch["headers"];
+}
+
+const appliesTo = (methods: PolicyRule["methods"], method: string | undefined): boolean =>
+  methods === undefined || methods.some((one) => one === method);
+
+function hasHeaders(conditions: readonly HeaderCondition[], values: RequestToMatch["headers"]): boolean {
+  for (const { at, exact } of conditions) {
+    const value = values[at];
+    if (value === undefined || (exact !== undefined && value !== exact)) return false;
+  }
+  return true;
+}
+
+function headerNamesOf(rules: readonly PolicyRule[], matched: ReadonlySet<string>): string[] {
+  const counted = rules.flatMap(({ ratelimits }) =>
+    ratelimits.flatMap((limit) => countedBy(limit).flatMap(({ kind, name }) => (kind === "header" ? [name] : []))),
+  );
+  return [...new Set([...matched, ...counted])];
+}
+
+/** Returns a function that prepares one limit. */
+function limitCompiler(
+  rules: readonly PolicyRule[],
+  headerNames: readonly string[],
+  { shared = { count: 0 }, nowMs = Date.now }: CompileOptions,
+): (limit: PolicyRule["ratelimits"][number]) => CompiledLimit {
+  const isBounded = (limit: PolicyRule["ratelimits"][number]) => countedBy(limit).some(isInvented);
+  const max = distinctMaxOf(rules.flatMap(({ ratelimits }) => ratelimits.filter(isBounded)).length);
+  return ({ by: _, identifier: __, ...limit }) => {
+    const by = countedBy({ by: _, identifier: __ });
+    const { durationMs } = limit;
+    return {
+      ...limit,
+      by,
+      headerAt: by.map(({ kind, name }) => (kind === "header" ? headerNames.indexOf(name) : -1)),
+      distinct: by.some(isInvented) ? new DistinctValues({ durationMs, max, shared, nowMs }) : undefined,
+    };
   };
 }
 
-function compileCandidate({
-  rule,
+function compileRule({
+  rule: { name, access, creditCost, ratelimits, permissions, path },
   index,
   allowPaths,
+  limit,
 }: {
   rule: PolicyRule;
   index: number;
-  allowPaths: CompiledPolicy["allowPaths"];
-}): Candidate {
-  const { access, creditCost, ratelimits, permissions, path } = rule;
-  const query = permissions === undefined ? undefined : parseQuery(permissions);
-  const compiled: CompiledRule = { index, access, query, creditCost, ratelimits };
-  const candidate = { rule: compiled, requirement: requirementOf(compiled) };
-  if (path === undefined) return candidate;
-  // A path that no request can have keeps its trailing slashes, so it never matches.
-  if ("exact" in path) {
-    const canonical = canonicalRulePath(path.exact, allowPaths);
-    return { ...candidate, exact: "path" in canonical ? canonical.path : path.exact };
-  }
-  const canonical = canonicalRulePath(path.prefix, allowPaths);
-  return { ...candidate, prefix: "path" in canonical ? canonical.path.replace(/\/+$/, "") : path.prefix };
+  allowPaths: readonly PathAllowance[];
+  limit: ReturnType<typeof limitCompiler>;
+}): CompiledRule {
+  const limits = ratelimits.map(limit);
+  return {
+    index,
+    ...(name === undefined ? {} : { name }),
+    access,
+    query: permissions === undefined ? undefined : parseQuery(permissions),
+    creditCost,
+    ratelimits: limits,
+    countsKeysOnly: limits.every(({ by }) => by.every(({ kind }) => kind === "key" || kind === "identity")),
+    path: parseRulePath(path, allowPaths),
+  };
 }
 
-/** Matches a path against the candidates. `refused`: an app could read the path as the path of a rule with other requirements. */
-function matchPath({ strict, folded, areFolded, checksSuffix }: Candidates, path: string): CompiledRule | RejectedPath {
-  const found = firstMatch(strict, path);
-  // Rules that require no key need no protection.
-  const evades = ({ rule, requirement }: Candidate) => rule.access !== "Anonymous" && requirement !== found.requirement;
-  if (folded !== undefined && !(areFolded && isFolded(path)) && evades(firstMatch(folded, foldPath(path)))) {
-    return NEAR_MATCH;
-  }
-  if (!checksSuffix || !/[.%]/.test(path)) return found.rule;
-  const [candidates, reading] =
-    folded === undefined ? [strict, path.replace(/(?<!\/)\/$/, "")] : [folded, foldPath(path)];
-  const stem = withoutSuffix(reading);
-  const { exact, prefix } = firstMatch(candidates, reading);
-  // A rule whose own path has the suffix applies only to paths with this suffix.
-  const isNamed = (exact ?? prefix ?? "").length > stem.length;
-  return stem !== reading && !isNamed && evades(firstMatch(candidates, folded === undefined ? stem : foldPath(stem)))
-    ? SUFFIX
-    : found.rule;
+/** Requirement of a rule that admits every request. */
+const OPEN = "Anonymous";
+
+function requirementOf({ access, query, creditCost }: CompiledRule, { ratelimits }: Pick<PolicyRule, "ratelimits">) {
+  if (access === "Deny" || (access === "Anonymous" && ratelimits.length === 0)) return access;
+  return JSON.stringify([access, query, creditCost, ratelimits]);
 }
 
-type RejectedPath = { readonly refused: string };
+/**
+ * The rule for a request that matches no other rule. By default it requires a key, so a gate admits requests without a key only if the
+ * policy allows this.
+ */
+export function implicitRule(access: CompiledRule["access"]): Candidate {
+  const path = parseRulePath(undefined, []);
+  const rule = { index: -1, access, creditCost: 1, ratelimits: [], countsKeysOnly: true, path };
+  return { rule, requirement: requirementOf(rule, rule), headers: [], isUnconditional: true };
+}
+
+export type RejectedPath = { readonly refused: string };
 const NEAR_MATCH: RejectedPath = {
   refused:
     "an app may read the path as that of another rule (letter case, a slash, space or dot at an end, double encoding)",
@@ -158,42 +318,33 @@ function withoutSuffix(path: string): string {
   return dot > path.lastIndexOf("/") + 1 ? path.slice(0, dot) : path;
 }
 
-function firstMatch(candidates: readonly Candidate[], path: string): Candidate {
-  for (const candidate of candidates) {
-    const { exact, prefix } = candidate;
-    if (exact !== undefined) {
-      if (exact === path) return candidate;
-    } else if (prefix === undefined || isUnder(path, prefix)) {
-      return candidate;
-    }
+/** Returns whether the rule names the last segment of the path. A rule whose own path has a suffix applies only to paths with it. */
+function namesLastSegment({ segments }: RulePath, path: string): boolean {
+  return segments.at(-1) !== PARAMETER && segments.length > 0 && segments.length === segmentsOf(path).length;
+}
+
+const matchesEveryPath = ({ segments, ends }: RulePath): boolean => segments.length === 0 && ends === "hereOrBelow";
+
+/** Folds the literal segments of a rule's path. A lenient app may serve `/files` for `/files/`, so a rest may be missing. */
+function foldRulePath({ segments, ends, parameters }: RulePath): RulePath {
+  const folded: RulePath["segments"][number][] = [];
+  let literals: string[] = [];
+  const foldLiterals = () => {
+    const path = literals.length === 0 ? "" : foldPath(`/${literals.join("/")}`);
+    if (path !== "") folded.push(...segmentsOf(path));
+    literals = [];
+  };
+  for (const segment of segments) {
+    if (segment === PARAMETER) {
+      foldLiterals();
+      folded.push(segment);
+    } else literals.push(segment);
   }
-  return IMPLICIT;
+  foldLiterals();
+  return { segments: folded, ends: ends === "below" ? "hereOrBelow" : ends, parameters };
 }
 
-/** Returns whether the reachable rules, including the implicit one, have different requirements. */
-function asksByPath(candidates: readonly Candidate[]): boolean {
-  const end = candidates.findIndex(matchesEveryPath);
-  const reached = end === -1 ? [...candidates, IMPLICIT] : candidates.slice(0, end + 1);
-  return new Set(reached.map(({ requirement }) => requirement)).size > 1;
-}
-
-const matchesEveryPath = ({ exact, prefix }: Candidate): boolean => exact === undefined && (prefix ?? "") === "";
-
-function requirementOf({ access, query, creditCost, ratelimits }: CompiledRule): string {
-  return access === "Anonymous" ? access : JSON.stringify([query, creditCost, ratelimits]);
-}
-
-const IMPLICIT: Candidate = { rule: IMPLICIT_RULE, requirement: requirementOf(IMPLICIT_RULE) };
-
-const foldCandidate = ({ exact, prefix, ...candidate }: Candidate): Candidate => {
-  if (exact !== undefined) return { ...candidate, exact: foldPath(exact) };
-  return prefix === undefined ? candidate : { ...candidate, prefix: foldPath(prefix) };
-};
-
-const SLASH = 0x2f;
-
-/** Compares complete segments: `/healthz` covers `/healthz` and `/healthz/a`, not `/healthz-admin`. */
-function isUnder(path: string, prefix: string): boolean {
-  if (!path.startsWith(prefix)) return false;
-  return path.length === prefix.length || path.charCodeAt(prefix.length) === SLASH;
-}
+const isSamePath = (one: RulePath, other: RulePath): boolean =>
+  one.ends === other.ends &&
+  one.segments.length === other.segments.length &&
+  one.segments.every((segment, at) => segment === other.segments[at]);

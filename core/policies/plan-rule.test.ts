@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { aKeyView, anIdentityRecord, aRatelimitRecord } from "../../test/builders/key-view.ts";
 import type { RatelimitRecord } from "../records.ts";
 import type { KeyView } from "../verification/key-view.ts";
-import type { CompiledRule } from "./match-rule.ts";
+import { type CompiledRule, compileRules } from "./match-rule.ts";
 import { planRule } from "./plan-rule.ts";
-import type { RuleRatelimit } from "./policy.ts";
+import type { PolicyRule, RuleRatelimit } from "./policy.ts";
 
 const HOUR = 3_600_000;
 const stored = (name: string, limit: number, autoApply = true) => aRatelimitRecord(name, { limit, autoApply });
@@ -17,13 +17,23 @@ const ofRule = (changes: Partial<RuleRatelimit> = {}): RuleRatelimit => ({
   accuracy: "strict",
   ...changes,
 });
-const aRule = (changes: Partial<CompiledRule> = {}): CompiledRule => ({
-  index: 0,
-  access: "Key",
-  creditCost: 1,
-  ratelimits: [],
-  ...changes,
-});
+const aRule = (changes: Partial<PolicyRule> = {}): CompiledRule => {
+  const rule: PolicyRule = { access: "Key", creditCost: 1, ratelimits: [], ...changes };
+  const matched = compileRules({ rules: [rule], allowPaths: [] }).match({
+    method: "GET",
+    target: REQUEST.path,
+    host: "",
+    headers: [],
+  });
+  if ("refused" in matched || matched.rule.index !== 0) throw new Error("the rule does not match the request");
+  return matched.rule;
+};
+const REQUEST = {
+  method: "GET",
+  path: "/orders/7",
+  address: "203.0.113.9",
+  head: { host: "api.example.com", ruleHeaders: [] as (string | undefined)[] },
+};
 
 function aView(options: { key?: RatelimitRecord[]; identity?: RatelimitRecord[]; limited?: boolean } = {}): KeyView {
   const { key = [], identity, limited = false } = options;
@@ -33,7 +43,8 @@ function aView(options: { key?: RatelimitRecord[]; identity?: RatelimitRecord[];
   });
 }
 
-const plan = (view: KeyView, rule: CompiledRule, audit = false) => planRule(view, rule, { audit });
+const plan = (view: KeyView, rule: CompiledRule, audit = false) =>
+  planRule(view, rule, { workspaceId: "ws_2", request: REQUEST, audit });
 
 describe("what a request is charged", () => {
   test("request plan is empty when key and rule have no limits", () => {
@@ -75,6 +86,31 @@ describe("what a request is charged", () => {
     { name: "an unlimited key has no counter", limited: false, creditCost: 3, cost: undefined },
   ])("request plan has the expected credits: $name", ({ limited, creditCost, cost }) => {
     expect(plan(aView({ limited }), aRule({ creditCost })).credits?.cost).toBe(cost);
+  });
+
+  test("all limits of a rule are charged, even if they have the same name", () => {
+    const ratelimits = [ofRule({ limit: 10 }), ofRule({ limit: 100, durationMs: 24 * HOUR })];
+    const { limits, selected } = plan(aView({ key: [stored("writes", 99)] }), aRule({ ratelimits }));
+    expect(limits).toMatchObject([{ limit: 10 }, { limit: 100, durationMs: 24 * HOUR }]);
+    expect(selected.map(({ limit }) => limit)).toEqual([10, 100]);
+  });
+
+  test("limit by several values counts each combination", () => {
+    const ratelimits = [ofRule({ by: ["key", "path.order", "address", "method"] })];
+    const rule = aRule({ path: { template: "/orders/{order}" }, ratelimits });
+    expect(plan(aView(), rule).limits).toMatchObject([
+      { identifier: "key=key_7,path.order=7,address=203.0.113.9,method=GET" },
+    ]);
+  });
+
+  test("request without a key is charged to the limits of its rule alone", () => {
+    const rule = aRule({ access: "Anonymous", ratelimits: [ofRule({ by: ["address"] })] });
+    const options = { workspaceId: "ws_2", request: REQUEST, audit: false };
+    expect(planRule(undefined, rule, options)).toMatchObject({
+      limits: [{ workspaceId: "ws_2", identifier: "address=203.0.113.9", cost: 2 }],
+      shared: [],
+      credits: undefined,
+    });
   });
 
   test("request plan in Audit mode has only zero costs", () => {

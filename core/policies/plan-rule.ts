@@ -1,64 +1,80 @@
 import type { LimitCharge } from "../charges.ts";
 import type { KeyView } from "../verification/key-view.ts";
 import { type ChargePlan, chargeOf } from "../verification/plan-charges.ts";
-import { selectLimits } from "../verification/select-limits.ts";
+import { type SelectedLimit, selectLimits } from "../verification/select-limits.ts";
+import { type CompiledLimit, type Counting, identifierOf, type RequestValues } from "./counted-by.ts";
 import type { CompiledRule } from "./match-rule.ts";
-import type { RuleRatelimit } from "./policy.ts";
+
+export interface PlanOptions {
+  readonly workspaceId: string;
+  readonly request: RequestValues;
+  /** Whether everything is checked with cost 0 and no credits are spent. */
+  readonly audit: boolean;
+}
 
 /**
- * Returns the plan of a request that matches a rule of a policy. With `audit` everything is checked with cost 0 and no credits are spent.
- * Requires a valid policy: every rule limit has a limit and a duration of at least 1 s.
+ * Returns the plan of a request that matches a rule of a policy. `view` is `undefined` for a request without a key. A limit of the rule
+ * replaces the limits of the key and its identity that have the same name.
  */
-export function planRule(view: KeyView, rule: CompiledRule, { audit }: { readonly audit: boolean }): ChargePlan {
-  const { keyId, workspaceId, limited } = view.key;
-  const named = rule.ratelimits.filter((limit) => limit.scope.kind === "name");
-  const selection = selectLimits(
-    view,
-    named.map(({ scope, limit, durationMs, cost }) => ({ name: nameOf(scope), limit, durationMs, cost })),
-  );
-  if (!("limits" in selection)) throw new Error(`the limits of rule ${rule.index} cannot be selected`);
-
-  // If several entries have the same name, the last one applies, as in `selectLimits`.
-  const ofRule = new Map(named.map((limit) => [nameOf(limit.scope), limit]));
-  const limits = selection.limits.map((selected): LimitCharge => {
-    const own = ofRule.get(selected.name);
-    const charge = chargeOf(workspaceId, selected);
-    if (own !== undefined) return { ...charge, ...ruleParts(own, view, audit) };
-    return audit ? { ...charge, cost: 0 } : charge;
-  });
-  const shared = rule.ratelimits.flatMap((limit): LimitCharge[] => {
-    if (limit.scope.kind !== "namespace") return [];
-    const scope = { kind: "namespace", value: limit.scope.namespaceId } as const;
-    const { limit: max, durationMs } = limit;
-    const { identifier, cost, accuracy } = ruleParts(limit, view, audit);
-    // All charges list their members in the same order, so that JavaScript engines give them one object shape.
-    return [{ workspaceId, scope, identifier, limit: max, durationMs, cost, accuracy }];
-  });
-  const spends = limited && rule.creditCost > 0 && !audit;
+export function planRule(view: KeyView | undefined, rule: CompiledRule, options: PlanOptions): ChargePlan {
+  const { audit } = options;
+  const counting: Counting = { view, request: options.request, path: rule.path };
+  const own = view === undefined ? NONE : limitsOfKey(view, rule);
+  const selected = [...own];
+  const limits = own.map((limit) => withAudit(chargeOf(options.workspaceId, limit), audit));
+  const shared: LimitCharge[] = [];
+  for (const limit of rule.ratelimits) {
+    const charge = chargeOfRule(limit, counting, options);
+    if (limit.scope.kind === "namespace") shared.push(charge);
+    else {
+      limits.push(charge);
+      selected.push(selectedOf(limit, charge));
+    }
+  }
+  const spends = view?.key.limited === true && rule.creditCost > 0 && !audit;
   return {
-    selected: selection.limits,
+    selected,
     limits,
     shared,
-    credits: spends ? { workspaceId, keyId, cost: rule.creditCost } : undefined,
+    credits: spends ? { workspaceId: options.workspaceId, keyId: view.key.keyId, cost: rule.creditCost } : undefined,
   };
 }
 
-/** Returns the members of a charge that depend only on the rule. */
-const ruleParts = (
-  limit: RuleRatelimit,
-  view: KeyView,
-  audit: boolean,
-): Pick<LimitCharge, "identifier" | "cost" | "accuracy"> => ({
-  identifier: identifierOf(limit, view),
-  cost: audit ? 0 : limit.cost,
-  accuracy: limit.accuracy,
+const NONE: readonly SelectedLimit[] = [];
+
+function limitsOfKey(view: KeyView, { ratelimits }: CompiledRule): readonly SelectedLimit[] {
+  const selection = selectLimits(view, []);
+  if (!("limits" in selection)) throw new Error("limits that apply automatically are always selected");
+  if (ratelimits.length === 0 || selection.limits.length === 0) return selection.limits;
+  return selection.limits.filter(({ name }) => !ratelimits.some((limit) => nameOf(limit) === name));
+}
+
+const nameOf = ({ scope }: CompiledLimit): string | undefined => (scope.kind === "name" ? scope.name : undefined);
+
+const withAudit = (charge: LimitCharge, audit: boolean): LimitCharge => (audit ? { ...charge, cost: 0 } : charge);
+
+/** All charges list their members in the same order, so that JavaScript engines give them one object shape. */
+function chargeOfRule(limit: CompiledLimit, counting: Counting, { workspaceId, audit }: PlanOptions): LimitCharge {
+  const { scope, durationMs, accuracy } = limit;
+  return {
+    workspaceId,
+    scope:
+      scope.kind === "name" ? { kind: "name", value: scope.name } : { kind: "namespace", value: scope.namespaceId },
+    identifier: identifierOf(limit, counting),
+    limit: limit.limit,
+    durationMs,
+    cost: audit ? 0 : limit.cost,
+    accuracy,
+  };
+}
+
+/** The empty id marks a limit that is not stored with a key or an identity. */
+const selectedOf = ({ cost }: CompiledLimit, { scope, identifier, limit, durationMs }: LimitCharge): SelectedLimit => ({
+  id: "",
+  name: scope.value,
+  limit,
+  durationMs,
+  autoApply: false,
+  cost,
+  identifier,
 });
-
-const nameOf = (scope: RuleRatelimit["scope"]): string => (scope.kind === "name" ? scope.name : scope.namespaceId);
-
-/**
- * Returns the identifier that a limit counts. For `identity`, the identifier is the external id, which customers know and overrides refer
- * to. A key without an identity has a counter of its own.
- */
-const identifierOf = (limit: RuleRatelimit, view: KeyView): string =>
-  limit.identifier === "identity" ? (view.identity?.externalId ?? view.key.keyId) : view.key.keyId;

@@ -14,8 +14,8 @@ import { whenMissing } from "../tolerant.ts";
  * admit more than the policy allows, a policy with this member must have a higher `formatVersion`.
  */
 
-/** Highest format that this version reads and writes. */
-export const POLICY_FORMAT_VERSION = 1;
+/** Highest format that this version reads and writes. `policy-format.ts` lists what format 2 added. */
+export const POLICY_FORMAT_VERSION = 2;
 
 export const HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] as const;
 export const HttpMethod = z.enum(HTTP_METHODS);
@@ -44,7 +44,10 @@ export const CredentialLocation = z.discriminatedUnion("in", [
 ]);
 export type CredentialLocation = z.infer<typeof CredentialLocation>;
 
-/** `prefix` matches complete segments; `exact` matches byte for byte. At most one is set; with neither, every path matches. */
+/**
+ * `prefix` matches complete segments; `exact` matches byte for byte; in `template`, `{name}` matches one segment, and `{name...}` as the
+ * last segment matches the rest. At most one is set; with none, every path matches.
+ */
 export const PathMatch = z.union([
   z.strictObject({
     prefix: z.string().min(1).max(1024).regex(/^\//).describe("Path prefix of complete segments."),
@@ -52,8 +55,20 @@ export const PathMatch = z.union([
   z.strictObject({
     exact: z.string().min(1).max(1024).regex(/^\//).describe("Complete path, compared byte for byte."),
   }),
+  z.strictObject({
+    template: z.string().min(1).max(256).regex(/^\//).describe("Path whose segments may be parameters: {name}."),
+  }),
 ]);
 export type PathMatch = z.infer<typeof PathMatch>;
+
+/** Values of a request that a limit can count by. `countedByOf` in counted-by.ts parses the ones with a name. */
+export const CountedBy = z
+  .string()
+  .min(1)
+  .max(72)
+  .regex(/^(key|identity|address|host|method|path\.[A-Za-z_][A-Za-z0-9_]*|header\.[A-Za-z0-9!#$%&'*+.^_`|~-]+)$/)
+  .describe("`key`, `identity`, `address`, `host`, `method`, `path.NAME` or `header.NAME`.");
+export const COUNTED_BY_MAX = 4;
 
 /** A limit of the rule itself (`name`, counted per key or identity), or a limit of a shared namespace, which can have overrides. */
 export const RuleRatelimit = z.strictObject({
@@ -69,7 +84,16 @@ export const RuleRatelimit = z.strictObject({
       }),
     ])
     .describe("Counter of the limit."),
-  identifier: z.enum(["key", "identity"]).describe("Whether each key or each identity is counted."),
+  identifier: z
+    .enum(["key", "identity"])
+    .optional()
+    .describe("Whether each key or each identity is counted. Required without `by`."),
+  by: z
+    .array(CountedBy)
+    .min(1)
+    .max(COUNTED_BY_MAX)
+    .optional()
+    .describe("Values whose combinations are counted, instead of `identifier`."),
   limit: z.int().min(0).describe("Units per window."),
   durationMs: z.int().min(1000).describe("Length of the window, ms."),
   cost: whenMissing(z.int().min(0).describe("Units per request."), 1),
@@ -80,10 +104,29 @@ export const RuleRatelimit = z.strictObject({
 });
 export type RuleRatelimit = z.infer<typeof RuleRatelimit>;
 
+/** A header that a request must have. `exact` compares its value; without it, any value matches. */
+const HeaderMatch = z.strictObject({
+  name: HeaderName,
+  exact: z.string().max(1024).optional().describe("Value of the header. Default: any value."),
+});
+
 export const PolicyRule = z.strictObject({
+  name: z.string().min(1).max(63).optional().describe("Name of the rule, unique in the policy."),
   methods: z.array(HttpMethod).max(HTTP_METHODS.length).optional().describe("HTTP methods. Default: every method."),
   path: PathMatch.optional().describe("Paths. Default: every path."),
-  access: whenMissing(z.enum(["Key", "Anonymous"]).describe("Whether the rule requires a valid key."), "Key"),
+  hosts: z
+    .array(z.string().min(1).max(253))
+    .min(1)
+    .max(16)
+    .optional()
+    .describe("Host names, such as `api.example.com` or `*.example.com`. Default: every host."),
+  headers: z.array(HeaderMatch).min(1).max(8).optional().describe("Headers that the request must have. Default: none."),
+  access: whenMissing(
+    z
+      .enum(["Key", "Anonymous", "Deny"])
+      .describe("`Key` requires a valid key, `Anonymous` admits requests without one, `Deny` rejects every request."),
+    "Key",
+  ),
   permissions: z.string().min(1).max(1000).optional().describe("Permission query, as in keys.verifyKey."),
   creditCost: whenMissing(
     z.int().min(0).max(1_000_000_000_000).describe("Credits per request; the default of keys.verifyKey is 1."),
@@ -107,6 +150,12 @@ export const PathAllowance = z.enum([
 ]);
 export type PathAllowance = z.infer<typeof PathAllowance>;
 
+const Ipv6PrefixBits = z
+  .int()
+  .min(32)
+  .max(128)
+  .describe("Bits of an IPv6 address that limits by address count together. Default: 64.");
+
 export const PolicyInput = z
   .strictObject({
     formatVersion: z
@@ -129,7 +178,18 @@ export const PolicyInput = z
     rules: z
       .array(PolicyRule)
       .max(256)
-      .describe("The first matching rule decides; without a match, a valid key is required."),
+      .describe("The first matching rule decides; without a match, `defaultAccess` does."),
+    defaultAccess: z
+      .enum(["Key", "Anonymous", "Deny"])
+      .optional()
+      .describe("Access of a request that matches no rule. Default: `Key`."),
+    failedAttempts: z
+      .strictObject({
+        limit: z.int().min(1).max(1_000_000).describe("Failed attempts per window and client address."),
+        durationMs: z.int().min(1000).describe("Length of the window, ms."),
+      })
+      .optional()
+      .describe("Limit of requests that end with 401, per client address."),
     onStale: whenMissing(
       z
         .strictObject({
@@ -162,10 +222,14 @@ export const PolicyInput = z
     ),
     clientAddress: z
       .discriminatedUnion("from", [
-        z.strictObject({ from: z.literal("connection").describe("Address of the connection.") }),
+        z.strictObject({
+          from: z.literal("connection").describe("Address of the connection."),
+          ipv6PrefixBits: Ipv6PrefixBits.optional(),
+        }),
         z.strictObject({
           from: z.literal("forwardedFor").describe("The last entry of `X-Forwarded-For` that is not a trusted proxy."),
           trustedProxies: z.array(z.string().min(1).max(64)).max(64).describe("Addresses or ranges of the proxies."),
+          ipv6PrefixBits: Ipv6PrefixBits.optional(),
         }),
       ])
       .optional()

@@ -32,10 +32,7 @@ export class TemplateError extends Error {
 }
 
 /** Parses the path of a rule. A path that no request can have is kept as it is, so it never matches. Throws `TemplateError`. */
-export function parseRulePath(
-  match: PathMatch | { readonly template: string } | undefined,
-  allow: readonly PathAllowance[],
-): RulePath {
+export function parseRulePath(match: PathMatch | undefined, allow: readonly PathAllowance[]): RulePath {
   if (match === undefined) return EVERY_PATH;
   if ("exact" in match) {
     return { segments: segmentsOf(canonical(match.exact, allow)), ends: "here", parameters: new Map() };

@@ -7,7 +7,7 @@ import { readStoredPolicy, StoredPolicy } from "./stored-policy.ts";
 
 /** A policy with every member. */
 const whole: CompiledPolicy = {
-  formatVersion: 1,
+  formatVersion: 2,
   apiId: "api_1",
   mode: "Audit",
   credentials: [
@@ -41,11 +41,31 @@ const whole: CompiledPolicy = {
       ],
     },
     { path: { exact: "/b" }, access: "Anonymous", creditCost: 1, ratelimits: [] },
+    {
+      name: "refund",
+      path: { template: "/orders/{order}/refund" },
+      hosts: ["api.example.com", "*.eu.example.com"],
+      headers: [{ name: "X-Api-Version", exact: "2" }],
+      access: "Key",
+      creditCost: 1,
+      ratelimits: [
+        {
+          scope: { kind: "name", name: "refunds" },
+          by: ["key", "path.order"],
+          limit: 5,
+          durationMs: 60_000,
+          cost: 1,
+          accuracy: "strict",
+        },
+      ],
+    },
   ],
+  defaultAccess: "Deny",
+  failedAttempts: { limit: 20, durationMs: 60_000 },
   onStale: { afterMs: 5_000, action: "Serve", denyAfterMs: 6_000 },
   onCounterFailure: "Allow",
   onCreditFailure: "Allow",
-  clientAddress: { from: "forwardedFor", trustedProxies: ["10.0.0.0/8"] },
+  clientAddress: { from: "forwardedFor", trustedProxies: ["10.0.0.0/8"], ipv6PrefixBits: 48 },
   allowPaths: ["Semicolon"],
 };
 
@@ -94,9 +114,9 @@ describe("a stored policy", () => {
   });
 
   test("stored policy of a newer format is invalid even if readable", () => {
-    const { problem } = readStoredPolicy({ ...whole, formatVersion: 2 });
-    expect(problem).toBe("format 2 is not known here, where 1 is the highest");
-    expect(readStoredPolicy({ formatVersion: 2, entirely: "other" }).problem).toBe(problem);
+    const { problem } = readStoredPolicy({ ...whole, formatVersion: 3 });
+    expect(problem).toBe("format 3 is not known here, where 2 is the highest");
+    expect(readStoredPolicy({ formatVersion: 3, entirely: "other" }).problem).toBe(problem);
   });
 
   test.each([
@@ -136,7 +156,23 @@ describe("a stored policy", () => {
     "rules[].ratelimits[].accuracy": "strict",
   };
   /** Members without a default. */
-  const OPTIONAL = ["clientAddress", "credentials[].scheme", "rules[].methods", "rules[].path", "rules[].permissions"];
+  const OPTIONAL = [
+    "clientAddress",
+    "clientAddress.ipv6PrefixBits",
+    "credentials[].scheme",
+    "defaultAccess",
+    "failedAttempts",
+    "rules[].name",
+    "rules[].methods",
+    "rules[].path",
+    "rules[].hosts",
+    "rules[].headers",
+    "rules[].headers[].exact",
+    "rules[].permissions",
+    // Without both, a limit counts keys.
+    "rules[].ratelimits[].identifier",
+    "rules[].ratelimits[].by",
+  ];
 
   const members = [...new Set(membersOf(whole))];
   test.each(members)("stored policy without %s uses its default or is invalid", (path) => {

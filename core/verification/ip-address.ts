@@ -52,12 +52,14 @@ export function withoutPort(address: string): string {
 }
 
 /**
- * Returns the address that distinguishes clients when they share a limited resource. For IPv6 the result is the first 64 bits, because a
- * client usually has all addresses of such a network.
+ * Returns the address that distinguishes clients when they share a limited resource. For IPv6 the result is the network of the first
+ * `bits` bits, because a client usually has all addresses of a /64.
  */
-export function networkOf(address: string): string {
+export function networkOf(address: string, bits = 64): string {
   if (!address.includes(":")) return address;
-  const canonical = canonicalIp(address);
-  if (canonical === undefined || !canonical.includes(":")) return canonical ?? address;
-  return `${canonical.split(":", 4).join(":")}::/64`;
+  const parsed = parseIp(address);
+  if (parsed === undefined) return address;
+  if (parsed.kind() === "ipv4") return parsed.toNormalizedString();
+  if (bits === 64) return `${parsed.toNormalizedString().split(":", 4).join(":")}::/64`;
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${parsed.toNormalizedString()}/${bits}`).toNormalizedString()}/${bits}`;
 }

@@ -1,4 +1,5 @@
 import type { Query } from "../../core/permissions/query.ts";
+import type { RequestValues } from "../../core/policies/counted-by.ts";
 import { checkFreshness } from "../../core/policies/freshness.ts";
 import type { CompiledRule } from "../../core/policies/match-rule.ts";
 import { planRule } from "../../core/policies/plan-rule.ts";
@@ -10,8 +11,8 @@ import type { Lookup, Projection } from "../projection/contract.ts";
 import type { WithoutStore } from "./count.ts";
 import type { Verification } from "./verify.ts";
 
-/** Data that a gate needs to verify the key of a request. */
-export interface RuleRequest {
+/** Data that a gate needs to verify the key of a request and to count it. */
+export interface RuleRequest extends RequestValues {
   readonly active: { readonly policy: CompiledPolicy };
   readonly rule: CompiledRule;
   /** Base64 SHA-256 of the key. */
@@ -58,7 +59,8 @@ export class RuleVerification<Question extends RuleRequest = RuleRequest> implem
 
   plan(view: KeyView): ChargePlan {
     const { active, rule } = this.question;
-    return planRule(view, rule, { audit: active.policy.mode === "Audit" });
+    const { workspaceId } = view.key;
+    return planRule(view, rule, { workspaceId, request: this.question, audit: active.policy.mode === "Audit" });
   }
 
   withoutStore(): WithoutStore {

@@ -6,6 +6,7 @@ import type { Verdict } from "../../edge/verification/verify.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import {
   type AdmittedRequest,
+  type Count,
   checkVerdict,
   type Decision,
   evaluateHead,
@@ -16,7 +17,7 @@ import {
   type Verify,
 } from "./evaluate-head.ts";
 import { internalProblem } from "./problems.ts";
-import { type VerifyDeps, verify } from "./verify.ts";
+import { count, type VerifyDeps, verify } from "./verify.ts";
 
 /*
  * Decides one request, in the same way for the proxy and for every ext-auth endpoint: evaluates its head, verifies its key if one is
@@ -101,21 +102,22 @@ class Deciding {
     try {
       this.#active = this.#parts.policy();
       const decision = evaluateHead(request, kind, this.#active);
-      if (decision.kind === "verify") return this.#verify(decision);
+      if (decision.kind === "verify" || decision.kind === "count") return this.#verify(decision);
       return decision.kind === "pass" ? this.#pass(decision, decision) : this.#refuse(decision);
     } catch (error) {
       return this.#fail(error);
     }
   }
 
-  #verify(verification: Verify): Decided | Promise<Decided> {
-    const verdict = verify(this.#parts.verifying, verification);
+  #verify(verification: Verify | Count): Decided | Promise<Decided> {
+    const { verifying } = this.#parts;
+    const verdict = verification.kind === "verify" ? verify(verifying, verification) : count(verifying, verification);
     return verdict instanceof Promise
       ? verdict.then((late) => this.#settle(verification, late)).catch((error: unknown) => this.#fail(error))
       : this.#settle(verification, verdict);
   }
 
-  #settle(verification: Verify, verdict: Verdict): Decided {
+  #settle(verification: Verify | Count, verdict: Verdict): Decided {
     if (verdict.kind === "decided") {
       const { counted } = verdict;
       if (counted?.consumed !== undefined) this.#shown = showTightest(counted.limits, counted.consumed);

@@ -337,11 +337,12 @@ describe("verification codes", () => {
       expected: { kind: "pass", decision: "UNAVAILABLE", isAudited: true },
     },
   ])("checkVerdict maps a verification result to a decision: $name", ({ policy: active, verdict: given, expected }) =>
-    expect(checkVerdict({ active, rule: { index: 4 } }, given)).toMatchObject(expected),
+    expect(checkVerdict({ active, rule: { index: 4, access: "Key" } }, given)).toMatchObject(expected),
   );
 
   test("decision names the policy rule only if the request is denied, or would be denied without Audit mode", () => {
-    const of = (active: ActivePolicy, given: Verdict) => checkVerdict({ active, rule: { index: 4 } }, given).rule;
+    const of = (active: ActivePolicy, given: Verdict) =>
+      checkVerdict({ active, rule: { index: 4, access: "Key" } }, given).rule;
     expect([of(ENFORCED, UNKNOWN), of(AUDITED, UNKNOWN)]).toEqual([4, 4]);
     expect(of(ENFORCED, decided("VALID"))).toBeUndefined();
   });

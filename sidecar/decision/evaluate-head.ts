@@ -1,5 +1,6 @@
 import { METHODS } from "node:http";
 import { hashKey } from "../../core/keys/key-string.ts";
+import type { CompiledRule } from "../../core/policies/match-rule.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import { retryAfterS } from "../../core/verification/conclude.ts";
 import { networkOf } from "../../core/verification/ip-address.ts";
@@ -9,7 +10,14 @@ import { compileHeadReader, type Head } from "../http/head.ts";
 import type { Admission } from "../http/in-flight.ts";
 import { malformedProblem, type Problem, versionProblem } from "../http/responses.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
-import { duplicateKeyProblem, missingKeyProblem, refusalProblem, unavailableProblem } from "./problems.ts";
+import {
+  ambiguousHeaderProblem,
+  deniedProblem,
+  duplicateKeyProblem,
+  missingKeyProblem,
+  refusalProblem,
+  unavailableProblem,
+} from "./problems.ts";
 import type { Question } from "./verify.ts";
 
 /*
@@ -18,11 +26,12 @@ import type { Question } from "./verify.ts";
  *
  *   head ──evaluateHead──► refuse
  *              ├─────────► pass
+ *              ├─────────► count  ──checkVerdict──► refuse or pass
  *              └─────────► verify ──checkVerdict──► refuse or pass
  */
 
 /** Outcome of a request: a verification code, or the reason why the gate verified no key. */
-export type Decision = Code | "ANONYMOUS" | "MISSING_KEY" | "MALFORMED" | "UNAVAILABLE";
+export type Decision = Code | "ANONYMOUS" | "DENIED" | "MISSING_KEY" | "MALFORMED" | "UNAVAILABLE";
 
 /** Kind of a request: an ordinary request, a request that waits for `100 Continue`, or a protocol upgrade. */
 export type RequestKind = "request" | "expectant" | "upgrade";
@@ -67,10 +76,18 @@ export interface Pass {
 
 export interface Verify extends AdmittedRequest, Question {
   readonly kind: "verify";
+  readonly head: Head;
   readonly hash: string;
 }
 
-export type HeadDecision = Refuse | (Pass & AdmittedRequest) | Verify;
+/** A request without a key that is charged to the limits of its rule. */
+export interface Count extends AdmittedRequest {
+  readonly kind: "count";
+  readonly active: ActivePolicy;
+  readonly rule: CompiledRule;
+}
+
+export type HeadDecision = Refuse | (Pass & AdmittedRequest) | Count | Verify;
 
 const readAnyHead = compileHeadReader([]);
 
@@ -114,28 +131,25 @@ const refuseMalformed = (problem: Problem): Refuse => ({
 function judgeByPolicy(request: ReceivedRequest, head: Head, active: ActivePolicy): HeadDecision {
   const connectionIp = request.socket.remoteAddress ?? "";
   const clientIp = active.findClientAddress?.(connectionIp, head.forwardedFor);
-  const address = networkOf(clientIp ?? connectionIp);
+  const address = networkOf(clientIp ?? connectionIp, active.policy.clientAddress?.ipv6PrefixBits);
   const method = request.method ?? "";
   const url = request.url ?? "";
-  const matched = active.rules.match(method, url);
+  const { host, ruleHeaders: headers } = head;
+  const matched = active.rules.match({ method, target: url, host, headers });
   if ("refused" in matched) return judgeRefusedTarget(active, matched.refused, url, { head, method, address });
 
   const { rule, path } = matched;
   const query = active.readQuery?.(matched.query);
   const target = path + (query?.query ?? matched.query);
-  if (rule.access === "Anonymous") {
-    return {
-      kind: "pass",
-      decision: "ANONYMOUS",
-      isAudited: false,
-      head,
-      method,
-      path,
-      target,
-      address,
-      hash: undefined,
-      clientIp: undefined,
-    };
+  const by = { active, rule: rule.index };
+  if (head.ambiguousHeader !== undefined || rule.access !== "Key") {
+    const admitted = { head, method, path, target, address, hash: undefined, clientIp: undefined };
+    if (head.ambiguousHeader !== undefined) {
+      return refuseOrAudit(by, "MALFORMED", ambiguousHeaderProblem(head.ambiguousHeader), admitted);
+    }
+    if (rule.access === "Deny") return refuseOrAudit(by, "DENIED", deniedProblem, admitted);
+    if (rule.ratelimits.length > 0) return { kind: "count", active, rule, ...admitted };
+    return { kind: "pass", decision: "ANONYMOUS", isAudited: false, ...admitted };
   }
 
   const isInQuery = query !== undefined && query.credentialAt < head.credentialAt;
@@ -143,7 +157,6 @@ function judgeByPolicy(request: ReceivedRequest, head: Head, active: ActivePolic
   const isDuplicate = head.duplicateCredential || query?.duplicate === true;
   if (isDuplicate || credential === undefined) {
     const admitted = { head, method, path, target, address, hash: undefined, clientIp: undefined };
-    const by = { active, rule: rule.index };
     if (isDuplicate) return refuseOrAudit(by, "MALFORMED", duplicateKeyProblem, admitted);
     return refuseOrAudit(by, "MISSING_KEY", missingKeyProblem, admitted);
   }
@@ -186,15 +199,18 @@ function refuseOrAudit(
 }
 
 /** Policy and rule that a key was verified for. */
-type Judging = { readonly active: Pick<ActivePolicy, "policy">; readonly rule: Pick<Question["rule"], "index"> };
+type Judging = { readonly active: Pick<ActivePolicy, "policy">; readonly rule: Pick<CompiledRule, "index" | "access"> };
 
-/** Evaluates a request by the verdict on its key. */
-export function checkVerdict({ active: { policy }, rule: { index: rule } }: Judging, verdict: Verdict): Refuse | Pass {
+/** Evaluates a request by the verdict on its key or on its limits. */
+export function checkVerdict(
+  { active: { policy }, rule: { index, access } }: Judging,
+  verdict: Verdict,
+): Refuse | Pass {
   const code = verdict.kind === "decided" ? verdict.code : undefined;
-  if (code === "VALID") return PASS_VALID;
+  if (code === "VALID") return access === "Anonymous" ? PASS_ANONYMOUS : PASS_VALID;
   const decision = code ?? "UNAVAILABLE";
-  if (policy.mode === "Audit") return { kind: "pass", decision, isAudited: true, rule };
-  return { kind: "refuse", decision, problem: problemOf(verdict), closes: false, rule };
+  if (policy.mode === "Audit") return { kind: "pass", decision, isAudited: true, rule: index };
+  return { kind: "refuse", decision, problem: problemOf(verdict), closes: false, rule: index };
 }
 
 const UNCOUNTED = {
@@ -212,3 +228,4 @@ function problemOf(verdict: Verdict): Problem {
 }
 
 const PASS_VALID: Pass = { kind: "pass", decision: "VALID", isAudited: false };
+const PASS_ANONYMOUS: Pass = { kind: "pass", decision: "ANONYMOUS", isAudited: false };

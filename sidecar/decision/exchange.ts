@@ -58,7 +58,8 @@ export class Exchange {
       // Copies these members, because an upgraded connection may stay open for days and must not keep the policy that admitted it in
       // memory.
       const { method, path, hash, clientIp } = admitted;
-      const additions = { requestId, shown, admission: { method, path, hash, clientIp } };
+      const { host, forwarded } = admitted.head;
+      const additions = { requestId, shown, admission: { method, path, hash, clientIp, head: { host, forwarded } } };
       openUpgrade(this.#parts.upgrading, this.#client, admitted, additions, this.#startedMs);
       return;
     }

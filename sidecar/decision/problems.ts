@@ -32,6 +32,12 @@ export const duplicateKeyProblem: Problem = {
   detail: "The request contains two API keys in the same location.",
   location: "header",
 };
+export const deniedProblem: Problem = { kind: "forbidden", detail: "The policy denies this request." };
+export const ambiguousHeaderProblem = (name: string): Problem => ({
+  kind: "malformed_request",
+  detail: `The request has the header ${name} twice or in an ambiguous spelling, and a rule depends on it.`,
+  location: "header",
+});
 export const internalProblem: Problem = { kind: "unexpected_error", detail: "The gate failed to handle the request." };
 
 /**

@@ -151,7 +151,7 @@ describe("the policy", () => {
 
   describe("a policy from another version of Postern", () => {
     /** A policy of a later version: all rules Anonymous, under a condition that this version does not know. */
-    const later = { ...aPolicy({ rules: [aRule({ access: "Anonymous" })] }), formatVersion: 2, condition: "at night" };
+    const later = { ...aPolicy({ rules: [aRule({ access: "Anonymous" })] }), formatVersion: 3, condition: "at night" };
     const lines: Array<{ level: number; msg: string; reason?: string }> = [];
     const logger = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
     const refusals = () => lines.filter(({ reason }) => reason !== undefined);
@@ -180,7 +180,7 @@ describe("the policy", () => {
       expect(await refused()).toEqual({
         generation: 2,
         version: 2,
-        reason: "format 2 is not known here, where 1 is the highest",
+        reason: "format 3 is not known here, where 2 is the highest",
       });
       expect([await status(key), (await call(gate.port)).status]).toEqual([200, 401]);
       expect((await gate.readyz()).status).toBe(200);
@@ -211,13 +211,13 @@ describe("the policy", () => {
       expect((await gate.readyz()).status).toBe(503);
       expect(JSON.parse((await gate.readyz()).body)).toMatchObject({
         policy: null,
-        refused: { version: 1, reason: "format 2 is not known here, where 1 is the highest" },
+        refused: { version: 1, reason: "format 3 is not known here, where 2 is the highest" },
       });
       expect([await status(key), (await call(gate.port)).status]).toEqual([503, 503]);
       expect(refusals()).toHaveLength(1);
       const reports = () => gate.edge.pods.list({ workspaceId: WORKSPACE, policyId: POLICY });
       await waitFor("the pod to report it", async () => (await reports()).length === 1);
-      const reason = "format 2 is not known here, where 1 is the highest";
+      const reason = "format 3 is not known here, where 2 is the highest";
       expect(await reports()).toMatchObject([{ generation: 0, version: 0, refused: { version: 1, reason } }]);
       await gate.records.putPolicy(aPolicy());
       await waitFor("a policy that is known", async () => (await status(key)) === 200);

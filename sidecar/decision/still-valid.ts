@@ -1,3 +1,4 @@
+import { headersNamed } from "../../core/policies/match-rule.ts";
 import type { Admission } from "../http/in-flight.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { mayGoOn, type VerifyDeps } from "./verify.ts";
@@ -11,11 +12,14 @@ export interface StillValidDeps {
 export async function isStillValid({ policy, verifying }: StillValidDeps, admission: Admission): Promise<boolean> {
   const active = policy();
   if (active === undefined || active.policy.mode === "Audit") return true;
-  const matched = active.rules.match(admission.method, admission.path);
+  const { method, path: target, head, hash, clientIp } = admission;
+  const { host, forwarded } = head;
+  const headers = headersNamed(active.rules.headerNames, forwarded);
+  const matched = active.rules.match({ method, target, host, headers });
   if ("refused" in matched) return false;
   const { rule } = matched;
   if (rule.access === "Anonymous") return true;
-  const { hash, clientIp } = admission;
-  if (hash === undefined) return false;
-  return mayGoOn(verifying, { active, rule, hash, clientIp });
+  if (rule.access === "Deny" || hash === undefined) return false;
+  const values = { method, path: matched.path, address: clientIp ?? "", head: { host, ruleHeaders: headers } };
+  return mayGoOn(verifying, { active, rule, hash, clientIp, ...values });
 }

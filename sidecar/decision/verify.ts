@@ -1,7 +1,10 @@
+import type { RequestValues } from "../../core/policies/counted-by.ts";
 import { checkFreshness } from "../../core/policies/freshness.ts";
+import { planRule } from "../../core/policies/plan-rule.ts";
 import { KeyView } from "../../core/verification/key-view.ts";
 import type { ChargePlan } from "../../core/verification/plan-charges.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
+import { count as charge } from "../../edge/verification/count.ts";
 import { type RuleRequest, RuleVerification } from "../../edge/verification/rule-verification.ts";
 import * as edge from "../../edge/verification/verify.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
@@ -21,6 +24,9 @@ export interface VerifyDeps extends edge.VerifyDeps {
 export interface Question extends RuleRequest {
   readonly active: ActivePolicy;
 }
+
+/** A request that needs no key. */
+export type Uncredentialed = Pick<Question, "active" | "rule" | keyof RequestValues>;
 
 const TOO_OLD: edge.Verdict = { kind: "unknown", reason: "The data of the gate about API keys is too old." };
 
@@ -47,6 +53,15 @@ function checkStaleness(deps: VerifyDeps, { active }: Question): edge.Verdict | 
   return undefined;
 }
 
+/** Charges a request without a key to the limits of its rule. */
+export async function count(deps: VerifyDeps, request: Uncredentialed): Promise<edge.Verdict> {
+  const { active, rule } = request;
+  const { workspaceId } = deps;
+  const plan = planRule(undefined, rule, { workspaceId, request, audit: active.policy.mode === "Audit" });
+  const counted = await charge(deps, { plan, withoutStore: active.policy });
+  return counted.kind === "counted" ? { kind: "decided", code: counted.code, view: undefined, counted } : counted;
+}
+
 interface KeptPlans {
   /** Serial number of the policy to which the plans belong; 0 before the first plan. */
   policy: number;
@@ -54,12 +69,16 @@ interface KeptPlans {
   byRule: (ChargePlan | undefined)[];
 }
 
-/** Caches the charge plan per key view and rule, which are both immutable. Only plans of the active policy are retained. */
+/**
+ * Caches the charge plan per key view and rule, which are both immutable, unless the rule counts by other values of the request. Only plans
+ * of the active policy are retained.
+ */
 const keptPlans = KeyView.remember((): KeptPlans => ({ policy: 0, byRule: [] }));
 
 class GateVerification extends RuleVerification<Question> {
   override plan(view: KeyView): ChargePlan {
     const { active, rule } = this.question;
+    if (!rule.countsKeysOnly) return super.plan(view);
     const kept = keptPlans(view);
     if (kept.policy !== active.serial) {
       kept.policy = active.serial;

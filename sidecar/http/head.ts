@@ -1,5 +1,7 @@
 import { isHost } from "../../core/policies/check-path.ts";
 import { isIdentityHeader } from "../../core/policies/identity-headers.ts";
+import { hostNameOf } from "../../core/policies/match-host.ts";
+import type { RuleMatcher } from "../../core/policies/match-rule.ts";
 import type { CredentialLocation } from "../../core/policies/policy.ts";
 import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
 import { rememberName } from "./known-names.ts";
@@ -17,7 +19,11 @@ const CONTENT_LENGTH = 3;
 const TRANSFER_ENCODING = 4;
 const CONNECTION = 5;
 const FORWARDED_FOR = 6;
+/** A header that an app may read as one that rules match, because CGI and WSGI servers replace `-` in names with `_`. */
+const ALIAS = 7;
 const CREDENTIAL = 16;
+/** Numbers from here on also identify one of the headers that the policy's rules name: its index is added in multiples of `NAMED`. */
+const NAMED = 256;
 
 /**
  * Headers with a special meaning. The gate handles `Expect` itself, and it does not forward request trailers, so it removes the `Trailer`
@@ -54,6 +60,12 @@ export interface Head {
   /** Whether a credential header occurs twice, which makes the credential ambiguous. */
   readonly duplicateCredential: boolean;
   readonly forwardedFor: string | undefined;
+  /** Host in lower case, without a port; empty if absent. */
+  readonly host: string;
+  /** Values of the headers that the policy's rules name, in the order of `RuleMatcher.headerNames`. Repeated headers are joined. */
+  readonly ruleHeaders: readonly (string | undefined)[];
+  /** Header that a rule matches and that occurs more than once or in an ambiguous spelling, so that apps disagree on its value. */
+  readonly ambiguousHeader: string | undefined;
 }
 
 /** Header that the policy's locations name, with its schemes in lower case; the scheme `undefined` selects the complete value. */
@@ -63,8 +75,17 @@ interface CredentialHeader {
 
 export type ReadHead = (rawHeaders: readonly string[], httpVersion: string) => Head;
 
-/** Compiles the reader of heads for a policy's credential locations. Without locations, no header is a credential. */
-export function compileHeadReader(locations: readonly CredentialLocation[]): ReadHead {
+const NO_RULES: Pick<RuleMatcher, "headerNames" | "matchedHeaders"> = { headerNames: [], matchedHeaders: new Set() };
+const NO_HEADERS: readonly (string | undefined)[] = [];
+
+/**
+ * Compiles the reader of heads for a policy's credential locations and the headers that its rules name. Without locations, no header is a
+ * credential.
+ */
+export function compileHeadReader(
+  locations: readonly CredentialLocation[],
+  { headerNames, matchedHeaders }: Pick<RuleMatcher, "headerNames" | "matchedHeaders"> = NO_RULES,
+): ReadHead {
   const headers: Array<{ schemes: Array<{ scheme: string | undefined; at: number }> }> = [];
   const credentialNames = new Map<string, number>();
   for (const [at, location] of locations.entries()) {
@@ -80,12 +101,16 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
   const known = new Map<string, number>();
   /** Cache of the last valid Host, because requests name few different hosts. */
   let knownHost = "";
+  let knownHostName = "";
 
   function classify(name: string): number {
     const lower = name.toLowerCase();
     const slot = credentialNames.get(lower);
-    const meaning =
-      SPECIAL.get(lower) ?? (slot !== undefined ? CREDENTIAL + slot : isIdentityHeader(lower) ? DROP : PASS);
+    const isAlias = lower.includes("_") && !matchedHeaders.has(lower) && matchedHeaders.has(lower.replaceAll("_", "-"));
+    const own =
+      SPECIAL.get(lower) ??
+      (slot !== undefined ? CREDENTIAL + slot : isIdentityHeader(lower) ? DROP : isAlias ? ALIAS : PASS);
+    const meaning = own + NAMED * (headerNames.indexOf(lower) + 1);
     rememberName(known, name, meaning);
     return meaning;
   }
@@ -103,11 +128,21 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     let credentialAt = Number.MAX_SAFE_INTEGER;
     let duplicateCredential = false;
     let seenSlots = 0;
+    let ruleHeaders = NO_HEADERS as (string | undefined)[];
+    let ambiguousHeader: string | undefined;
+    if (headerNames.length > 0) ruleHeaders = new Array<string | undefined>(headerNames.length).fill(undefined);
 
     for (let i = 0; i < raw.length; i += 2) {
       const name = raw[i] as string;
       const value = raw[i + 1] as string;
-      const meaning = known.get(name) ?? classify(name);
+      let meaning = known.get(name) ?? classify(name);
+      if (meaning >= NAMED) {
+        const at = Math.floor(meaning / NAMED) - 1;
+        const before = ruleHeaders[at];
+        if (before !== undefined && matchedHeaders.has(headerNames[at] as string)) ambiguousHeader = headerNames[at];
+        ruleHeaders[at] = before === undefined ? value : `${before}, ${value}`;
+        meaning %= NAMED;
+      }
       if (meaning === PASS) {
         forwarded.push(name, value);
       } else if (meaning >= CREDENTIAL) {
@@ -123,8 +158,10 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
       } else if (meaning === HOST) {
         hosts += 1;
         if (value !== knownHost) {
-          if (isHost(value)) knownHost = value;
-          else malformed = "The Host header names no host.";
+          if (isHost(value)) {
+            knownHost = value;
+            knownHostName = hostNameOf(value);
+          } else malformed = "The Host header names no host.";
         }
         forwarded.push("host", value);
       } else if (meaning === CONTENT_LENGTH) {
@@ -138,6 +175,9 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
         connection = connection === undefined ? value : `${connection},${value}`;
       } else if (meaning === FORWARDED_FOR) {
         forwardedFor = forwardedFor === undefined ? value : `${forwardedFor},${value}`;
+        forwarded.push(name, value);
+      } else if (meaning === ALIAS) {
+        ambiguousHeader = name;
         forwarded.push(name, value);
       }
     }
@@ -156,7 +196,19 @@ export function compileHeadReader(locations: readonly CredentialLocation[]): Rea
     const hasBody = codings > 0 || (lengths > 0 && length !== "0");
     // Content-Length contains only digits, which the parser has checked.
     const bodyLength = lengths > 0 ? Number(length) : undefined;
-    return { forwarded, malformed, hasBody, bodyLength, credential, credentialAt, duplicateCredential, forwardedFor };
+    return {
+      forwarded,
+      malformed,
+      hasBody,
+      bodyLength,
+      credential,
+      credentialAt,
+      duplicateCredential,
+      forwardedFor,
+      host: hosts === 0 ? "" : knownHostName,
+      ruleHeaders,
+      ambiguousHeader,
+    };
   };
 }
 

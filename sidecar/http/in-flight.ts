@@ -1,5 +1,6 @@
 import type { Slots, Slotted } from "../../edge/slots.ts";
 import { guardRun, type OnInternalError } from "../../http/http1/guard.ts";
+import type { Head } from "./head.ts";
 
 /*
  * Checks the requests and connections in flight once a second: rechecks the keys of long-lived requests, and aborts stalled requests. One
@@ -13,6 +14,8 @@ export interface Admission {
   /** Hash of the key; `undefined` if no key was required. */
   readonly hash: string | undefined;
   readonly clientIp: string | undefined;
+  /** Host and headers, because a later policy may have rules that match others. */
+  readonly head: Pick<Head, "host" | "forwarded">;
 }
 
 export interface InFlight extends Slotted {

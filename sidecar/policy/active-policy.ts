@@ -1,3 +1,4 @@
+import type { SharedRequests } from "../../core/policies/distinct-values.ts";
 import { compileRules, type RuleMatcher } from "../../core/policies/match-rule.ts";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { type PolicyRecord, readStoredPolicy } from "../../core/policies/stored-policy.ts";
@@ -22,6 +23,9 @@ export interface PolicyProblem {
   readonly problem: string;
 }
 
+/** Requests that the gate counted together because their limits have too many identifiers, under all policies since its start. */
+export const sharedRequests: SharedRequests = { count: 0 };
+
 /** Prepares a projected policy. Returns a problem if another version wrote the policy and this version cannot read it. */
 export function readPolicy(record: PolicyRecord): ActivePolicy | PolicyProblem {
   const { policy, problem } = readStoredPolicy(record.policy);
@@ -38,14 +42,14 @@ let prepared = 0;
 
 /** Compiles the policy. Throws if a permission query is invalid. */
 function compileActive(record: PolicyRecord, policy: CompiledPolicy): ActivePolicy {
-  const rules = compileRules(policy);
+  const rules = compileRules(policy, { shared: sharedRequests });
   prepared += 1;
   return {
     serial: prepared,
     record,
     policy,
     rules,
-    readHead: compileHeadReader(policy.credentials),
+    readHead: compileHeadReader(policy.credentials, rules),
     readQuery: compileQueryReader(policy.credentials),
     findClientAddress: compileClientAddress(policy.clientAddress),
   };

@@ -119,7 +119,8 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
   async function explained(key: string, { method, path }: { method: string; path: string }) {
     const found = explainRule(policy, { method, path, source: POLICY_SOURCE });
     if (found.rule === undefined) return { code: found.code, steps: found.steps, limits: [] };
-    const question = { active: { policy }, rule: found.rule, hash: hashKey(key), clientIp: undefined };
+    const { rule, values } = found;
+    const question = { active: { policy }, rule, hash: hashKey(key), clientIp: undefined, address: "", ...values };
     const verification = new RuleVerification({ projection, workspaceId: WORKSPACE }, question);
     const { code, explained } = await explain(partsOf(), verification, { policy: POLICY_SOURCE });
     return { code, steps: [...found.steps, ...explained.steps], limits: explained.limits };

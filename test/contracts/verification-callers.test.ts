@@ -152,6 +152,7 @@ describe("a gateway with HTTP external authorization", () => {
 
   async function ask(...head: Parameters<typeof request>) {
     const decision = evaluateHead(request(...head), "request", active);
+    if (decision.kind === "count") throw new Error("the policy has no anonymous rule with limits");
     if (decision.kind !== "verify") return decision;
     const gate = { ...parts, projection, workspaceId: ws.workspaceId, onStaleDecision: () => undefined };
     return checkVerdict(decision, await rules.verify(gate, decision));

@@ -31,7 +31,7 @@ const asTheNextRelease = (change: object): ApiClient => ({
 
 test.each([
   { name: "a member", change: { condition: "at night" }, says: "body.policy.condition is not a known field" },
-  { name: "a format", change: { formatVersion: 2 }, says: "body.policy.formatVersion expected at most 1, got 2" },
+  { name: "a format", change: { formatVersion: 3 }, says: "body.policy.formatVersion expected at most 2, got 3" },
 ])("object of the next version with unknown $name stalls without immediate retries", async ({ change, says }) => {
   const one = policy(`next-${Object.keys(change)[0]?.toLowerCase()}`);
   await world.apply(one);
@@ -63,7 +63,7 @@ test("policy status reports a gate without support until it is upgraded", async 
   ]);
   const workspaceId = rows[0]?.workspace_id ?? "";
   const report = { workspaceId, policyId, generation: 0, version: 0, podId: "pod-1", stalenessMs: 10 };
-  const reason = "format 2 is not known here, where 1 is the highest";
+  const reason = "format 3 is not known here, where 2 is the highest";
   await pods.report({ ...report, refused: { version: policyVersion, reason } });
   await pods.report({ ...report, podId: "pod-2", generation: 1, version: policyVersion });
   await world.work(one);

@@ -30,7 +30,7 @@ const PodOut = z.strictObject({
     .string()
     .optional()
     .describe("Reason why the gate cannot enforce this version.")
-    .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
+    .meta({ examples: ["format 3 is not known here, where 2 is the highest"] }),
   generation: count("Generation of the policy that it enforces; 0 for none.", 4),
   version: count("Version of the policy that it enforces; 0 for none.", 12),
   stalenessMs: count("How old its data may be, ms.", 850),

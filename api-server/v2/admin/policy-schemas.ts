@@ -22,7 +22,7 @@ export const DataPlaneOut = z.strictObject({
     .string()
     .optional()
     .describe("Reason why one of these gates cannot enforce the policy.")
-    .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
+    .meta({ examples: ["format 3 is not known here, where 2 is the highest"] }),
   stale: count("How many serve on data that is older than `onStale.after`.", 0),
   expired: count("How many serve nothing, because their data is too old.", 0),
   maxStalenessMs: count("Largest staleness of a gate, in ms.", 850),

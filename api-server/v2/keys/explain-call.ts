@@ -1,14 +1,14 @@
 import { PublicError } from "../../../core/errors.ts";
 import { explainRule } from "../../../core/explanation/explain-rule.ts";
-import type { CompiledRule } from "../../../core/policies/match-rule.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { readStoredPolicy } from "../../../core/policies/stored-policy.ts";
 import type { KeyRecord } from "../../../core/records.ts";
 import { STATUS_AT_A_GATE } from "../../../core/verification/codes.ts";
+import { networkOf } from "../../../core/verification/ip-address.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
 import { type ExplainDeps, type Explained, explain } from "../../../edge/verification/explain.ts";
-import { RuleVerification } from "../../../edge/verification/rule-verification.ts";
+import { type RuleRequest, RuleVerification } from "../../../edge/verification/rule-verification.ts";
 import type { Verification } from "../../../edge/verification/verify.ts";
 import { findKey, type KeyRow } from "../../db/keys.ts";
 import { findPolicy, type PolicyRow } from "../../db/policies.ts";
@@ -90,17 +90,23 @@ async function explainAtGate(
 ): Promise<Omit<ExplainedOut, "stores">> {
   const { deps, workspaceId, asked } = call;
   const source = { id: gate.id, name: gate.name, ageMs: 0 };
-  const { method, path } = asked;
+  const { method, path, host, headers = [] } = asked;
+  const rawHeaders = headers.flatMap(({ name, value }) => [name, value]);
   const gates = await describeGates(deps, workspaceId, gate);
-  const { rule, index, code, steps } = explainRule(policy, { method, path, source, gatesAgeMs: oldestOf(gates) });
+  const request = { method, path, host, rawHeaders };
+  const { rule, index, code, steps, values } = explainRule(policy, { ...request, source, gatesAgeMs: oldestOf(gates) });
   const base = { mode: policy.mode, ...(index === undefined ? {} : { rule: index }), ...gates };
   const passesAll = policy.mode === "Audit";
   if (rule === undefined) {
     const allowed = passesAll || code === "ANONYMOUS";
-    const ended = { code: code ?? "MALFORMED", allowed, status: allowed ? 200 : 400, steps, now: deps.nowMs() };
+    const status = allowed ? 200 : code === "DENIED" ? 403 : 400;
+    const ended = { code: code ?? "MALFORMED", allowed, status, steps, now: deps.nowMs() };
     return { ...NOTHING, ...base, ...ended };
   }
-  const explained = await explain(partsOf(call), atGate(call, policy, rule), { policy: source, sayNotFound });
+  const explained = await explain(partsOf(call), atGate(call, policy, { rule, ...values }), {
+    policy: source,
+    sayNotFound,
+  });
   const out = await toOut(call, explained);
   const allowed = passesAll || out.code === "VALID";
   return { ...out, ...base, allowed, status: allowed ? 200 : out.status, steps: [...steps, ...out.steps] };
@@ -158,11 +164,12 @@ class ExplainedCallVerification extends CallVerification {
 function atGate(
   { deps, workspaceId, hash, asked }: ExplainedCall,
   policy: CompiledPolicy,
-  rule: CompiledRule,
+  request: Pick<RuleRequest, "rule" | "method" | "path" | "head">,
 ): Verification {
   const projection = { findKey: deps.projection.findKey.bind(deps.projection), stalenessMs: () => 0 };
   const clientIp = policy.clientAddress === undefined ? undefined : asked.clientIp;
-  return new RuleVerification({ projection, workspaceId }, { active: { policy }, rule, hash, clientIp });
+  const address = networkOf(clientIp ?? "", policy.clientAddress?.ipv6PrefixBits);
+  return new RuleVerification({ projection, workspaceId }, { active: { policy }, ...request, address, hash, clientIp });
 }
 
 /** Parses a stored policy. Throws PublicError 412 for a policy of a later release. */

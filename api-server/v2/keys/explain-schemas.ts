@@ -37,6 +37,19 @@ export const ASKED = {
     .default("/")
     .describe("Path of the request at the gate; a query string is ignored.")
     .meta({ examples: ["/orders"] }),
+  host: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe("Host of the request at the gate.")
+    .meta({ examples: ["api.example.com"] }),
+  headers: z
+    .array(z.strictObject({ name: z.string().min(1).max(128), value: z.string().max(1024) }))
+    .max(32)
+    .optional()
+    .describe("Headers of the request at the gate that rules match or that limits count by.")
+    .meta({ examples: [[{ name: "X-Api-Version", value: "2" }]] }),
   clientIp: z
     .string()
     .min(2)
@@ -153,7 +166,7 @@ const PermissionsOut = z.strictObject({
 
 export const ExplainedOut = z.strictObject({
   code: z
-    .union([Code, z.enum(["ANONYMOUS", "MALFORMED", "UNKNOWN"])])
+    .union([Code, z.enum(["ANONYMOUS", "DENIED", "MALFORMED", "UNKNOWN"])])
     .describe(
       "What the verification would end with. `UNKNOWN`: a store does not answer, and the verification is not decided without it. While the counters are away, `VALID` is what is decided without them, as the steps `limits` and `credits` say.",
     ),

@@ -393,7 +393,7 @@ describe("getPolicy", () => {
     await store({ ...aPolicy(), ofALaterRelease: { deep: 1 } });
     // Shown as it is: an operator that compares must see that it is not what it would set.
     expect((await read()).policy).toEqual({ ...aPolicy(), ofALaterRelease: { deep: 1 } });
-    await store({ ...aPolicy(), formatVersion: 2 });
+    await store({ ...aPolicy(), formatVersion: 3 });
     const later = await read();
     expect(later).toMatchObject({ policyId, version: 1 });
     expect(later).not.toHaveProperty("policy");

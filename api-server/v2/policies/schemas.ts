@@ -49,7 +49,7 @@ export const DataPlane = z.strictObject({
       reason: z
         .string()
         .describe("The reason that one of them gave.")
-        .meta({ examples: ["format 2 is not known here, where 1 is the highest"] }),
+        .meta({ examples: ["format 3 is not known here, where 2 is the highest"] }),
     })
     .optional()
     .describe("Gates of an older release that cannot enforce this version; omitted if there are none."),
