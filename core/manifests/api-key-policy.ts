@@ -5,6 +5,7 @@ import {
   AllowedNamespaces,
   deletionPolicy,
   exactlyOneOf,
+  HeaderName,
   LabelsToMatch,
   nameOf,
   repeated,
@@ -44,12 +45,6 @@ const Api = withRules(
     },
   ],
 ).describe("API whose keys the app accepts.");
-
-const HeaderName = z
-  .string()
-  .min(1)
-  .max(128)
-  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, { error: "expected the name of a header" });
 
 const Credential = withRules(
   z.strictObject({
@@ -165,6 +160,12 @@ const ClientAddress = withRules(
       .max(64)
       .optional()
       .describe("Addresses or CIDR blocks of trusted proxies, for ForwardedFor."),
+    ipv6PrefixBits: z
+      .int()
+      .min(32)
+      .max(128)
+      .default(64)
+      .describe("Bits of an IPv6 address that count as one client, because a client usually has a whole network."),
   }),
   [
     {
@@ -173,11 +174,41 @@ const ClientAddress = withRules(
       holds: ({ from, trustedProxies }) => (from === "ForwardedFor") === (trustedProxies !== undefined),
     },
   ],
-).describe("Source of the client address. Without it, the gate does not check the IP allow-list of the API.");
+).describe(
+  "Source of the client address. Without it, the gate does not check the IP allow-list of the API, and limits cannot count by address.",
+);
+
+const FailedAttempts = z
+  .strictObject({
+    limit: z.int().min(1).max(1_000_000).describe("Failed attempts of one client address per window."),
+    duration: durationOf({ msMin: 1000 }).describe("Length of the window."),
+  })
+  .describe(
+    "Limit of requests that end with 401, per client address over all pods. Above it, the address gets 429 before its key is looked up, except for keys that succeeded from it within the last hour.",
+  );
 
 const EXPECTED_PORT = "expected a port: a number from 1 to 65535, or the name of a container port";
 /** Port name: groups of lower-case letters and digits, separated by hyphens, with at least one letter, like Kubernetes port names. */
 const PORT_NAME = /^([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+
+const ADDRESS_REQUIRED = "requires spec.clientAddress, which says where the address comes from";
+
+/** Returns each place of a spec that needs the client address. */
+function addressUses({ failedAttempts, rules }: { failedAttempts: unknown; rules: readonly ManifestRule[] }) {
+  const limits = rules.flatMap(({ ratelimits }, rule) =>
+    ratelimits.flatMap(({ by = [] }, limit) =>
+      by.includes("address")
+        ? [{ path: ["rules", rule, "ratelimits", limit, "by", by.indexOf("address")], message: ADDRESS_REQUIRED }]
+        : [],
+    ),
+  );
+  return failedAttempts === undefined ? limits : [{ path: ["failedAttempts"], message: ADDRESS_REQUIRED }, ...limits];
+}
+
+const repeatedNames = (rules: readonly ManifestRule[]) =>
+  repeated(rules, ({ name }, index) => name ?? `${index} `, "has the same name as a previous rule").map(
+    ({ path, message }) => ({ path: ["rules", ...path, "name"], message }),
+  );
 
 /** Defines which keys an app accepts, and what each request requires. */
 export const ApiKeyPolicySpec = withRules(
@@ -198,9 +229,9 @@ export const ApiKeyPolicySpec = withRules(
           })
           .describe("Container port of the app, by name or number."),
         protocol: z
-          .enum(["http1"], { error: "http1 is the only supported protocol" })
+          .enum(["http1", "h2c"], { error: "expected http1 or h2c" })
           .default("http1")
-          .describe("Protocol of the app."),
+          .describe("Protocol of the app: HTTP/1.1, or HTTP/2 without TLS for all requests, as gRPC requires."),
       })
       .describe("App that the gate protects."),
     interception: z
@@ -216,7 +247,12 @@ export const ApiKeyPolicySpec = withRules(
       .array(ManifestRule)
       .max(256)
       .default([])
-      .describe("Rules for requests; the first match applies. Without a match, a valid key is required."),
+      .describe("Rules for requests; the first match applies. Without a match, defaultAccess applies."),
+    defaultAccess: z
+      .enum(["Key", "Anonymous", "Deny"])
+      .default("Key")
+      .describe("Access of a request that matches no rule, as in a rule."),
+    failedAttempts: FailedAttempts.optional(),
     mode: z
       .enum(["Enforce", "Audit"])
       .default("Enforce")
@@ -252,6 +288,18 @@ export const ApiKeyPolicySpec = withRules(
   }),
   [
     ...PATHS_THAT_MATCH,
+    {
+      rule: "self.rules.all(a, !has(a.name) || self.rules.exists_one(b, has(b.name) && b.name == a.name))",
+      message: "two rules have the same name",
+      fieldPath: ".rules",
+      faults: ({ rules }) => repeatedNames(rules),
+    },
+    {
+      rule: "has(self.clientAddress) || (!has(self.failedAttempts) && self.rules.all(rule, !has(rule.ratelimits) || rule.ratelimits.all(limit, !has(limit.by) || !limit.by.exists(by, by == 'address'))))",
+      message: "failedAttempts and limits by address require clientAddress, which says where the address comes from",
+      faults: ({ clientAddress, failedAttempts, rules }) =>
+        clientAddress !== undefined ? [] : addressUses({ failedAttempts, rules }),
+    },
     {
       rule: "!has(self.adopt) || has(self.api.id)",
       message: "adopt requires api.id",

@@ -76,6 +76,7 @@ describe("a valid manifest", () => {
       interception: "Port",
       credentials: [{ header: { name: "Authorization", scheme: "Bearer" } }, { header: { name: "X-API-Key" } }],
       rules: [{ match: {}, access: "Key", ratelimits: [] }],
+      defaultAccess: "Key",
       mode: "Enforce",
       onStale: { after: "30s", action: "Serve", denyAfter: "15m" },
       onCounterFailure: "Local",
@@ -177,9 +178,9 @@ describe("an invalid manifest", () => {
     },
     {
       name: "a protocol that is not supported",
-      manifest: aPolicy({ target: { port: 80, protocol: "h2c" } }),
+      manifest: aPolicy({ target: { port: 80, protocol: "http3" } }),
       location: "spec.target.protocol",
-      message: /http1 is the only/,
+      message: /expected http1 or h2c/,
     },
     {
       name: "an unknown mode",
@@ -240,7 +241,7 @@ describe("an invalid manifest", () => {
       name: "prefix and exact",
       manifest: withRule({ match: { path: { prefix: "/a", exact: "/b" } } }),
       location: "spec.rules[0].match.path",
-      message: /exactly one of prefix and exact/,
+      message: /exactly one of prefix, exact and template/,
     },
     {
       name: "a path without a slash",
@@ -270,13 +271,34 @@ describe("an invalid manifest", () => {
       name: "an Anonymous rule with permissions",
       manifest: withRule({ access: "Anonymous", permissions: "a" }),
       location: "spec.rules[0]",
-      message: /cannot require permissions/,
+      message: /only a rule with access Key/,
     },
     {
-      name: "an Anonymous rule with limits",
+      name: "an Anonymous rule with a limit by key",
       manifest: withRule({ access: "Anonymous", ratelimits: [{ name: "a", limit: 1, duration: "1s" }] }),
-      location: "spec.rules[0]",
-      message: /cannot require permissions/,
+      location: "spec.rules[0].ratelimits[0]",
+      message: /requires by without key and identity/,
+    },
+    {
+      name: "a limit by a parameter that the template does not have",
+      manifest: withRule({
+        match: { path: { template: "/orders/{order}" } },
+        ratelimits: [{ name: "a", by: ["path.ordr"], limit: 1, duration: "1s" }],
+      }),
+      location: "spec.rules[0].ratelimits[0].by[0]",
+      message: /no parameter \{ordr\}/,
+    },
+    {
+      name: "a prefix with a parameter",
+      manifest: withRule({ match: { path: { prefix: "/orders/{order}" } } }),
+      location: "spec.rules[0].match.path.prefix",
+      message: /write a template such as/,
+    },
+    {
+      name: "a template with a parameter in a part of a segment",
+      manifest: withRule({ match: { path: { template: "/orders/{order}.json" } } }),
+      location: "spec.rules[0].match.path.template",
+      message: /takes a whole segment/,
     },
     {
       name: "a negative cost",
@@ -306,7 +328,7 @@ describe("an invalid manifest", () => {
       name: "a limit in a namespace without an identifier",
       manifest: withLimit({ name: undefined, namespace: "n" }),
       location: "spec.rules[0].ratelimits[0]",
-      message: /requires an identifier/,
+      message: /requires by, or an identifier/,
     },
     {
       name: "two limits on one counter",

@@ -1,5 +1,7 @@
 import { parseQuery, QuerySyntaxError } from "../permissions/query.ts";
-import type { CompiledPolicy, CredentialLocation, PolicyRule, RuleRatelimit } from "../policies/policy.ts";
+import type { CompiledPolicy, CredentialLocation, PathMatch, PolicyRule, RuleRatelimit } from "../policies/policy.ts";
+import { formatOf } from "../policies/policy-format.ts";
+import { parseTemplate } from "../policies/rule-path.ts";
 import type { ApiKeyPolicySpec } from "./api-key-policy.ts";
 import { parseDuration } from "./duration.ts";
 import type { ManifestRule } from "./policy-rule.ts";
@@ -28,9 +30,8 @@ export function compilePolicy(
     }),
   );
   if (problems.length > 0) return problems;
-  const { onStale, clientAddress } = spec;
-  return {
-    formatVersion: 1,
+  const { onStale, clientAddress, defaultAccess, failedAttempts } = spec;
+  const policy = {
     apiId,
     mode: spec.mode,
     credentials: compileCredentials(spec),
@@ -44,7 +45,12 @@ export function compilePolicy(
     onCreditFailure: spec.onCreditFailure,
     ...(clientAddress === undefined ? {} : { clientAddress: compileClientAddress(clientAddress) }),
     allowPaths: spec.allowPaths,
+    ...(defaultAccess === "Key" ? {} : { defaultAccess }),
+    ...(failedAttempts === undefined
+      ? {}
+      : { failedAttempts: { limit: failedAttempts.limit, durationMs: parseDuration(failedAttempts.duration) } }),
   };
+  return { formatVersion: formatOf(policy), ...policy };
 }
 
 /** Returns the distinct rate-limit namespaces that the policy's limits name. */
@@ -61,33 +67,68 @@ interface RuleContext {
 
 function compileRule(rule: ManifestRule, context: RuleContext): PolicyRule {
   const { location, report } = context;
-  const { match, access, permissions, credits } = rule;
+  const { name, match, access, permissions, credits } = rule;
   if (permissions !== undefined) {
     const problem = queryProblem(permissions);
     if (problem !== undefined) report(`${location}.permissions`, problem);
   }
   return {
+    ...(name === undefined ? {} : { name }),
     ...(match.methods === undefined ? {} : { methods: match.methods }),
     ...(match.path === undefined ? {} : { path: compilePath(match.path) }),
+    ...(match.hosts === undefined ? {} : { hosts: match.hosts }),
+    ...(match.headers === undefined
+      ? {}
+      : { headers: match.headers.map(({ name, exact }) => (exact === undefined ? { name } : { name, exact })) }),
     access,
     ...(permissions === undefined ? {} : { permissions }),
     creditCost: credits?.cost ?? 1,
-    ratelimits: compileRatelimits(rule.ratelimits, context),
+    ratelimits: compileRatelimits(rule, context),
   };
 }
 
-const compilePath = ({ prefix, exact }: NonNullable<ManifestRule["match"]["path"]>): NonNullable<PolicyRule["path"]> =>
-  prefix === undefined ? { exact: exact ?? "/" } : { prefix };
+function compilePath({ prefix, exact, template }: NonNullable<ManifestRule["match"]["path"]>): PathMatch {
+  if (template !== undefined) return { template };
+  return prefix === undefined ? { exact: exact ?? "/" } : { prefix };
+}
 
-function compileRatelimits(limits: ManifestRule["ratelimits"], context: RuleContext): RuleRatelimit[] {
-  return limits.map((limit, index) => ({
-    scope: scopeOf(limit, { ...context, location: `${context.location}.ratelimits[${index}]` }),
-    identifier: limit.identifier === "Identity" ? "identity" : "key",
-    limit: limit.limit,
-    durationMs: parseDuration(limit.duration),
-    cost: limit.cost,
-    accuracy: limit.async ? "local" : "strict",
-  }));
+function compileRatelimits({ match, ratelimits }: ManifestRule, context: RuleContext): RuleRatelimit[] {
+  return ratelimits.map((limit, index) => {
+    const location = `${context.location}.ratelimits[${index}]`;
+    checkParameters(limit, match.path?.template ?? "", { ...context, location });
+    return {
+      scope: scopeOf(limit, { ...context, location }),
+      ...compileCountedBy(limit),
+      limit: limit.limit,
+      durationMs: parseDuration(limit.duration),
+      cost: limit.cost,
+      accuracy: limit.async ? "local" : "strict",
+    };
+  });
+}
+
+/** Reports parameters that the template does not have. In CEL, this check would exceed the cost budget. */
+function checkParameters(
+  { by = [] }: ManifestRule["ratelimits"][number],
+  template: string,
+  { location, report }: RuleContext,
+): void {
+  const { parameters } = parseTemplate(template, []);
+  for (const [at, value] of by.entries()) {
+    const name = value.startsWith("path.") ? value.slice("path.".length) : undefined;
+    if (name !== undefined && !parameters.has(name)) {
+      report(`${location}.by[${at}]`, `match.path.template has no parameter {${name}}`);
+    }
+  }
+}
+
+/** `by` with one key or identity compiles like `identifier`, which every gate knows. */
+function compileCountedBy({
+  identifier = "Key",
+  by = [identifier.toLowerCase()],
+}: ManifestRule["ratelimits"][number]): Pick<RuleRatelimit, "identifier" | "by"> {
+  const [first] = by;
+  return by.length === 1 && (first === "key" || first === "identity") ? { identifier: first } : { by };
 }
 
 function scopeOf(
@@ -118,8 +159,12 @@ function compileCounterFailure(given: ApiKeyPolicySpec["onCounterFailure"]): Com
 function compileClientAddress({
   from,
   trustedProxies = [],
+  ipv6PrefixBits,
 }: NonNullable<ApiKeyPolicySpec["clientAddress"]>): NonNullable<CompiledPolicy["clientAddress"]> {
-  return from === "Connection" ? { from: "connection" } : { from: "forwardedFor", trustedProxies };
+  const prefix = ipv6PrefixBits === 64 ? {} : { ipv6PrefixBits };
+  return from === "Connection"
+    ? { from: "connection", ...prefix }
+    : { from: "forwardedFor", trustedProxies, ...prefix };
 }
 
 /** Returns why a permission query is invalid; `undefined` if it is valid. */

@@ -23,6 +23,13 @@ export const ObjectName = z
     error: "expected the name of an object",
   });
 
+/** Name of an HTTP header (RFC 9110, section 5.1). */
+export const HeaderName = z
+  .string()
+  .min(1)
+  .max(128)
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, { error: "expected the name of a header" });
+
 export const DeletionPolicy = z.enum(["Delete", "Orphan"]);
 export type DeletionPolicy = z.infer<typeof DeletionPolicy>;
 
@@ -34,10 +41,10 @@ export const nameOf = ({ min, max }: { min: number; max: number }) =>
   z.string().min(min).max(max).regex(NOT_BLANK, { error: "must not consist only of white space" });
 
 /** Returns an error for each item that repeats the key of an earlier one. */
-export function repeated<Item>(items: readonly Item[], keyOf: (item: Item) => string, message: string) {
+export function repeated<Item>(items: readonly Item[], keyOf: (item: Item, index: number) => string, message: string) {
   const seen = new Set<string>();
   return items.flatMap((item, index) => {
-    const key = keyOf(item);
+    const key = keyOf(item, index);
     if (seen.has(key)) return [{ path: [index], message }];
     seen.add(key);
     return [];
@@ -165,15 +172,15 @@ export function withRules<S extends z.ZodType>(schema: S, rules: ReadonlyArray<R
     });
 }
 
-/** Rule that requires exactly one of two optional fields. */
-export function exactlyOneOf<A extends string, B extends string>(
-  a: A,
-  b: B,
-): Rule<Readonly<Partial<Record<A | B, unknown>>>> {
+/** Rule that requires exactly one of the optional fields. */
+export function exactlyOneOf<Field extends string>(
+  ...fields: readonly [Field, Field, ...Field[]]
+): Rule<Readonly<Partial<Record<Field, unknown>>>> {
+  const isSet = fields.map((field) => `has(self.${field})`);
   return {
-    rule: `has(self.${a}) != has(self.${b})`,
-    message: `exactly one of ${a} and ${b} is required`,
-    holds: (value) => (value[a] === undefined) !== (value[b] === undefined),
+    rule: fields.length === 2 ? isSet.join(" != ") : `${isSet.map((one) => `(${one} ? 1 : 0)`).join(" + ")} == 1`,
+    message: `exactly one of ${fields.slice(0, -1).join(", ")} and ${fields.at(-1)} is required`,
+    holds: (value) => fields.filter((field) => value[field] !== undefined).length === 1,
   };
 }
 

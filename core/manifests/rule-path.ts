@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { canonicalRulePath, decodePath } from "../policies/check-path.ts";
 import { PathAllowance } from "../policies/policy.ts";
+import { parseTemplate, TemplateError } from "../policies/rule-path.ts";
 import type { Rule } from "./fields.ts";
 
 /*
@@ -27,12 +28,36 @@ const ENCODED_BEYOND_ASCII = [
  */
 const RULE_PATH = new RegExp(`^[/]([^\\x00-\\x20\\x7f#?%*{}]|%(0[1-9A-Fa-f]|[1-7]${ANY})|${ENCODED_BEYOND_ASCII})*$`);
 
+const PARAMETER_NAME = "[A-Za-z_][A-Za-z0-9_]*";
+/** Pattern of a template: segments of rule paths, parameters, and at the end a parameter for the rest. */
+const TEMPLATE = new RegExp(
+  `^([/](\\{${PARAMETER_NAME}\\}|([^\\x00-\\x20\\x7f#?%*{}/]|%(0[1-9A-Fa-f]|[1-7]${ANY})|${ENCODED_BEYOND_ASCII})*))*([/]\\{${PARAMETER_NAME}[.]{3}\\})?$`,
+);
+
 export const RulePath = z
   .string()
   .min(1)
   // `abort` skips the regular expression if the text is too long, because matching megabytes of text would overflow the stack.
   .max(1024, { abort: true })
   .regex(RULE_PATH, { error: ({ input }) => whyNever(String(input), PathAllowance.options) });
+
+export const TemplatePath = z
+  .string()
+  .min(1)
+  .max(256, { abort: true })
+  .regex(TEMPLATE, { error: ({ input }) => whyNoTemplate(String(input), PathAllowance.options) });
+
+/** Returns why no request can match the template; `undefined` if one can. */
+function whyNoTemplate(template: string, allow: readonly PathAllowance[]): string | undefined {
+  if (!template.startsWith("/")) return "expected a path that begins with /";
+  try {
+    parseTemplate(template, allow);
+  } catch (error) {
+    if (error instanceof TemplateError) return error.message;
+    throw error;
+  }
+  return whyNever(template.replace(/\{[^/]*\}/g, "x"), allow);
+}
 
 /** Returns why no request can have the path; `undefined` if one can. */
 function whyNever(path: string, allow: readonly PathAllowance[]): string | undefined {
@@ -47,13 +72,15 @@ function whyNever(path: string, allow: readonly PathAllowance[]): string | undef
 function noWildcards(path: string, character: string, at: number): string {
   const before = path.slice(0, path.lastIndexOf("/", at)) || "/";
   const encoded = `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
-  return `paths have no wildcards or parameters, so this path would match the literal character "${character}"; write the prefix ${before} to match everything below it, or ${encoded} for the character`;
+  return `prefix and exact have no wildcards or parameters, so this path would match the literal character "${character}"; write a template such as ${before === "/" ? "" : before}/{name}, the prefix ${before} to match everything below it, or ${encoded} for the character`;
 }
 
 interface WithPaths {
   readonly allowPaths: readonly PathAllowance[];
   readonly rules: ReadonlyArray<{
-    readonly match: { readonly path?: { prefix?: string | undefined; exact?: string | undefined } | undefined };
+    readonly match: {
+      readonly path?: Partial<Record<"prefix" | "exact" | "template", string | undefined>> | undefined;
+    };
   }>;
 }
 
@@ -74,7 +101,7 @@ const FORMS: ReadonlyArray<{ readonly allowance: PathAllowance; readonly found: 
 
 /** These rules apply to the complete spec rather than to a path, because `allowPaths` may allow a path that is rejected by default. */
 export const PATHS_THAT_MATCH: ReadonlyArray<Rule<WithPaths>> = FORMS.map(({ allowance, found, what }, index) => ({
-  rule: `'${allowance}' in self.allowPaths || self.rules.all(rule, !has(rule.match.path) || !(has(rule.match.path.prefix) ? rule.match.path.prefix : rule.match.path.exact).matches(r'${found}'))`,
+  rule: `'${allowance}' in self.allowPaths || self.rules.all(rule, !has(rule.match.path) || !(has(rule.match.path.prefix) ? rule.match.path.prefix : has(rule.match.path.exact) ? rule.match.path.exact : rule.match.path.template).matches(r'${found}'))`,
   message: `no request can match a rule whose path has ${what}; list ${allowance} in allowPaths to admit such requests`,
   fieldPath: ".rules",
   // Only the first rule has the function, because the function checks for all forms of paths.
@@ -83,10 +110,12 @@ export const PATHS_THAT_MATCH: ReadonlyArray<Rule<WithPaths>> = FORMS.map(({ all
 
 function pathProblems({ rules, allowPaths }: WithPaths) {
   return rules.flatMap(({ match: { path } }, index) => {
-    const [field, text] = path?.prefix === undefined ? ["exact", path?.exact] : ["prefix", path.prefix];
-    // Skips paths that `RulePath` already rejects.
-    if (text === undefined || !RULE_PATH.test(text)) return [];
-    const message = whyNever(text, allowPaths);
-    return message === undefined ? [] : [{ path: ["rules", index, "match", "path", field ?? ""], message }];
+    const [[field, text] = []] = Object.entries(path ?? {}).filter(([, one]) => one !== undefined);
+    if (field === undefined || text === undefined) return [];
+    const isTemplate = field === "template";
+    // Skips paths that `RulePath` or `TemplatePath` already rejects.
+    if (!(isTemplate ? TEMPLATE : RULE_PATH).test(text)) return [];
+    const message = isTemplate ? whyNoTemplate(text, allowPaths) : whyNever(text, allowPaths);
+    return message === undefined ? [] : [{ path: ["rules", index, "match", "path", field], message }];
   });
 }

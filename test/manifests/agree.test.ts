@@ -133,6 +133,13 @@ const limit = fc.record({
   name: some(fc.constantFrom("a", "b", "", "a".repeat(256))),
   namespace: fc.option(fc.constantFrom("a", "b"), { nil: undefined, freq: 1 }),
   identifier: some(fc.constantFrom("Key", "Identity", "other")),
+  by: fc.option(
+    fc.array(fc.constantFrom("key", "identity", "address", "method", "path.a", "header.A", "x"), { maxLength: 5 }),
+    {
+      nil: undefined,
+      freq: 1,
+    },
+  ),
   limit: fc.constantFrom<unknown>(1, 0, -1, "1", 9_007_199_254_740_991),
   duration: fc.constantFrom<unknown>("60s", "1m", 60_000, "1h", 999, "x"),
 });
@@ -141,7 +148,7 @@ const manifestAtEdges: fc.Arbitrary<TriedManifest> = fc
     fc.record({
       target: fc.record({
         port: fc.oneof(text, lettersOf("a1-B", 7), fc.integer({ min: -2, max: 65_540 })),
-        protocol: some(fc.constantFrom("http1", "h2c", "")),
+        protocol: some(fc.constantFrom("http1", "h2c", "http3", "")),
       }),
     }),
     fc.record({ onStale: fc.record({ after: some(duration), denyAfter: some(duration) }) }),
@@ -151,16 +158,51 @@ const manifestAtEdges: fc.Arbitrary<TriedManifest> = fc
       clientAddress: fc.record({
         from: fc.constantFrom("ForwardedFor", "Connection"),
         trustedProxies: some(fc.array(address, { maxLength: 2 })),
+        ipv6PrefixBits: some(fc.constantFrom<unknown>(31, 32, 128, 129, "64")),
       }),
     }),
     fc.record({
-      rules: fc.array(fc.record({ ratelimits: some(fc.array(limit, { maxLength: 3 })) }), { maxLength: 2 }),
+      clientAddress: some(fc.constant({ from: "Connection" })),
+      failedAttempts: some(fc.record({ limit: fc.constantFrom(0, 1, 1_000_001), duration })),
+      defaultAccess: some(fc.constantFrom("Key", "Anonymous", "Deny", "deny")),
+      rules: fc.array(
+        fc.record({
+          name: some(fc.oneof(fc.constantFrom("a", "b", "a-"), text)),
+          access: some(fc.constantFrom("Key", "Anonymous", "Deny")),
+          match: some(fc.constant({ path: { template: "/{a}" } })),
+          permissions: fc.option(fc.constant("p"), { nil: undefined, freq: 1 }),
+          ratelimits: some(fc.array(limit, { maxLength: 3 })),
+        }),
+        { maxLength: 3 },
+      ),
     }),
     fc.record({
       rules: fc.array(
         fc.record({
           match: fc.record({
-            path: some(fc.record({ prefix: some(path), exact: some(path) })),
+            path: some(
+              fc.record({
+                prefix: some(path),
+                exact: some(path),
+                template: some(
+                  fc.oneof(
+                    path,
+                    lettersOf("/{}a.%2*", 10).map((rest) => `/${rest}`),
+                  ),
+                ),
+              }),
+            ),
+            hosts: some(fc.array(fc.oneof(lettersOf("a.*-A:", 6), text), { maxLength: 2 })),
+            headers: some(
+              fc.array(
+                fc.record({
+                  name: fc.constantFrom("A", "a", "hOST", "a b", ""),
+                  exact: some(text),
+                  present: some(fc.constantFrom<unknown>(true, false)),
+                }),
+                { maxLength: 2 },
+              ),
+            ),
             methods: some(fc.array(fc.constantFrom("GET", "POST", "get"), { maxLength: 3 })),
           }),
         }),

@@ -40,6 +40,7 @@ const withPath = (prefix: string, spec: Fields = {}) =>
   aPolicy({ ...spec, rules: [{}, { match: { path: { prefix } } }] });
 const withExact = (exact: string) => aPolicy({ rules: [{}, { match: { path: { exact } } }] });
 const withLimits = (...ratelimits: Fields[]) => withRule({ ratelimits });
+const withRules = (...rules: Fields[]) => aPolicy({ rules });
 const withProxies = (...trustedProxies: string[]) =>
   aPolicy({ clientAddress: { from: "ForwardedFor", trustedProxies } });
 const aRole = (spec: Fields = {}): TriedManifest => aManifest("Role", { name: "editor", ...spec });
@@ -145,9 +146,133 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
   },
   {
     name: "an unknown protocol",
-    manifest: aPolicy({ target: { port: 80, protocol: "h2c" } }),
+    manifest: aPolicy({ target: { port: 80, protocol: "http3" } }),
     field: "spec.target.protocol",
-    says: /supported values: "http1"/,
+    says: /supported values: "http1", "h2c"/,
+  },
+  {
+    name: "a parameter in a prefix",
+    manifest: withRules({ match: { path: { prefix: "/orders/{order}" } } }),
+    field: "spec.rules[0].match.path.prefix",
+    says: /should match/,
+  },
+  {
+    name: "a parameter in a part of a segment",
+    manifest: withRules({ match: { path: { template: "/orders/{order}.json" } } }),
+    field: "spec.rules[0].match.path.template",
+    says: /should match/,
+  },
+  {
+    name: "a rest before the last segment",
+    manifest: withRules({ match: { path: { template: "/{path...}/end" } } }),
+    field: "spec.rules[0].match.path.template",
+    says: /should match/,
+  },
+  {
+    name: "a template and a prefix",
+    manifest: withRules({ match: { path: { template: "/{a}", prefix: "/a" } } }),
+    field: "spec.rules[0].match.path",
+    says: /exactly one of prefix, exact and template/,
+  },
+  {
+    name: "a host with a port",
+    manifest: withRules({ match: { hosts: ["api.example.com:443"] } }),
+    field: "spec.rules[0].match.hosts[0]",
+    says: /should match/,
+  },
+  {
+    name: "a header without a condition",
+    manifest: withRules({ match: { headers: [{ name: "X-A" }] } }),
+    field: "spec.rules[0].match.headers[0]",
+    says: /exactly one of exact and present/,
+  },
+  {
+    name: "Host as a header",
+    manifest: withRules({ match: { headers: [{ name: "HOST", present: true }] } }),
+    field: "spec.rules[0].match.headers[0]",
+    says: /match the Host header with hosts/,
+  },
+  {
+    name: "two rules of one name",
+    manifest: withRules({ name: "a" }, {}, { name: "a" }),
+    field: "spec.rules",
+    says: /two rules have the same name/,
+    location: "spec.rules[2].name",
+  },
+  {
+    name: "a Deny rule with a limit",
+    manifest: withRules({ access: "Deny", ratelimits: [{ name: "a", by: ["host"], limit: 1, duration: "1m" }] }),
+    field: "spec.rules[0]",
+    says: /a rule with access Deny has no rate limits/,
+  },
+  {
+    name: "an Anonymous rule with a limit by identity",
+    manifest: withRules({
+      access: "Anonymous",
+      ratelimits: [{ name: "a", by: ["host", "identity"], limit: 1, duration: "1m" }],
+    }),
+    field: "spec.rules[0]",
+    says: /requires by without key and identity/,
+    location: "spec.rules[0].ratelimits[0]",
+  },
+  {
+    name: "identifier beside by",
+    manifest: withLimits({ name: "a", identifier: "Key", by: ["host"], limit: 1, duration: "1m" }),
+    field: "spec.rules[1].ratelimits[0]",
+    says: /identifier and by exclude each other/,
+  },
+  {
+    name: "a limit by an unknown value",
+    manifest: withLimits({ name: "a", by: ["cookie.a"], limit: 1, duration: "1m" }),
+    field: "spec.rules[1].ratelimits[0].by[0]",
+    says: /should match/,
+  },
+  {
+    name: "a limit by a parameter without a template",
+    manifest: withLimits({ name: "a", by: ["key", "path.order"], limit: 1, duration: "1m" }),
+    field: "spec.rules[1]",
+    says: /requires match.path.template/,
+    location: "spec.rules[1].ratelimits[0].by[1]",
+  },
+  {
+    name: "a limit by address without clientAddress",
+    manifest: withLimits({ name: "a", by: ["key", "address"], limit: 1, duration: "1m" }),
+    field: "spec",
+    says: /require clientAddress/,
+    location: "spec.rules[1].ratelimits[0].by[1]",
+  },
+  {
+    name: "failedAttempts without clientAddress",
+    manifest: aPolicy({ failedAttempts: { limit: 20, duration: "60s" } }),
+    field: "spec",
+    says: /require clientAddress/,
+    location: "spec.failedAttempts",
+  },
+  {
+    name: "two limits by the same values",
+    manifest: withLimits(
+      { name: "a", by: ["host", "method"], limit: 1, duration: "1m" },
+      { name: "a", by: ["host", "method"], limit: 2, duration: "60s" },
+    ),
+    field: "spec.rules[1].ratelimits",
+    says: /two limits have the same counter/,
+    location: "spec.rules[1].ratelimits[1]",
+  },
+  {
+    name: "identifier and by that name the same counter",
+    manifest: withLimits(
+      { name: "a", by: ["identity"], limit: 1, duration: "1m" },
+      { name: "a", identifier: "Identity", limit: 2, duration: "60s" },
+    ),
+    field: "spec.rules[1].ratelimits",
+    says: /two limits have the same counter/,
+    location: "spec.rules[1].ratelimits[1]",
+  },
+  {
+    name: "an IPv6 prefix of 129 bits",
+    manifest: aPolicy({ clientAddress: { from: "Connection", ipv6PrefixBits: 129 } }),
+    field: "spec.clientAddress.ipv6PrefixBits",
+    says: /less than or equal to 128/,
   },
   {
     name: "denying before acting",
@@ -220,7 +345,7 @@ export const BAD_MANIFESTS: readonly BadManifest[] = [
     name: "a limit in a namespace without an identifier",
     manifest: withLimits({ namespace: "n", limit: 1, duration: "1m" }),
     field: "spec.rules[1].ratelimits[0]",
-    says: /requires an identifier/,
+    says: /requires by, or an identifier/,
   },
   {
     name: "an empty selector",
@@ -505,6 +630,39 @@ export const GOOD_MANIFESTS: ReadonlyArray<{ readonly name: string; readonly man
     name: `onCounterFailure ${JSON.stringify(onCounterFailure)}`,
     manifest: aPolicy({ onCounterFailure }),
   })),
+  {
+    name: "every field of the second edition of rules",
+    manifest: aPolicy({
+      target: { port: "http", protocol: "h2c" },
+      clientAddress: { from: "Connection", ipv6PrefixBits: 56 },
+      defaultAccess: "Deny",
+      failedAttempts: { limit: 20, duration: "60s" },
+      rules: [
+        {
+          name: "refund",
+          match: {
+            methods: ["POST"],
+            path: { template: "/orders/{order}/{rest...}" },
+            hosts: ["api.example.com", "*.eu.example.com"],
+            headers: [
+              { name: "X-Api-Version", exact: "2" },
+              { name: "X-Beta", present: true },
+            ],
+          },
+          ratelimits: [
+            { name: "refunds", by: ["key", "path.order", "path.rest", "address"], limit: 10, duration: "60s" },
+            { namespace: "public-api", by: ["header.X-Tenant", "host"], limit: 10, duration: "60s" },
+          ],
+        },
+        {
+          access: "Anonymous",
+          match: { path: { prefix: "/catalogue" } },
+          ratelimits: [{ name: "guests", by: ["address", "method"], limit: 60, duration: "60s", async: true }],
+        },
+        { name: "internal", access: "Deny", match: { path: { exact: "/internal" } } },
+      ],
+    }),
+  },
   { name: "port 1", manifest: withPort(1) },
   { name: "port 65535", manifest: withPort(65_535) },
   { name: "a port's name with digits first", manifest: withPort("8080-http-2") },

@@ -19,6 +19,7 @@ export function policyFieldsOf(
   namespaceNames: ReadonlyMap<string, string> = new Map(),
 ): PolicyFields {
   const { mode, credentials, rules, onStale, onCounterFailure, onCreditFailure, clientAddress, allowPaths } = policy;
+  const { defaultAccess, failedAttempts } = policy;
   return {
     ...(mode === "Enforce" ? {} : { mode }),
     credentials: credentials.map((place) =>
@@ -27,6 +28,10 @@ export function policyFieldsOf(
         : { header: { name: place.name, ...(place.scheme === undefined ? {} : { scheme: place.scheme }) } },
     ),
     ...(rules.length === 0 ? {} : { rules: rules.map((rule) => ruleOf(rule, namespaceNames)) }),
+    ...(defaultAccess === undefined ? {} : { defaultAccess }),
+    ...(failedAttempts === undefined
+      ? {}
+      : { failedAttempts: { limit: failedAttempts.limit, duration: formatDuration(failedAttempts.durationMs) } }),
     onStale: {
       after: formatDuration(onStale.afterMs),
       action: onStale.action,
@@ -43,18 +48,29 @@ const counterFailureOf = (compiled: Exclude<CompiledPolicy["onCounterFailure"], 
   compiled === "LocalShare" ? ({ action: "Local", budget: "PerPod" } as const) : compiled;
 
 function clientAddressOf(address: NonNullable<CompiledPolicy["clientAddress"]>): SpecIn["clientAddress"] {
+  const { ipv6PrefixBits } = address;
+  const prefix = ipv6PrefixBits === undefined ? {} : { ipv6PrefixBits };
   return address.from === "connection"
-    ? { from: "Connection" }
-    : { from: "ForwardedFor", trustedProxies: [...address.trustedProxies] };
+    ? { from: "Connection", ...prefix }
+    : { from: "ForwardedFor", trustedProxies: [...address.trustedProxies], ...prefix };
 }
 
 function ruleOf(rule: PolicyRule, namespaceNames: ReadonlyMap<string, string>): RuleIn {
-  const { methods, path, access, permissions, creditCost, ratelimits } = rule;
+  const { name, methods, path, hosts, headers, access, permissions, creditCost, ratelimits } = rule;
   const match = {
     ...(methods === undefined ? {} : { methods: [...methods] }),
     ...(path === undefined ? {} : { path }),
+    ...(hosts === undefined ? {} : { hosts: [...hosts] }),
+    ...(headers === undefined
+      ? {}
+      : {
+          headers: headers.map(({ name, exact }) =>
+            exact === undefined ? { name, present: true as const } : { name, exact },
+          ),
+        }),
   };
   return {
+    ...(name === undefined ? {} : { name }),
     ...(Object.keys(match).length === 0 ? {} : { match }),
     ...(access === "Key" ? {} : { access }),
     ...(permissions === undefined ? {} : { permissions }),
@@ -64,14 +80,14 @@ function ruleOf(rule: PolicyRule, namespaceNames: ReadonlyMap<string, string>): 
 }
 
 function limitOf(
-  { scope, identifier, limit, durationMs, cost, accuracy }: RuleRatelimit,
+  { scope, identifier, by, limit, durationMs, cost, accuracy }: RuleRatelimit,
   namespaceNames: ReadonlyMap<string, string>,
 ): NonNullable<RuleIn["ratelimits"]>[number] {
   return {
     ...(scope.kind === "name"
       ? { name: scope.name }
       : { namespace: namespaceNames.get(scope.namespaceId) ?? scope.namespaceId }),
-    identifier: identifier === "key" ? "Key" : "Identity",
+    ...(by === undefined ? { identifier: identifier === "identity" ? "Identity" : "Key" } : { by: [...by] }),
     limit,
     duration: formatDuration(durationMs),
     ...(cost === 1 ? {} : { cost }),
