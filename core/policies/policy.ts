@@ -14,7 +14,7 @@ import { whenMissing } from "../tolerant.ts";
  * admit more than the policy allows, a policy with this member must have a higher `formatVersion`.
  */
 
-/** Highest format that this version reads and writes. `policy-format.ts` lists what format 2 added. */
+/** Highest format that this version reads and writes. `formatOf` lists what format 2 added. */
 export const POLICY_FORMAT_VERSION = 2;
 
 export const HTTP_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] as const;

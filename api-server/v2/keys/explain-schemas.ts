@@ -45,7 +45,12 @@ export const ASKED = {
     .describe("Host of the request at the gate.")
     .meta({ examples: ["api.example.com"] }),
   headers: z
-    .array(z.strictObject({ name: z.string().min(1).max(128), value: z.string().max(1024) }))
+    .array(
+      z.strictObject({
+        name: z.string().min(1).max(128).describe("Name of the header."),
+        value: z.string().max(1024).describe("Value of the header."),
+      }),
+    )
     .max(32)
     .optional()
     .describe("Headers of the request at the gate that rules match or that limits count by.")

@@ -3,7 +3,7 @@ import type { PoolClient } from "pg";
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
 import { makeId } from "../../../core/ids.ts";
-import { parseQuery, QuerySyntaxError } from "../../../core/permissions/query.ts";
+import { checkPolicy } from "../../../core/policies/check-policy.ts";
 import { PolicyInput } from "../../../core/policies/policy.ts";
 import { policyIdOf } from "../../../core/policies/policy-id.ts";
 import { shareLockApi } from "../../db/apis.ts";
@@ -83,7 +83,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const { body, caller, deps } = call;
   const { workspaceId } = caller;
   const { apiId, name } = body;
-  checkPolicy(body);
+  validate(body);
   return inTransaction(deps, async (tx) => {
     const api = await shareLockApi(tx, { workspaceId, apiId });
     if (api === undefined) throw apiNotFound(apiId);
@@ -98,21 +98,14 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
 }
 
 /** Validates rules that the schema cannot express. Throws PublicError `invalid_input`, because a sidecar could not use such a policy. */
-function checkPolicy({ apiId, policy }: Body): void {
+function validate({ apiId, policy }: Body): void {
   const bytes = Buffer.byteLength(JSON.stringify(policy));
   if (bytes > POLICY_BYTES_MAX) {
     throw invalidField("body.policy", `expected at most ${POLICY_BYTES_MAX} bytes of JSON, got ${bytes}`);
   }
   if (policy.apiId !== apiId) throw invalidField("body.policy.apiId", "expected the same id as body.apiId");
-  for (const [index, { permissions }] of policy.rules.entries()) {
-    if (permissions === undefined) continue;
-    try {
-      parseQuery(permissions);
-    } catch (error) {
-      if (!(error instanceof QuerySyntaxError)) throw error;
-      throw invalidField(`body.policy.rules[${index}].permissions`, error.message);
-    }
-  }
+  const [problem] = checkPolicy(policy);
+  if (problem !== undefined) throw invalidField(`body.policy.${problem.location}`, problem.message);
 }
 
 /** Creates a policy. Returns `undefined` if another transaction has just created a policy with this name. */
