@@ -1,5 +1,5 @@
 import { parseQuery, QuerySyntaxError } from "../permissions/query.ts";
-import { countedBy } from "./counted-by.ts";
+import { countedBy } from "./counted-value.ts";
 import type { CompiledPolicy, PolicyRule } from "./policy.ts";
 import { parseRulePath, TemplateError } from "./rule-path.ts";
 

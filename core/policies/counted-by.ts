@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { KeyView } from "../verification/key-view.ts";
+import { type CountedValue, isInvented } from "./counted-value.ts";
 import type { DistinctValues } from "./distinct-values.ts";
 import type { RuleRatelimit } from "./policy.ts";
 import { parameterIn, type RulePath } from "./rule-path.ts";
@@ -14,14 +15,6 @@ import { parameterIn, type RulePath } from "./rule-path.ts";
  * The names of the values are part of the identifier, and `,`, `=` and `%` in a value are escaped. So two different lists of names and
  * values never have the same identifier, not even if several limits share a namespace.
  */
-
-type Kind = "key" | "identity" | "address" | "host" | "method" | "path" | "header";
-
-/** One value of `by`. `name` is the parameter or the header in lower case. */
-export interface CountedValue {
-  readonly kind: Kind;
-  readonly name: string;
-}
 
 /** Values of a request that limits count by. */
 export interface RequestValues {
@@ -45,22 +38,6 @@ export interface CompiledLimit extends Omit<RuleRatelimit, "by" | "identifier"> 
   /** Bounds the distinct identifiers of clients; `undefined` if clients can invent none of the values. */
   readonly distinct: DistinctValues | undefined;
 }
-
-/** Parses an entry of `by`. */
-export function countedValueOf(text: string): CountedValue {
-  const dot = text.indexOf(".");
-  if (dot === -1) return { kind: text as Kind, name: "" };
-  const kind = text.slice(0, dot) as Kind;
-  const name = text.slice(dot + 1);
-  return { kind, name: kind === "header" ? name.toLowerCase() : name };
-}
-
-/** Returns the values that a stored limit counts by. */
-export const countedBy = ({ by, identifier = "key" }: Pick<RuleRatelimit, "by" | "identifier">): CountedValue[] =>
-  (by ?? [identifier]).map(countedValueOf);
-
-/** Returns whether a client can send any value it likes, so that the number of distinct values must be bounded. */
-export const isInvented = ({ kind }: CountedValue): boolean => kind === "path" || kind === "header" || kind === "host";
 
 export interface Counting {
   /** `undefined` for a request without a key. */

@@ -1,6 +1,7 @@
 import { parseQuery, type Query } from "../permissions/query.ts";
 import { checkTarget } from "./check-path.ts";
-import { type CompiledLimit, countedBy, isInvented } from "./counted-by.ts";
+import type { CompiledLimit } from "./counted-by.ts";
+import { countedBy, isInvented } from "./counted-value.ts";
 import { DistinctValues, distinctMaxOf, type SharedRequests } from "./distinct-values.ts";
 import { foldPath, isFolded } from "./fold-path.ts";
 import { HostSets } from "./match-host.ts";
