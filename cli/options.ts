@@ -53,7 +53,7 @@ export const analyticsStore = {
 export const redisUrl = {
   type: "string",
   placeholder: "URL",
-  help: "Redis URL, redis:// or rediss://; ?cluster=true for a cluster node, ?sentinel=NAME for a sentinel of that master (more: &sentinels=HOST:PORT,HOST:PORT)",
+  help: "Redis URL; ?cluster=true for a cluster node, ?sentinel=NAME for a sentinel of that master (add sentinels with &sentinels=HOST:PORT,HOST:PORT)",
   env: "REDIS_URL",
   accepts: url("redis", "rediss"),
 } as const;
@@ -109,7 +109,7 @@ export const v1 = {
   "api-v1-sunset": {
     type: "string",
     placeholder: "DATE",
-    help: "announced end of API v1, such as 2026-12-31, as a response header; informational",
+    help: "end of API v1, such as 2026-12-31, which responses announce in a header",
     env: "POSTERN_API_V1_SUNSET",
     accepts: text("date", "in the future"),
   },

@@ -75,7 +75,7 @@ export class Closers {
 
 /**
  * Starts a service, waits for a signal, and closes everything within `deadlineMs`. Returns the exit code, which is 1 if a component did not
- * close. If the start fails, closes the components that were started and rethrows the error. A signal during the start closes these
+ * close. If the start fails, closes the components that were started and rethrows the error. A signal during startup closes these
  * components immediately.
  */
 export async function runService(

@@ -6,7 +6,7 @@
 export type MetricType = "counter" | "gauge" | "histogram";
 
 export interface Metric<Label extends string = string> {
-  /** Name by the Prometheus conventions: it ends with the base unit, and with `_total` for a counter. */
+  /** Name that follows the Prometheus conventions: it ends with the base unit, and the name of a counter ends with `_total`. */
   readonly name: string;
   readonly type: MetricType;
   readonly help: string;

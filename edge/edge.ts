@@ -13,9 +13,9 @@ export type OverAdmissionCause = "async" | "outage";
 export interface OverAdmissionTotal {
   /** Units beyond limits that the process has admitted since it started. */
   readonly units: number;
-  /** Largest overshoot as a fraction of the limit. */
+  /** Largest amount beyond a limit that was admitted, as a fraction of the limit. */
   readonly largestShare: number;
-  /** Time of the last overshoot by the store's clock, Unix ms; `undefined` before the first. */
+  /** Time at which a limit was last exceeded, Unix ms of the store's clock; `undefined` if no limit was exceeded. */
   readonly lastMs: number | undefined;
 }
 

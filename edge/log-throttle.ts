@@ -8,7 +8,7 @@ const EVERY_MS = 5_000;
 interface Noted {
   /** Number of events since the last log line. */
   count: number;
-  /** Time at which the next line is due, by `performance.now()`. */
+  /** Time at which the next line is due, as `performance.now()`. */
   dueAtMs: number;
 }
 

@@ -24,7 +24,7 @@ export interface SidecarConfig {
   /** Address that serves probes and metrics. */
   readonly admin: Address;
   readonly podId: string;
-  /** Token for `GET /drain` on the admin port, which reports that the pod is terminating. Default: the gate does not serve this path. */
+  /** Token that `GET /drain` on the admin port requires; the call starts the shutdown. Default: the gate does not serve this path. */
   readonly hookToken?: string | undefined;
   /** Probes of the app that kubelet requests from the admin port. Default: none. */
   readonly probes?: GateProbes | undefined;
@@ -207,7 +207,7 @@ export const TLS_LIMITS: Pick<Limits, "clientConnectionsMax" | "clientHttp2Conne
  */
 const EXT_AUTH_TLS_LIMITS: Pick<Limits, "extAuthConnectionsMax"> = { extAuthConnectionsMax: 1_000 };
 
-/** Returns the limits. A limit that is not configured has its default, and some defaults are lower with TLS. */
+/** Returns the limits. A limit that is not configured has its default value; some default values are lower with TLS. */
 export const limitsOf = ({ tls, extAuth, limits }: Pick<SidecarConfig, "tls" | "extAuth" | "limits">): Limits => ({
   ...DEFAULT_LIMITS,
   ...(tls && TLS_LIMITS),

@@ -244,7 +244,7 @@ describe.each([
   });
 
   describe("lastUsedAt", () => {
-    test("lastUsedAt follows the newest event by the minute and never goes back", async () => {
+    test("lastUsedAt is the minute of the newest event and never goes back", async () => {
       const minute = NOW_MS - (NOW_MS % 60_000);
       await ingest([aVerification({ timeMs: NOW_MS - DAY_MS / 2 }), aVerification()]);
       expect(await lastUsed("key_ws_a")).toBe(minute);

@@ -22,7 +22,7 @@ const ATTEMPTS_AT_POISON = 30;
 /** Timeouts of a transaction. They bound the delay that locked rows of one workspace cause for the others. */
 const BOUNDS = { lockMsMax: 2_000, statementMsMax: 10_000, idleMsMax: 10_000 };
 
-/** Maximum number of cached keys. The cache avoids an update of the last use for each event of the same minute. */
+/** Maximum number of cached keys. Because of the cache, the last use of a key is updated once per minute, not for each event. */
 const KEYS_REMEMBERED_MAX = 100_000;
 
 /** Last use of keys that this process has stored, in Unix ms to the minute, by workspace and key. */

@@ -42,7 +42,7 @@ const LEVELS: readonly { bucket: Bucket; type: "timestamp" | "date" }[] = [
 const summed = (columns: readonly string[]): string =>
   columns.map((column) => `least(sum(${column}), ${COUNT_MAX})::bigint as ${column}`).join(", ");
 
-/** Emits the addition to an existing row. Sums saturate at COUNT_MAX, so that adding two of them cannot overflow. */
+/** Returns assignments that add counts to an existing row. Sums saturate at COUNT_MAX, so that adding two of them cannot overflow. */
 const added = (table: string, columns: readonly string[]): string =>
   columns.map((column) => `${column} = least(${table}.${column} + excluded.${column}, ${COUNT_MAX})`).join(", ");
 

@@ -31,14 +31,14 @@ export interface PostgresAnalyticsOptions {
    * process that serves no requests.
    */
   readonly copies?: boolean;
-  /** Maximum number of groups per roll-up. Default: 40,000, about 10 MB and up to a few seconds. */
+  /** Maximum number of groups per roll-up. Default: 40,000; such a roll-up reads about 10 MB and takes up to a few seconds. */
   readonly groupsMax?: number;
 }
 
 /** Workspace that the next roll-ups skip. */
 interface PutOff {
   readonly delayMs: number;
-  /** End of the delay, by `performance.now()`. */
+  /** End of the delay, as `performance.now()`. */
   readonly untilMs: number;
 }
 

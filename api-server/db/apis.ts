@@ -85,7 +85,7 @@ export async function insertApi(tx: Queryable, api: NewApi): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** Updates an API. Violates `apis_manager` if the manager already has another API. */
+/** Updates an API. Throws a violation of `apis_manager` if the manager already has another API. */
 export async function updateApi(
   tx: Queryable,
   {

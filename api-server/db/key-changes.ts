@@ -105,7 +105,7 @@ export interface KeySettings {
   readonly updatedAt: number;
 }
 
-/** Updates a key. Violates `keys_manager` if the manager already has another key with this name. */
+/** Updates a key. Throws a violation of the index `keys_manager` if the manager already has another key with this name. */
 export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, settings: KeySettings): Promise<void> {
   const text = `update keys
                    set name = $3, identity_id = $4, meta = $5::jsonb, enabled = $6, expires_at = $7, manager = $8,
@@ -131,7 +131,10 @@ export async function updateKey(tx: Queryable, { workspaceId, keyId }: KeyRef, s
   });
 }
 
-/** Updates the key row after a change of its credits, links or manager. Violates `keys_manager` like `updateKey`. */
+/**
+ * Updates the key row after a change of its credits, links or manager. Throws a violation of the index `keys_manager` in the same case as
+ * `updateKey`.
+ */
 export async function touchKey(
   tx: Queryable,
   { workspaceId, keyId, manager, updatedAt }: KeyRef & Pick<KeySettings, "manager" | "updatedAt">,

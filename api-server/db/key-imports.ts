@@ -63,7 +63,7 @@ export async function insertIdentities(
 }
 
 /**
- * Inserts roles; skips those with an existing name, case-insensitive. Returns the new roles. Inserts in the given order, to avoid deadlock.
+ * Inserts roles in the order of their names, to avoid deadlock. Skips roles whose name exists, ignoring case. Returns the new roles.
  */
 export async function insertRolesForNames(
   tx: Queryable,

@@ -73,7 +73,7 @@ const UPDATE_MANAGER: Readonly<Record<ManagedKind, string>> = {
 };
 
 /**
- * Changes the manager of an object. Returns false if the object has a different manager by now. Violates `<table>_manager` if the new
+ * Changes the manager of an object. Returns false if the object has a different manager. Throws a violation of `<table>_manager` if the new
  * manager already has another object.
  */
 export async function updateManager(

@@ -39,7 +39,7 @@ export async function findMigratedKey(
   return rows[0];
 }
 
-/** Stores a key under its own hash, unless it is already stored under it. Violates `keys_hash_key` if another key has the hash. */
+/** Stores a key under its own hash, unless it has this hash already. Throws a violation of `keys_hash_key` if another key has the hash. */
 export async function rewriteMigratedKey(
   tx: Queryable,
   {

@@ -162,7 +162,7 @@ export async function insertNamespace(
   return rowCount === 1;
 }
 
-/** Changes the manager of a namespace. Violates `ratelimit_namespaces_manager` if the manager has another namespace. */
+/** Changes the manager of a namespace. Throws a violation of `ratelimit_namespaces_manager` if the manager has another namespace. */
 export async function updateNamespaceManager(
   tx: Queryable,
   { workspaceId, id, manager }: { workspaceId: string; id: string; manager: string | null },

@@ -128,7 +128,7 @@ export async function insertOverride(
   return rowCount === 1;
 }
 
-/** Updates an override. Violates `ratelimit_overrides_manager` if the manager has another override. */
+/** Updates an override. Throws a violation of `ratelimit_overrides_manager` if the manager has another override. */
 export async function updateOverride(
   tx: Queryable,
   override: OverrideValues & { readonly workspaceId: string; readonly id: string; readonly updatedAt: number },

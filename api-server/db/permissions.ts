@@ -162,7 +162,7 @@ export async function insertPermissionsForSlugs(
   return rows;
 }
 
-/** Updates a permission, except its slug. Violates `permissions_manager` if the manager has another permission. */
+/** Updates a permission, except its slug. Throws a violation of `permissions_manager` if the manager has another permission. */
 export async function updatePermission(
   tx: Queryable,
   { workspaceId, id, name, description, manager }: Omit<PermissionRow, "slug"> & { readonly workspaceId: string },

@@ -173,7 +173,7 @@ export async function insertPolicy(
   return rowCount === 1;
 }
 
-/** Stores the next version of a policy. Violates `policies_manager` if the manager has another policy. */
+/** Stores the next version of a policy. Throws a violation of the index `policies_manager` if the manager has another policy. */
 export async function updatePolicy(
   tx: Queryable,
   policy: PolicyRef & PolicyValues & { readonly updatedAt: number },
@@ -201,8 +201,8 @@ export async function updatePolicy(
 }
 
 /**
- * Changes the manager of a policy without a new version, because pods do not need the manager. Violates `policies_manager` like
- * `updatePolicy`.
+ * Changes the manager of a policy without a new version, because pods do not need the manager. Throws a
+ * violation of the index `policies_manager` if the manager has another policy.
  */
 export async function updatePolicyManager(
   tx: Queryable,

@@ -163,8 +163,8 @@ const sized = (statement: string): string =>
              from (select workspace_id, id, data::text as data from (${statement}) as records offset 0) as texts) as sized`;
 
 /**
- * Returns the records of the refs, in their order; `undefined` for a record that certainly does not exist, because it is not in Postgres.
- * Refs may be of several workspaces. Root keys have no record, so the result for them is `undefined`.
+ * Returns the records that the refs name, in the order of the refs. The result is `undefined` for a record that is not in Postgres and
+ * therefore does not exist, and for root keys, which have no record. The refs may belong to several workspaces.
  */
 async function readFull(db: Queryable, refs: readonly RecordRef[]): Promise<unknown[]> {
   const found = new Map<string, unknown>();

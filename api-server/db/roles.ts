@@ -153,7 +153,7 @@ export async function insertRole(
   return rowCount === 1;
 }
 
-/** Updates a role. Violates `roles_name` or `roles_manager` if another role has the name or the manager. */
+/** Updates a role. Throws a violation of `roles_name` or `roles_manager` if another role has the name or the manager. */
 export async function updateRole(
   tx: Queryable,
   { workspaceId, id, name, description, manager }: RoleRow & { readonly workspaceId: string },

@@ -7,7 +7,7 @@ export const INGEST_METRICS = defineMetrics({
   failures: {
     name: "postern_events_batch_failures_total",
     type: "counter",
-    help: "Runs for a workspace in which no event could be stored",
+    help: "Ingestion runs, each for one workspace, that failed without storing any event",
     unit: "turns",
     bad: "Rising: see `postern_degraded` and the log line `failed for a workspace; retrying`. Events wait.",
   },
@@ -79,7 +79,7 @@ export const INGEST_METRICS = defineMetrics({
 interface Seen {
   readonly entries: number;
   readonly bytes: number;
-  /** Time at which the oldest entry was written, by `performance.now()`. */
+  /** Time at which the oldest entry was written, as `performance.now()`. */
   readonly sinceMs: number;
 }
 

@@ -14,7 +14,7 @@ import { IngestScheduler } from "./turns.ts";
 export interface IngesterOptions {
   readonly store: Pick<AnalyticsStore, "ingest" | "portions">;
   readonly source: EventSource;
-  /** Returns Unix ms, which determine the retained days. */
+  /** Returns the current time, Unix ms. It determines the days whose events are retained. */
   readonly nowMs: () => number;
   readonly log: Logger;
   readonly metrics: IngestMetrics;

@@ -38,7 +38,7 @@ export interface ApiRequest {
   readonly params: unknown;
   /** Client address: the address of the connection, or the one that a trusted proxy reports. */
   readonly ip: string;
-  /** Arrival time, by `performance.now()`. */
+  /** Arrival time, as `performance.now()`. */
   readonly startedMs: number;
   /** Resolves when the rest of a rejected body has been read; `undefined` if no body was rejected. */
   readonly discarded: Promise<void> | undefined;

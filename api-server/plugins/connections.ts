@@ -33,7 +33,7 @@ export interface Connections {
   /** Installs the listeners. Call it before the server listens. */
   guard(server: Server): void;
   /**
-   * Returns the time at which the server began to wait for the client, by `performance.now()`: after its last request or response, or
+   * Returns the time at which the server began to wait for the client, as `performance.now()`: after its last request or response, or
    * `openedMs` before the first. `undefined` while the server processes a request.
    */
   awaitedSince(socket: Duplex, openedMs: number): number | undefined;

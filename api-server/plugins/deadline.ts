@@ -10,7 +10,7 @@ import type { ErrorSender } from "./errors.ts";
 export interface RunningRequest extends Slotted {
   readonly request: ApiRequest;
   readonly reply: ApiReply;
-  /** Time at which the handler started, by `performance.now()`. */
+  /** Time at which the handler started, as `performance.now()`. */
   readonly startedMs: number;
 }
 

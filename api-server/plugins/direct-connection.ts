@@ -49,7 +49,7 @@ export interface DirectDeps {
 
 export class DirectConnection implements DirectOwner {
   readonly socket: Socket;
-  /** Start of the wait that `awaited` describes, by `performance.now()`. */
+  /** Start of the wait that `awaited` describes, as `performance.now()`. */
   sinceMs = performance.now();
 
   readonly #parts: DirectDeps;

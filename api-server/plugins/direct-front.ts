@@ -17,7 +17,7 @@ export interface DirectFront {
   add(route: DirectRoute): void;
   /** Returns the direct connection of a socket; `undefined` if the direct front does not serve the socket, or has handed it to Node. */
   connectionOf(socket: Socket): Pick<DirectConnection, "awaited" | "sinceMs" | "streamAtNode"> | undefined;
-  /** Time of the last request, by `performance.now()`. */
+  /** Time of the last request, as `performance.now()`. */
   lastRequestMs(): number;
   /** Hands every further request to Node, which closes the connection after its response. */
   stop(): void;

@@ -29,7 +29,7 @@ interface LimitOptions {
   /** Returns whether connections from this address belong to many clients, so that they are exempt from the share per address. */
   readonly isProxy: (address: string) => boolean;
   /**
-   * Returns the time at which the server began to wait for the client, by `performance.now()`; `undefined` while it processes a request.
+   * Returns the time at which the server began to wait for the client, as `performance.now()`; `undefined` while it processes a request.
    */
   readonly awaitedSince: (socket: Socket, openedMs: number) => number | undefined;
   readonly onLimit: (action: LimitAction) => void;

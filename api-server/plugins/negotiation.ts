@@ -20,7 +20,10 @@ function readWeight(text: string): [string, number] {
   return [name, weight === undefined ? 1 : Number(weight) || 0];
 }
 
-/** Returns the entity tag of the content of a file. `form` is the content coding, because each coding is a separate representation. */
+/**
+ * Returns the entity tag of a file's content. The tag contains the content coding, `form`, because each coding of the file is a separate
+ * representation.
+ */
 export function entityTag(bytes: Buffer, form = ""): string {
   return `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 27)}${form}"`;
 }

@@ -42,7 +42,7 @@ export interface PipelineDeps {
 /** Serves every procedure at its path. */
 export function registerProcedures(app: FastifyInstance, parts: PipelineDeps, procedures: readonly Served[]): void {
   const authentication = createAuthentication(parts);
-  // Keeps the raw bytes, because they are parsed after the header check, by the rules of body.ts.
+  // Keeps the raw bytes, because body.ts parses them after the header check.
   app.removeAllContentTypeParsers();
   const readBytes = createBodyReader(async ({ headers, routeOptions: { config } }) => {
     const { caller } = await authentication.authenticate(authentication.read(headers, config.takesSessions === true));
@@ -220,7 +220,7 @@ function serve(parts: PipelineDeps, authentication: Authentication, served: Serv
   };
 }
 
-/** Adapts fastify's objects to the pipeline: records the arrival time of a request, by `performance.now()`, and checks its head. */
+/** Adapts fastify's objects to the pipeline: records the arrival time of a request, as `performance.now()`, and checks its head. */
 export function registerArrival(app: FastifyInstance): void {
   app.decorateRequest("startedMs", 0);
   app.decorateRequest("discarded", undefined);

@@ -27,7 +27,7 @@ export interface Expected {
   readonly orElse?: Readonly<Record<string, string>>;
   /** Permissions of `needs` and `also` whose absence v1 reports as 403 UNAUTHORIZED (api-v1.md section 4). */
   readonly refusedAsUnauthorized?: readonly string[];
-  /** Permissions whose absence v1 reports as 404, because the call does not create the missing object. */
+  /** Permissions to create an object. If the root key lacks one, v1 returns 404 for the object, because the call does not create it. */
   readonly refusedAsNotFound?: readonly string[];
 }
 

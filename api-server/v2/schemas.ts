@@ -232,7 +232,7 @@ export const KeyOut = z.strictObject({
   expires: unixMs("When the key expires, Unix milliseconds.").optional(),
   permissions: SlugsOut.optional(),
   roles: RoleNamesOut.optional(),
-  credits: CreditsOut.optional().describe("Credits of the key; only for keys with limited credits."),
+  credits: CreditsOut.optional().describe("Credits of the key; omitted if they are unlimited."),
   identity: IdentityOut.optional().describe("Identity that owns the key."),
   plaintext: z
     .string()

@@ -26,7 +26,7 @@ export class ApiRefusal extends Error {
 export interface Called {
   readonly procedure: string;
   readonly url: string;
-  /** Source of the root key: `profile shop`, `POSTERN_ROOT_KEY`. */
+  /** Source of the root key, such as `profile shop` or `POSTERN_ROOT_KEY`. */
   readonly rootKeyFrom: string;
   /** Whether the call must not be repeated. */
   readonly isOnce: boolean;

@@ -39,11 +39,11 @@ export const audit = defineCommand({
   description: "Requires workspace.*.read_audit.",
   options: {
     event: { type: "string", placeholder: "EVENT", help: "event filter, such as key.update" },
-    target: { type: "string", placeholder: "ID", help: "id filter: changes of this object" },
+    target: { type: "string", placeholder: "ID", help: "id of the changed object" },
     since: {
       type: "string",
       placeholder: "TIME",
-      help: "start time: 2026-12-31, 2026-12-31T18:00:00Z, 24h",
+      help: "start time, such as 2026-12-31 or 24h",
     },
     ...paging,
     ...connection,

@@ -37,7 +37,7 @@ export const explain = defineCommand({
     request: {
       type: "string",
       placeholder: "'METHOD PATH'",
-      help: "request at the gate (default 'GET /'); required with a --request-id of a gate",
+      help: "request at the gate (default 'GET /'; required if --request-id names a gate's request)",
     },
     "client-ip": { type: "string", placeholder: "ADDRESS", help: "client address" },
     permissions: { type: "string", placeholder: "QUERY", help: "permission query of the keys.verifyKey call" },

@@ -50,7 +50,12 @@ export const overrideSet = defineCommand({
     namespace,
     identifier,
     limit: { type: "string", placeholder: "N", help: "units per window; 0 rejects every request", required: true },
-    duration: { type: "string", placeholder: "DURATION", help: "window: 60s, 1h, 30d", required: true },
+    duration: {
+      type: "string",
+      placeholder: "DURATION",
+      help: "window length, such as 60s, 1h or 30d",
+      required: true,
+    },
     ...connection,
     json,
   },

@@ -210,7 +210,7 @@ export const sidecar = defineCommand({
     "client-body-timeout": {
       type: "string",
       placeholder: "DURATION",
-      help: "maximum pause of a request body while the app waits for it; then 408",
+      help: "maximum pause in a request body while the app waits; the client then gets 408",
       default: formatDuration(DEFAULT_TIMEOUTS.requestBodyIdleMs),
       env: "POSTERN_CLIENT_BODY_TIMEOUT",
       accepts: BODY_TIMEOUT,
@@ -292,7 +292,7 @@ export const sidecar = defineCommand({
         logger: log.child({ policy: options.policy }),
       });
       closers.add("sidecar", () => gate.close());
-      // Handles uncaught errors only after the start, because an error during the start must end the process.
+      // Handles uncaught errors only after startup, because an error during startup must end the process.
       surviveStrayErrors({ log, onInternalError: gate.logStrayError });
       const { url, authorizeUrl, grpcUrl, adminUrl } = gate;
       log.info({ url, authorizeUrl, grpcUrl, adminUrl }, "listening");

@@ -153,7 +153,7 @@ describe("what a policy says of requests", () => {
     expect(out[1]).toBe("✓ DISABLED, allowed, because the policy is in Audit mode");
   });
 
-  test("simulate requires a policy name among several, and separates their keys", async () => {
+  test("simulate requires --policy if several policies match, and rejects the key of another policy", async () => {
     const both = ["-f", file("a.yaml", policy("", "orders")), "-f", file("b.yaml", policy("", "carts"))];
     const as = ["--fixtures", file("k.yaml", "keys: [{ name: one, policy: shop/orders }]"), "--request", "GET /"];
     expect((await run(...both, ...as)).notes.join()).toContain(

@@ -12,7 +12,7 @@ export const waitOptions = {
   "upstream-response-timeout": {
     type: "string",
     placeholder: "DURATION",
-    help: "maximum time until the app starts its response; then 504",
+    help: "maximum time until the app starts its response; the client then gets 504",
     default: formatDuration(DEFAULT_TIMEOUTS.headersMs),
     env: "POSTERN_UPSTREAM_RESPONSE_TIMEOUT",
     accepts: TIMEOUT,
@@ -20,7 +20,7 @@ export const waitOptions = {
   "upstream-idle-timeout": {
     type: "string",
     placeholder: "DURATION",
-    help: "maximum pause of a response of the app; then its connection is closed",
+    help: "maximum pause in the app's response; its connection is then closed",
     default: formatDuration(DEFAULT_TIMEOUTS.bodyIdleMs),
     env: "POSTERN_UPSTREAM_IDLE_TIMEOUT",
     accepts: TIMEOUT,
@@ -28,7 +28,7 @@ export const waitOptions = {
   "stream-idle-timeout": {
     type: "string",
     placeholder: "DURATION",
-    help: "maximum pause of server-sent events, and of gRPC calls in each direction",
+    help: "maximum idle time of server-sent event streams, and of each direction of gRPC calls",
     default: formatDuration(DEFAULT_TIMEOUTS.eventsIdleMs),
     env: "POSTERN_STREAM_IDLE_TIMEOUT",
     accepts: TIMEOUT,
@@ -36,7 +36,7 @@ export const waitOptions = {
   "websocket-idle-timeout": {
     type: "string",
     placeholder: "DURATION",
-    help: "maximum pause of a WebSocket in both directions; 0 disables the limit",
+    help: "maximum time that a WebSocket may be idle in both directions; 0 disables the limit",
     default: formatDuration(DEFAULT_TIMEOUTS.tunnelIdleMs),
     env: "POSTERN_WEBSOCKET_IDLE_TIMEOUT",
     accepts: TIMEOUT_OR_NONE,

@@ -139,7 +139,7 @@ const settingOptions: Readonly<Record<string, OptionRow>> = Object.fromEntries(
 export const workspaceUpdate = defineCommand({
   name: "workspace update",
   description:
-    "Omitted options keep their value; without options, shows the current settings. Takes effect for the next request or query. API requests over the quota get 429; requests to guarded apps do not count. A longer retention does not restore deleted usage.",
+    "Omitted options keep their value. Without options, the command shows the current settings. Changes apply to the next request or query. API requests over the quota get 429; requests to guarded apps do not count. A longer retention does not restore deleted usage.",
   options: {
     workspace: namedWorkspace,
     "per-minute": quotaPerMinute,

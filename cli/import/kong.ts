@@ -13,8 +13,9 @@ import {
 } from "./kubernetes.ts";
 
 /*
- * Imports from Kong Gateway: the declarative file of `deck gateway dump`, with credentials below their consumers or separate, and
- * KongConsumers and Secrets of its ingress controller. The groups of a consumer (acls, consumer groups) become roles.
+ * Imports keys from Kong Gateway: from the declarative file that `deck gateway dump` writes, or from the KongConsumers and Secrets of its
+ * ingress controller. The file may list credentials inside of their consumers or in lists of their own. The groups of a consumer (ACL
+ * groups and consumer groups) become roles.
  */
 
 const Credential = z.looseObject({ key: Text, ttl: Text, created_at: Text });

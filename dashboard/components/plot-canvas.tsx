@@ -93,8 +93,8 @@ const withEnd = <T,>(values: readonly T[], end: T | undefined): T[] =>
   end === undefined ? [...values] : [...values, end];
 
 /**
- * Time formats by the distance between two ticks: the text of each tick, and the second line below the first tick and below ticks at which
- * a year or a day begins.
+ * Time formats for the distances between two ticks. Each format has a text for every tick, and a second line for the first tick and for
+ * ticks at which a year or a day begins.
  */
 const TIMES: uPlot.Axis.Values = [
   [86_400_000, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],

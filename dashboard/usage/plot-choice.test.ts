@@ -52,7 +52,7 @@ describe("plotted data", () => {
     });
   });
 
-  test("chart data sums up rows of one point and shows the largest series", () => {
+  test("chart data adds up rows with the same point and series, and contains the largest series", () => {
     const many = Array.from({ length: 30 }, (_, n) => ({ x: n % 3, y: n, by: `s${n % 15}` }));
     const { series, omitted, xs, isTime } = plotted(many, { x: "x", y: "y", by: "by" });
     expect([xs, isTime, series.length, omitted]).toEqual([[0, 1, 2], false, SERIES_MAX, 15 - SERIES_MAX]);

@@ -94,7 +94,7 @@ test("a cached denial reports the other limits and credits of the key unchanged"
   expect(asked()).toBe(2);
 });
 
-test("denial cache reports a limit that passes, but never decides from it alone", async () => {
+test("denial cache does not decide a request whose limits all passed in an earlier denied request", async () => {
   const { memory, asked } = aMemory();
   const passing = aCharge({ identifier: "bob" });
   await memory.consume({ limits: [aCharge({ limit: 0 }), passing] });

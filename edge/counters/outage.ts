@@ -7,7 +7,7 @@ import type { Synced, SyncItem } from "./sync.ts";
  * Units that a process admitted by its own counts while the shared counters were unreachable. Once the counters respond again, the units
  * are added to them, so that running windows include the units, and the totals show by how much limits were exceeded.
  *
- * An amount that was sent is never sent again: if its reply is lost, it counts as delivered, and its overshoot is not measured.
+ * An amount that was sent is never sent again: if its reply is lost, it counts as delivered, and over-admission by it is not measured.
  */
 
 /**

@@ -11,12 +11,12 @@ export class OverAdmission {
     return this.#units;
   }
 
-  /** Largest overshoot as a fraction of the limit: 0.5 means that 150 % of the limit was admitted. */
+  /** Largest amount beyond a limit that was admitted, as a fraction of the limit: 0.5 means that 150 % of the limit was admitted. */
   get largestShare(): number {
     return this.#largestShare;
   }
 
-  /** Time of the last overshoot by the counters' clock, Unix ms; `undefined` before the first. */
+  /** Time at which a limit was last exceeded, Unix ms of the counters' clock; `undefined` if no limit was exceeded. */
   get lastMs(): number | undefined {
     return this.#lastMs;
   }

@@ -42,7 +42,7 @@ export class RedisCounters implements StrictCounters {
   /** Cached command texts, by the charges of a request. The charges of a key's own limits live as long as the key's cached record. */
   readonly #commands = new WeakMap<readonly LimitCharge[], ConsumeCommand>();
   #waiting: Waiting[] = [];
-  /** Number of keys and of bytes of the waiting requests. Their texts are ASCII, so their length in characters equals their bytes. */
+  /** Number of keys and bytes in the waiting commands. A command text is ASCII, so its length in characters is its size in bytes. */
   #waitingKeys = 0;
   #waitingBytes = 0;
   /** Script calls in flight. */

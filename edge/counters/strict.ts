@@ -5,7 +5,7 @@ import type { ConsumeRequest, Counters } from "./contract.ts";
 
 /** The caller that waits for a response. */
 export interface Caller {
-  /** Time until which the caller waits, by `performance.now()`. The time may move later while the call is in flight. */
+  /** Time until which the caller waits, as `performance.now()`. The time may move later while the call is in flight. */
   readonly dueMs: number;
 }
 

@@ -62,7 +62,7 @@ export interface LineSink extends EventSink {
 }
 
 /**
- * Events of one workspace, as stored. Iterating returns only the valid events of this workspace. A consumer that handles all events
+ * Stored events of one workspace. Iterating returns only the valid events of this workspace. A consumer that handles all events
  * together uses `lines`, which costs a tenth of parsing each event.
  */
 export interface TakenEvents extends Iterable<UsageEvent> {
@@ -78,7 +78,7 @@ export interface StreamDepth {
   readonly workspaceId: string;
   /** Number of entries; each is one event or a batch of events. */
   readonly entries: number;
-  /** Approximate memory in the store. */
+  /** Approximate memory of the stream in the store, bytes. */
   readonly bytes: number;
   /** Age of the oldest entry, ms. */
   readonly ageMs: number;

@@ -201,7 +201,7 @@ export interface RedisEventSourceOptions {
 interface Reading {
   /** Whether this reader may hold unacknowledged entries. */
   holds: boolean;
-  /** Last claim, by `performance.now()`. */
+  /** Last claim, as `performance.now()`. */
   claimedAtMs: number;
 }
 

@@ -23,8 +23,8 @@ export interface GateUsers {
   /** Creates the gate's user, or sets a new password. New connections then need the new password. Throws if the store fails. */
   issue(ref: GateRef): Promise<GateUser>;
   /**
-   * Deletes up to 100 users that are expired, or that their gates did not renew while other gates did. Returns the number of deleted users.
-   * Unknown users get a final expiry.
+   * Deletes up to 100 users that have expired, or that were not renewed while other gates renewed theirs. Returns the number of deleted
+   * users. A user without a recorded expiry gets one, which later sweeps do not extend.
    */
   sweep(): Promise<number>;
 }

@@ -45,15 +45,15 @@ export interface PodReport extends PolicyRef {
 export interface PodLimitsExceeded {
   /** Units admitted by this pod. */
   readonly units: number;
-  /** Largest overshoot by all pods together, in percent of the limit, rounded up. */
+  /** Largest amount beyond a limit that all pods together admitted, in percent of the limit, rounded up. */
   readonly percent: number;
-  /** Time of the last overshoot, by the shared store's clock, Unix ms. */
+  /** Time at which a limit was last exceeded, Unix ms of the shared store's clock. */
   readonly lastMs: number;
 }
 
 /** Rejections by one pod since its policy became active. Counts start at zero with each new policy and each start of the pod. */
 export interface PodRefusals {
-  /** Time at which counting began, by the shared store's clock, Unix ms. */
+  /** Time at which counting began, Unix ms of the shared store's clock. */
   readonly sinceMs: number;
   /**
    * Mode of the policy. In `Audit` mode no request was rejected, and the counts are the requests that `Enforce` mode would have rejected.
@@ -95,7 +95,7 @@ const REASON_CHARS_MAX = 300;
 export const toReason = (text: string): string => text.replaceAll(/\p{C}/gu, " ").slice(0, REASON_CHARS_MAX);
 
 export interface PodReportSummary extends PodReport {
-  /** Time of the last report, by the shared store's clock, Unix ms. */
+  /** Time of the last report, Unix ms of the shared store's clock. */
   readonly lastSeenMs: number;
 }
 

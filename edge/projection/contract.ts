@@ -89,7 +89,7 @@ export interface FollowOptions {
    * of the stream.
    */
   readonly from?: StreamPosition;
-  /** Maximum time that the start waits for the store, in ms, before it continues in the background. Default: 1 s. */
+  /** Maximum time in ms that `follow` waits for the store before it returns and connects in the background. Default: 1 s. */
   readonly waitMs?: number;
 }
 
@@ -99,7 +99,7 @@ export interface Following extends Closeable {
 }
 
 export interface ChangeStream {
-  /** Starts to follow. Entries that arrive during the start are not lost. Reconnects until closed. */
+  /** Starts to follow the stream. Entries that arrive during the call are not lost. Reconnects until closed. */
   follow(stream: StreamId, listener: ChangeListener, options?: FollowOptions): Promise<Following>;
   /**
    * Returns an estimate of the shared store's clock, Unix ms with fractions, from a monotonic clock. The estimate is never behind the real
@@ -146,7 +146,7 @@ export interface StoreState {
   readonly head: number;
   /** Highest record version written. */
   readonly version: number;
-  /** Time of the last heartbeat, by the store's clock; 0 before the first. */
+  /** Time of the last heartbeat on the store's clock; 0 before the first heartbeat. */
   readonly asOfMs: number;
   /** Id of the server's run, which changes when the store restarts, because a restart may roll it back. */
   readonly runId: string;

@@ -77,7 +77,7 @@ export class Follower {
   readonly #changesKey: string;
   readonly #historyKey: string;
   #position: StreamPosition | undefined;
-  /** Whether the position comes from an earlier process, and the store has not yet been found in that position's projection. */
+  /** Whether the position comes from an earlier process, and it is not yet confirmed that the store has the same projection. */
   #isRestored: boolean;
   #connection: Redis | undefined;
   /** Id of the projection that was reported to the listener as rolled back. */
@@ -351,7 +351,7 @@ interface Reset {
 }
 
 interface FoundPosition extends StreamPosition {
-  /** Time of the last heartbeat; `undefined` before the first one. */
+  /** Time of the last heartbeat; `undefined` before the first heartbeat. */
   readonly asOfMs: number | undefined;
   /** Redis time in seconds and microseconds. */
   readonly time: readonly string[];

@@ -186,7 +186,7 @@ function masterOf(cluster: Cluster, key: string): { host: string; port: number }
   return { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
 }
 
-/** CRC16 (XMODEM) of the hash tag, modulo 16384: the slot of a key, by the Redis Cluster specification. */
+/** CRC16 (XMODEM) of the hash tag, modulo 16384: the slot of a key, as the Redis Cluster specification defines it. */
 export function keySlot(key: string): number {
   const open = key.indexOf("{");
   const close = open === -1 ? -1 : key.indexOf("}", open + 1);

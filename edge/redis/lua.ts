@@ -5,7 +5,7 @@
 
 /**
  * `whole(text)`: the integer from 0 to 2^53 − 1 in the text, else nil.
- * `read_hash(key, ...)`: fields of a hash; false for each missing one. Deletes a key that is not a hash.
+ * `read_hash(key, ...)`: fields of a hash; false for each missing field. Deletes a key that is not a hash.
  * `add_to_set(key, member)`: adds to a set, and replaces a key that is not a set. Returns 1 if the member is new.
  * `exact(numbers)`: integers as one text, a JSON array. The client misreads integer replies beyond 2^53 − 8, and is slow with thousands of
  * small replies.

@@ -78,7 +78,7 @@ describe.each(KINDS.map(({ kind }) => kind))("%s", (kind) => {
   ];
   const world = objects.map(({ one }, index) => anObject(kind, one, { name: `object-${index}` }));
 
-  test("competitors claim the same name even if a spec is invalid", () => {
+  test("objects that claim the same name are competitors, even if a spec is invalid", () => {
     const competitors = competitorsOf(world[0] as (typeof world)[0], among(world));
     expect(competitors).toEqual(world.filter((_, index) => objects[index]?.isCompetitor));
   });

@@ -96,7 +96,7 @@ interface Managed {
   readonly lastManager?: string | undefined;
 }
 
-/** Returns the stored object for the claim if this object manages it; otherwise `undefined`. */
+/** Returns the stored object if the claim's manager manages it; otherwise `undefined`. */
 export const ownOf = <Stored extends Managed>({
   manager,
   stored,

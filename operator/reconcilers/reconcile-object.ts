@@ -162,7 +162,7 @@ const wayOut = ({ kind, metadata: { namespace, name } }: ManifestObject): string
 
 const FAULTS_SHOWN_MAX = 5;
 
-/** Describes the invalid fields with their locations, and the remedy if the api-server is older than this operator. */
+/** Describes the invalid fields with their locations, and the remedy if the api-server has an older version than this operator. */
 function describeFaults(faults: readonly FieldProblem[]): string {
   if (faults.length === 0) return "";
   const shown = faults.slice(0, FAULTS_SHOWN_MAX).map(({ location, message }) => `${location} ${message}`);

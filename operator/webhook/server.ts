@@ -92,7 +92,7 @@ export async function startWebhookServer(
       while (performance.now() < drainedMs && (await connectionsOf(server)) > 0) await sleep(DRAIN_POLL_MS);
       const closed = once(server, "close");
       server.close();
-      // Closes idle connections, which would keep the server open. Calls in flight end soon.
+      // Closes idle connections, because they would keep the server open. Calls in flight get another 10 s to complete.
       server.closeIdleConnections();
       setTimeout(() => server.closeAllConnections(), REQUEST_MS).unref();
       await closed;

@@ -24,12 +24,12 @@ function page(): string {
   return [
     "# Analytics tables",
     "",
-    "This page lists the tables, columns and functions of `analytics.getVerifications` and `analytics.getRatelimits`. `npm run generate` writes it;",
-    "`admin.getAnalyticsSchema` returns the same. The [API reference](api-v2.md#18-usage-events) has the rules, limits and retention;",
+    "This page lists the tables, columns and functions of `analytics.getVerifications` and `analytics.getRatelimits`.",
+    "`admin.getAnalyticsSchema` returns the same data. The [API reference](api-v2.md#18-usage-events) has the rules, limits and retention;",
     "[usage by customer](../guides/api/usage.md) has examples.",
     "",
     ...procedure("analytics.getVerifications", "verifications"),
-    "In tables per minute, hour, day and month, count with `SUM(count)`, not with `COUNT(*)`.",
+    "In per-minute, per-hour, per-day and per-month tables, count with `SUM(count)`, not with `COUNT(*)`.",
     "",
     "The keys of an API are a key space. Select an API with `keySpaceOf('api_…')`:",
     "",
@@ -85,7 +85,10 @@ function merged(functions: typeof ANALYTICS_SCHEMA.functions): Array<{ call: str
   });
 }
 
-/** Returns a list of the columns of tables with the same columns. Columns that are the same as in `raw` are listed only by name. */
+/**
+ * Returns the section about `tables`, which all have the same columns, with a list of these columns. Columns that are the same as in `raw`
+ * are listed only by name.
+ */
 function section(tables: readonly Table[], raw?: Table): string[] {
   const [first] = tables;
   if (first === undefined) return [];

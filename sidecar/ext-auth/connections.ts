@@ -39,7 +39,8 @@ export interface ExtAuthConnections {
 }
 
 /**
- * Limits the connections of a server, which must not listen yet. `onLimitReached` is called with the address of each rejected connection.
+ * Limits the connections of a server. Must be called before the server listens. `onLimitReached` is called with the address of each rejected
+ * connection.
  */
 export function boundConnections(
   server: Server,

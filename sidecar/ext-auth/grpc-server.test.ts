@@ -164,7 +164,7 @@ describe("ext_authz", () => {
     expect(set?.map(({ header }) => header.key)).not.toContain(":path");
   });
 
-  test("ext_authz check rewrites the path to the checked form without the key", async () => {
+  test("ext_authz check replaces the path with its canonical spelling, without the key", async () => {
     const key = await gate.records.putKey();
     const { json } = await ask(CHECK, about({ path: `/%6frders/ä?key=${key}&a=b` }));
     expect(json?.okResponse?.headers).toContainEqual({

@@ -230,8 +230,8 @@ class Forwarding implements ResponseReceiver, InFlight {
   }
 
   /**
-   * Returns whether a client that has half-closed its connection counts as disconnected, because no byte could be sent to it for
-   * `halfClosedMs`. Such a client may also be waiting for the response; only writing to it shows which is true.
+   * Returns true if the client has half-closed its connection and no byte could be sent to it for `halfClosedMs`. Such a client has either
+   * disconnected or still waits for the response; only writing to it shows which.
    */
   #hasClientDisconnected(nowMs: number): boolean {
     const { socket } = this.#client;

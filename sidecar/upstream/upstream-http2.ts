@@ -249,7 +249,7 @@ class StreamRequest implements Sent, Waiter, BodySink, InputReceiver {
   }
 
   /**
-   * Returns whether the app has not read request data for too long, by the rule for HTTP/1.1 (app-connection.ts): the app may stop reading
+   * Returns whether the app has not read request data for too long, as defined for HTTP/1.1 in app-connection.ts: the app may stop reading
    * for as long as its response may take to begin or to continue.
    */
   #isStuck(nowMs: number): boolean {

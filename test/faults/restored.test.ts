@@ -22,7 +22,7 @@ async function stop({ server }: LocalApi): Promise<void> {
   await server.close();
 }
 
-test("gates and api-servers take over the state of a restored Postgres, and credits are reloaded", async () => {
+test("gates and api-servers adopt the state of a restored Postgres, and credits are reloaded", async () => {
   const system = await openSystem();
   const name = new URL(system.databaseUrl).pathname.slice(1);
   const first = await system.api();

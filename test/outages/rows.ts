@@ -118,7 +118,7 @@ const REDIS = "Redis";
 const API = "all api-servers";
 const POSTGRES = "Postgres";
 const APP = "the app of a gate";
-const USER = "a gate's user of Redis";
+const USER = "a gate's Redis user";
 
 /** What lines to Redis do. */
 const BETWEEN = [

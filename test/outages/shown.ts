@@ -132,7 +132,7 @@ export const SHOWN: readonly Shown[] = [
     },
   ].map((one) => ({ down: "Redis", ...one })),
   {
-    down: "a gate's user of Redis",
+    down: "a gate's Redis user",
     what: "one that api-servers make, while they are away, and when Redis has lost it",
     file: "test/faults/gate-credentials.test.ts",
     name: "gate serves while api-servers are unavailable and renews its lost Redis user",

@@ -36,7 +36,7 @@ const VALUES_MAX = 16;
 
 const sumType = (type: Type): Type => (type.name === "Float64" ? FLOAT64 : widthOf(type).signed ? INT64 : UINT64);
 const count: AggregateFunction = {
-  docs: ["count()", "Number of rows. In tables per unit use sum(count) for events."],
+  docs: ["count()", "Number of rows. In per-unit tables, use sum(count) for events."],
   takes: [0, 1],
   distinctMax: VALUES_MAX,
   returns: UINT64,

@@ -6,7 +6,7 @@ import { withNull } from "../resolve/types.ts";
 import type { Span } from "../tree.ts";
 import type { PostgresSql, ScalarFunction } from "./entry.ts";
 
-/** Returns the first value that is not null. Values after the first one that can never be null are ignored. */
+/** Returns the first value that is not null. Values after the first non-nullable value are ignored. */
 function firstKnown(args: readonly ResolvedExpression[], span: Span): ResolvedExpression {
   const nullable = args.every((argument) => argument.type.nullable);
   return call("coalesce", args, withNull(sharedType(args, span), nullable), span, nullable);

@@ -38,7 +38,7 @@ const conversionTo = (
 };
 
 export const NUMBER_FUNCTIONS: Readonly<Record<string, ScalarFunction>> = {
-  round: rounding("round", "Rounded number; halves to the even neighbor."),
+  round: rounding("round", "Rounded number. Ties are rounded to the even neighbor."),
   floor: rounding("floor", "Number rounded down."),
   ceil: rounding("ceil", "Number rounded up."),
   abs: {

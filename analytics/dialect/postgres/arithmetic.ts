@@ -105,7 +105,7 @@ function shiftedSql(sign: "+" | "-", call: FunctionCall, writer: Writer): string
 export const byDays = ({ type }: ResolvedExpression): boolean =>
   type.name === "Interval" && ["day", "week", "month", "quarter", "year"].includes(type.unit);
 
-/** Emits the addition of an interval to a time. Adding months stops at the first representable day; all other units wrap. */
+/** Emits SQL that adds an interval to a time. Adding months stops at the first representable day; all other units wrap. */
 const byMonths = ({ type }: ResolvedExpression): boolean =>
   type.name === "Interval" && ["month", "quarter", "year"].includes(type.unit);
 

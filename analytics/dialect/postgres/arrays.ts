@@ -54,5 +54,5 @@ export function arrayFilterSql({ array, variable, condition, type }: ArrayFilter
   return `array(select ${name}.v from unnest(${writer.value(array)}) with ordinality as ${name}(v, place) where ${writer.truth(condition)} order by ${name}.place)`;
 }
 
-/** Returns the name of a lambda parameter. Equal lambdas have equal names, so that their SQL is equal. */
+/** Returns the SQL name of a lambda parameter. Equal lambdas have equal parameter names, so that their SQL is equal. */
 export const variableName = (variable: number): string => `l${variable}`;

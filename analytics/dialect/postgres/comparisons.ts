@@ -16,7 +16,7 @@ const OPERATORS = {
 type ComparisonName = keyof typeof OPERATORS;
 
 /**
- * Emits a comparison as `boolean`. In Postgres NaN equals itself and is above all numbers; in ClickHouse every comparison with NaN is
+ * Emits a `boolean` SQL comparison. In Postgres NaN equals itself and is above all numbers; in ClickHouse every comparison with NaN is
  * false.
  */
 export const comparisonSql =

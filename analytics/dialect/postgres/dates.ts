@@ -8,7 +8,7 @@ type Write = (call: FunctionCall, writer: Writer) => string;
 
 const first = ({ arguments: [operand] }: FunctionCall): ResolvedExpression => operand as ResolvedExpression;
 
-/** Emits `now`, `now64` and `today`, by the type of the call. */
+/** Emits SQL for `now`, `now64` or `today`, depending on the type of the call. */
 export const clockSql: Write = (call, { parameters, nowMs }) => {
   const { type } = call;
   const digits = type.name === "DateTime64" ? Math.min(scaled(type, call).scale, 3) : 0;

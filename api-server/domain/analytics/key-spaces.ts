@@ -13,7 +13,7 @@ interface Readable {
 const NAME = "keyspaceof";
 
 /**
- * Replaces each `keySpaceOf('api_…')` of a query, in place, by the id of the key space, because usage is counted by key space, and the
+ * Replaces each `keySpaceOf('api_…')` of a query, in place, with the id of the key space, because usage is counted by key space, and the
  * analytics store has no APIs. An API that does not exist, or that the caller may not read, becomes the empty string, which matches no row.
  * @throws QueryProblem
  */

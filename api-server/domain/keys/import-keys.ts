@@ -38,7 +38,7 @@ interface Prepared {
 
 /**
  * Stores the keys whose hash is new, with the identities, permissions and roles that they name.
- * @param options.entries the keys, by the hash as stored.
+ * @param options.entries the keys by the stored form of their hash.
  * @returns the ids of the stored keys, by their hash.
  */
 export async function importKeys(

@@ -25,7 +25,7 @@ interface Naming {
 export interface ImportDeps {
   /** Ids of identities by external id. */
   readonly identityIds: ReadonlyMap<string, string>;
-  /** Permissions by lower-case slug. The name of each permission is its slug as stored. */
+  /** Permissions by lower-case slug. The name of each permission is its slug in the stored spelling. */
   readonly permissions: ReadonlyMap<string, NamedPart>;
   /** Roles by the name in the request. */
   readonly roles: ReadonlyMap<string, NamedPart>;

@@ -19,7 +19,7 @@ export interface VerifiedCall {
   readonly code: Code;
   readonly tags: readonly string[] | undefined;
   readonly counted: Counted | undefined;
-  /** Start of the call, by `performance.now()`. */
+  /** Start of the call, as `performance.now()`. */
   readonly startedMs: number;
 }
 

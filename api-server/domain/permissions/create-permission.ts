@@ -36,6 +36,9 @@ export async function createPermission(
   });
 }
 
-/** Returns the description as stored. An empty one becomes null, so that responses need not distinguish empty and missing ones. */
+/**
+ * Returns the stored form of a description: null for an empty string, because responses do not distinguish an empty from a missing
+ * description.
+ */
 export const toStoredDescription = (description: string | null | undefined): string | null =>
   description === undefined || description === "" ? null : description;

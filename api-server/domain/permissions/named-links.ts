@@ -29,8 +29,8 @@ export interface Linked<Row> {
 
 /**
  * Returns the permissions that the links name, and creates missing ones if their link allows it.
- * @param needed permission that the root key needs to create one.
- * @throws PublicError 404 for a missing one, then 403, before any write.
+ * @param required permission that the root key needs to create a permission.
+ * @throws PublicError before any write: 404 if a missing permission may not be created, otherwise 403 if the root key lacks `required`.
  */
 export async function permissionsOfLinks<Required extends RequiredPermission>(
   tx: PoolClient,
@@ -55,8 +55,8 @@ export async function permissionsOfLinks<Required extends RequiredPermission>(
 
 /**
  * Returns the roles that the links name, and creates missing ones, without permissions, if their link allows it.
- * @param needed permission that the root key needs to create one.
- * @throws PublicError 404 for a missing one, then 403, before any write.
+ * @param required permission that the root key needs to create a role.
+ * @throws PublicError before any write: 404 if a missing role may not be created, otherwise 403 if the root key lacks `required`.
  */
 export async function rolesOfLinks<Required extends RequiredPermission>(
   tx: PoolClient,

@@ -17,7 +17,7 @@ const ATTEMPTS_MAX = 5;
 type Acting<Required extends RequiredPermission> = Pick<Actor, "caller" | "deps"> & Pick<Grants<Required>, "require">;
 
 export interface EnsuredPermissions {
-  /** All requested permissions, sorted by slug, spelled as stored. */
+  /** All requested permissions, sorted by slug, in the stored spelling. */
   readonly permissions: readonly PermissionRow[];
   /**
    * Event `permission.create` of each permission that this call created. The events are generated lazily, so they can be iterated only

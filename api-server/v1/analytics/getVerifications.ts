@@ -92,7 +92,7 @@ const Datapoint = z.object({
   keyId: z
     .string()
     .optional()
-    .describe("Id of the key; only if grouped by `key`.")
+    .describe("Id of the key; only if usage is grouped by `key`.")
     .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
   identity: z
     .object({
@@ -106,16 +106,16 @@ const Datapoint = z.object({
         .meta({ examples: ["user_123"] }),
     })
     .optional()
-    .describe("Identity of the keys; only if grouped by `identity`."),
+    .describe("Identity of the keys; only if usage is grouped by `identity`."),
   tags: z
     .array(z.string())
     .optional()
-    .describe("All tags of the verifications, sorted; only if grouped by `tags`.")
+    .describe("All tags of the verifications, sorted; only if usage is grouped by `tags`.")
     .meta({ examples: [["path=/orders"]] }),
   tag: z
     .string()
     .optional()
-    .describe("Tag of the verifications; only if grouped by `tag`.")
+    .describe("Tag of the verifications; only if usage is grouped by `tag`.")
     .meta({ examples: ["path=/orders"] }),
 });
 type Datapoint = z.output<typeof Datapoint>;

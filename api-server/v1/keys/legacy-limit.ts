@@ -34,7 +34,7 @@ export const LegacyRatelimit = z
     refillInterval: atLeastOne("The duration, when that is left out.", 60_000).optional(),
     duration: atLeastOne("Length of the window, ms; at least 1000.", 60_000).optional(),
   })
-  .describe("Rate limit that each verification charges.");
+  .describe("Rate limit that each verification counts against.");
 export type LegacyRatelimit = z.output<typeof LegacyRatelimit>;
 
 /** Throws PublicError 400 at `field` if the window has no length, or is too short. */

@@ -13,7 +13,7 @@ const Item = z.object({
   ...itemFields,
   ratelimit: LegacyRatelimit.required({ duration: true })
     .optional()
-    .describe("Rate limit that each verification charges."),
+    .describe("Rate limit that each verification counts against."),
 });
 
 type Item = z.output<typeof Item>;

@@ -35,7 +35,7 @@ export const Description = z
 
 const DescriptionResponse = z
   .string()
-  .describe("Description of the purpose.")
+  .describe("Purpose of the permission or role.")
   .meta({ examples: ["May read every document."] });
 
 export const PermissionId = z

@@ -58,12 +58,12 @@ const Row = z.strictObject({
   time: z
     .int()
     .optional()
-    .describe("Start of the hour or day, Unix ms; only if grouped by them.")
+    .describe("Start of the hour or day, Unix ms; only if usage is grouped by `hour` or `day`.")
     .meta({ examples: [1_767_222_000_000] }),
   keyId: z
     .string()
     .optional()
-    .describe("Id of the key; only if grouped by `key`.")
+    .describe("Id of the key; only if usage is grouped by `key`.")
     .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
   identity: z
     .strictObject({
@@ -77,7 +77,7 @@ const Row = z.strictObject({
         .meta({ examples: ["user_123"] }),
     })
     .optional()
-    .describe("Owner of the keys; only if grouped by `identity`."),
+    .describe("Owner of the keys; only if usage is grouped by `identity`."),
   total: count("Number of verifications, also with codes that `outcomes` lacks."),
   outcomes: z.strictObject(outcomes).describe("Number of verifications by code."),
 });

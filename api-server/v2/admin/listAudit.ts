@@ -116,7 +116,7 @@ export const AuditRowOut = z.strictObject({
   correlationId: z
     .string()
     .optional()
-    .describe("Id shared by all audit rows of one call; omitted for a single row.")
+    .describe("Id shared by all audit rows of one call; omitted if the call wrote only one row.")
     .meta({ examples: ["cor_1Ab3Cd5Ef7Gh9Jk1"] }),
 });
 export type AuditRowOut = z.input<typeof AuditRowOut>;

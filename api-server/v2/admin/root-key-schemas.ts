@@ -149,7 +149,10 @@ export const rootKeyIsCaller = (rootKeyId: string): PublicError =>
     `Root key ${rootKeyId} authenticates this call, which would revoke or restrict this root key; use another one.`,
   );
 
-/** Returns the tuples of the body as stored. Throws PublicError 400 with the position of the first invalid one. */
+/**
+ * Returns the tuples of the request body in the form in which they are stored. Throws PublicError 400 with the position of the first invalid
+ * tuple.
+ */
 export function readPermissions(given: readonly string[]): readonly string[] {
   const read = readTuples(given);
   if ("problem" in read) throw invalidField(`body.permissions[${read.at}]`, read.problem);

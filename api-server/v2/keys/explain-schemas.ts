@@ -209,10 +209,10 @@ export const ExplainedOut = z.strictObject({
           refillDay: number("The day of the month, for monthly refills.", 1).optional(),
         })
         .optional()
-        .describe("Refill of the credits; omitted without a refill."),
+        .describe("Refill of the credits; omitted if the credits are not refilled."),
     })
     .optional()
-    .describe("Credits of the key; only for keys with limited credits."),
+    .describe("Credits of the key; omitted if they are unlimited."),
   now: unixMs("When this was decided, Unix ms."),
 });
 export type ExplainedOut = z.input<typeof ExplainedOut> & { readonly stores: z.input<typeof StoresOut> };

@@ -80,7 +80,7 @@ function requireBoth(call: ExplainCall, apiId: string): void {
   call.require(required.verifyKey, apiId);
 }
 
-/** Returns the hash of a key. Throws PublicError: 404, then 403, like keys.getKey. */
+/** Returns the hash of a key. Like keys.getKey, throws PublicError 404 if the key does not exist, or 403 if a permission is missing. */
 async function findHash(call: ExplainCall, keyId: string): Promise<string> {
   const ref = { workspaceId: call.caller.workspaceId, keyId };
   const row = await findKey(call.deps.db, ref);

@@ -324,7 +324,7 @@ describe("a key of a prefixed migration", () => {
     );
   });
 
-  test("prefixed migrated key is rewritten for every verification code", async () => {
+  test("first verification of a prefixed migrated key completes its migration, even with code DISABLED", async () => {
     const disabled = aPrefixedKey();
     const keyId = await migratePrefixed(disabled, { enabled: false });
     expect(await codeOf(disabled.key, prefixed)).toBe("DISABLED");

@@ -46,7 +46,7 @@ const Body = z.strictObject({
     .describe("External id of the new owner; null detaches the key from its identity."),
   meta: Meta.nullable().optional().describe("New metadata, which replaces the old; null removes it."),
   expires: Expires.nullable().optional().describe("New expiry, Unix ms; null means that the key never expires."),
-  credits: CreditsUpdate.nullable().optional().describe("null: unlimited, without a refill."),
+  credits: CreditsUpdate.nullable().optional().describe("null makes the credits unlimited and removes the refill."),
   ratelimits: RatelimitsIn.nullable()
     .optional()
     .describe("New limits, which replace all limits of the key; null or `[]` removes all."),

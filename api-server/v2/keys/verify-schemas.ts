@@ -127,7 +127,7 @@ export const Data = z.strictObject({
   credits: z
     .int()
     .optional()
-    .describe("Remaining credits after the verification; only for keys with limited credits.")
+    .describe("Remaining credits after the verification; omitted if they are unlimited.")
     .meta({ examples: [999] }),
   ratelimits: z.array(CheckedRatelimit).optional().describe("Limits that were checked, sorted by name."),
 });

@@ -9,12 +9,12 @@ import { Cursor, Slug } from "../schemas.ts";
 export const Description = z
   .string()
   .max(512)
-  .describe("Description of the purpose. An empty text means no description.")
+  .describe("Purpose of the permission or role. An empty string means no description.")
   .meta({ examples: ["May read every document."] });
 
 const DescriptionOut = z
   .string()
-  .describe("Description of the purpose.")
+  .describe("Purpose of the permission or role.")
   .meta({ examples: ["May read every document."] });
 
 export const NewRoleName = z

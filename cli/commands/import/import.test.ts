@@ -119,7 +119,7 @@ test("import reads the file from standard input", async () => {
   expect(wrong.notes.join()).toMatch(/standard input:\d+: /);
 });
 
-test("import names keys that are too short", async () => {
+test("import reports the number of keys that are too short", async () => {
   const ran = await run(
     `kong --file ${fileOf("consumers: [{ username: a, keyauth_credentials: [{ key: abc }] }]")} --dry-run`,
   );

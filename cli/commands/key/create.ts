@@ -29,7 +29,7 @@ export const keyCreate = defineCommand({
       placeholder: "ID",
       help: "id of the owner in your system; a missing identity is created",
     },
-    expires: { type: "string", placeholder: "TIME", help: "expiry: 2026-12-31, 2026-12-31T18:00:00Z, 30d" },
+    expires: { type: "string", placeholder: "TIME", help: "expiry, such as 2026-12-31, 2026-12-31T18:00:00Z or 30d" },
     role: { type: "string", placeholder: "NAME", help: "role of the key", repeats: true },
     permissions,
     credits: { type: "string", placeholder: "N", help: "number of uses (default: unlimited)" },

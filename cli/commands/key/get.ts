@@ -10,7 +10,7 @@ export const keyGet = defineCommand({
   description: "Requires read_key on the API; --decrypt also requires decrypt_key.",
   options: {
     id,
-    decrypt: { type: "boolean", help: "include the plaintext of a recoverable key; `plaintext` in JSON" },
+    decrypt: { type: "boolean", help: "include the plaintext of a recoverable key, in JSON as `plaintext`" },
     ...connection,
     json,
   },

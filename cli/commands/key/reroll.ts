@@ -15,7 +15,7 @@ export const keyReroll = defineCommand({
     until: {
       type: "string",
       placeholder: "TIME|now",
-      help: "expiry of the old key: 24h, 7d, 2026-12-31; never later than its current expiry",
+      help: "expiry of the old key, such as 24h or 2026-12-31; never later than its current expiry",
       default: "24h",
     },
     ...connection,

@@ -32,7 +32,7 @@ export const refillRun = defineCommand({
     at: {
       type: "string",
       placeholder: "TIME",
-      help: "date of the refill in UTC: 2026-12-31, 2026-12-31T18:00:00Z (default: today)",
+      help: "refill date in UTC, such as 2026-12-31 or 2026-12-31T18:00:00Z (default: today)",
     },
     "redis-url": redisUrl,
     "redis-prefix": redisPrefix,

@@ -48,7 +48,7 @@ export const rootkeyList = defineCommand({
     "v1-since": {
       type: "string",
       placeholder: "TIME",
-      help: "filter: calls of API v1 since 2026-12-31 or 30d, in UTC days",
+      help: "root keys that called API v1 since a UTC day, such as 2026-12-31 or 30d",
     },
     ...paging,
     ...connection,
@@ -99,7 +99,7 @@ export const rootkeyUpdate = defineCommand({
     expires: {
       type: "string",
       placeholder: "TIME|never",
-      help: "expiry: 2026-12-31, 2026-12-31T18:00:00Z, 30d; a past time expires it immediately",
+      help: "expiry, such as 2026-12-31 or 30d; a past time expires it immediately",
       required: true,
     },
     ...connection,
@@ -144,7 +144,7 @@ export const rootkeyRotate = defineCommand({
     until: {
       type: "string",
       placeholder: "TIME|now",
-      help: "expiry of the old root key: 24h, 7d, 2026-12-31; up to 90 days ahead",
+      help: "expiry of the old root key, such as 24h or 2026-12-31; up to 90 days ahead",
       default: "24h",
     },
     ...connection,

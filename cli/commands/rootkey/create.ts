@@ -70,7 +70,7 @@ export const rootkeyCreate = defineCommand({
     expires: {
       type: "string",
       placeholder: "TIME",
-      help: "expiry: 2026-12-31, 2026-12-31T18:00:00Z, 30d",
+      help: "expiry, such as 2026-12-31 or 30d",
     },
     ...database,
     json,

@@ -34,7 +34,7 @@ describe("the query limits form", () => {
     },
   );
 
-  test("clearing a query limit that has its default sends no change", () => {
+  test("clearing a query limit that already has the default value sends no change", () => {
     expect(readBounds([aBound({ value: 1000 })], { queriesPerHour: "" }).changes).toEqual([]);
   });
 

@@ -23,13 +23,13 @@ export interface DataPlane {
   /** Names under which the pods report; `undefined` if there are none or too many, or if the api-server is too old to return them. */
   readonly podIds?: readonly string[] | undefined;
   readonly maxStalenessMs: number;
-  /** Ports to which the pods forward; `undefined` if no pod reports one, for example because the api-server is older. */
+  /** Ports to which the pods forward; `undefined` if no pod reports one, for example because an older api-server omits the ports. */
   readonly upstreamPorts?: ReadonlyArray<{ readonly port: number; readonly pods: number }> | undefined;
   /** Sidecars of an older version that cannot enforce the stored policy. */
   readonly unsupported?: { readonly pods: number; readonly reason: string } | undefined;
   /**
-   * Amount by which limits were exceeded while the shared counters were unavailable; `undefined` if no limit was exceeded, or if the
-   * api-server is older.
+   * Amount by which limits were exceeded while the shared counters were unavailable; `undefined` if no limit was exceeded, or if an
+   * api-server of an older version does not report the amount.
    */
   readonly overAdmitted?: { readonly units: number; readonly percent: number; readonly lastAgoMs: number } | undefined;
 }

@@ -31,7 +31,7 @@ describe("event streams in a hostile or unreachable Redis", () => {
     client.disconnect();
   });
 
-  test("pending events of crashed readers are claimed batch by batch without mixing", async () => {
+  test("pending events of crashed readers are claimed in the same batches as before", async () => {
     const workspaceId = aName("ws");
     const client = connectRedis({ url: own.redis.url, clientName: "other" });
     await waitFor("the connection", () => client.status === "ready");

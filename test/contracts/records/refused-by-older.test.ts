@@ -16,7 +16,7 @@ const record = (onCounterFailure: CompiledPolicy["onCounterFailure"]) => ({
   policy: aPolicy({ onCounterFailure }),
 });
 
-test("limit divided by pods is rejected by version 0.1.0 readers", () => {
+test("version 0.1.0 readers reject a policy that divides limits by the number of pods", () => {
   const reads = new Ajv({ strict: false }).compile(readFrozenSchema("0.1.0", "policy"));
   expect([reads(record("Local")), reads(record("Deny"))]).toEqual([true, true]);
   expect(reads(record("LocalShare"))).toBe(false);
