@@ -1,7 +1,7 @@
 import type { Queryable } from "../postgres/queryable.ts";
 
 /**
- * Sets when keys were last used, Unix ms; never moves the time back. This change is not projected to pods. Rows are locked in id order, to
+ * Stores the time at which keys were last used, Unix ms. A later stored time is kept. This change is not projected to pods. Rows are locked in id order, to
  * avoid deadlock.
  */
 export async function raiseLastUsed(

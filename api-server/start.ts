@@ -131,8 +131,8 @@ interface Progress {
 }
 
 /**
- * Starts all components of an api-server. Throws if the database cannot be migrated or a port is in use; also if the database cannot be
- * reached, unless `waitsForPostgres` is set.
+ * Starts all components of an api-server. Throws if the database cannot be migrated, if a port is in use, or, unless
+ * `waitsForPostgres` is set, if the database cannot be reached.
  */
 export async function start(config: ApiServerConfig): Promise<ApiServer> {
   const progress: Progress = { reason: "starting", health: undefined, metrics: new Registry() };

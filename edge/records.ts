@@ -32,8 +32,9 @@ export const POSTGRES_ONLY_KINDS: ReadonlySet<RecordKind> = new Set(["rootKey"])
 export const REFERRED_KINDS: ReadonlySet<RecordKind> = new Set(["identity", "role", "api", "workspace"]);
 
 /**
- * Reference to one record. `id` is: for keys and root keys the hash (base64 SHA-256); for `override` the result of `overrideRecordId`; for
- * `overridePatterns` the namespace id; for `namespaceName` the name; for `workspace` the workspace id; else the entity's id.
+ * Reference to one record. The value of `id` depends on the kind: the hash (base64 SHA-256) for keys and root keys, the result of
+ * `overrideRecordId` for `override`, the namespace id for `overridePatterns`, the name for `namespaceName`, and the object's own id for all
+ * other kinds.
  */
 export interface RecordRef {
   readonly workspaceId: string;

@@ -67,7 +67,7 @@ export interface ExtAuthConfig {
 }
 
 export interface Timeouts {
-  /** Maximum time to connect to the app; also the maximum time to wait for a concurrency slot. */
+  /** Maximum time to connect to the app, and maximum time to wait for a concurrency slot. */
   readonly connectMs: number;
   /** Maximum time from the end of the request to the head of the app's response. */
   readonly headersMs: number;

@@ -71,7 +71,7 @@ export async function countIdentities(db: Queryable, workspaceId: string): Promi
 }
 
 /**
- * Returns identities whose id or external id contains `search`, case-insensitive. The statement is not prepared, so that Postgres plans it
+ * Returns identities whose id or external id contains `search`, ignoring case. The statement is not prepared, so that Postgres plans it
  * for each text: trigrams find a rare text, and a scan of the ids finds a common one.
  */
 export async function searchIdentityIds(

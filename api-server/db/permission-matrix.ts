@@ -23,7 +23,7 @@ export interface UsedRoleRow extends RoleRow {
   readonly permissions: number;
 }
 
-/** Returns roles sorted by name, case-insensitive. The statement is not prepared, so that Postgres plans each search by its text. */
+/** Returns roles sorted by name, ignoring case. The statement is not prepared, so that Postgres plans each search by its text. */
 export async function listUsedRoles(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax }: NamedPage,
@@ -55,7 +55,7 @@ export interface MatrixRow extends PermissionRow {
   readonly granted: number[];
 }
 
-/** Returns permissions sorted by slug, case-insensitive. For each permission, lists those of the given roles that grant it. */
+/** Returns permissions sorted by slug, ignoring case. For each permission, lists those of the given roles that grant it. */
 export async function listMatrixRows(
   db: Queryable,
   { workspaceId, cursor, search, rowsMax, roleIds }: NamedPage & { readonly roleIds: readonly string[] },

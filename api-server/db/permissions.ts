@@ -100,7 +100,7 @@ export async function listPermissions(
   return rows;
 }
 
-/** Returns permissions that contain `search` in one of their texts, case-insensitive. */
+/** Returns permissions that contain `search` in one of their texts, ignoring case. */
 export async function searchPermissions(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: PermissionPage & { readonly search: string },

@@ -13,7 +13,7 @@ export interface RoleRef {
   readonly roleId: string;
 }
 
-/** Finds a role by id or name, case-insensitive. If both match, the id takes precedence. */
+/** Finds a role by id or name, ignoring case. If both match, the id takes precedence. */
 export async function findRole(
   db: Queryable,
   { workspaceId, role }: { workspaceId: string; role: string },
@@ -74,7 +74,7 @@ export async function listRoles(db: Queryable, { workspaceId, cursor, rowsMax }:
   return rows;
 }
 
-/** Returns roles that contain `search` in one of their texts, case-insensitive. */
+/** Returns roles that contain `search` in one of their texts, ignoring case. */
 export async function searchRoles(
   db: Queryable,
   { workspaceId, cursor, rowsMax, search }: RolePage & { readonly search: string },

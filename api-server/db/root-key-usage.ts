@@ -4,7 +4,7 @@ import { findSetting } from "./settings.ts";
 /** A use of a root key, on a UTC date (`YYYY-MM-DD`). */
 export interface RootKeyUse {
   readonly rootKeyId: string;
-  /** Permission tuple that was required and held; the empty string for a call as such. */
+  /** Permission tuple that a call required and the root key held. The empty string records that the root key made any call. */
   readonly tuple: string;
   readonly usedOn: string;
   /** Id of the only object for which a tuple with `*` was used on that day; `null` if it was used for several objects or for none. */

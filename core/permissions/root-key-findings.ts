@@ -16,7 +16,7 @@ export interface UseOfTuple {
   readonly tuple: string;
   /** UTC date, `YYYY-MM-DD`. */
   readonly lastUsedOn: string;
-  /** For a tuple with `*`: the only id that it was requested for; null for several or none. */
+  /** For a tuple with `*`, the only id for which it was required; null if it was required for several ids or for none. */
   readonly onlyId: string | null;
 }
 

@@ -23,7 +23,7 @@ export function Dialog({
   /** Buttons in the footer, the primary button last, in addition to the close button. */
   actions?: ReactNode;
   isWide?: boolean;
-  /** Whether a click outside the dialog and Escape are ignored, because the content cannot be shown again. */
+  /** Whether the dialog ignores the Escape key and clicks outside of it, because its content cannot be shown again. */
   isKept?: boolean;
 }): ReactNode {
   return (

@@ -12,7 +12,7 @@ export interface StoreDescription {
   readonly evictionPolicy?: string;
   /**
    * `none`, `snapshots`, `append-only file`, or `append-only file and snapshots`. The user may not read the Redis configuration, so
-   * `snapshots` is inferred: a snapshot was written since the start, or the one loaded at the start contained keys.
+   * `snapshots` is inferred: a snapshot was written since Redis started, or the snapshot that Redis loaded at startup contained keys.
    */
   readonly persistence: string;
   /** `master` or `slave`, as Redis reports it. */

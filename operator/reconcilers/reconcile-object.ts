@@ -39,7 +39,7 @@ export interface KindSteps<Observed, Action> {
   readonly apply: (action: Action, object: ManifestObject, ctx: Context) => Promise<Applied>;
   /** Called when the database matches the manifest. */
   readonly remember?: (observed: Observed, plan: Plan<Action>, ctx: Context) => void;
-  /** Returns the digest of the stored object, as of its read or earlier; `undefined` if there is none (drift/synced-objects.ts). */
+  /** Returns the digest of the stored object at the time of its read or earlier; `undefined` if unknown (drift/synced-objects.ts). */
   readonly digestOf?: (observed: Observed) => string | undefined;
   /**
    * Returns the additional conditions if the new generation cannot be applied, because of a failed check or an API refusal. `observed` is

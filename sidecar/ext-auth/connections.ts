@@ -25,8 +25,8 @@ const SHARE = 0.5;
 export interface ExtAuthServer {
   readonly server: Server;
   /**
-   * Sets the certificate for new connections; `undefined` for an endpoint without TLS. Throws and keeps the previous certificate if the new
-   * one is invalid.
+   * Sets the certificate for new connections; `undefined` for an endpoint without TLS. If the new certificate is
+   * invalid, throws and keeps the previous certificate.
    */
   readonly setSecureContext: ((certificate: Certificate) => void) | undefined;
   /** Stops accepting connections, and completes requests in flight for at most `graceMs`. */

@@ -24,7 +24,7 @@ import type { ExtAuthConnections } from "./connections.ts";
 export interface GrpcCallLimits {
   /** Maximum number of concurrent calls on all sessions, without long-lived calls. */
   readonly extAuthCallsMax: number;
-  /** Maximum time until the first call of a session begins; also the maximum time until the message of a call arrives. */
+  /** Maximum time until the first call of a session begins, and maximum time until the message of a call arrives. */
   readonly requestHeadMs: number;
   /** Interval of pings on each session. */
   readonly extAuthPingMs: number;

@@ -29,8 +29,8 @@ export interface Descriptor {
 }
 
 /**
- * Result for one descriptor. `charge` and `outcome` are `undefined` if it has no limit; only `outcome` is `undefined` if it was admitted
- * uncounted.
+ * Result for one descriptor. `charge` and `outcome` are `undefined` if the descriptor has no limit. If the descriptor was admitted without
+ * being counted, only `outcome` is `undefined`.
  */
 export interface DescriptorOutcome {
   readonly charge: LimitCharge | undefined;

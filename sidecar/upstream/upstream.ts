@@ -94,7 +94,7 @@ const UNREQUESTED_MS = 60_000;
 const RESPONSE_HEAD_BYTES_MAX = 64 * 1024;
 
 export interface UpstreamOptions {
-  /** Maximum time to connect to the app; also the maximum time to wait for a concurrency slot. */
+  /** Maximum time to connect to the app, and maximum time to wait for a concurrency slot. */
   readonly connectMs: number;
   /** Maximum time from the end of the request to the head of the app's response. */
   readonly headersMs: number;

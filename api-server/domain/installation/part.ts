@@ -5,7 +5,7 @@ import { within } from "../../../edge/redis/script.ts";
  * deadline, so that a slow database delays only the components that depend on it.
  */
 
-/** State of a component. `off`: not used in this installation; `away`: no response. */
+/** State of a component. `off` means that this installation does not use it, and `away` that it does not respond. */
 export type PartState = "ok" | "warn" | "away" | "off";
 
 /** Details by name. The suffix of a name is its unit: `Bytes`, `Ms`, `At` (Unix ms), `Days`. */

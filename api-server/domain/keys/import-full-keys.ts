@@ -74,8 +74,8 @@ export function prepareImport(
 
 /**
  * Stores the keys, with the identities of their owners.
- * @throws PublicError 412 for roles and permissions that do not exist, then 409 if another key has the same hash: an existing key, a
- * deleted key, or another key of the request.
+ * @throws PublicError 412 if a role or permission does not exist; otherwise 409 if another key has the same hash: an existing key, a deleted
+ * key, or another key of the request.
  */
 export async function importFullKeys(
   tx: PoolClient,

@@ -39,8 +39,8 @@ export const roleLinks: LinkSort<RoleRow> = {
 
 /**
  * Returns the key, locked, so that concurrent calls for one key run one at a time and see each other's result.
- * @param ref.needed the permissions that the root key needs, on the key's API where that applies.
- * @throws PublicError 404 `key_not_found`, then 403.
+ * @param ref.needed permissions that the root key must hold; those that exist per API are checked for the key's API.
+ * @throws PublicError 404 `key_not_found`, or 403 if the key exists but the root key lacks a permission.
  */
 export async function lockKeyToLink<Required extends RequiredPermission>(
   tx: PoolClient,

@@ -38,7 +38,7 @@ export interface KeyToMake {
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
   /** Names of roles. A missing role is an error, unless `needed` has a permission to create roles. */
   readonly roles?: readonly string[] | undefined;
-  /** Slugs of permissions; missing ones are created. */
+  /** Slugs of permissions. Missing permissions are created. */
   readonly permissions?: readonly string[] | undefined;
   /** Unix ms. */
   readonly expires?: number | undefined;

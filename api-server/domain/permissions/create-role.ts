@@ -16,7 +16,7 @@ import { roleConnected } from "./role-events.ts";
 export interface DesiredRole<Required extends RequiredPermission> {
   readonly name: string;
   readonly description: string | undefined;
-  /** Permissions by slug; missing ones are created. */
+  /** Slugs of permissions. Missing permissions are created. */
   readonly grants?: { readonly slugs: readonly string[]; readonly newSlugsNeed: Required };
 }
 

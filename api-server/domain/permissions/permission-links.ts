@@ -115,7 +115,7 @@ export interface NamedPart {
 }
 
 /**
- * Returns the roles by the requested name, case-insensitive. Missing ones are created, without permissions. Concurrent callers with the
+ * Returns the roles with the requested names, ignoring case. Missing roles are created, without permissions. Concurrent callers with the
  * same names get the same rows.
  * @param options.newNamesNeed permission that a new name needs. Default: not checked.
  * @throws PublicError 403 before any write.

@@ -5,7 +5,7 @@ import type { VerifyDeps } from "../../../edge/verification/verify.ts";
 import type { CountingDeps } from "../deps.ts";
 
 /**
- * Counting without Redis: each process evaluates limits by its own counts (api-v2.md section 9.1), so that several processes together may
+ * Counting without Redis: each process evaluates limits with its own counts (api-v2.md section 9.1), so that several processes together may
  * admit more than the limit.
  */
 export const LIMITS_ALONE: WithoutStore = { onCounterFailure: "Local", onCreditFailure: "Deny" };

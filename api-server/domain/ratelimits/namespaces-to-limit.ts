@@ -10,7 +10,7 @@ import { type LimitPermissions, namespaceDeleted, obtainNamespace, recallNamespa
 /**
  * Returns the live namespaces of a call for several limits, by the names in the call, from the cache if possible. Missing namespaces are
  * created together, and only if the rest of the call is valid.
- * @throws PublicError 403 if a namespace may not be created or used; then 410 if a namespace was deleted and no other one has its name.
+ * @throws PublicError 403 if a namespace may not be created or used; otherwise 410 if a namespace was deleted and no other has its name.
  */
 export async function namespacesToLimit<Required extends RequiredPermission>(
   actor: Actor<Required, LimitDeps>,

@@ -92,7 +92,7 @@ async function makeNamespace(actor: Actor<never, LimitDeps>, name: string): Prom
 }
 
 /**
- * Returns the namespace with this name, which may be deleted. Creates a missing one, and then also returns the audit event. Concurrent
+ * Returns the namespace with this name, which may be deleted. Creates a missing namespace, and then also returns the audit event. Concurrent
  * callers get the same namespace.
  */
 export async function obtainNamespace(

@@ -19,7 +19,7 @@ export function checkNamespaceSelector({ namespaceId = "", namespaceName = "" }:
  * Returns the id of the live namespace that the selector names. A name is never compared with ids. The caller of this function must check
  * the permission for this namespace.
  * @throws PublicError 403 if the root key has the permission for no namespace at all, so that the error does not reveal which namespaces
- * exist; then 404.
+ * exist; otherwise 404 if there is no such live namespace.
  */
 export async function selectNamespace<Required extends RequiredPermission>(
   call: CallNeeding<unknown, Required>,

@@ -93,7 +93,7 @@ const removePermissionFromKey = onRbac("remove_permission_from_key");
 const createPermission = onRbac("create_permission", "when a slug is new");
 const addRoleToKey = onRbac("add_role_to_key");
 
-/** Returns the permissions with these slugs; missing ones are created. */
+/** Returns the permissions with these slugs, and creates missing permissions. */
 async function ensure(tx: PoolClient, actor: Actor<typeof createPermission>, slugs: readonly string[]) {
   const { permissions, events } = await ensurePermissions(tx, actor, slugs, { newSlugsNeed: createPermission });
   return { permissions, events: [...events] };

@@ -10,7 +10,7 @@ export const TEXT_LENGTH_MAX = 512;
 /** Form input for the changeable fields of a role or a permission. */
 export interface Naming {
   readonly name: string;
-  /** Description; empty if none. */
+  /** Description; the empty string if there is no description. */
   readonly description: string;
 }
 

@@ -28,7 +28,7 @@ export interface Settled {
   /** An object that matched its stored state when it was last read. */
   readonly object: ManifestObject;
   readonly plan: Plan<unknown>;
-  /** Digest of the stored state, as of `seenAtMs` or earlier. */
+  /** Digest of the stored state at `seenAtMs` or earlier. */
   readonly digest: string;
   /** Last known time at which the database contained this state. */
   readonly seenAtMs: number;

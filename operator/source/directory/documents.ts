@@ -21,7 +21,7 @@ export interface DocumentProblem {
   readonly file: string;
   /** Position of the document in its file, starting with 1. */
   readonly document: number;
-  /** Line of the error in the file, starting with 1; without a position, the first line of the document. */
+  /** Line of the error in the file, starting with 1. If the position of the error is unknown, the first line of the document. */
   readonly line: number;
   /** Label of the object, `Kind namespace/name`, if the document contains these fields. */
   readonly object?: string;
