@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { checkManifest } from "../core/manifests/check.ts";
+import { inspectManifest, type ManifestProblem } from "../core/manifests/check.ts";
 import { API_VERSION } from "../core/manifests/index.ts";
 import { type DocumentProblem, type ReadDocument, readDocuments } from "../operator/source/directory/documents.ts";
 import { type Io, UsageError } from "./command.ts";
@@ -12,7 +12,10 @@ const INPUT_BYTES_MAX = 16 * 1024 * 1024;
 export interface Manifests {
   /** Number of files. */
   readonly files: number;
-  readonly documents: readonly (ReadDocument & { readonly file: string })[];
+  readonly documents: readonly (ReadDocument & {
+    readonly file: string;
+    readonly warnings: readonly DocumentProblem[];
+  })[];
 }
 
 /**
@@ -21,20 +24,21 @@ export interface Manifests {
  */
 export async function readManifests(paths: readonly string[], io: Pick<Io, "input">): Promise<Manifests> {
   let files = 0;
-  const documents: (ReadDocument & { file: string })[] = [];
+  const documents: Manifests["documents"][number][] = [];
   for (const path of paths) {
     const before = documents.length;
     for (const { file, text } of path === "-" ? [await readInput(io)] : filesOf(path)) {
       files += 1;
       for (const read of readDocuments(file, text)) {
-        const problems = read.desired === undefined ? [] : compileProblems(file, read.desired, read);
-        documents.push({ ...read, file, problems: [...read.problems, ...problems] });
+        const { problems, warnings } =
+          read.desired === undefined ? { problems: [], warnings: [] } : inspect(file, read.desired, read);
+        documents.push({ ...read, file, warnings, problems: [...read.problems, ...problems] });
       }
     }
     if (documents.length > before) continue;
     const at = { file: path, document: 1, line: 1 };
     const problems = [{ ...at, location: "file", message: "contains no manifest" }];
-    documents.push({ ...at, problems, lineOf: () => 1 });
+    documents.push({ ...at, problems, warnings: [], lineOf: () => 1 });
   }
   return { files, documents: withDuplicates(documents) };
 }
@@ -76,19 +80,20 @@ function withDuplicates(documents: Manifests["documents"]): Manifests["documents
   });
 }
 
-function compileProblems(
+function inspect(
   file: string,
   { kind, namespace, name, spec }: NonNullable<ReadDocument["desired"]>,
   { document, lineOf }: Pick<ReadDocument, "document" | "lineOf">,
-): DocumentProblem[] {
+): Record<"problems" | "warnings", DocumentProblem[]> {
   const object = `${kind} ${namespace}/${name}`;
-  return checkManifest({ apiVersion: API_VERSION, kind, metadata: { name, namespace }, spec }).map((problem) => ({
-    file,
-    document,
-    line: lineOf(problem.location),
-    object,
-    ...problem,
-  }));
+  const { problems, warnings } = inspectManifest({
+    apiVersion: API_VERSION,
+    kind,
+    metadata: { name, namespace },
+    spec,
+  });
+  const locate = (problem: ManifestProblem) => ({ file, document, line: lineOf(problem.location), object, ...problem });
+  return { problems: problems.map(locate), warnings: warnings.map(locate) };
 }
 
 /** Formats a problem as `orders.yaml:12: ApiKeyPolicy shop/orders: spec.rules[0]: …`. */

@@ -82,3 +82,36 @@ test("validate checks standard input like a file", async () => {
   const typed = await runPostern(["validate", "-f", "-"], { typed: "" });
   expect(typed).toMatchObject({ code: 2, out: [] });
 });
+
+test("validate warns about a shadowed rule and unguarded methods, and the exit code stays 0", async () => {
+  const policy = `apiVersion: postern.dev/v1alpha1
+kind: ApiKeyPolicy
+metadata: { name: orders }
+spec:
+  api: { name: orders }
+  target: { port: http }
+  rules:
+    - { name: writes, match: { methods: [POST], path: { prefix: /orders } }, permissions: orders.write }
+    - match: { methods: [POST], path: { template: "/orders/{order}" } }
+`;
+  const ran = await validate(["-"], policy);
+  expect(ran).toMatchObject({
+    code: 0,
+    out: [
+      expect.stringMatching(
+        /^warning: standard input:8: ApiKeyPolicy default\/orders: spec\.rules\[0\]: .* GET, HEAD, PUT/,
+      ),
+      "warning: standard input:9: ApiKeyPolicy default/orders: spec.rules[1]: no request reaches this rule, because rules[0] (writes) matches all of its requests; move this rule up, or remove it",
+      "1 file, 0 problems, 2 warnings",
+    ],
+  });
+  const json = await runPostern(["validate", "-f", "-", "--json"], { stdin: policy });
+  expect(json.code).toBe(0);
+  expect(JSON.parse(json.out.join(""))).toMatchObject({
+    problems: [],
+    warnings: [
+      { line: 8, location: "spec.rules[0]" },
+      { line: 9, location: "spec.rules[1]" },
+    ],
+  });
+});

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { policyWarnings } from "../policies/policy-warnings.ts";
 import { ApiKeySpec } from "./api-key.ts";
 import { ApiKeyPolicySpec } from "./api-key-policy.ts";
 import { compilePolicy, type ManifestProblem, namespacesOf } from "./compile-policy.ts";
@@ -55,14 +56,19 @@ export function parseManifest(value: unknown): { manifest: Manifest } | { proble
  * is empty if the manifest is valid. Only this manifest is checked: the operator decides whether another manifest claims the same name
  * (reconcilers/claims.ts).
  */
-export function checkManifest(value: unknown): ManifestProblem[] {
+export const checkManifest = (value: unknown): ManifestProblem[] => inspectManifest(value).problems;
+
+/** Returns the problems of a manifest and, if it has none, warnings about rules that are probably not what their author meant. */
+export function inspectManifest(value: unknown): { problems: ManifestProblem[]; warnings: ManifestProblem[] } {
   const parsed = parseManifest(value);
-  if ("problems" in parsed) return parsed.problems;
-  if (parsed.manifest.kind !== "ApiKeyPolicy") return [];
+  if ("problems" in parsed) return { ...parsed, warnings: [] };
+  if (parsed.manifest.kind !== "ApiKeyPolicy") return { problems: [], warnings: [] };
   const { spec } = parsed.manifest;
   const namespaceIds = new Map(namespacesOf(spec).map((name) => [name, name]));
   const compiled = compilePolicy(spec, { apiId: "unknown", namespaceIds });
-  return Array.isArray(compiled) ? compiled : [];
+  if (Array.isArray(compiled)) return { problems: compiled, warnings: [] };
+  const warnings = policyWarnings(compiled).map(({ rule, message }) => ({ location: `spec.rules[${rule}]`, message }));
+  return { problems: [], warnings };
 }
 
 const sayRequired = (issue: { code: string; input?: unknown }): string | undefined =>

@@ -31,6 +31,18 @@ test("webhook validation accepts fields that the CRD schema already checks", () 
   expect(validatePolicy(request({ rules: [{ permissions: "a AND" }] }, "Role"))).toEqual({ allowed: true });
 });
 
+test("webhook warns about shadowed rules and unguarded methods, and accepts the policy", () => {
+  const writes = { match: { methods: ["POST"], path: { prefix: "/orders" } }, permissions: "a" };
+  expect(validatePolicy(request({ rules: [writes, writes] }))).toEqual({
+    allowed: true,
+    warnings: [
+      expect.stringMatching(/^spec\.rules\[0\]: on its path, no rule matches GET/),
+      expect.stringMatching(/^spec\.rules\[1\]: no request reaches this rule/),
+    ],
+  });
+  expect(validatePolicy(request({ rules: [writes], defaultAccess: "Deny" }))).toEqual({ allowed: true });
+});
+
 // The API server limits neither labels nor fields of a newer CRD, and any client of the cluster can send them.
 test("webhook validates a 4 MB object within two seconds", () => {
   const many = (count: number, name: (i: number) => string) =>
