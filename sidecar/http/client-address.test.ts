@@ -43,11 +43,18 @@ test.each([
     ip: "10.9.9.9",
   },
   {
-    name: "an entry that is not an address is returned, and earlier ones are ignored",
+    name: "an entry that is not an address makes it unknown, and earlier ones are ignored",
     connection: "10.1.1.1",
-    header: "203.0.113.9, unknown",
+    header: "203.0.113.9, invented",
     ip: "unknown",
   },
+  {
+    name: "so does an empty entry in the middle",
+    connection: "10.1.1.1",
+    header: "203.0.113.9,,10.2.2.2",
+    ip: "unknown",
+  },
+  { name: "a connection without an address", connection: "", header: "203.0.113.9", ip: "unknown" },
 ])("client address is derived from the connection and X-Forwarded-For: $name", ({ connection, header, ip }) => {
   expect(behindProxies?.(connection, header)).toBe(ip);
 });

@@ -3,7 +3,10 @@ import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import { readProxyBlock } from "../../core/policies/proxy-block.ts";
 import { withoutPort } from "../../core/verification/ip-address.ts";
 
-/** Returns the client's address. `forwardedFor` are the X-Forwarded-For values, joined with commas. */
+/**
+ * Returns the client's address, or `unknown` if the connection or a trusted proxy names none. `forwardedFor` are the X-Forwarded-For values,
+ * joined with commas.
+ */
 export type FindClientAddress = (connectionIp: string, forwardedFor: string | undefined) => string;
 
 /**
@@ -12,19 +15,21 @@ export type FindClientAddress = (connectionIp: string, forwardedFor: string | un
  */
 export function compileClientAddress(from: CompiledPolicy["clientAddress"]): FindClientAddress | undefined {
   if (from === undefined) return undefined;
-  if (from.from === "connection") return (connectionIp) => withoutMapping(connectionIp);
+  if (from.from === "connection") return addressOf;
 
   const trusted = new BlockList();
   for (const proxy of from.trustedProxies) addProxy(trusted, proxy);
-  return (connectionIp, forwardedFor) => lastUntrusted(trusted, withoutMapping(connectionIp), forwardedFor);
+  return (connectionIp, forwardedFor) => lastUntrusted(trusted, addressOf(connectionIp), forwardedFor);
 }
 
 /** Returns whether `connectionIp` is a trusted proxy; the X-Forwarded-For of a trusted proxy is used. */
 export const isProxy = (find: FindClientAddress | undefined, connectionIp: string): boolean =>
-  find !== undefined && find(connectionIp, NO_ADDRESS) === NO_ADDRESS;
+  find !== undefined && isIP(connectionIp) !== 0 && find(connectionIp, NO_ADDRESS) === NO_ADDRESS;
 
-/** Value for an unknown client address; it equals no real address. */
+/** Value for an unknown client address; it is on no IP list. */
 const NO_ADDRESS = "unknown";
+
+const addressOf = (text: string): string => (isIP(text) === 0 ? NO_ADDRESS : withoutMapping(text));
 
 /**
  * Returns the last address that is not a trusted proxy, reading X-Forwarded-For from its end. Each proxy appends the address from which it
@@ -36,9 +41,9 @@ function lastUntrusted(trusted: BlockList, connectionIp: string, forwardedFor: s
   let nearest = connectionIp;
   for (let at = entries.length - 1; at >= 0; at--) {
     const address = withoutPort((entries[at] ?? "").trim());
-    // An entry that is not an address ends the chain, because no trusted proxy reported the entries before it. Such an entry matches no
-    // list.
-    if (isIP(address) === 0) return at === entries.length - 1 && address === "" ? nearest : address;
+    // An entry that is not an address ends the chain, because no trusted proxy reported the entries before it. Its text is not used, so that
+    // a client cannot invent addresses that are counted.
+    if (isIP(address) === 0) return at === entries.length - 1 && address === "" ? nearest : NO_ADDRESS;
     nearest = withoutMapping(address);
     if (!isTrusted(trusted, nearest)) return nearest;
   }
