@@ -19,7 +19,7 @@ const CONTENT_LENGTH = 3;
 const TRANSFER_ENCODING = 4;
 const CONNECTION = 5;
 const FORWARDED_FOR = 6;
-/** A header that an app may read as one that rules match, because CGI and WSGI servers replace `-` in names with `_`. */
+/** A header that an app may read as one that rules match, because CGI servers replace other characters than letters and digits with `_`. */
 const ALIAS = 7;
 const CREDENTIAL = 16;
 /** Numbers from here on also identify one of the headers that the policy's rules name: its index is added in multiples of `NAMED`. */
@@ -64,7 +64,10 @@ export interface Head {
   readonly host: string;
   /** Values of the headers that the policy's rules name, in the order of `RuleMatcher.headerNames`. Repeated headers are joined. */
   readonly ruleHeaders: readonly (string | undefined)[];
-  /** Header that a rule matches and that occurs more than once or in an ambiguous spelling, so that apps disagree on its value. */
+  /**
+   * Header that a rule matches and that occurs more than once or in an ambiguous spelling, or that `Connection` removes, so that apps
+   * disagree on its value.
+   */
   readonly ambiguousHeader: string | undefined;
 }
 
@@ -98,6 +101,7 @@ export function compileHeadReader(
     }
     headers[slot]?.schemes.push({ scheme: location.scheme?.toLowerCase(), at });
   }
+  const aliased = new Set([...matchedHeaders].map(asCgiVariable));
   const known = new Map<string, number>();
   /** Cache of the last valid Host, because requests name few different hosts. */
   let knownHost = "";
@@ -106,7 +110,7 @@ export function compileHeadReader(
   function classify(name: string): number {
     const lower = name.toLowerCase();
     const slot = credentialNames.get(lower);
-    const isAlias = lower.includes("_") && !matchedHeaders.has(lower) && matchedHeaders.has(lower.replaceAll("_", "-"));
+    const isAlias = !matchedHeaders.has(lower) && aliased.has(asCgiVariable(lower));
     const own =
       SPECIAL.get(lower) ??
       (slot !== undefined ? CREDENTIAL + slot : isIdentityHeader(lower) ? DROP : isAlias ? ALIAS : PASS);
@@ -192,7 +196,11 @@ export function compileHeadReader(
     else if (codings > 0 && httpVersion === "1.0") malformed = "HTTP/1.0 has no transfer codings.";
 
     const named = namedInConnection(connection);
-    if (named !== undefined) forwarded = withoutNamed(forwarded, named);
+    if (named !== undefined) {
+      forwarded = withoutNamed(forwarded, named);
+      // The app would not get the header that decided the rule.
+      for (const name of matchedHeaders) if (named.has(name)) ambiguousHeader = name;
+    }
     const hasBody = codings > 0 || (lengths > 0 && length !== "0");
     // Content-Length contains only digits, which the parser has checked.
     const bodyLength = lengths > 0 ? Number(length) : undefined;
@@ -211,6 +219,8 @@ export function compileHeadReader(
     };
   };
 }
+
+const asCgiVariable = (name: string): string => name.replace(/[^a-z0-9]/g, "_");
 
 /** Finds a credential in a header that has one of the policy's schemes; `Authorization: Basic …`, for example, may be meant for the app. */
 function findInHeader(
