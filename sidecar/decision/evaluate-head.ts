@@ -1,5 +1,6 @@
 import { METHODS } from "node:http";
 import { hashKey } from "../../core/keys/key-string.ts";
+import { authorityOf } from "../../core/policies/check-path.ts";
 import type { CompiledRule } from "../../core/policies/match-rule.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import { retryAfterS } from "../../core/verification/conclude.ts";
@@ -7,6 +8,7 @@ import { networkOf } from "../../core/verification/ip-address.ts";
 import { BEFORE_RULES } from "../../edge/pods/contract.ts";
 import type { Verdict } from "../../edge/verification/verify.ts";
 import { compileHeadReader, type Head } from "../http/head.ts";
+import { headerIn } from "../http/header-in.ts";
 import type { Admission } from "../http/in-flight.ts";
 import { malformedProblem, type Problem, versionProblem } from "../http/responses.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
@@ -102,6 +104,7 @@ export function evaluateHead(
   if (!KNOWN_METHODS.has(request.method ?? "")) return refuseMalformed(METHOD_UNKNOWN);
   const head = (active?.readHead ?? readAnyHead)(rawHeaders, httpVersion);
   if (head.malformed !== undefined) return refuseMalformed(malformedProblem(head.malformed));
+  if (namesTwoHosts(request)) return refuseMalformed(TWO_HOSTS);
   if (kind === "upgrade" && head.hasBody) return refuseMalformed(UPGRADE_WITH_BODY);
   if (active === undefined) return NO_POLICY;
   return judgeByPolicy(request, head, active);
@@ -120,6 +123,20 @@ const NO_POLICY: Refuse = {
   problem: unavailableProblem("The gate has not received its policy yet."),
   closes: false,
 };
+
+/**
+ * Returns whether Host differs from the authority of a target in absolute form. The authority takes precedence (RFC 9112, 3.2.2), and
+ * clients must send the same value in both (RFC 9112, 3.2). But a proxy in front of the gate may have used Host, and the app receives only
+ * one of them.
+ */
+function namesTwoHosts({ url = "/", rawHeaders }: ReceivedRequest): boolean {
+  if (url.startsWith("/")) return false;
+  const authority = authorityOf(url)?.toLowerCase();
+  const host = headerIn(rawHeaders, "host")?.toLowerCase();
+  return authority !== undefined && host !== undefined && authority !== host;
+}
+
+const TWO_HOSTS = malformedProblem("The target of the request and its Host header name different hosts.");
 
 const refuseMalformed = (problem: Problem): Refuse => ({
   kind: "refuse",

@@ -9,6 +9,7 @@ import type { ReceivedRequest } from "../decision/evaluate-head.ts";
  *   X-Forwarded-Method, X-Forwarded-Uri      Traefik's ForwardAuth, Caddy's forward_auth
  *   the request itself, below /authorize     Envoy's ext_authz over HTTP: PUT /authorize/orders/1 evaluates PUT /orders/1
  *
+ * The host is the Host header; in the second form it is X-Forwarded-Host if present, because Traefik sends the endpoint's name as Host.
  * The client's address is the last entry of X-Forwarded-For, or in Envoy's form the value of X-Real-IP.
  *
  * A gateway also forwards most headers of its client, who could send these headers too. Therefore a request with more than one form, or
@@ -36,6 +37,7 @@ const WAYS = [
 const TELLING: ReadonlySet<string> = new Set(WAYS.flatMap(({ method, target }) => [method, target]));
 const FORWARDED_FOR = "x-forwarded-for";
 const REAL_IP = "x-real-ip";
+const FORWARDED_HOST = "x-forwarded-host";
 
 /** Syntax of a method (RFC 9110, 5.6.2), limited to 64 characters. */
 const METHOD = /^[!#$%&'*+.^_`|~\dA-Za-z-]{1,64}$/;
@@ -49,6 +51,7 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
   const others: string[] = [];
   let forwardedFor: string | undefined;
   let realIp: string | undefined;
+  const forwardedHosts: string[] = [];
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
     const value = rawHeaders[i + 1] as string;
@@ -59,6 +62,7 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
     } else if (lower === FORWARDED_FOR) forwardedFor = forwardedFor === undefined ? value : `${forwardedFor},${value}`;
     else {
       if (lower === REAL_IP) realIp = realIp === undefined ? value : `${realIp},${value}`;
+      if (lower === FORWARDED_HOST) forwardedHosts.push(value);
       others.push(name, value);
     }
   }
@@ -79,11 +83,26 @@ export function readExtAuthRequest({ method = "", url = "", rawHeaders }: ExtAut
   if (found.size > 2) return unclear(`it is told by ${[...found.keys()].join(", ")}`);
   const requestedMethod = found.get(way.method) as string;
   if (!METHOD.test(requestedMethod)) return unclear(`the value of ${way.method} is not a method`);
+  if (way.target === "x-forwarded-uri") {
+    if (forwardedHosts.length > 1) return unclear("X-Forwarded-Host was sent twice");
+    const [host] = forwardedHosts;
+    if (host !== undefined) asked.rawHeaders = withHost(others, host);
+  }
   return {
     kind: "asked",
     request: { method: requestedMethod, url: found.get(way.target) as string, ...asked },
     by: "headers",
   };
+}
+
+/** Returns the headers with this Host instead of those in them. */
+function withHost(headers: readonly string[], host: string): string[] {
+  const replaced = ["Host", host];
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] as string;
+    if (name.toLowerCase() !== "host") replaced.push(name, headers[i + 1] as string);
+  }
+  return replaced;
 }
 
 const unclear = (why: string): ParsedExtAuthRequest => ({ kind: "malformed", why });

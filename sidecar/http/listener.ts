@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import { authorityOf } from "../../core/policies/check-path.ts";
 import { networkOf } from "../../core/verification/ip-address.ts";
 import { sharedBy } from "../../edge/concurrency-limiter.ts";
 import type { OnInternalError } from "../../http/http1/guard.ts";
@@ -57,7 +56,6 @@ export function createListener(
     const { isUpgrade, method, rawHeaders, httpVersion } = exchange;
     const expectation = httpVersion !== "1.0" ? headerIn(rawHeaders, "expect") : undefined;
     if (isUpgrade && method === "CONNECT") refuse(exchange, CONNECT_REFUSED);
-    else if (namesTwoHosts(exchange)) refuse(exchange, TWO_HOSTS);
     // Other upgrades are ignored, as RFC 9110, section 7.8, allows, because requests over `h2c` would bypass the gate. Upgrades of HTTP/1.0
     // must be ignored.
     else if (isUpgrade && method === "GET" && httpVersion !== "1.0" && isWebSocket(rawHeaders)) {
@@ -131,24 +129,6 @@ const CONTINUE_EXPECTED = /^\s*100-continue\s*$/i;
 
 const isWebSocket = (rawHeaders: readonly string[]): boolean =>
   headerIn(rawHeaders, "upgrade")?.trim().toLowerCase() === "websocket";
-
-/**
- * Returns whether Host differs from the authority of a target in absolute form. The authority takes precedence (RFC 9112, 3.2.2), and
- * clients must send the same value in both (RFC 9112, 3.2). But a proxy in front of the gate may have used Host, and the app receives only
- * one of them.
- */
-function namesTwoHosts({ url, rawHeaders }: ServerExchange): boolean {
-  if (url.charCodeAt(0) === SLASH) return false;
-  const authority = authorityOf(url)?.toLowerCase();
-  const host = headerIn(rawHeaders, "host")?.toLowerCase();
-  return authority !== undefined && host !== undefined && authority !== host;
-}
-
-const SLASH = 0x2f;
-const TWO_HOSTS: Problem = {
-  kind: "malformed_request",
-  detail: "The target of the request and its Host header name different hosts.",
-};
 
 const HEAD_TOO_SLOW: Problem = { kind: "request_timeout", detail: "The head of the request did not arrive in time." };
 
