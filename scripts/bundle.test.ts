@@ -37,7 +37,7 @@ describe.each(Object.entries(PARTS))("%s", (name, { bytesMax, files = {}, hasGrp
     expect(bytesBelow(join(folder, name))).toBeLessThanOrEqual(bytesMax);
   });
 
-  test("bundle is one file, with the files that it reads at run time beside it", async () => {
+  test("bundle is one file, and the files that it reads at run time are in the same folder", async () => {
     const outermost = Object.keys(files).map((path) => path.split("/")[0]);
     const apart = [...(hasGrpcExtAuth ? ["grpc-ext-auth.mjs"] : []), ...(checksNode ? ["program.mjs"] : [])];
     expect((await readdir(join(folder, name))).sort()).toEqual(

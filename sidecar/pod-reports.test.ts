@@ -75,7 +75,7 @@ test("gate resets its rejection counts when the policy changes", async () => {
   expect((await counted(gate, 1)).refusals?.counts).toEqual([{ rule: 0, code: "MISSING_KEY", count: 1 }]);
 });
 
-test("gate reports the largest rejection counts by rule and sums up the rest", async () => {
+test("gate reports the largest rejection counts by rule and adds up all others", async () => {
   const rules = Array.from({ length: 40 }, (_, i) => aRule({ path: { exact: `/${i}` } }));
   const gate = await open({ rules });
   for (let i = 0; i < 40; i++) for (let n = 0; n < (i >= 38 ? 3 : 1); n++) await call(gate.port, { path: `/${i}` });

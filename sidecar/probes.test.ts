@@ -74,7 +74,7 @@ test("gRPC upstream probe checks the service that the probe names", async () => 
   ]);
 });
 
-test("admin port runs only configured probes and shares one run among callers", async () => {
+test("admin port runs only configured probes, and concurrent callers share one run", async () => {
   const seen: string[] = [];
   const app = createServer((req, res) => {
     seen.push(`${req.method} ${req.url} ${req.headers.authorization}`);

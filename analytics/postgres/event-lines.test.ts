@@ -38,7 +38,7 @@ async function ids(): Promise<string[]> {
   return rows.map(({ id }) => id.replace(/^ws_1\//, "")).sort();
 }
 
-test("event lines are stored once and unchanged, and lastUsedAt is set by the minute", async () => {
+test("event lines are stored once and unchanged, and lastUsedAt is set to the minute", async () => {
   const events = [anEvent({ timeMs: NOW_MS }), anEvent({ timeMs: NOW_MS, externalId: "ü\n" })];
   const lines = [...events, ...events].map((event) => JSON.stringify(event)).join("\n");
   await insertEventLines(db, { workspaceId: "ws_1", lines, ...times });

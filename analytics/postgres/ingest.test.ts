@@ -229,7 +229,7 @@ describe.each([
     );
   });
 
-  test("ingester stores valid events beside invalid ones", async () => {
+  test("ingester stores the valid events of a batch that also has invalid events", async () => {
     const good = [aVerification(), aVerification({ workspaceId: "ws_b", keyId: "key_ws_b" })];
     const strange = [
       aVerification({ tags: ["a\u0000b"] }),

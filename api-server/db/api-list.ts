@@ -12,7 +12,7 @@ export interface ApiListQuery {
   readonly apiIds: "all" | readonly string[];
   /** First id of the page, or a lower bound of that id. */
   readonly cursor: string;
-  /** Substring of the name or id, case-insensitive; the empty string matches all. */
+  /** Substring of the name or id, ignoring case; the empty string matches all. */
   readonly search: string;
   readonly rowsMax: number;
   readonly countedMax: number;

@@ -19,7 +19,7 @@ const DEPTH_MAX = 4;
 /** Maximum JSON length of one field; with the number of fields that objects have, a row stays below about 20 KiB. */
 const FIELD_CHARS_MAX = 2_048;
 
-/** Returns the fields with different values, with `null` for a field that one side lacks; an empty change if all values are equal. Pure. */
+/** Returns the fields whose values differ; none if all are equal. The value of a field is `null` on a side that lacks the field. Pure. */
 export function changeOf(before: Fields, after: Fields): AuditChange {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (name) => !isDeepStrictEqual(asStored(before[name]), asStored(after[name])),

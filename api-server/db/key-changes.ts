@@ -30,7 +30,7 @@ export interface NewKey {
         refillAmount: number | null;
         refillDay: number | null;
         lastRefillOn: string;
-        /** Time of the last refill, Unix ms; `null` without a refill. */
+        /** Time of the last refill, Unix ms; `null` if the key has no refill. */
         lastRefillAt: number | null;
       }
     | undefined;

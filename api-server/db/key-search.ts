@@ -20,7 +20,7 @@ export interface KeyFilter {
   readonly name?: string | undefined;
   /** Prefix of the key's `start`. */
   readonly start?: string | undefined;
-  /** Owner: an identity, and its external id, which v1 may have stored without an identity. */
+  /** Owner to search for: an identity and its external id. v1 may have stored an external id without an identity. */
   readonly owner?: { readonly identityId: string | undefined; readonly externalId: string } | undefined;
   readonly enabled?: boolean | undefined;
   readonly expired?: boolean | undefined;

@@ -181,7 +181,7 @@ export async function deleteNamespace(
 }
 
 /**
- * Returns live namespaces starting at `cursor`, sorted by id. `search` is a substring of id or name, case-insensitive; the empty string
+ * Returns live namespaces starting at `cursor`, sorted by id. `search` is a substring of id or name, ignoring case; the empty string
  * matches all.
  */
 export async function listNamespaces(

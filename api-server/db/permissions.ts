@@ -185,7 +185,7 @@ export async function deletePermission(
 /** Result for one requested text: the permission that it names, or only `id: null` if it is neither an id nor a slug of the workspace. */
 export type RequestedPermissionRow = { readonly asked: string } & (PermissionRow | { readonly id: null });
 
-/** Finds permissions by id or slug, case-insensitive, in the order of the request. If both match, the id takes precedence. */
+/** Finds permissions by id or slug, ignoring case, in the order of the request. If both match, the id takes precedence. */
 export async function listPermissionsByIdOrSlug(
   db: Queryable,
   { workspaceId, permissions }: { workspaceId: string; permissions: readonly string[] },

@@ -291,7 +291,7 @@ const OVERVIEW_COLUMNS = `policies.id, policies.former_id, policies.api_id, poli
                        coalesce(policies.updated_at, policies.created_at) as changed_at`;
 
 /**
- * Returns policies with a name that contains `search`, case-insensitive, starting at `cursor`, sorted by id. The empty string matches every
+ * Returns policies with a name that contains `search`, ignoring case, starting at `cursor`, sorted by id. The empty string matches every
  * name.
  */
 export async function listPolicyOverviews(

@@ -116,7 +116,7 @@ export interface RootKeyPage {
   readonly workspaceId: string;
   /** Id of the first row of the page. */
   readonly cursor: string;
-  /** Substring of id, name or start, case-insensitive; the empty string matches all. */
+  /** Substring of id, name or start, ignoring case; the empty string matches all. */
   readonly search: string;
   /** Environment of the root keys; `null` matches all. */
   readonly environment: string | null;

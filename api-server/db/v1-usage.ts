@@ -1,7 +1,7 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import type { RootKeyRef } from "./root-keys.ts";
 
-/** Records that a root key called v1 on a UTC date (`YYYY-MM-DD`). Returns false if this date or a later one was recorded before. */
+/** Records that a root key called v1 on a UTC date (`YYYY-MM-DD`). Returns false if this or a later date is already recorded. */
 export async function upsertV1Use(
   tx: Queryable,
   { workspaceId, rootKeyId, date }: RootKeyRef & { date: string },

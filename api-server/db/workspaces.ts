@@ -64,7 +64,7 @@ export async function listEnterable(
 }
 
 /**
- * Returns workspaces that are not deleted, starting at `cursor`, sorted by id. `search` is a substring of id or name, case-insensitive; the
+ * Returns workspaces that are not deleted, starting at `cursor`, sorted by id. `search` is a substring of id or name, ignoring case; the
  * empty string matches all.
  */
 export async function pageWorkspaces(

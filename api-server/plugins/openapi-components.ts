@@ -184,7 +184,7 @@ const SERVICES: Readonly<Record<string, string>> = {
   workspaces: "What a root key acts in.",
 };
 
-/** Returns the tags of the named services. Throws for a service without a description. */
+/** Returns the tags of the named services. Throws if a service has no description. */
 export const describeServices = (names: ReadonlySet<string>): JsonSchema[] =>
   [...names].sort().map((name) => {
     const description = SERVICES[name];

@@ -16,7 +16,7 @@ import type { DashboardAddress } from "./own-origin.ts";
 export interface SessionRules {
   readonly times: SessionTimes;
   readonly address: DashboardAddress;
-  /** Returns the roles of a person's groups according to the active roles file; an empty list without a file. */
+  /** Returns the roles of a person's groups according to the active roles file; an empty list if there is no file. */
   readonly rolesOfGroups: (groups: readonly string[]) => readonly Assignment[];
 }
 

@@ -134,7 +134,7 @@ describe("at the limit", () => {
     await answered(open(), SIMPLE);
   });
 
-  test("connection limit gives one address half of the connections and evicts its own", async () => {
+  test("connection limit allows one address half of the connections and then evicts connections of that address", async () => {
     await start({ maxConnections: 4 });
     const own = [await openOne(), await openOne()];
     const closed = closing(own[0]?.socket as Socket);

@@ -36,7 +36,7 @@ const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
 const KEY = "wJ8xT2fQ7nL4vB9kR6mZ3c";
 
-test("Kong import reads keys below consumers and beside them, with groups, tags and expiry", () => {
+test("Kong import reads keys inside of consumers and in separate lists, with groups, tags and expiry", () => {
   const discovered = find(
     findKongKeys,
     `

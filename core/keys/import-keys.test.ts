@@ -91,7 +91,7 @@ test("importKeys resumes a saved migration and skips completed rows", async () =
   expect(last).toEqual({ migrationId: "mig_0", done: 450, made: 449, failed: from.failed });
 });
 
-test("importKeys lists rejected rows, retries the rest and names existing keys", async () => {
+test("importKeys reports rejected rows and existing keys, and retries all other rows", async () => {
   const { api } = anApi((hashes) => {
     const bad = ["hash_0", "hash_2"].filter((hash) => hashes.includes(hash));
     if (bad.length > 0) {

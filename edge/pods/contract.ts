@@ -14,9 +14,9 @@ export interface PolicyRef {
 
 export interface PodReport extends PolicyRef {
   readonly podId: string;
-  /** Generation of the manifest of the active policy; 0 without an active policy. */
+  /** Generation of the manifest of the active policy; 0 if no policy is active. */
   readonly generation: number;
-  /** Version of the active stored policy; 0 without an active policy. */
+  /** Version of the active stored policy; 0 if no policy is active. */
   readonly version: number;
   /** Staleness of the gate's data, in ms; `Infinity` before the first heartbeat. */
   readonly stalenessMs: number;

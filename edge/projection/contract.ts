@@ -183,7 +183,7 @@ export interface RecordWriter {
    */
   begin(projectionId: string, workspaceIds: readonly string[], options?: BeginOptions): Promise<void>;
   /**
-   * Writes records (an older version never replaces a newer one), and then announces them on the stream of their workspace and on the
+   * Writes records (a record is never replaced by an older version), and then announces them on the stream of their workspace and on the
    * global one, unless `announce` is false. Writes keep the given order, so referred records must come first. Throws `ProjectionChanged` if
    * the store does not hold `projectionId`.
    */

@@ -6,7 +6,7 @@ export interface StoreDescription {
   readonly version: string;
   /** Memory in use, summed over all nodes. */
   readonly memoryBytes: number;
-  /** Memory limit, summed over all nodes; 0 without a limit. */
+  /** Memory limit, summed over all nodes; 0 if there is no limit. */
   readonly memoryMaxBytes: number;
   /** `maxmemory-policy` as Redis names it; `undefined` if not reported. */
   readonly evictionPolicy?: string;
@@ -17,7 +17,7 @@ export interface StoreDescription {
   readonly persistence: string;
   /** `master` or `slave`, as Redis reports it. */
   readonly role: string;
-  /** Number of masters; 1 without a cluster. */
+  /** Number of masters; 1 if Redis is not a cluster. */
   readonly nodes: number;
   /** Start time of the server, Unix ms, with a resolution of 1 s. */
   readonly startedAt: number;

@@ -418,7 +418,7 @@ describe("preStop sleep", () => {
     expect(sleeps).toEqual([seconds, seconds]);
   });
 
-  test("injection adds no preStop sleep beside an existing hook or without cluster support", () => {
+  test("injection adds no preStop sleep if the container has a hook or the cluster does not support it", () => {
     const preStop = { exec: { command: ["drain"] } };
     expect(containerOf(inject(aPod({ app: { lifecycle: { preStop } } })).pod, "app")?.lifecycle).toEqual({ preStop });
     const none = inject(aPod(), { config: aConfig({ preStopSeconds: 0 }) });

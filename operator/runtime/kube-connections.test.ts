@@ -114,7 +114,7 @@ test(
   KUBERNETES_START_MS,
 );
 
-test("Kubernetes API requests over HTTP/1.1 share four connections beside any number of watches", async () => {
+test("Kubernetes API requests over HTTP/1.1 share four connections, regardless of the number of watches", async () => {
   const server = createServer((request, response) => {
     response.writeHead(200, { "content-type": "application/json" });
     if (request.url?.includes("watch=true")) response.write(`${JSON.stringify({ type: "BOOKMARK", object: {} })}\n`);

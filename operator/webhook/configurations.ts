@@ -14,9 +14,9 @@ export interface ConfigurationOptions {
   readonly ownNamespace: string;
   /** Returns the client configuration for a path: the operator's Service, or a URL. */
   readonly client: (path: string) => object;
-  /** Controller class of the operator; omitted for the operator without a class. */
+  /** Controller class of the operator; omitted if the operator has no class. */
   readonly controllerClass?: string;
-  /** Controller classes of other operators with webhooks; only set for the operator without a class. */
+  /** Controller classes of other operators with webhooks. Only set if this operator has no class. */
   readonly otherClasses?: readonly string[];
   readonly timeoutSeconds?: number;
   readonly labels?: Readonly<Record<string, string>>;

@@ -12,7 +12,7 @@ import type { WorkspaceIds } from "./workspace-ids.ts";
 export interface MutateParts {
   readonly config: InjectionConfig;
   readonly cluster: string;
-  /** Controller class of the operator; `undefined` for the operator without a class. */
+  /** Controller class of the operator; `undefined` if the operator has no class. */
   readonly controllerClass: string | undefined;
   /** Returns the policies of one Kubernetes namespace. */
   readonly policiesOf: (namespace: string) => readonly ManifestObject[];

@@ -35,7 +35,7 @@ export interface WebhookDeps {
   /** Namespace of the operator. */
   readonly namespace: string;
   readonly cluster: string;
-  /** Controller class of the operator; `undefined` for the operator without a class. */
+  /** Controller class of the operator; `undefined` if the operator has no class. */
   readonly controllerClass: string | undefined;
   readonly source: Lookup<"namespace">;
   readonly workspaces: Pick<Workspaces, "resolve" | "confirm">;

@@ -64,7 +64,7 @@ describe("explain", () => {
       .waitFor();
   });
 
-  test("explain page finds a request by id and shows the current result beside it", async ({ dashboard, open }) => {
+  test("explain page finds a request by id and shows the current result next to it", async ({ dashboard, open }) => {
     const { key, keyId } = await newKey(dashboard);
     const response = await fetch(`${dashboard.url}/v2/keys.verifyKey`, {
       method: "POST",

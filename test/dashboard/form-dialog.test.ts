@@ -57,7 +57,11 @@ test("reopened form dialog discards rejected input", async ({ context, open, fau
   expect(await dialog.getByRole("alert").count()).toBe(0);
 });
 
-test("form dialog explains that an object became managed meanwhile", async ({ dashboard, open, faults }) => {
+test("form dialog reports that the object became managed while the dialog was open", async ({
+  dashboard,
+  open,
+  faults,
+}) => {
   faults.expect(/\b409\b/);
   const { apiId } = await dashboard.call("apis.createApi", { name: "taken-over" });
   const page = await open("/apis?search=taken-over");

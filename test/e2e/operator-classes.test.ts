@@ -110,7 +110,7 @@ const seenBy = (operator: Operator): string[] =>
     .map(({ name }) => name)
     .sort();
 
-test("object belongs to the operator of its class, or without a class to the operator without one", async () => {
+test("operator reconciles only objects of its class, or without a class only objects without a class", async () => {
   await Promise.all([role("ours", "ours"), role("theirs", "theirs", "blue"), role("none", "none", "green")]);
   await Promise.all([untilReady("ours"), untilReady("theirs")]);
   expect(seenBy(plain)).toEqual(["ours"]);

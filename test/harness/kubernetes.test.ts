@@ -66,7 +66,7 @@ test("test Kubernetes API stores custom resources and applies CRD rules", async 
   expect(stdout.trim()).toBe("harness.postern.test/small");
 });
 
-test("dedicated test Kubernetes API keeps its own objects over a restart", async () => {
+test("dedicated test Kubernetes API keeps its objects across a restart", async () => {
   const own = await startOwnKubernetes();
   try {
     expect((await own.kubectl(["get", "namespace", namespace.name])).stderr).toContain("NotFound");

@@ -39,7 +39,7 @@ export const divideSql: Write = (call, writer) => {
   return known ? `(${a} / ${b})` : `analytics.divide(${a}, ${b})`;
 };
 
-/** Emits a modulo. ClickHouse rejects the minimum integer modulo -1, unless only the divisor is constant: then the result is 0. */
+/** Emits a modulo. ClickHouse rejects the minimum integer modulo -1, unless only the divisor is constant; the result is 0 in that case. */
 export const moduloSql: Write = (call, writer) => {
   const [left, right] = both(call);
   if (call.type.name === "Float64") throw invalidQuery("% of floats is not supported", call.span);

@@ -45,7 +45,7 @@ export async function readBriefly<T>(
 export const PAGE_BYTES_MAX = 4_194_304;
 
 /**
- * Returns the cursor of the next page; `undefined` on the last page. `ids` are the ids of this page and the first id of the next one.
+ * Returns the cursor of the next page; `undefined` on the last page. `ids` are the ids of this page and the first id of the next page.
  * `rows` are the rows of the first of these ids. A cursor may be the id of a row that was deleted in the meantime.
  */
 export function nextCursor(ids: readonly string[], rows: readonly Positioned[], limit: number): string | undefined {

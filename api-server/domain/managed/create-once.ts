@@ -8,7 +8,7 @@ import { creatingManager } from "./rules.ts";
  * object that the first one created.
  */
 
-/** Returns the existing object of the call's manager; `undefined` without a manager. */
+/** Returns the existing object of the call's manager; `undefined` if the call has no manager. */
 export async function findCreated<Kind extends ClaimedKind>(
   tx: Queryable,
   actor: Actor,

@@ -96,7 +96,7 @@ export async function ensurePermissions<Required extends RequiredPermission>(
 }
 
 /**
- * Returns the roles with these names, case-insensitive, sorted by name. Roles are never created implicitly.
+ * Returns the roles with these names, ignoring case, sorted by name. Roles are never created implicitly.
  * @throws PublicError 404 if the workspace has no role with one of the names.
  */
 export async function getRolesByName(db: Queryable, workspaceId: string, names: readonly string[]): Promise<RoleRow[]> {

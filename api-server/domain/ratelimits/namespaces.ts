@@ -27,7 +27,7 @@ export interface LimitPermissions<Required extends RequiredPermission> {
 /**
  * Returns the live namespace of a limit call, by id or name, from the cache if possible. A missing namespace is created, if the root key
  * may do so.
- * @throws PublicError 410 if the namespace was deleted and no other one has its name; 403 if it is new and may not be created.
+ * @throws PublicError 410 if the namespace was deleted and no other has its name; 403 if it does not exist and may not be created.
  */
 export async function namespaceToLimit<Required extends RequiredPermission>(
   actor: Actor<Required, LimitDeps>,

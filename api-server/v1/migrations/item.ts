@@ -11,7 +11,7 @@ import { Meta } from "../schemas.ts";
 
 /* A key that another system issued, in the form that both migration procedures accept. */
 
-/** Number of characters of a plaintext that are stored as `start` if the item has none. */
+/** Number of characters of a plaintext that are stored as `start` if the item has no `start`. */
 const START_CHARACTERS = 4;
 
 /** Fields that both migration procedures accept. */

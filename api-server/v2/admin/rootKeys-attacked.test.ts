@@ -93,7 +93,7 @@ describe("a manager of root keys gains no permission", () => {
     expect(await get(strong.rootKeyId)).not.toHaveProperty("successorId");
   });
 
-  test("root key manager that removes permissions from a stronger key and rotates it gets only the rest", async () => {
+  test("root key manager that removes permissions from a stronger key and rotates it gets only the remaining permissions", async () => {
     const strong = await make(STRONG);
     const thief = await make([...MANAGE, "api.*.create_api"]);
     const narrowed = { rootKeyId: strong.rootKeyId, permissions: ["api.*.create_api"] };

@@ -75,7 +75,7 @@ describe("a recoverable key", () => {
     expect((await reveal(keyId)).plaintext).toBe(key);
   });
 
-  test("non-recoverable key beside a recoverable one has no plaintext", async () => {
+  test("non-recoverable key in a list with a recoverable key has no plaintext", async () => {
     const { keyId } = await create({ recoverable: false });
     expect(await reveal(keyId)).not.toHaveProperty("plaintext");
   });

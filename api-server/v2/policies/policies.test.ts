@@ -304,7 +304,7 @@ describe("getPolicy", () => {
     expect(await read()).toEqual({ pods: 0, updated: 0, maxStalenessMs: 0 });
   });
 
-  test("getPolicy names up to 1,000 pods and counts the rest", async () => {
+  test("getPolicy lists up to 1,000 pods and counts all others", async () => {
     const { policyId, version } = await api.data("policies.setPolicy", aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 1, version, stalenessMs: 1 };
     for (let i = 0; i < 1_000; i++) await api.deps.pods.report({ ...report, podId: `shop/orders-${i}` });

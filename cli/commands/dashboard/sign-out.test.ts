@@ -19,7 +19,7 @@ const insert = (id: string, person: { name: string; email?: string; subject: str
 const open = async (): Promise<string[]> =>
   (await cli.db.query("select id from sessions where ended_at is null order by id")).rows.map(({ id }) => id);
 
-test("dashboard sign-out ends sessions of one user by name, e-mail address or id, with an audit row", async () => {
+test("dashboard sign-out finds a user by name, e-mail address or id, ends all sessions, and writes an audit row", async () => {
   await insert("ses_1", { name: "Ada", email: "ada@example.com", subject: "u1" });
   await insert("ses_2", { name: "Ada", email: "ada@example.com", subject: "u1" }, { ended_at: 5 });
   await insert("ses_3", { name: "Grace", email: "grace@example.com", subject: "u2" });

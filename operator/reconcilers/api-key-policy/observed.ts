@@ -80,9 +80,9 @@ export interface ObservedPolicy {
   readonly named: readonly string[];
   /** Time of the last report of each gate, Unix ms, by reporting name, as observed by this operator. */
   readonly heard: ReadonlyMap<string, number>;
-  /** Services of the policy's Kubernetes namespace; "unknown" until they are listed, `undefined` without a cluster. */
+  /** Services of the policy's Kubernetes namespace; "unknown" until they are listed, `undefined` if there is no cluster. */
   readonly services: readonly ServiceSummary[] | "unknown" | undefined;
-  /** NetworkPolicies of the policy's Kubernetes namespace; "unknown" until they are listed, `undefined` without a cluster. */
+  /** NetworkPolicies of the policy's Kubernetes namespace; "unknown" until they are listed, `undefined` if there is no cluster. */
   readonly network: readonly NetworkPolicy[] | "unknown" | undefined;
   /** Conditions of the current status. */
   readonly previous: readonly Condition[];

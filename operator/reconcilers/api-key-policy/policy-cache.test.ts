@@ -132,7 +132,7 @@ test("PolicyCache detects staleness above the policy bound between status steps"
 });
 
 describe("a forgotten policy", () => {
-  test("PolicyCache discards a full read if the policy was forgotten meanwhile", () => {
+  test("PolicyCache discards a full read if the policy was removed during the read", () => {
     const looks = createPolicyCache();
     const { object, observed } = lookAt(looks);
     looks.forget(KEY);

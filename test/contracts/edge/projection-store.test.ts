@@ -200,7 +200,7 @@ describe.each(EDGES)("the projection store $name", ({ open }) => {
     await following.close();
   });
 
-  test("global change stream names lagging workspaces, and each has its own time", async () => {
+  test("global change stream lists lagging workspaces with the time of each", async () => {
     const [late, prompt] = [ws, aWorkspace()];
     const listeners = { central: new Recording(), late: new Recording(), prompt: new Recording() };
     const following = [
