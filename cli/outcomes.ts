@@ -1,7 +1,15 @@
 import { Code } from "../core/verification/codes.ts";
 
 /** Possible outcomes of a request at a gate or at `keys.verifyKey`. */
-export const OUTCOMES = [...Code.options, "ANONYMOUS", "DENIED", "MALFORMED", "MISSING_KEY", "UNKNOWN"] as const;
+export const OUTCOMES = [
+  ...Code.options,
+  "ANONYMOUS",
+  "DENIED",
+  "MALFORMED",
+  "MISSING_KEY",
+  "TOO_MANY_ATTEMPTS",
+  "UNKNOWN",
+] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
 /** Exit codes of commands that report an outcome. All commands share the codes below 10. The numbers never change. */
@@ -19,6 +27,7 @@ const EXIT_CODES: Readonly<Record<Outcome, number>> = {
   MISSING_KEY: 18,
   UNKNOWN: 19,
   DENIED: 20,
+  TOO_MANY_ATTEMPTS: 21,
 };
 
 /**

@@ -4,10 +4,11 @@
  */
 
 /**
- * Scope of a counter. `value` is a namespace id for `namespace`, a limit name for `name`, and identifies a workspace's quota for `quota`.
+ * Scope of a counter. `value` is a namespace id for `namespace`, a limit name for `name`, identifies a workspace's quota for `quota`, and is
+ * a policy id for the failed attempts of an address (`attempts`) and for a key that succeeded from an address (`spared`).
  */
 export interface CounterScope {
-  readonly kind: "namespace" | "name" | "quota";
+  readonly kind: "namespace" | "name" | "quota" | "attempts" | "spared";
   readonly value: string;
 }
 

@@ -1,4 +1,4 @@
-import type { Consumed, LimitCharge } from "../core/charges.ts";
+import type { Consumed, LimitCharge, LimitOutcome } from "../core/charges.ts";
 import type { Counters } from "./counters/contract.ts";
 import type { CreditStore } from "./credits/contract.ts";
 import type { EventSource, LineSink } from "./events/contract.ts";
@@ -26,6 +26,11 @@ export interface EdgeCounters extends Counters {
    * remaining units without the cost. Throws `CountersUnavailable`.
    */
   peek(limits: readonly LimitCharge[]): Promise<Consumed>;
+  /**
+   * Decides a charge with `accuracy: "local"` as `consume` would, without consuming units. Does not wait: the totals of other processes are
+   * those of the last sync, and the call requests the next.
+   */
+  check(charge: LimitCharge): LimitOutcome;
   /** Drops cached denials. Called when a new projection begins, because the store may have rolled back the counters. */
   forgetDenials(): void;
   /** Records charges that were admitted without the store and returns immediately. The charges are added to the store once it is back. */

@@ -25,6 +25,11 @@ export function createMemoryEdge(options: { nowMs?: () => number } = {}): Edge {
     counters: () => ({
       consume: (request) => counters.consume(request),
       peek: (limits) => counters.consume({ limits }, { dryRun: true }),
+      check: (charge) => {
+        const [outcome] = counters.consumeNow({ limits: [charge] }, { dryRun: true }).limits;
+        if (outcome === undefined) throw new Error("each charge has an outcome");
+        return outcome;
+      },
       forgetDenials: () => {},
       addLater: () => {},
       overAdmissions: () => ({ async: NONE, outage: NONE }),

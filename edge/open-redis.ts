@@ -162,6 +162,7 @@ function makeCounters(
   return {
     consume: (request) => local.consume(request),
     peek: (limits) => guarded.consume({ limits }, { dryRun: true }),
+    check: (charge) => local.check(charge),
     forgetDenials: () => denials?.forget(),
     addLater: (admitted, nowMs) => outage.add(admitted, nowMs),
     overAdmissions: () => ({ async: local.overAdmission, outage: outage.overAdmission }),

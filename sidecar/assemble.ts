@@ -5,6 +5,7 @@ import type { Limits, SidecarConfig, Timeouts } from "./config.ts";
 import { createCounting } from "./decision/counting.ts";
 import type { DecisionDeps } from "./decision/decide.ts";
 import type { ExchangeDeps } from "./decision/exchange.ts";
+import { FailedAttempts } from "./decision/failed-attempts.ts";
 import { noteUncounted } from "./decision/record-uncounted.ts";
 import type { RefusalCounts } from "./decision/rejection-counts.ts";
 import type { VerifyDeps } from "./decision/verify.ts";
@@ -43,6 +44,12 @@ export function assembleDecision(given: Given): DecisionDeps {
       events: config.edge.sink,
       decidedBy: deciderJson({ region: config.region, source: "sidecar", appId: config.policyId }),
     },
+    attempts: new FailedAttempts({
+      counters: state.attemptCounters,
+      workspaceId: config.workspaceId,
+      nowMs: state.nowMs,
+      onInternalError: internalErrors.exchange,
+    }),
     nextId: makeIdSource(),
     metrics,
     refusals,

@@ -12,6 +12,8 @@ export interface GateState {
   readonly projection: Projection;
   readonly follower: PolicyFollower;
   readonly counters: EdgeCounters;
+  /** Counters of failed attempts, which are separate because clients choose their identifiers. */
+  readonly attemptCounters: EdgeCounters;
   /** Returns the time of the shared store, integer Unix ms. Until this time is known, the pod's own clock is used. */
   readonly nowMs: () => number;
   readonly snapshot: KeptSnapshot | undefined;
@@ -34,6 +36,7 @@ export async function openGateState(config: SidecarConfig, timeouts: Timeouts): 
   });
   const follower = followPolicy({ projection, workspaceId, policyId, logger });
   const counters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
+  const attemptCounters = edge.counters({ timeoutMs: timeouts.counterMs, extraPoll: true });
   projection.onDropped((ref) => {
     // `undefined` reports that the complete cache is invalid. The counters may have been rolled back as well.
     if (ref === undefined) counters.forgetDenials();
@@ -44,5 +47,5 @@ export async function openGateState(config: SidecarConfig, timeouts: Timeouts): 
   const isEnforced = (): boolean => !follower.isDeleted && follower.refused === undefined;
   const policy = () => (isEnforced() ? follower.current?.record : undefined);
   const snapshot = config.snapshot?.keep({ projection, policy, storeNowMs: nowMs, podsAlive: () => podsAlive.count });
-  return { projection, follower, counters, nowMs, snapshot, podsAlive };
+  return { projection, follower, counters, attemptCounters, nowMs, snapshot, podsAlive };
 }

@@ -4,7 +4,7 @@ import { defineMetrics } from "../core/metric.ts";
 
 const DECISIONS = [
   ...["VALID", "NOT_FOUND", "FORBIDDEN", "INSUFFICIENT_PERMISSIONS", "USAGE_EXCEEDED", "RATE_LIMITED", "DISABLED"],
-  ...["EXPIRED", "ANONYMOUS", "DENIED", "MISSING_KEY", "MALFORMED", "UNAVAILABLE"],
+  ...["EXPIRED", "ANONYMOUS", "DENIED", "MISSING_KEY", "MALFORMED", "TOO_MANY_ATTEMPTS", "UNAVAILABLE"],
 ];
 
 export const GATE_METRICS = defineMetrics({

@@ -26,6 +26,7 @@ export class Metrics {
     DENIED: 0,
     MISSING_KEY: 0,
     MALFORMED: 0,
+    TOO_MANY_ATTEMPTS: 0,
     UNAVAILABLE: 0,
   };
   /** Number of requests that Audit mode admitted although Enforce mode would have rejected them. */

@@ -180,11 +180,12 @@ const stayOpen =
   };
 
 /** Closes everything that the sidecar has opened in the shared store. */
-async function leave(config: SidecarConfig, { projection, counters }: GateState): Promise<void> {
+async function leave(config: SidecarConfig, { projection, counters, attemptCounters }: GateState): Promise<void> {
   const { edge, workspaceId, policyId, podId, logger } = config;
   await Promise.all([
     projection.close(),
     counters.close(),
+    attemptCounters.close(),
     edge.sink.flush().catch((error: unknown) => logger.warn({ err: error }, "the last events were not sent")),
     // Removes only the report of this pod. The removal may fail while the store is unavailable.
     edge.pods.remove({ workspaceId, policyId, podId }).catch(() => undefined),

@@ -73,6 +73,19 @@ export class LocalCounters implements Counters {
     return this.#strict.consume(request);
   }
 
+  /** Decides a charge without consuming units, and requests the totals of other processes. */
+  check(charge: LimitCharge): LimitOutcome {
+    const { limit, durationMs, cost } = charge;
+    const counter = this.#counter(charge);
+    this.#touched.add(counter);
+    this.#schedule();
+    const nowMs = Math.floor(this.#offsetMs + performance.now());
+    const read = () => viewOf(counter, nowMs);
+    const [outcome] = decideLimits([{ counterKey: counter.key, limit, durationMs, cost }], read, nowMs).outcomes;
+    if (outcome === undefined) throw new Error("each charge has an outcome");
+    return outcome;
+  }
+
   /** Syncs one last time, so that other processes get the remaining amounts. */
   async close(): Promise<void> {
     this.#isClosed = true;

@@ -14,8 +14,10 @@ import {
   type ReceivedRequest,
   type Refuse,
   type RequestKind,
+  refuseAttempt,
   type Verify,
 } from "./evaluate-head.ts";
+import type { FailedAttempts } from "./failed-attempts.ts";
 import { internalProblem } from "./problems.ts";
 import { count, type VerifyDeps, verify } from "./verify.ts";
 
@@ -29,6 +31,7 @@ export interface DecisionDeps {
   readonly policy: () => ActivePolicy | undefined;
   readonly verifying: VerifyDeps;
   readonly recording: RecordingDeps;
+  readonly attempts: Pick<FailedAttempts, "check" | "record">;
   /** Returns an id suffix that is unique across processes. */
   readonly nextId: () => string;
   readonly metrics: DecisionMetrics;
@@ -102,11 +105,31 @@ class Deciding {
     try {
       this.#active = this.#parts.policy();
       const decision = evaluateHead(request, kind, this.#active);
-      if (decision.kind === "verify" || decision.kind === "count") return this.#verify(decision);
+      if (decision.kind === "verify") return this.#admit(decision);
+      if (decision.kind === "count") return this.#verify(decision);
       return decision.kind === "pass" ? this.#pass(decision, decision) : this.#refuse(decision);
     } catch (error) {
       return this.#fail(error);
     }
+  }
+
+  /** Checks the failed attempts of the address before the key is looked up. */
+  #admit(verification: Verify): Decided | Promise<Decided> {
+    const retryAfterS = this.#parts.attempts.check(verification);
+    if (retryAfterS === undefined) return this.#verify(verification);
+    if (typeof retryAfterS === "number") return this.#tooManyAttempts(verification, retryAfterS);
+    return retryAfterS
+      .then((late) => (late === undefined ? this.#verify(verification) : this.#tooManyAttempts(verification, late)))
+      .catch((error: unknown) => this.#fail(error));
+  }
+
+  /** Audit mode only records the rejection and verifies the key. */
+  #tooManyAttempts(verification: Verify, retryAfterS: number): Decided | Promise<Decided> {
+    const refusal = refuseAttempt(verification, retryAfterS);
+    if (verification.active.policy.mode !== "Audit") return this.#refuse(refusal);
+    this.#parts.metrics.auditedRefusals += 1;
+    this.#parts.refusals.note(verification.active, verification.rule.index, refusal.decision);
+    return this.#verify(verification);
   }
 
   #verify(verification: Verify | Count): Decided | Promise<Decided> {
@@ -122,6 +145,7 @@ class Deciding {
       const { counted } = verdict;
       if (counted?.consumed !== undefined) this.#shown = showTightest(counted.limits, counted.consumed);
       if (verdict.view !== undefined) this.#record(verdict, verdict.view);
+      if (verification.kind === "verify") this.#parts.attempts.record(verification, verdict.code);
     }
     const decision = checkVerdict(verification, verdict);
     return decision.kind === "pass" ? this.#pass(decision, verification) : this.#refuse(decision);

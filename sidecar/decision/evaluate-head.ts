@@ -18,6 +18,7 @@ import {
   duplicateKeyProblem,
   missingKeyProblem,
   refusalProblem,
+  tooManyAttemptsProblem,
   unavailableProblem,
 } from "./problems.ts";
 import type { Question } from "./verify.ts";
@@ -33,7 +34,14 @@ import type { Question } from "./verify.ts";
  */
 
 /** Outcome of a request: a verification code, or the reason why the gate verified no key. */
-export type Decision = Code | "ANONYMOUS" | "DENIED" | "MISSING_KEY" | "MALFORMED" | "UNAVAILABLE";
+export type Decision =
+  | Code
+  | "ANONYMOUS"
+  | "DENIED"
+  | "MISSING_KEY"
+  | "MALFORMED"
+  | "TOO_MANY_ATTEMPTS"
+  | "UNAVAILABLE";
 
 /** Kind of a request: an ordinary request, a request that waits for `100 Continue`, or a protocol upgrade. */
 export type RequestKind = "request" | "expectant" | "upgrade";
@@ -243,6 +251,15 @@ function problemOf(verdict: Verdict): Problem {
   if (code === "VALID") throw new Error("a valid key is refused for nothing");
   return refusalProblem(code, counted?.consumed && retryAfterS(counted.code, counted.consumed));
 }
+
+/** Rejects a request from an address with too many failed attempts. */
+export const refuseAttempt = ({ rule }: Verify, retryAfterS: number): Refuse => ({
+  kind: "refuse",
+  decision: "TOO_MANY_ATTEMPTS",
+  problem: tooManyAttemptsProblem(retryAfterS),
+  closes: false,
+  rule: rule.index,
+});
 
 const PASS_VALID: Pass = { kind: "pass", decision: "VALID", isAudited: false };
 const PASS_ANONYMOUS: Pass = { kind: "pass", decision: "ANONYMOUS", isAudited: false };

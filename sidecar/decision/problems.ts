@@ -49,6 +49,12 @@ export function refusalProblem(code: Exclude<Code, "VALID">, retryAfterS: number
   return retryAfterS === undefined ? problem : { ...problem, retryAfterS };
 }
 
+export const tooManyAttemptsProblem = (retryAfterS: number): Problem => ({
+  kind: "rate_limited",
+  detail: "Too many requests from this address failed because of their API keys.",
+  retryAfterS,
+});
+
 /** Returns the problem for a request that cannot be decided now: 503 with `Retry-After: 1`. */
 export const unavailableProblem = (detail: string): Problem => ({
   kind: "verification_unavailable",

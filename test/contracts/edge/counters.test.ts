@@ -54,6 +54,23 @@ describe.each(EDGES)("counters $name", ({ open }) => {
     expect(limits).toEqual([{ passed: true, remaining: 7, resetMs: endMs }]);
   });
 
+  test("check of a local limit decides like the next request and consumes nothing", async () => {
+    const charge = aCharge({ limit: 2, accuracy: "local" });
+    expect(counters.check(charge)).toMatchObject({ passed: true });
+    await consume(charge);
+    await consume(charge);
+    for (let at = 0; at < 3; at++) expect(counters.check(charge).passed).toBe(false);
+    expect(counters.check(charge).retryAtMs).toBeGreaterThan(Date.now() - 10_000);
+    expect(counters.check({ ...charge, identifier: aName("other") }).passed).toBe(true);
+  });
+
+  test("check of a local limit learns what other processes have counted", async () => {
+    const another = (await opened.openAnother()).counters({ timeoutMs: 5_000 });
+    const charge = aCharge({ limit: 2, accuracy: "local" });
+    await another.consume({ limits: [{ ...charge, cost: 2 }] });
+    await expect.poll(() => counters.check(charge).passed, { timeout: 5_000 }).toBe(false);
+  });
+
   test("denied request consumes nothing and reports its retry time", async () => {
     const charge = aCharge({ limit: 5 });
     await consume({ ...charge, cost: 4 });

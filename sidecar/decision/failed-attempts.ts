@@ -1,0 +1,143 @@
+import type { LimitCharge, LimitOutcome } from "../../core/charges.ts";
+import type { Code } from "../../core/verification/codes.ts";
+import { BoundedCache } from "../../edge/bounded-cache.ts";
+import type { EdgeCounters } from "../../edge/open.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
+
+/*
+ * Limits the failed attempts of a client address (`failedAttempts` of a policy), so that keys cannot be guessed.
+ *
+ *   attempt ─► has the address failed lately? ──no──► look the key up
+ *                 └─yes─► above the limit? ──no─────► look the key up
+ *                            └─yes─► has the key succeeded from this address within the last hour? ──yes──► look the key up
+ *                                       └─no─► 429
+ *
+ * Failures are counted in this process and synced with the other gates every 100 ms, so a request with a correct key waits for nothing. A
+ * client that sends several attempts at once may exceed the limit by those that are in flight and by those of the last 100 ms.
+ *
+ * A key that succeeded is remembered here, and by the counter of its address and its hash in Redis, so that it is spared by gates that have
+ * not seen it. The name of that counter is a hash.
+ */
+
+/** Maximum addresses whose failures are remembered; beyond it, the oldest is forgotten until its next failure. */
+const ADDRESSES_MAX = 10_000;
+/** Maximum keys with their addresses that are remembered as successful. */
+const SUCCESSES_MAX = 10_000;
+const SPARED_MS = 3_600_000;
+/** Age at which a success is recorded again. */
+const REFRESH_MS = 600_000;
+/** Units of a recorded success: enough for a rest to remain until the hour ends, because counts of the window before decrease with time. */
+const SUCCESS_COST = 3_600;
+const SUCCESS_LIMIT = 1_000_000_000;
+/** Maximum lookups per second of successes that this gate has not seen, so that guesses cost Redis less than lookups of keys would. */
+const LOOKUPS_MAX = 200;
+
+/** Codes that a guessed or an old key gets. */
+const FAILURES: ReadonlySet<Code> = new Set(["NOT_FOUND", "EXPIRED", "DISABLED"]);
+
+/** A request with a key. */
+export interface Attempt {
+  readonly active: Pick<ActivePolicy, "policy" | "record">;
+  /** Address that counts as one client (`networkOf`). */
+  readonly address: string;
+  /** Hash of the key. */
+  readonly hash: string;
+}
+
+export interface FailedAttemptsDeps {
+  /** Counters of their own, so that many addresses do not evict the limits of rules. */
+  readonly counters: Pick<EdgeCounters, "consume" | "peek" | "check">;
+  readonly workspaceId: string;
+  /** Returns the shared store's time, Unix ms. */
+  readonly nowMs: () => number;
+  readonly onInternalError: (error: unknown) => void;
+}
+
+export class FailedAttempts {
+  readonly #deps: FailedAttemptsDeps;
+  readonly #addresses = new BoundedCache<string, true>(ADDRESSES_MAX);
+  /** Time of the last recorded success by address and hash, Unix ms. */
+  readonly #successes = new BoundedCache<string, number>(SUCCESSES_MAX);
+  #lookups = { second: 0, count: 0 };
+
+  constructor(deps: FailedAttemptsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Returns `undefined` if the key may be looked up, otherwise the seconds until the address may try again. Returns synchronously unless
+   * the address is above the limit.
+   */
+  check(attempt: Attempt): number | undefined | Promise<number | undefined> {
+    const { policy } = attempt.active;
+    if (policy.failedAttempts === undefined || this.#addresses.get(attempt.address) === undefined) return undefined;
+    const outcome = this.#deps.counters.check(this.#failure(attempt));
+    if (outcome.passed) return undefined;
+    const nowMs = this.#deps.nowMs();
+    const succeededMs = this.#successes.get(nameOf(attempt));
+    if (succeededMs !== undefined && nowMs - succeededMs < SPARED_MS) return undefined;
+    const retryAfterS = secondsUntil(outcome, nowMs);
+    if (!this.#mayLookUp(nowMs)) return retryAfterS;
+    return this.#deps.counters.peek([this.#success(attempt)]).then(
+      ({ limits: [success] }) => (success !== undefined && success.remaining < SUCCESS_LIMIT ? undefined : retryAfterS),
+      // Without the store, only successes at this gate are known.
+      () => retryAfterS,
+    );
+  }
+
+  /** Records the outcome of an attempt. */
+  record(attempt: Attempt, code: Code): void {
+    if (attempt.active.policy.failedAttempts === undefined) return;
+    if (code === "VALID") this.#recordSuccess(attempt);
+    else if (FAILURES.has(code)) {
+      this.#addresses.set(attempt.address, true);
+      this.#consume(this.#failure(attempt));
+    }
+  }
+
+  #recordSuccess(attempt: Attempt): void {
+    const name = nameOf(attempt);
+    const nowMs = this.#deps.nowMs();
+    const before = this.#successes.get(name);
+    if (before !== undefined && nowMs - before < REFRESH_MS) return;
+    this.#successes.set(name, nowMs);
+    this.#consume(this.#success(attempt));
+  }
+
+  /** Never waits for the store, because charges with local accuracy are decided in this process. */
+  #consume(charge: LimitCharge): void {
+    this.#deps.counters.consume({ limits: [charge] }).catch(this.#deps.onInternalError);
+  }
+
+  #mayLookUp(nowMs: number): boolean {
+    const second = Math.floor(nowMs / 1_000);
+    if (this.#lookups.second !== second) this.#lookups = { second, count: 0 };
+    this.#lookups.count += 1;
+    return this.#lookups.count <= LOOKUPS_MAX;
+  }
+
+  #failure({ active: { policy, record }, address }: Attempt): LimitCharge {
+    const { limit, durationMs } = policy.failedAttempts ?? { limit: 0, durationMs: 1_000 };
+    const scope = { kind: "attempts", value: record.policyId } as const;
+    const { workspaceId } = this.#deps;
+    return { workspaceId, scope, identifier: address, limit, durationMs, cost: 1, accuracy: "local" };
+  }
+
+  #success(attempt: Attempt): LimitCharge {
+    const scope = { kind: "spared", value: attempt.active.record.policyId } as const;
+    return {
+      workspaceId: this.#deps.workspaceId,
+      scope,
+      identifier: nameOf(attempt),
+      limit: SUCCESS_LIMIT,
+      durationMs: SPARED_MS,
+      cost: SUCCESS_COST,
+      accuracy: "local",
+    };
+  }
+}
+
+const nameOf = ({ address, hash }: Attempt): string => `${address} ${hash}`;
+
+const secondsUntil = ({ retryAtMs = 0 }: LimitOutcome, nowMs: number): number =>
+  Math.max(1, Math.ceil((retryAtMs - nowMs) / 1_000));
