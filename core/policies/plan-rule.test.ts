@@ -113,6 +113,29 @@ describe("what a request is charged", () => {
     });
   });
 
+  test.each([
+    { name: "of a key", view: aView(), limits: 2 },
+    { name: "without a key", view: undefined, limits: 1 },
+  ])("plan $name is the same object until a counted value, the rule or the mode changes", ({ view, limits }) => {
+    const access = view === undefined ? "Anonymous" : "Key";
+    const ratelimits = [ofRule({ by: ["address"] }), ofRule({ by: ["method"], limit: 7 })].slice(0, limits);
+    const [rule, other] = [aRule({ access, ratelimits }), aRule({ access, ratelimits })];
+    const planOf = (changes: Partial<typeof REQUEST> = {}, of = rule, audit = false) =>
+      planRule(view, of, { workspaceId: "ws_2", request: { ...REQUEST, ...changes }, audit });
+    const first = planOf();
+    expect(planOf({ path: "/orders/8" })).toBe(first);
+    const moved = planOf({ address: "203.0.113.10" });
+    expect(moved.limits[0]?.identifier).toBe("address=203.0.113.10");
+    expect(planOf().limits[0]?.identifier).toBe("address=203.0.113.9");
+    expect(planOf({ method: "POST" }).limits.map(({ identifier }) => identifier)).toEqual(
+      ["address=203.0.113.9", "method=POST"].slice(0, limits),
+    );
+    const before = planOf();
+    expect(planOf({}, other)).not.toBe(before);
+    expect(planOf({}, rule, true).limits[0]?.cost).toBe(0);
+    expect(planOf().limits[0]?.cost).toBe(2);
+  });
+
   test("request plan in Audit mode has only zero costs", () => {
     const view = aView({ key: [stored("own", 5)], limited: true });
     const { limits, credits } = plan(view, aRule({ ratelimits: [ofRule()] }), true);

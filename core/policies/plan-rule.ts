@@ -1,5 +1,5 @@
 import type { LimitCharge } from "../charges.ts";
-import type { KeyView } from "../verification/key-view.ts";
+import { KeyView } from "../verification/key-view.ts";
 import { type ChargePlan, chargeOf } from "../verification/plan-charges.ts";
 import { type SelectedLimit, selectLimits } from "../verification/select-limits.ts";
 import { type CompiledLimit, type Counting, identifierOf, type RequestValues } from "./counted-by.ts";
@@ -12,19 +12,70 @@ export interface PlanOptions {
   readonly audit: boolean;
 }
 
+/** The plan of the last request with a key, or of the last one without a key that matched a rule. */
+interface LastPlan {
+  rule: CompiledRule | undefined;
+  identifiers: readonly string[];
+  workspaceId: string;
+  audit: boolean;
+  plan: ChargePlan;
+}
+
+const NO_CHARGES: ChargePlan = { selected: [], limits: [], shared: [], credits: undefined };
+const noPlan = (): LastPlan => ({ rule: undefined, identifiers: [], workspaceId: "", audit: false, plan: NO_CHARGES });
+const lastOfKey = KeyView.remember(noPlan);
+const lastOfRule = new WeakMap<CompiledRule, LastPlan>();
+
+function lastWithoutKey(rule: CompiledRule): LastPlan {
+  const known = lastOfRule.get(rule);
+  if (known !== undefined) return known;
+  const made = noPlan();
+  lastOfRule.set(rule, made);
+  return made;
+}
+
 /**
  * Returns the plan of a request that matches a rule of a policy. `view` is `undefined` for a request without a key. A limit of the rule
  * replaces the limits of the key and its identity that have the same name.
+ *
+ * If the last request of the key counted by the same values, its plan is returned again: counters cache what they send to Redis by the
+ * plan's charges, which saves more than twice the time that planning takes.
  */
 export function planRule(view: KeyView | undefined, rule: CompiledRule, options: PlanOptions): ChargePlan {
+  const last = view === undefined ? lastWithoutKey(rule) : lastOfKey(view);
+  const { workspaceId, audit } = options;
+  const isSame = last.rule === rule && last.workspaceId === workspaceId && last.audit === audit;
+  const identifiers = identifiersOf(rule, { view, request: options.request, path: rule.path }, last.identifiers);
+  if (isSame && identifiers === last.identifiers) return last.plan;
+  const plan = makePlan(view, rule, identifiers, options);
+  Object.assign(last, { rule, identifiers, workspaceId, audit, plan });
+  return plan;
+}
+
+/** Returns the identifier of each limit of the rule; `last` itself if it has the same ones. */
+function identifiersOf({ ratelimits }: CompiledRule, counting: Counting, last: readonly string[]): readonly string[] {
+  let changed: string[] | undefined = ratelimits.length === last.length ? undefined : [];
+  for (let at = 0; at < ratelimits.length; at++) {
+    const identifier = identifierOf(ratelimits[at] as CompiledLimit, counting);
+    if (changed === undefined && identifier !== last[at]) changed = last.slice(0, at);
+    changed?.push(identifier);
+  }
+  return changed ?? last;
+}
+
+function makePlan(
+  view: KeyView | undefined,
+  rule: CompiledRule,
+  identifiers: readonly string[],
+  options: PlanOptions,
+): ChargePlan {
   const { audit } = options;
-  const counting: Counting = { view, request: options.request, path: rule.path };
   const own = view === undefined ? NONE : limitsOfKey(view, rule);
   const selected = [...own];
   const limits = own.map((limit) => withAudit(chargeOf(options.workspaceId, limit), audit));
   const shared: LimitCharge[] = [];
-  for (const limit of rule.ratelimits) {
-    const charge = chargeOfRule(limit, counting, options);
+  for (const [at, limit] of rule.ratelimits.entries()) {
+    const charge = chargeOfRule(limit, identifiers[at] as string, options);
     if (limit.scope.kind === "namespace") shared.push(charge);
     else {
       limits.push(charge);
@@ -54,13 +105,13 @@ const nameOf = ({ scope }: CompiledLimit): string | undefined => (scope.kind ===
 const withAudit = (charge: LimitCharge, audit: boolean): LimitCharge => (audit ? { ...charge, cost: 0 } : charge);
 
 /** All charges list their members in the same order, so that JavaScript engines give them one object shape. */
-function chargeOfRule(limit: CompiledLimit, counting: Counting, { workspaceId, audit }: PlanOptions): LimitCharge {
+function chargeOfRule(limit: CompiledLimit, identifier: string, { workspaceId, audit }: PlanOptions): LimitCharge {
   const { scope, durationMs, accuracy } = limit;
   return {
     workspaceId,
     scope:
       scope.kind === "name" ? { kind: "name", value: scope.name } : { kind: "namespace", value: scope.namespaceId },
-    identifier: identifierOf(limit, counting),
+    identifier,
     limit: limit.limit,
     durationMs,
     cost: audit ? 0 : limit.cost,
