@@ -16,6 +16,7 @@ import { raw } from "./raw-section.ts";
 import { rebuild } from "./rebuild-section.ts";
 import { redisCost } from "./redis-cost-section.ts";
 import { refill } from "./refill-section.ts";
+import { rules } from "./rules-section.ts";
 import type { Figure, Section } from "./section.ts";
 import { footprint, propagation, proxy, verifyKey } from "./sections.ts";
 import { steady } from "./steady-section.ts";
@@ -31,6 +32,7 @@ import { usage } from "./usage-section.ts";
 
 const SECTIONS: Readonly<Record<string, Section>> = {
   proxy,
+  rules,
   peers,
   floor,
   redisCost,
@@ -121,7 +123,7 @@ process.exit(figures.every(({ value, max }) => value <= max) ? 0 : 1);
 function table(rows: readonly Figure[]): string {
   const width = Math.max(...rows.map(({ name }) => name.length));
   const cells = (value: number, unit: Figure["unit"]) =>
-    unit === "ratio" || unit === "round trips" ? value.toFixed(2) : value.toFixed(0);
+    unit === "ratio" || unit === "µs" || unit === "round trips" ? value.toFixed(2) : value.toFixed(0);
   return rows
     .map(({ name, unit, value, max, detail }) => {
       const verdict = value <= max ? "ok  " : "OVER";

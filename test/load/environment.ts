@@ -105,12 +105,14 @@ export function startSidecar(
 }
 
 function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): PolicyInput {
+  const isSecond = ratelimits.some(({ by }) => by !== undefined);
   return {
-    formatVersion: 1,
+    formatVersion: isSecond ? 2 : 1,
     apiId,
     mode: "Enforce",
     credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
     rules: [{ access: "Key", creditCost: 1, ratelimits: [...ratelimits] }],
+    ...(isSecond ? { clientAddress: { from: "connection" } } : {}),
     // Longer than any load, because the api-server may be stopped during one.
     onStale: { afterMs: 600_000, action: "Serve", denyAfterMs: 900_000 },
     onCounterFailure: "Local",

@@ -7,7 +7,7 @@ import type { Running } from "./stack.ts";
 
 export interface Figure {
   readonly name: string;
-  readonly unit: "ratio" | "ms" | "s" | "MB" | "round trips" | "responses";
+  readonly unit: "ratio" | "µs" | "ms" | "s" | "MB" | "round trips" | "responses";
   readonly value: number;
   readonly max: number;
   /** Details: throughput, percentiles, spread. */
