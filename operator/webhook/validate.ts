@@ -15,7 +15,7 @@ const QUERY_CHARS_MAX = 1_000;
 /** Maximum number of fields of a spec that is checked for warnings; the schema has fewer. */
 const FIELDS_MAX = 100;
 
-const Policy = z.object({ spec: z.looseObject({ rules: z.array(z.unknown()) }) });
+const Policy = z.object({ spec: z.object({ rules: z.array(z.unknown()) }) });
 const Rule = z.object({ permissions: z.string().max(QUERY_CHARS_MAX) });
 
 /**
@@ -32,13 +32,14 @@ export function validatePolicy({ kind, object }: AdmissionRequest): Admission {
     const problem = query === undefined ? undefined : queryProblem(query);
     return problem === undefined ? [] : [`spec.rules[${i}].permissions: ${problem}`];
   });
-  if (problems.length === 0) return spec === undefined ? ADMITTED : { allowed: true, ...warningsOf(spec) };
+  if (problems.length === 0)
+    return spec === undefined ? ADMITTED : { allowed: true, ...warningsOf(object as { spec: typeof spec }) };
   const more = problems.length > SHOWN_MAX ? ` (and ${problems.length - SHOWN_MAX} more)` : "";
   return { allowed: false, message: `${problems.slice(0, SHOWN_MAX).join("; ")}${more}` };
 }
 
 /** A spec with fields of a later release has no warnings. */
-function warningsOf(spec: { readonly rules: readonly unknown[] }): { warnings?: string[] } {
+function warningsOf({ spec }: { spec: { readonly rules: readonly unknown[] } }): { warnings?: string[] } {
   if (spec.rules.length > RULES_MAX || Object.keys(spec).length > FIELDS_MAX) return {};
   const { warnings } = inspectManifest({
     apiVersion: API_VERSION,
