@@ -20,3 +20,15 @@ export function parseRequestLine(option: string, text: string): RequestLine {
   if (found !== undefined) return found;
   throw invalidValue(option, text, "a method and a path such as 'POST /orders'");
 }
+
+/** Name and value of a request header. */
+export type HeaderPair = readonly [name: string, value: string];
+
+/** Parses headers of an option, each `NAME: VALUE`. Throws `UsageError` if one is invalid. */
+export function parseHeaders(option: string, texts: readonly string[]): HeaderPair[] {
+  return texts.map((text) => {
+    const [, name, value] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}):[ \t]*([\t\x20-\x7e]{0,8192})$/.exec(text) ?? [];
+    if (name === undefined || value === undefined) throw invalidValue(option, text, "'NAME: VALUE'");
+    return [name, value];
+  });
+}

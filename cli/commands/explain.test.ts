@@ -91,6 +91,34 @@ test("explain evaluates the policy for a request at a gate; --json prints the AP
   expect((await run([...args, "--request", "POST //x"])).code).toBe(17);
 });
 
+test("explain uses the host and headers of the options to find the rule, whose name --json shows", async () => {
+  const { keyId, apiId } = await resources.key();
+  const rule = { access: "Key", creditCost: 1, ratelimits: [] };
+  const rules = [
+    { ...rule, name: "new", hosts: ["api.test"], headers: [{ name: "X-Version", exact: "2" }] },
+    { ...rule, name: "never", access: "Deny" },
+  ];
+  const body = policyBody(apiId, resources.name("policy"), rules as never) as { policy: object };
+  const policy = { ...body.policy, formatVersion: 2 };
+  const { policyId } = await t.data("policies.setPolicy", { ...body, policy });
+  const args = ["--key-id", keyId, "--policy", policyId];
+  const found = await run([
+    ...args,
+    "--host",
+    "api.test",
+    "--header",
+    "x-other: 1",
+    "--header",
+    "x-version: 2",
+    "--json",
+  ]);
+  expect(JSON.parse(found.out.join(""))).toMatchObject({ code: "VALID", rule: 0, ruleName: "new" });
+  const denied = await run([...args, "--host", "api.test"]);
+  expect(denied.code).toBe(20);
+  expect(denied.out[0]).toBe("✗ DENIED, 403 at a gate");
+  expect(denied.out.find((line) => line.includes("rule 2 of 2"))).toContain("rule 2 of 2 (never)");
+});
+
 test("explain finds a policy by its manifest name among names with the same ending", async () => {
   const { keyId, apiId } = await resources.key();
   const other = await resources.key();
@@ -171,6 +199,16 @@ test.each([
     name: "a path without a policy",
     args: ["--key-id", "key_1", "--request", "GET /"],
     says: "--request requires --policy",
+  },
+  {
+    name: "a header without a policy",
+    args: ["--key-id", "key_1", "--header", "a: b"],
+    says: "--header requires --policy",
+  },
+  {
+    name: "a header that is none",
+    args: ["--key-id", "k", "--policy", "p", "--header", "none"],
+    says: "'NAME: VALUE'",
   },
   {
     name: "a request that is none",

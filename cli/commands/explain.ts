@@ -7,7 +7,7 @@ import { formatExplanation } from "../explanation.ts";
 import { instantText, printable, printableJson } from "../fields.ts";
 import { connection, json } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
-import { parseRequestLine } from "../request-line.ts";
+import { parseHeaders, parseRequestLine } from "../request-line.ts";
 import { parseInteger } from "../values.ts";
 import { readKeySecret } from "./key/secret.ts";
 
@@ -39,6 +39,8 @@ export const explain = defineCommand({
       placeholder: "'METHOD PATH'",
       help: "request at the gate (default 'GET /'; required if --request-id names a gate's request)",
     },
+    host: { type: "string", placeholder: "HOST", help: "host of the request at the gate" },
+    header: { type: "string", placeholder: "'NAME: VALUE'", help: "header of the request at the gate", repeats: true },
     "client-ip": { type: "string", placeholder: "ADDRESS", help: "client address" },
     permissions: { type: "string", placeholder: "QUERY", help: "permission query of the keys.verifyKey call" },
     credits: { type: "string", placeholder: "N", help: "cost of the keys.verifyKey call in credits (default 1)" },
@@ -74,6 +76,8 @@ interface Options {
   readonly policy: string | undefined;
   readonly "request-id": string | undefined;
   readonly request: string | undefined;
+  readonly host: string | undefined;
+  readonly header: readonly string[];
   readonly "client-ip": string | undefined;
   readonly permissions: string | undefined;
   readonly credits: string | undefined;
@@ -83,12 +87,18 @@ function readCircumstances({
   policy,
   "request-id": requestId,
   request,
+  host,
+  header,
   "client-ip": clientIp,
   permissions,
   credits,
 }: Options): Omit<Body, "key"> {
-  if (policy === undefined && requestId === undefined && request !== undefined) {
-    throw new UsageError("--request requires --policy, because a keys.verifyKey call has no path");
+  if (policy === undefined && requestId === undefined) {
+    const given = Object.entries({ request, host, header: header[0] }).find(([, value]) => value !== undefined);
+    if (given !== undefined)
+      throw new UsageError(
+        `--${given[0]} requires --policy, because a keys.verifyKey call has no path, host or headers`,
+      );
   }
   if (policy !== undefined && (permissions ?? credits) !== undefined) {
     throw new UsageError(
@@ -97,6 +107,10 @@ function readCircumstances({
   }
   return {
     ...(request === undefined ? {} : parseRequestLine("request", request)),
+    ...(host === undefined ? {} : { host }),
+    ...(header.length === 0
+      ? {}
+      : { headers: parseHeaders("header", header).map(([name, value]) => ({ name, value })) }),
     ...(clientIp === undefined ? {} : { clientIp }),
     ...(permissions === undefined ? {} : { permissions }),
     ...(credits === undefined

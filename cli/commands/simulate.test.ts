@@ -178,6 +178,58 @@ spec:
   });
 });
 
+describe("rules by host and header, and limits of anonymous rules", () => {
+  const manifest = () =>
+    file(
+      "guests.yaml",
+      policy(`  clientAddress: { from: Connection }
+  defaultAccess: Deny
+  rules:
+    - name: beta
+      match: { hosts: [beta.test], headers: [{ name: X-Beta, exact: "1" }] }
+    - name: catalogue
+      match: { path: { template: "/catalogue/{item}" } }
+      access: Anonymous
+      ratelimits: [{ name: guests, limit: 2, duration: 1m, by: [address, path.item] }]`),
+    );
+  const one = () => file("one.yaml", "keys: [{ name: one }]");
+
+  test("simulate explains a limit by address and path that is used up", async () => {
+    const asked = ["--request", "GET /catalogue/7", "--no-key", "--client-address", "192.0.2.7", "--times", "3"];
+    const ran = await run("-f", manifest(), ...asked);
+    expect([ran.code, ran.notes]).toEqual([15, []]);
+    expect(ran.out.slice(1, 3)).toEqual([
+      expect.stringMatching(/^✗ RATE_LIMITED, 429 at a gate, retry after/),
+      "  limits: Used up: guests address=192.0.2.7,path.item=7, 2 of 2 used in 1m (of the rule), it costs 1.",
+    ]);
+    const json = await run("-f", manifest(), ...asked.slice(0, -2), "--json");
+    expect(JSON.parse(json.out.join("")).decisions).toMatchObject([
+      {
+        code: "ANONYMOUS",
+        rule: 1,
+        ruleName: "catalogue",
+        limits: [{ used: 0, identifier: expect.stringContaining("path.item=7") }],
+      },
+    ]);
+  });
+
+  test("simulate takes host and headers from options and from cases", async () => {
+    const beta = ["--host", "beta.test", "--header", "X-Beta: 1"];
+    const ask = (...args: string[]) => run("-f", manifest(), "--fixtures", one(), "--request", "GET /", ...args);
+    expect((await ask(...beta)).code).toBe(0);
+    expect((await ask(...beta.slice(2))).code).toBe(20);
+    expect((await ask(...beta, "--header", "x-beta: 1")).code).toBe(17);
+    const cases = `cases:
+  - { name: beta, request: GET /, host: beta.test, headers: { X-Beta: "1" }, expect: { code: VALID, ruleName: beta } }
+  - { name: else, request: GET /, host: other.test, headers: { X-Beta: "1" }, expect: { code: DENIED, status: 403 } }
+  - { name: a host among the headers, request: GET /, headers: { X-Beta: "1", host: beta.test }, expect: VALID }
+  - { name: guests, request: GET /catalogue/1, key: false, times: 3, expect: { code: RATE_LIMITED, passed: 2, ruleName: catalogue } }
+`;
+    const ran = await run("-f", manifest(), "--fixtures", one(), "--cases", file("hosts.yaml", cases));
+    expect(ran).toMatchObject({ code: 0, notes: [] });
+  });
+});
+
 describe("files that are wrong are refused with the line of each problem", () => {
   test.each([
     {

@@ -6,19 +6,21 @@ import { printable, printableJson } from "../fields.ts";
 import { readManifests, sayProblem } from "../manifests.ts";
 import { json, manifestPaths } from "../options.ts";
 import { EXIT_CODES_HELP, exitCodeOf } from "../outcomes.ts";
+import { parseHeaders } from "../request-line.ts";
 import { Cases, TIMES_MAX } from "../simulate/cases.ts";
 import { makeWorld, type World } from "../simulate/environment.ts";
 import { Fixtures } from "../simulate/fixtures.ts";
 import { OfflineGate } from "../simulate/gate.ts";
 import {
   type CaseResult,
+  DEFAULT_HOST,
   type RequestedRequest,
   type ResolvedRequest,
   resolve,
   runCase,
   send,
 } from "../simulate/run.ts";
-import { invalidValue, parseInstant, parseInteger } from "../values.ts";
+import { parseInstant, parseInteger } from "../values.ts";
 
 export const simulate = defineCommand({
   name: "simulate",
@@ -43,6 +45,7 @@ export const simulate = defineCommand({
     },
     key: { type: "string", placeholder: "NAME", help: "key to send; required if the fixtures define several" },
     "no-key": { type: "boolean", help: "send the request without a key" },
+    host: { type: "string", placeholder: "HOST", help: "Host header", default: DEFAULT_HOST },
     header: { type: "string", placeholder: "'NAME: VALUE'", help: "request header", repeats: true },
     "client-address": {
       type: "string",
@@ -79,7 +82,8 @@ export const simulate = defineCommand({
     const asked = {
       policy: options.policy,
       key: options["no-key"] ? (false as const) : options.key,
-      headers: readHeaders(options.header),
+      headers: parseHeaders("header", options.header),
+      host: options.host,
       clientAddress: options["client-address"],
     };
     const requests = lines.map((request) => resolveOption(world, { ...asked, request }));
@@ -126,16 +130,6 @@ function orProblems<T>(io: Io, read: () => T): T | undefined {
 
 function say(io: Io, problems: readonly FileProblem[]): void {
   for (const problem of problems) io.note(printable(sayFileProblem(problem)));
-}
-
-function readHeaders(texts: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    texts.map((text) => {
-      const [, name, value] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}):[ \t]*([\t\x20-\x7e]{0,8192})$/.exec(text) ?? [];
-      if (name === undefined || value === undefined) throw invalidValue("header", text, "'NAME: VALUE'");
-      return [name, value];
-    }),
-  );
 }
 
 function resolveOption(world: World, asked: RequestedRequest): ResolvedRequest {
@@ -192,7 +186,7 @@ async function runCases(io: Io, { file, world, nowMs, asJson }: CasesRun): Promi
   const problems: FileProblem[] = [];
   const resolved = cases.map(({ steps }, i) =>
     steps.flatMap((step, j): ResolvedRequest[] => {
-      const found = resolve(world, step);
+      const found = resolve(world, { ...step, headers: Object.entries(step.headers ?? {}) });
       if ("active" in found) return [found];
       problems.push(read.problemAt(["cases", i, "steps", j, found.field], found.message));
       return [];
@@ -232,6 +226,7 @@ const toJson = ({ name, steps }: CaseResult) => ({
     request: step.request,
     ...decision,
     rule: expected.rule ?? null,
+    ...(expected.ruleName === undefined ? {} : { ruleName: expected.ruleName }),
     decisive: expected.steps.find(({ decisive }) => decisive)?.step ?? null,
     differences,
   })),

@@ -28,6 +28,7 @@ const Expected = z
         .max(255)
         .optional()
         .describe("Index of the matching rule, from 0; −1 for the implicit rule."),
+      ruleName: z.string().min(1).max(63).optional().describe("Name of the matching rule."),
       decisive: z.string().min(1).max(32).optional().describe("Decisive step, as the explanation names it."),
       passed: z.int().min(0).max(TIMES_MAX).optional().describe("Number of the `times` requests that are allowed."),
     }),
@@ -58,6 +59,11 @@ const STEP = {
     )
     .optional()
     .describe("Additional request headers."),
+  host: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/)
+    .optional()
+    .describe("Host header; default: app."),
   clientAddress: z.string().min(2).max(64).optional().describe("Client address; default: 127.0.0.1."),
   after: durationOf({ msMin: 0 })
     .transform((text) => parseDuration(text))

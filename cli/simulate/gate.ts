@@ -1,12 +1,13 @@
 import { ERROR_KINDS } from "../../core/errors.ts";
 import { notFoundStep } from "../../core/explanation/explain-key.ts";
-import { explainRule } from "../../core/explanation/explain-rule.ts";
+import { explainRule, withLimitSteps } from "../../core/explanation/explain-rule.ts";
 import type { ExplainedKey } from "../../core/explanation/shapes.ts";
 import { headersNamed } from "../../core/policies/match-rule.ts";
+import { planRule } from "../../core/policies/plan-rule.ts";
 import { createMemoryEdge, type Edge } from "../../edge/open.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
-import { explain } from "../../edge/verification/explain.ts";
+import { explain, explainWithoutKey } from "../../edge/verification/explain.ts";
 import { RuleVerification } from "../../edge/verification/rule-verification.ts";
 import { createCounting } from "../../sidecar/decision/counting.ts";
 import {
@@ -45,6 +46,7 @@ export interface Expected extends ExplainedKey {
   readonly code: Outcome | undefined;
   /** Index of the rule; −1 for the implicit rule, `undefined` if no rule was reached. */
   readonly rule: number | undefined;
+  readonly ruleName?: string | undefined;
 }
 
 const PROJECTION = "prj_decide";
@@ -107,15 +109,23 @@ export class OfflineGate {
     const [host] = headersNamed(["host"], rawHeaders);
     const found = explainRule(policy, { method, path, host, rawHeaders, source, gatesAgeMs: 0 }, rules);
     const decision = this.#judge(active, request);
+    const about = { rule: found.index, ...(found.name === undefined ? {} : { ruleName: found.name }) };
     if (decision.kind === "verify") {
       const verification = new RuleVerification(this.#parts, decision);
       const { code, explained } = await explain(this.#explainParts(), verification, { policy: source });
-      return { ...explained, code, rule: found.index, steps: [...found.steps, ...explained.steps] };
+      return { ...explained, code, ...about, steps: [...found.steps, ...explained.steps] };
+    }
+    if (decision.kind === "count") {
+      const audit = policy.mode === "Audit";
+      const plan = planRule(undefined, decision.rule, { workspaceId: WORKSPACE, request: decision, audit });
+      const counting = { plan, withoutStore: policy, policy: source };
+      const { code, explained } = await explainWithoutKey(this.#explainParts(), counting);
+      return { ...explained, code, ...about, steps: withLimitSteps(found.steps, explained.steps) };
     }
     const isSaid = found.code !== undefined;
     const why = decision.kind === "refuse" ? decision.problem.detail : "The request carries no API key.";
     const steps = isSaid ? found.steps : [...found.steps, notFoundStep(why, 0, false)];
-    return { ...NOTHING, code: undefined, rule: found.index, steps };
+    return { ...NOTHING, code: undefined, ...about, steps };
   }
 
   /** Evaluates the request as a sidecar does, and charges it. */

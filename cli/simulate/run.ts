@@ -1,5 +1,5 @@
 import type { ActivePolicy } from "../../sidecar/policy/active-policy.ts";
-import { findRequestLine } from "../request-line.ts";
+import { findRequestLine, type HeaderPair } from "../request-line.ts";
 import type { Case, CaseStep } from "./cases.ts";
 import { type DecidedKey, findPolicy, type World } from "./environment.ts";
 import { type Decided, type Expected, type GateRequest, OfflineGate } from "./gate.ts";
@@ -11,7 +11,8 @@ export interface RequestedRequest {
   readonly request: string;
   readonly policy?: string | undefined;
   readonly key?: string | false | undefined;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly host?: string | undefined;
+  readonly headers?: readonly HeaderPair[] | undefined;
   readonly clientAddress?: string | undefined;
 }
 
@@ -27,6 +28,8 @@ export interface Unresolved {
   readonly message: string;
 }
 
+/** Host of requests that name none. */
+export const DEFAULT_HOST = "app";
 const CLIENT_ADDRESS = "127.0.0.1";
 
 /** Resolves the names in a request, and adds the key at the first location that the policy reads. */
@@ -38,7 +41,9 @@ export function resolve(world: World, asked: RequestedRequest): ResolvedRequest 
   const key = findKey(world, asked.key);
   if (typeof key === "string") return { field: "key", message: key };
   const { policy } = active;
-  const rawHeaders = ["Host", "app", ...Object.entries(asked.headers ?? {}).flat()];
+  const { host = DEFAULT_HOST, headers = [] } = asked;
+  const hasHost = headers.some(([name]) => name.toLowerCase() === "host");
+  const rawHeaders = [...(hasHost ? [] : ["Host", host]), ...headers.flat()];
   let { path } = line;
   const [place] = policy.credentials;
   if (key !== undefined && place?.in === "header") {
@@ -129,7 +134,7 @@ export async function runCase(
 
 function compare({ expect }: CaseStep, { code, status, passed, expected }: Decision): string[] {
   const decisive = expected.steps.find((step) => step.decisive)?.step;
-  const got = { code, status, passed, rule: expected.rule, decisive };
+  const got = { code, status, passed, rule: expected.rule, ruleName: expected.ruleName, decisive };
   return Object.entries(expect).flatMap(([name, wanted]) => {
     const value = got[name as keyof typeof got];
     return value === wanted ? [] : [`${name}: expected ${wanted}, got ${value ?? "none"}`];

@@ -217,6 +217,7 @@ export interface paths {
             externalId?: string | undefined;
             apiId?: string | undefined;
             rule?: number | undefined;
+            ruleName?: string | undefined;
             dataPlane?: {
               pods: number;
               updated: number;
@@ -1474,6 +1475,7 @@ export interface paths {
             externalId?: string | undefined;
             apiId?: string | undefined;
             rule?: number | undefined;
+            ruleName?: string | undefined;
             dataPlane?: {
               pods: number;
               updated: number;

@@ -9,12 +9,14 @@ import { said } from "./step.ts";
 /** The policy rule that a gate selects for a request before it checks the key. */
 export interface ExplainedRule {
   readonly steps: Step[];
-  /** Selected rule; `undefined` if the path itself is rejected, or the rule requires no key. */
+  /** Selected rule if it requires a key or has limits; `undefined` if the request is decided without both. */
   readonly rule: CompiledRule | undefined;
-  /** Code of a request that needs no key check; `undefined` if a key is required. */
+  /** Code of a request that is decided; `undefined` if `rule` decides it. */
   readonly code: "MALFORMED" | "ANONYMOUS" | "DENIED" | undefined;
   /** Index of the selected rule, −1 for the implicit rule; `undefined` if the path is rejected. */
   readonly index: number | undefined;
+  /** Name of the selected rule, if it has one. */
+  readonly name: string | undefined;
   /** Values of the request that the limits of the rule may count by. */
   readonly values: Omit<RequestValues, "address">;
 }
@@ -45,9 +47,13 @@ export function explainRule(
   if ("refused" in matched) {
     const sentence = `The path is refused because ${matched.refused}.`;
     const step = { ...said("path", false, path, sentence), sources, decisive: true };
-    return { steps: [step], rule: undefined, code: "MALFORMED", index: undefined, values: { method, path, head } };
+    const values = { method, path, head };
+    return { steps: [step], rule: undefined, code: "MALFORMED", index: undefined, name: undefined, values };
   }
   const { rule } = matched;
+  const { index, name } = rule;
+  const values = { method, path: matched.path, head };
+  const ambiguous = ambiguousHeaderIn(rules, rawHeaders);
   const isOpen = rule.access !== "Key";
   const steps: Step[] = [
     {
@@ -55,17 +61,47 @@ export function explainRule(
       sources,
       decisive: false,
     },
-    {
-      ...said("rule", rule.access !== "Deny", nameRule(policy, rule), sayRule(policy, rule)),
-      sources,
-      decisive: isOpen,
-    },
   ];
+  if (ambiguous !== undefined) {
+    const sentence = `The request has the header ${ambiguous} twice or in an ambiguous spelling, and a rule depends on it.`;
+    steps.push({ ...said("rule", false, nameRule(policy, rule), sentence), sources, decisive: true });
+    return { steps, rule: undefined, code: "MALFORMED", index, name, values };
+  }
+  steps.push({
+    ...said("rule", rule.access !== "Deny", nameRule(policy, rule), sayRule(policy, rule)),
+    sources,
+    decisive: isOpen,
+  });
   // Requests that require no key are admitted regardless of the age of the data.
   if (!isOpen) steps.push({ ...explainStale(policy, gatesAgeMs), sources, decisive: false });
   const code = { Key: undefined, Anonymous: "ANONYMOUS", Deny: "DENIED" } as const;
-  const values = { method, path: matched.path, head };
-  return { steps, rule: isOpen ? undefined : rule, code: code[rule.access], index: rule.index, values };
+  const isDecided = isOpen && rule.ratelimits.length === 0;
+  return {
+    steps,
+    index,
+    name,
+    values,
+    ...(isDecided ? { rule: undefined, code: code[rule.access] } : { rule, code: undefined }),
+  };
+}
+
+/** Returns the steps of a request without a key: those of the rule, and those of its limits, which decide if one of them is decisive. */
+export function withLimitSteps(ofRule: readonly Step[], ofLimits: readonly Step[]): Step[] {
+  const isDecided = ofLimits.some(({ decisive }) => decisive);
+  return [...ofRule.map((step) => (isDecided ? { ...step, decisive: false } : step)), ...ofLimits];
+}
+
+/** Returns a header that a rule matches and that a gate rejects, because it occurs twice or with `_` in place of `-`. */
+function ambiguousHeaderIn({ matchedHeaders }: RuleMatcher, rawHeaders: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = (rawHeaders[at] as string).toLowerCase();
+    const meant = matchedHeaders.has(name) ? name : name.replaceAll("_", "-");
+    if (!matchedHeaders.has(meant)) continue;
+    if (meant !== name || seen.has(name)) return name;
+    seen.add(name);
+  }
+  return undefined;
 }
 
 const nameRule = ({ rules }: CompiledPolicy, { index, name }: CompiledRule): string =>

@@ -1,5 +1,6 @@
 import type { Consumed, CreditCharge, CreditOutcome, LimitCharge } from "../../core/charges.ts";
 import { explainKey, notFoundStep } from "../../core/explanation/explain-key.ts";
+import { explainCount } from "../../core/explanation/explain-limits.ts";
 import type { ExplainedKey, SeenCounts, SeenUncounted, Source } from "../../core/explanation/shapes.ts";
 import type { Query } from "../../core/permissions/query.ts";
 import type { KeyRecord, OverrideRecord } from "../../core/records.ts";
@@ -96,6 +97,31 @@ export async function explain(
   const counted = verdict.kind === "decided" ? verdict.counted : undefined;
   const retry = counted?.consumed === undefined ? undefined : retryAfterS(counted.code, counted.consumed);
   return { code, view, explained, retryAfterS: retry, nowMs };
+}
+
+export interface ExplainedCount extends Pick<Explained, "explained" | "retryAfterS" | "nowMs"> {
+  readonly code: "ANONYMOUS" | "RATE_LIMITED" | "UNKNOWN";
+}
+
+/** Explains what the limits of a rule would decide now for a request without a key. Counts nothing. */
+export async function explainWithoutKey(
+  parts: ExplainDeps,
+  { plan, withoutStore, policy }: { plan: ChargePlan; withoutStore: WithoutStore; policy: Omit<Source, "kind"> },
+): Promise<ExplainedCount> {
+  const dry = new DryParts(parts);
+  const counted = await count(dry, { plan, withoutStore });
+  const explained = explainCount({
+    check: { view: undefined },
+    recordsAgeMs: ageOf(parts),
+    plan,
+    counted: dry.counts && { ...dry.counts, namespaces: await nameNamespaces(parts, dry.counts.limits) },
+    policy,
+    uncounted: dry.isUncounted ? { ...withoutStore, ...dry.alone } : undefined,
+  });
+  const nowMs = dry.nowMs();
+  if (counted.kind === "uncountable") return { code: "UNKNOWN", explained, retryAfterS: undefined, nowMs };
+  const code = counted.code === "VALID" ? "ANONYMOUS" : "RATE_LIMITED";
+  return { code, explained, retryAfterS: counted.consumed && retryAfterS(counted.code, counted.consumed), nowMs };
 }
 
 const NOTHING: ExplainedKey = { steps: [], permissions: { needed: [], held: [], heldCount: 0 }, limits: [] };

@@ -1,14 +1,15 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { explainRule } from "../../core/explanation/explain-rule.ts";
+import { explainRule, withLimitSteps } from "../../core/explanation/explain-rule.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
+import { planRule } from "../../core/policies/plan-rule.ts";
 import type { CompiledPolicy } from "../../core/policies/policy.ts";
 import type { KeyRecord } from "../../core/records.ts";
 import { STATUS_AT_A_GATE } from "../../core/verification/codes.ts";
 import type { UsageEvent } from "../../edge/events/contract.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import { openProjection } from "../../edge/projection/projection.ts";
-import { explain } from "../../edge/verification/explain.ts";
+import { explain, explainWithoutKey } from "../../edge/verification/explain.ts";
 import { RuleVerification } from "../../edge/verification/rule-verification.ts";
 import { aRatelimitRecord } from "../builders/key-view.ts";
 import { API, aPolicy, aRule, call, openGate, type TestGate, WORKSPACE, withKey } from "../harness/gate.ts";
@@ -47,6 +48,15 @@ const RULES: CompiledPolicy["rules"] = [
   }),
   aRule({ path: { prefix: "/dear" }, creditCost: 3, ratelimits: [limit({ scope: shared })] }),
   aRule({ path: { exact: "/free" }, creditCost: 0 }),
+  aRule({
+    path: { template: "/guests/{guest}" },
+    access: "Anonymous",
+    ratelimits: [
+      limit({ identifier: undefined, by: ["path.guest", "method"] }),
+      limit({ scope: shared, identifier: undefined, by: ["path.guest"], limit: 5 }),
+    ],
+  }),
+  aRule({ path: { prefix: "/denied" }, access: "Deny" }),
 ];
 const POLICY_SOURCE = { id: "pol_orders", ageMs: 0 };
 
@@ -65,6 +75,8 @@ const aRequest = fc.record({
   path: fc.constantFrom(
     "/open",
     "/orders/1",
+    "/orders/2",
+    "/orders/3",
     "/few",
     "/none",
     "/shared/x",
@@ -73,6 +85,9 @@ const aRequest = fc.record({
     "/else?a=b",
     "/a//b",
     "/few%2Fx",
+    "/guests/a",
+    "/guests/b?c",
+    "/denied",
   ),
   before: fc.integer({ min: 0, max: 4 }),
   isKnown: fc.integer({ min: 0, max: 9 }).map((n) => n > 0),
@@ -120,6 +135,13 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
     const found = explainRule(policy, { method, path, source: POLICY_SOURCE });
     if (found.rule === undefined) return { code: found.code, steps: found.steps, limits: [] };
     const { rule, values } = found;
+    if (rule.access === "Anonymous") {
+      const request = { ...values, address: "" };
+      const plan = planRule(undefined, rule, { workspaceId: WORKSPACE, request, audit: mode === "Audit" });
+      const counting = { plan, withoutStore: policy, policy: POLICY_SOURCE };
+      const { code, explained } = await explainWithoutKey(partsOf(), counting);
+      return { code, steps: withLimitSteps(found.steps, explained.steps), limits: explained.limits };
+    }
     const question = { active: { policy }, rule, hash: hashKey(key), clientIp: undefined, address: "", ...values };
     const verification = new RuleVerification({ projection, workspaceId: WORKSPACE }, question);
     const { code, explained } = await explain(partsOf(), verification, { policy: POLICY_SOURCE });
@@ -136,6 +158,7 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
   let serial = 0;
   test("explanation agrees with the gate's next decision and changes nothing", { timeout: 120_000 }, async () => {
     const codes = new Map<string, number>();
+    const guests = new Set<unknown>();
     await fc.assert(
       fc.asyncProperty(aKey, aRequest, async (of, request) => {
         serial += 1;
@@ -173,13 +196,19 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
         await lastOutcome();
         const { status } = await call(gate.port, { ...request, ...withKey(key) });
         codes.set(first.code ?? "", (codes.get(first.code ?? "") ?? 0) + 1);
-        const said =
-          first.code === "ANONYMOUS" ? 200 : first.code === "MALFORMED" ? 400 : STATUS_AT_A_GATE[first.code as "VALID"];
-        expect(status).toBe(mode === "Audit" ? 200 : said);
+        const statuses: Readonly<Record<string, number>> = {
+          ...STATUS_AT_A_GATE,
+          ANONYMOUS: 200,
+          MALFORMED: 400,
+          DENIED: 403,
+        };
+        expect(status).toBe(mode === "Audit" ? 200 : statuses[first.code ?? ""]);
         // A request without a key or with an unknown key records no event.
         const outcome = await lastOutcome();
+        const isGuest = request.path.startsWith("/guests");
+        if (isGuest) guests.add(first.code);
         if (outcome !== undefined) expect(outcome).toBe(first.code);
-        else expect(["ANONYMOUS", "MALFORMED", "NOT_FOUND"]).toContain(first.code);
+        else if (!isGuest) expect(["ANONYMOUS", "MALFORMED", "NOT_FOUND", "DENIED"]).toContain(first.code);
 
         const deciding = first.steps.filter(({ decisive }) => decisive);
         expect(deciding.map(({ result }) => result)).toEqual(
@@ -191,10 +220,11 @@ describe.each(["Enforce", "Audit"] as const)("in mode %s", (mode) => {
     // Each outcome occurred, so that the comparison is meaningful.
     const met = mode === "Enforce" ? ["RATE_LIMITED", "USAGE_EXCEEDED"] : [];
     for (const code of [
-      ...["ANONYMOUS", "MALFORMED", "NOT_FOUND", "DISABLED", "EXPIRED", "INSUFFICIENT_PERMISSIONS", "VALID"],
+      ...["ANONYMOUS", "DENIED", "MALFORMED", "NOT_FOUND", "DISABLED", "EXPIRED", "INSUFFICIENT_PERMISSIONS", "VALID"],
       ...met,
     ]) {
       expect(codes.get(code) ?? 0, code).toBeGreaterThan(0);
     }
+    expect([...guests].sort()).toEqual(mode === "Enforce" ? ["ANONYMOUS", "RATE_LIMITED"] : ["ANONYMOUS"]);
   });
 });

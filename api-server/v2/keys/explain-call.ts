@@ -1,5 +1,7 @@
 import { PublicError } from "../../../core/errors.ts";
-import { explainRule } from "../../../core/explanation/explain-rule.ts";
+import { explainRule, withLimitSteps } from "../../../core/explanation/explain-rule.ts";
+import type { CompiledRule } from "../../../core/policies/match-rule.ts";
+import { planRule } from "../../../core/policies/plan-rule.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { readStoredPolicy } from "../../../core/policies/stored-policy.ts";
 import type { KeyRecord } from "../../../core/records.ts";
@@ -7,7 +9,7 @@ import { STATUS_AT_A_GATE } from "../../../core/verification/codes.ts";
 import { networkOf } from "../../../core/verification/ip-address.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
-import { type ExplainDeps, type Explained, explain } from "../../../edge/verification/explain.ts";
+import { type ExplainDeps, type Explained, explain, explainWithoutKey } from "../../../edge/verification/explain.ts";
 import { type RuleRequest, RuleVerification } from "../../../edge/verification/rule-verification.ts";
 import type { Verification } from "../../../edge/verification/verify.ts";
 import { findKey, type KeyRow } from "../../db/keys.ts";
@@ -94,8 +96,14 @@ async function explainAtGate(
   const rawHeaders = headers.flatMap(({ name, value }) => [name, value]);
   const gates = await describeGates(deps, workspaceId, gate);
   const request = { method, path, host, rawHeaders };
-  const { rule, index, code, steps, values } = explainRule(policy, { ...request, source, gatesAgeMs: oldestOf(gates) });
-  const base = { mode: policy.mode, ...(index === undefined ? {} : { rule: index }), ...gates };
+  const found = explainRule(policy, { ...request, source, gatesAgeMs: oldestOf(gates) });
+  const { rule, index, name, code, steps, values } = found;
+  const base = {
+    mode: policy.mode,
+    ...(index === undefined ? {} : { rule: index }),
+    ...(name === undefined ? {} : { ruleName: name }),
+    ...gates,
+  };
   const passesAll = policy.mode === "Audit";
   if (rule === undefined) {
     const allowed = passesAll || code === "ANONYMOUS";
@@ -103,7 +111,30 @@ async function explainAtGate(
     const ended = { code: code ?? "MALFORMED", allowed, status, steps, now: deps.nowMs() };
     return { ...NOTHING, ...base, ...ended };
   }
-  const explained = await explain(partsOf(call), atGate(call, policy, { rule, ...values }), {
+  const sent = { rule, ...values };
+  if (rule.access === "Anonymous") {
+    const { explained, ...counted } = await explainWithoutKey(partsOf(call), {
+      plan: planRule(undefined, rule, {
+        workspaceId,
+        request: { ...values, address: addressOf(call, policy, rule) },
+        audit: passesAll,
+      }),
+      withoutStore: policy,
+      policy: source,
+    });
+    const allowed = passesAll || counted.code === "ANONYMOUS";
+    return {
+      ...base,
+      ...explained,
+      steps: withLimitSteps(steps, explained.steps),
+      code: counted.code,
+      allowed,
+      status: allowed ? 200 : counted.code === "UNKNOWN" ? 503 : 429,
+      ...(counted.retryAfterS === undefined ? {} : { retryAfter: counted.retryAfterS }),
+      now: counted.nowMs,
+    };
+  }
+  const explained = await explain(partsOf(call), atGate(call, policy, sent), {
     policy: source,
     sayNotFound,
   });
@@ -162,14 +193,27 @@ class ExplainedCallVerification extends CallVerification {
 
 /** Verifies as a gate does. Access to the API was checked before, and the cached data of the gate counts as fresh. */
 function atGate(
-  { deps, workspaceId, hash, asked }: ExplainedCall,
+  call: ExplainedCall,
   policy: CompiledPolicy,
   request: Pick<RuleRequest, "rule" | "method" | "path" | "head">,
 ): Verification {
+  const { deps, workspaceId, hash, asked } = call;
   const projection = { findKey: deps.projection.findKey.bind(deps.projection), stalenessMs: () => 0 };
   const clientIp = policy.clientAddress === undefined ? undefined : asked.clientIp;
-  const address = networkOf(clientIp ?? "", policy.clientAddress?.ipv6PrefixBits);
+  const address = addressOf(call, policy, request.rule);
   return new RuleVerification({ projection, workspaceId }, { active: { policy }, ...request, address, hash, clientIp });
+}
+
+/** Returns the client address as limits count it. Throws PublicError 400 if a limit of the rule requires it and the body has none. */
+function addressOf(
+  { asked: { clientIp } }: ExplainedCall,
+  { clientAddress }: CompiledPolicy,
+  rule: CompiledRule,
+): string {
+  if (clientIp === undefined && rule.ratelimits.some(({ by }) => by.some(({ kind }) => kind === "address"))) {
+    throw invalidField("body.clientIp", "is required, because a limit of the rule counts by address");
+  }
+  return networkOf(clientIp ?? "", clientAddress?.ipv6PrefixBits);
 }
 
 /** Parses a stored policy. Throws PublicError 412 for a policy of a later release. */

@@ -185,6 +185,7 @@ export const ExplainedOut = z.strictObject({
   externalId: text("The owner's external id in your system.", "user_123").optional(),
   apiId: text("Id of the key's API.", "api_9xKp3Rt6VwY1zAbC").optional(),
   rule: number("At a gate: the rule that matched, from 0, −1 for the implicit one.", 0).optional(),
+  ruleName: text("At a gate: the name of the rule, if it has one.", "refund").optional(),
   dataPlane: DataPlane.omit({ podIds: true })
     .optional()
     .describe(

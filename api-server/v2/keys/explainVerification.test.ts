@@ -161,6 +161,91 @@ describe("at a gate", () => {
     );
   });
 
+  describe("with rules of the second edition", () => {
+    const guests = {
+      name: "guests",
+      access: "Anonymous",
+      creditCost: 1,
+      path: { template: "/catalogue/{item}" },
+      ratelimits: [
+        {
+          scope: { kind: "name", name: "guests" },
+          by: ["address", "path.item"],
+          limit: 1,
+          durationMs: HOUR_MS,
+          cost: 1,
+          accuracy: "strict",
+        },
+      ],
+    };
+    const more = {
+      formatVersion: 2,
+      clientAddress: { from: "connection" },
+      rules: [
+        guests,
+        { name: "internal", access: "Deny", creditCost: 1, ratelimits: [], hosts: ["internal.test"] },
+        { name: "beta", access: "Anonymous", creditCost: 1, ratelimits: [], headers: [{ name: "X-Beta" }] },
+      ],
+    };
+
+    test("explainVerification shows limits of an anonymous rule with their identifier, and charges nothing", async () => {
+      const { keyId, apiId } = await resources.key();
+      const policyId = await aGate(apiId, more);
+      const asked = { keyId, policyId, path: "/catalogue/7", clientIp: "2001:db8:1:2:3::4" };
+      const identifier = "address=2001:db8:1:2::/64,path.item=7";
+      const first = await explain(asked);
+      expect(first).toMatchObject({
+        code: "ANONYMOUS",
+        allowed: true,
+        status: 200,
+        rule: 0,
+        ruleName: "guests",
+        limits: [{ name: "guests", source: "rule", identifier, limit: 1, used: 0, passed: true }],
+      });
+      expect(deciding(first)).toEqual(["rule"]);
+      expect((await explain(asked)).limits).toMatchObject([{ used: 0 }]);
+      const charge = { workspaceId: t.workspace.id, scope: { kind: "name", value: "guests" }, identifier } as const;
+      await t.edge
+        .counters({ timeoutMs: 5_000 })
+        .consume({ limits: [{ ...charge, limit: 1, durationMs: HOUR_MS, cost: 1, accuracy: "strict" }] });
+      const exceeded = await explain(asked);
+      expect(exceeded).toMatchObject({
+        code: "RATE_LIMITED",
+        allowed: false,
+        status: 429,
+        retryAfter: expect.any(Number),
+        limits: [{ identifier, used: 1, passed: false }],
+      });
+      expect(deciding(exceeded)).toEqual(["limits"]);
+      const step = exceeded.steps.find(({ decisive }: StepOut) => decisive);
+      expect(step.detail).toContain(`guests ${identifier}, 1 of 1 used in 1h (of the rule)`);
+      expect(await explain({ ...asked, path: "/catalogue/8" })).toMatchObject({ code: "ANONYMOUS" });
+      const blind = await t.call("keys.explainVerification", { ...asked, clientIp: undefined });
+      expect([blind.status, blind.body.error.errors[0].location]).toEqual([400, "body.clientIp"]);
+    });
+
+    test("explainVerification shows a denied request, and a rule header that is sent twice", async () => {
+      const { keyId, apiId } = await resources.key();
+      const policyId = await aGate(apiId, more);
+      const denied = await explain({ keyId, policyId, host: "Internal.test:8443" });
+      expect(denied).toMatchObject({ code: "DENIED", allowed: false, status: 403, rule: 1, ruleName: "internal" });
+      expect(deciding(denied)).toEqual(["rule"]);
+      const beta = { name: "x-beta", value: "1" };
+      expect(await explain({ keyId, policyId, headers: [beta] })).toMatchObject({ code: "ANONYMOUS", rule: 2 });
+      for (const headers of [[beta, { ...beta, name: "X-Beta" }], [{ ...beta, name: "x_beta" }]]) {
+        const ambiguous = await explain({ keyId, policyId, headers });
+        expect(ambiguous).toMatchObject({ code: "MALFORMED", allowed: false, status: 400 });
+        expect(deciding(ambiguous)).toEqual(["rule"]);
+      }
+      const audited = await aGate(apiId, { ...more, mode: "Audit" });
+      expect(await explain({ keyId, policyId: audited, host: "internal.test" })).toMatchObject({
+        code: "DENIED",
+        allowed: true,
+        status: 200,
+      });
+    });
+  });
+
   test("explainVerification states onStale and whether gates apply it now", async () => {
     const { keyId, apiId } = await resources.key();
     const stale = async (onStale: object, stalenessMs: number | undefined) => {
