@@ -34,7 +34,7 @@ export default defineConfig({
     // A shared machine may pause for seconds, so a test that measures time can fail without a defect. In CI, a failed test is therefore
     // retried once.
     retry: process.env.CI === "true" ? 1 : 0,
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
@@ -51,15 +51,15 @@ export default defineConfig({
           sequence: { groupOrder: 0 },
         },
       },
-      // Tests of the api-server share a worker, because loading the server takes longer than most files. Each file has its own database and
-      // closes what it opens.
+      // The test files of a worker share the loaded modules, because loading them takes longer than most files. Each file has its own
+      // database and closes what it opens.
       onRealParts("api-server", { isolate: false }),
-      onRealParts("components"),
+      onRealParts("components", { isolate: false }),
       onRealParts("kubernetes", LONG),
       // The test files of a worker share a browser. Each file has its own server and database.
-      onRealParts("dashboard", { ...LONG, isolate: false, maxWorkers: 4, sequence: { groupOrder: 2 } }),
+      onRealParts("dashboard", { ...LONG, isolate: false, maxWorkers: 5, sequence: { groupOrder: 2 } }),
       // System tests mostly wait for other processes, so more of them can run at the same time.
-      onRealParts("system", { ...LONG, maxWorkers: 4, sequence: { groupOrder: 2 } }),
+      onRealParts("system", { ...LONG, maxWorkers: 5, sequence: { groupOrder: 2 } }),
       onRealParts("timed", { ...LONG, maxWorkers: 1, fileParallelism: false, sequence: { groupOrder: 3 } }),
     ],
   },

@@ -137,14 +137,14 @@ const PLAIN: ReadonlySet<string> = new Set([
   // Resource type of a v1 limit call.
   "type",
   // Filters of the audit log, which is separate per workspace.
-  ...["method", "path", "clientIp"],
+  ...["method", "path", "host", "headers", "clientIp"],
   ...["event", "actorId", "targetId", "requestId"],
   // The filter applies to the root keys of one workspace.
   "v1UsedSince",
   // The permissions that the caller expects the role to have, which are only compared.
   "expected",
   // Fields of a compiled policy, which name no object.
-  ...["exact", "scheme", "trustedProxies"],
+  ...["exact", "template", "hosts", "by", "scheme", "trustedProxies"],
 ]);
 
 export interface Reference {
@@ -241,6 +241,8 @@ const BY_PLACE: Readonly<Record<string, Names>> = {
 /** String fields that name no object, by field path, or by procedure and field path. */
 const PLAIN_PLACES: ReadonlySet<string> = new Set([
   "resources[].id",
+  // A header of a request that is explained.
+  ...["headers[].name", "headers[].value"],
   // Root key permissions, whose ids are not looked up.
   "admin.createRootKey permissions",
   "admin.updateRootKey permissions",
