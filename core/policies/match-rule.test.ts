@@ -282,6 +282,18 @@ describe("a path that an app may read as that of another rule", () => {
     expect(match("/ADMIN/users", { rules, allowPaths: ["NearMatch"] })).toMatchObject({ rule: { index: 2 } });
   });
 
+  test("near-match check finds a rule that matches letter case alone, although another matches more lenient readings", () => {
+    const rules = [aRule({ path: { prefix: "/admin/open" }, access: "Anonymous" }), guarded, open];
+    expect(match("/admin/users/7", { rules })).toHaveProperty("refused");
+    const covered = [
+      aRule({ path: { prefix: "/admin/a" }, access: "Anonymous" }),
+      aRule({ path: { prefix: "/admin" } }),
+      open,
+    ];
+    expect(match("/ADMIN/a%20", { rules: covered })).toHaveProperty("refused");
+    expect(match("/ADMIN/a", { rules: covered })).toMatchObject({ rule: { index: 2 } });
+  });
+
   test("near-match path uses its own rule when the similar rule allows anonymous access", () => {
     const rules = [aRule({ path: { prefix: "/Healthz" }, access: "Anonymous" }), guarded];
     for (const target of ["/healthz", "/Healthz.html", "/HEALTHZ/"])

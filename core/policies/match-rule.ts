@@ -1,5 +1,5 @@
 import { parseQuery, type Query } from "../permissions/query.ts";
-import { checkTarget } from "./check-path.ts";
+import { checkTarget, decodePath } from "./check-path.ts";
 import type { CompiledLimit } from "./counted-by.ts";
 import { countedBy, isInvented } from "./counted-value.ts";
 import { DistinctValues, distinctMaxOf, type SharedRequests } from "./distinct-values.ts";
@@ -172,7 +172,10 @@ class CompiledRules implements RuleMatcher {
     // Rules without requirements need no protection.
     const evades = (other: Candidate) => other.requirement !== OPEN && other.requirement !== found.requirement;
     if (checksNearMatches && !(this.#areFolded && isFolded(path))) {
-      if (evades(this.#first(this.#folded, foldPath(path), request))) return NEAR_MATCH;
+      // Many routers ignore only letter case and a trailing slash, so another rule can match their reading than the most lenient one.
+      for (const reading of [foldPath(path), ignoringCase(path)]) {
+        if (evades(this.#first(this.#folded, reading, request))) return NEAR_MATCH;
+      }
     }
     if (!checksSuffix || !/[.%]/.test(path)) return found.rule;
     const trie = checksNearMatches ? this.#folded : this.#strict;
@@ -312,6 +315,12 @@ const NEAR_MATCH: RejectedPath = {
 const SUFFIX: RejectedPath = {
   refused: "an app may read the path as that of another rule, and its suffix as a format",
 };
+
+/** Returns the path as a router reads it that decodes it and ignores letter case and a trailing slash. */
+function ignoringCase(path: string): string {
+  const text = (decodePath(path) ?? path).toLowerCase();
+  return text.endsWith("/") ? text.slice(0, -1) : text;
+}
 
 /** Removes the format suffix, because Rails serves `/admin` for `/admin.json` too. */
 function withoutSuffix(path: string): string {

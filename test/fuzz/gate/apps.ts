@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer as createHttpServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { isIdentityHeader } from "../../../core/policies/identity-headers.ts";
-import { type AppKind, FUZZ_KEY, FUZZ_KEY_ID, type ResponsePlan } from "./case.ts";
+import { type AppKind, DENIED_HEADER, DENIED_HOST, FUZZ_KEY, FUZZ_KEY_ID, type ResponsePlan } from "./case.ts";
 import { Malformed, type Message, readRequest, valuesOf } from "./read-messages.ts";
 import { digest } from "./requests.ts";
 
@@ -45,6 +45,10 @@ const ADDED_FIELDS: ReadonlySet<string> = new Set([
 const HOPS = ["keep-alive", "te", "trailer", "proxy-connection", "proxy-authorization", "http2-settings", "expect"];
 const UNSAFE_PATH = /\/(?:\/|\.{1,2}(?:\/|$))|%2e|%2f|%5c|%00|\\|[^\x21-\x7e]/i;
 
+const DENIED_PATH = /^\/[^/]+\/(?:d|%64)enied(?:;[^/]*)?(?:\/|$)/i;
+const DENIED_AUTHORITY = new RegExp(`^${DENIED_HOST.replace(".", "\\.")}\\.?(?::|$)`, "i");
+const cgiName = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, "_");
+
 /** Checks a request as an app received it. Returns its `X-Case`. */
 function makeChecker({ complain: complainOf, onSeen }: AppDeps, app: AppKind): Checker {
   const complain = (id: string, text: string): void => complainOf(app, id, text);
@@ -69,6 +73,9 @@ function makeChecker({ complain: complainOf, onSeen }: AppDeps, app: AppKind): C
     const path = target.split("?")[0] ?? "";
     if (keyIds.some((keyId) => keyId !== FUZZ_KEY_ID) || keyIds.length > 1) complain(id, "a forged key id got through");
     if (keyIds.length === 0 && !/^\/open(?:\/|$)/.test(path)) complain(id, `${target} was reached without a key`);
+    if (DENIED_PATH.test(path)) complain(id, `${target} is denied by a template`);
+    if (one("host").some((host) => DENIED_AUTHORITY.test(host))) complain(id, "the host is denied");
+    if (names.some((name) => cgiName(name) === cgiName(DENIED_HEADER))) complain(id, "the request has a denied header");
     if (UNSAFE_PATH.test(path)) complain(id, `${JSON.stringify(target)} can be read in two ways`);
     if (one("authorization").includes(`Bearer ${FUZZ_KEY}`) || one("x-api-key").includes(FUZZ_KEY)) {
       complain(id, "the app sees the key");

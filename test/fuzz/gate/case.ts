@@ -58,3 +58,7 @@ export interface Case {
 /** The key of a known caller; the generator uses it, and it is written into the store. */
 export const FUZZ_KEY = "fuzz_3ZMTPFQy7GEqPuPhxvDLxR";
 export const FUZZ_KEY_ID = "key_fuzz";
+
+/** Requests to this host, with this header, or with the second segment `denied` and more behind it, never pass. */
+export const DENIED_HOST = "denied.test";
+export const DENIED_HEADER = "X-Denied";

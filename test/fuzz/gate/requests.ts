@@ -105,6 +105,17 @@ export const ODD_TARGETS = [
   "",
   "?",
   "/open?\r",
+  "/open/denied/x",
+  "/open/%64enied/x",
+  "/open/DENIED/x",
+  "/open/denied",
+  "/open/denied%2fx",
+  "/open//denied/x",
+  "/open/x/../denied/x",
+  "/open/denied;a/x",
+  "/open/%c0%ae%c0%ae/denied/x",
+  "http://denied.test/open",
+  "http://DENIED.test.:80/open",
 ];
 const VERSIONS = [
   "HTTP/1.1",
@@ -188,12 +199,19 @@ const ODD_FIELDS = [
   `X-API-Key: ${FUZZ_KEY}`,
   "Trailer: X-Postern-Key-Id",
   "Proxy-Connection: keep-alive",
+  "Host: denied.test",
+  "Host: DENIED.test.:80",
+  "X-Denied: 1",
+  "x_denied: 1",
+  "X.Denied:",
+  "X-Denied: \xff",
+  "Connection: X-Denied",
 ];
 
 /** A request whose response cannot be predicted. */
 export function oddRequest(random: Random, id: string): string {
   const fields = [
-    ...(random.oneIn(10) ? [] : ["Host: a"]),
+    ...(random.oneIn(10) ? [] : [random.oneIn(8) ? "Host: denied.TEST:80" : "Host: a"]),
     `X-Case: ${id}`,
     ...random.some(ODD_FIELDS, 8),
     ...(random.oneIn(2) ? [] : random.pick(FRAMINGS)),

@@ -15,6 +15,14 @@ const FORGED: readonly (readonly [string, string])[] = [
   ["x-long", "l".repeat(3_000)],
 ];
 
+const ODD: typeof FORGED = [
+  ...FORGED,
+  ["host", "denied.test"],
+  ["x-denied", "1"],
+  ["x_denied", "1"],
+  ["x.denied", "\xff"],
+];
+
 export function streamsCase(random: Random, id: string, app: AppKind): Case {
   const responses: Record<string, ResponsePlan> = {};
   const streams: FuzzStream[] = [];
@@ -57,7 +65,7 @@ function oddStream(random: Random, id: string): FuzzStream {
   return {
     method: random.pick(["GET", "POST", "get", "PRI", "TRACE", "GE T", "CONNECT"]),
     path: random.pick(ODD_TARGETS),
-    fields: [["x-case", id], ...random.some(FORGED, 2)],
+    fields: [["x-case", id], ...random.some(ODD, 2)],
     body: random.oneIn(2) ? undefined : ["1", "2345"],
     hasTrailers: false,
     resetAfter: random.oneIn(4) ? random.int(3) : undefined,

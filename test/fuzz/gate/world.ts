@@ -2,7 +2,15 @@ import { aRule, call } from "../../harness/gate.ts";
 import { type GuardedApp, guardApp } from "../../harness/sidecar-process.ts";
 import { waitFor } from "../../harness/wait.ts";
 import { type FuzzApp, startApps } from "./apps.ts";
-import { type AppKind, type Case, FUZZ_KEY, FUZZ_KEY_ID, type ResponsePlan } from "./case.ts";
+import {
+  type AppKind,
+  type Case,
+  DENIED_HEADER,
+  DENIED_HOST,
+  FUZZ_KEY,
+  FUZZ_KEY_ID,
+  type ResponsePlan,
+} from "./case.ts";
 import { judge, play } from "./play.ts";
 import { playStreams } from "./play-streams.ts";
 
@@ -49,10 +57,15 @@ const RSS_MAX_MIB = 400;
 const PLACES = 4;
 
 const openSidecar: OpenGate = async (app) => {
-  const rules = [aRule({ path: { prefix: "/open" }, access: "Anonymous" })];
+  const rules = [
+    aRule({ path: { template: "/{area}/denied/{rest...}" }, access: "Deny" }),
+    aRule({ hosts: [DENIED_HOST], access: "Deny" }),
+    aRule({ headers: [{ name: DENIED_HEADER }], access: "Deny" }),
+    aRule({ path: { prefix: "/open" }, access: "Anonymous" }),
+  ];
   const gate = await guardApp({
     upstream: app.url,
-    policy: { rules },
+    policy: { formatVersion: 2, rules },
     env: { POSTERN_MAX_UPSTREAM_REQUESTS: String(PLACES), POSTERN_MAX_CLIENT_SHARE: "100" },
   });
   await gate.records.putKey({ keyId: FUZZ_KEY_ID }, FUZZ_KEY);
