@@ -230,6 +230,25 @@ describe("rules by host and header, and limits of anonymous rules", () => {
   });
 });
 
+test("simulate rejects an address after its failed attempts, and spares a key that succeeded from it", async () => {
+  const manifest = file(
+    "attempts.yaml",
+    policy("  clientAddress: { from: Connection }\n  failedAttempts: { limit: 2, duration: 1m }"),
+  );
+  const keys = file("three.yaml", "keys: [{ name: good }, { name: other }, { name: off, enabled: false }]");
+  const cases = `cases:
+  - name: guessing
+    steps:
+      - { request: GET /, key: good, expect: VALID }
+      - { request: GET /, key: off, times: 3, expect: { code: TOO_MANY_ATTEMPTS, status: 429 } }
+      - { request: GET /, key: other, expect: TOO_MANY_ATTEMPTS }
+      - { request: GET /, key: good, expect: VALID }
+      - { request: GET /, key: other, after: 3m, expect: VALID }
+`;
+  const ran = await run("-f", manifest, "--fixtures", keys, "--cases", file("attempts-cases.yaml", cases));
+  expect(ran).toMatchObject({ code: 0, notes: [] });
+});
+
 describe("files that are wrong are refused with the line of each problem", () => {
   test.each([
     {

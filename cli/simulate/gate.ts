@@ -16,7 +16,10 @@ import {
   type HeadDecision,
   type Pass,
   type Refuse,
+  refuseAttempt,
 } from "../../sidecar/decision/evaluate-head.ts";
+import { FailedAttempts } from "../../sidecar/decision/failed-attempts.ts";
+import { tooManyAttemptsProblem } from "../../sidecar/decision/problems.ts";
 import { count, type VerifyDeps, verify } from "../../sidecar/decision/verify.ts";
 import type { ActivePolicy } from "../../sidecar/policy/active-policy.ts";
 import type { Outcome } from "../outcomes.ts";
@@ -59,6 +62,7 @@ export class OfflineGate {
   readonly #edge: Edge;
   readonly #projection: Projection;
   readonly #parts: VerifyDeps;
+  readonly #attempts: FailedAttempts;
 
   private constructor(clock: { nowMs: number }, edge: Edge, projection: Projection) {
     this.#clock = clock;
@@ -75,6 +79,14 @@ export class OfflineGate {
       onFailure: () => undefined,
     });
     this.#parts = { ...counting, projection, workspaceId: WORKSPACE, nowMs, onStaleDecision: () => undefined };
+    this.#attempts = new FailedAttempts({
+      counters,
+      workspaceId: WORKSPACE,
+      nowMs,
+      onInternalError: (error) => {
+        throw error;
+      },
+    });
   }
 
   /** Opens a gate with empty counters and the credits of the environment. */
@@ -110,6 +122,11 @@ export class OfflineGate {
     const found = explainRule(policy, { method, path, host, rawHeaders, source, gatesAgeMs: 0 }, rules);
     const decision = this.#judge(active, request);
     const about = { rule: found.index, ...(found.name === undefined ? {} : { ruleName: found.name }) };
+    const retryAfterS = decision.kind === "verify" ? await this.#attempts.check(decision) : undefined;
+    if (retryAfterS !== undefined) {
+      const step = notFoundStep(tooManyAttemptsProblem(retryAfterS).detail, 0, false);
+      return { ...NOTHING, code: undefined, ...about, steps: [...found.steps, step] };
+    }
     if (decision.kind === "verify") {
       const verification = new RuleVerification(this.#parts, decision);
       const { code, explained } = await explain(this.#explainParts(), verification, { policy: source });
@@ -139,7 +156,13 @@ export class OfflineGate {
   }
 
   async #outcomeOf(decision: HeadDecision): Promise<Refuse | Pass> {
-    if (decision.kind === "verify") return checkVerdict(decision, await verify(this.#parts, decision));
+    if (decision.kind === "verify") {
+      const retryAfterS = await this.#attempts.check(decision);
+      if (retryAfterS !== undefined) return refuseAttempt(decision, retryAfterS);
+      const verdict = await verify(this.#parts, decision);
+      if (verdict.kind === "decided") this.#attempts.record(decision, verdict.code);
+      return checkVerdict(decision, verdict);
+    }
     return decision.kind === "count" ? checkVerdict(decision, await count(this.#parts, decision)) : decision;
   }
 
