@@ -38,8 +38,8 @@ function lastWithoutKey(rule: CompiledRule): LastPlan {
  * Returns the plan of a request that matches a rule of a policy. `view` is `undefined` for a request without a key. A limit of the rule
  * replaces the limits of the key and its identity that have the same name.
  *
- * If the last request of the key counted by the same values, its plan is returned again: counters cache what they send to Redis by the
- * plan's charges, which saves more than twice the time that planning takes.
+ * If the last request of the key counted by the same values, its plan is returned again, because counters cache their Redis command by the
+ * plan's charges. Making the command takes several times as long as planning.
  */
 export function planRule(view: KeyView | undefined, rule: CompiledRule, options: PlanOptions): ChargePlan {
   const last = view === undefined ? lastWithoutKey(rule) : lastOfKey(view);
