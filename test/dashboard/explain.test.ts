@@ -1,4 +1,5 @@
 import { describe, expect } from "vitest";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { waitFor } from "../harness/wait.ts";
 import { expectAccessible, expectNoSideways } from "./accessible.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";
@@ -59,9 +60,46 @@ describe("explain", () => {
     const page = await open(`/explain?keyId=${keyId}&policyId=${policy.policyId}`);
     await page.getByText(/at a gate, decided/).waitFor();
     await page
-      .getByText(/none matches|rule \d/)
+      .getByText(/no rule|rule \d/)
       .first()
       .waitFor();
+  });
+
+  test("explain page matches the host and headers of a gate request, and shows a denial", async ({
+    dashboard,
+    open,
+  }) => {
+    const { apiId, keyId } = await newKey(dashboard);
+    const scope = { kind: "name", name: "versions" } as const;
+    const limit = {
+      scope,
+      by: ["host", "header.X-Api-Version"],
+      limit: 60,
+      durationMs: HOUR_MS,
+      cost: 1,
+      accuracy: "strict",
+    };
+    const matched = { hosts: ["api.example.com"], headers: [{ name: "X-Api-Version", exact: "2" }] };
+    const rule = { name: "second", access: "Key", creditCost: 1, ...matched, ratelimits: [limit] };
+    const body = policyBody(apiId, "explained", [rule]);
+    const policy = { ...body.policy, formatVersion: 2, defaultAccess: "Deny" };
+    const { policyId } = await dashboard.call("policies.setPolicy", { ...body, policy } as never);
+    const page = await open(`/explain?keyId=${keyId}&policyId=${policyId}`);
+    const explain = page.getByRole("button", { name: "Explain", exact: true });
+    await page.getByText("DENIED", { exact: true }).waitFor();
+    await page.getByText("403 at a gate, decided").waitFor();
+    await page.getByText("None of the 1 rules matches, so the request is denied. This step decides.").waitFor();
+    await page.getByLabel("Host").fill("api.example.com:8443");
+    await page.getByLabel("Headers").fill("X-Api-Version 2");
+    await explain.click();
+    await page.getByText("Line 1: expected NAME: VALUE").waitFor();
+    await page.getByText("DENIED", { exact: true }).waitFor();
+    await page.getByLabel("Headers").fill("x-api-version: 2");
+    await explain.click();
+    await page.getByText("rule 1 of 1 (second)").waitFor();
+    await page.getByRole("cell", { name: "rule host=api.example.com,header.x-api-version=2" }).waitFor();
+    await page.getByText("0 of 60 in 1 h").waitFor();
+    await expectAccessible(page);
   });
 
   test("explain page finds a request by id and shows the current result next to it", async ({ dashboard, open }) => {

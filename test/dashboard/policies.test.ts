@@ -56,6 +56,61 @@ describe("policies and pods", () => {
     await expectAccessible(page);
   });
 
+  test("policy page shows every field of rules and their manifest", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "second edition" });
+    const scope = { kind: "name", name: "guests" } as const;
+    const limit = { limit: 60, durationMs: 60_000, cost: 1, accuracy: "strict" } as const;
+    const keyed = { access: "Key", creditCost: 1 };
+    const rules = [
+      {
+        ...keyed,
+        name: "refund",
+        methods: ["POST"],
+        path: { template: "/orders/{order}/refund" },
+        hosts: ["api.example.com"],
+        headers: [{ name: "X-Api-Version", exact: "2" }],
+        ratelimits: [{ ...limit, scope, by: ["key", "path.order"] }],
+      },
+      {
+        ...keyed,
+        access: "Anonymous",
+        path: { prefix: "/catalogue" },
+        ratelimits: [{ ...limit, scope, by: ["address"] }],
+      },
+      { ...keyed, access: "Deny", path: { prefix: "/internal" }, ratelimits: [] },
+    ];
+    const body = policyBody(apiId, "second-edition", rules);
+    const policy = {
+      ...body.policy,
+      formatVersion: 2,
+      defaultAccess: "Deny",
+      failedAttempts: { limit: 20, durationMs: 60_000 },
+      clientAddress: { from: "connection", ipv6PrefixBits: 56 },
+    };
+    const { policyId } = await dashboard.call("policies.setPolicy", { ...body, policy } as never);
+    const page = await open(`/policies/${policyId}`);
+    const list = page.getByRole("region", { name: "Rules" });
+    await list.waitFor();
+    expect(await list.getByRole("listitem").allInnerTexts()).toEqual([
+      "refund POST /orders/{order}/refund at api.example.com with X-Api-Version: 2: a valid key, at most 60 per 1 min for each key and {order}",
+      "any method /catalogue/…: admitted without a key, at most 60 per 1 min for each address",
+      "any method /internal/…: denied with 403",
+      "All other requests: denied with 403",
+    ]);
+    await page.getByText("at most 20 per 1 min for each address, then 429").waitFor();
+    await page.getByText("the connection; IPv6 counted by /56").waitFor();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Show as YAML" }).click();
+    const manifest = page.getByRole("dialog");
+    for (const text of [
+      "name: refund",
+      /template: .?\/orders\/\{order\}\/refund/,
+      "defaultAccess: Deny",
+      "ipv6PrefixBits: 56",
+    ])
+      await manifest.getByText(text).waitFor();
+  });
+
   test("policy list of 1,000 policies loads and scrolls without long tasks", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "many" });
     for (let at = 0; at < 1_000; at += 50) {

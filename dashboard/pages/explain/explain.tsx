@@ -10,6 +10,7 @@ import { TextField } from "../../components/text-field.tsx";
 import "./explain.css";
 import { ExplainedKey } from "./explained-key.tsx";
 import { ExplainedRequest } from "./explained-request.tsx";
+import { type RequestHeader, readHeaders } from "./request-headers.ts";
 import { readSubject } from "./subject.ts";
 
 export const Route = createLazyRoute("/explain")({ component: ExplainPage });
@@ -22,12 +23,22 @@ const POLICIES_OFFERED = 100;
 interface Circumstances {
   readonly method: string;
   readonly path: string;
+  readonly host: string;
+  readonly headers: string;
   readonly clientIp: string;
   readonly permissions: string;
   readonly cost: string;
 }
 
-const PLAIN: Circumstances = { method: "GET", path: "/", clientIp: "", permissions: "", cost: "" };
+const PLAIN: Circumstances = {
+  method: "GET",
+  path: "/",
+  host: "",
+  headers: "",
+  clientIp: "",
+  permissions: "",
+  cost: "",
+};
 
 function ExplainPage(): ReactNode {
   const { requestId, keyId, policyId } = here.useSearch();
@@ -40,6 +51,7 @@ function ExplainPage(): ReactNode {
 
   const explain = async (): Promise<void> => {
     setParseError(undefined);
+    if (typeof readHeaders(typed.headers) === "string") return;
     setAsked(typed);
     if (pasted.trim() === "") return;
     const subject = await readSubject(pasted);
@@ -66,7 +78,7 @@ function ExplainPage(): ReactNode {
           ...(asked.permissions.trim() === "" ? {} : { permissions: asked.permissions.trim() }),
           ...(asked.cost.trim() === "" || !Number.isSafeInteger(cost) || cost < 0 ? {} : { credits: { cost } }),
         }
-      : { policyId, method: asked.method, path: asked.path === "" ? "/" : asked.path }),
+      : { policyId, ...requestOf(asked) }),
     ...(asked.clientIp.trim() === "" ? {} : { clientIp: asked.clientIp.trim() }),
   };
   const subject = keyHash === undefined ? (keyId === undefined ? undefined : { keyId }) : { keyHash };
@@ -127,6 +139,23 @@ function ExplainPage(): ReactNode {
               onChange={(method) => setTyped({ ...typed, method })}
             />
             <TextField label="Path" value={typed.path} onChange={(path) => setTyped({ ...typed, path })} isMono />
+            <TextField
+              label="Host"
+              value={typed.host}
+              onChange={(host) => setTyped({ ...typed, host })}
+              placeholder="api.example.com"
+              lengthMax={255}
+              isMono
+            />
+            <TextField
+              label="Headers"
+              value={typed.headers}
+              onChange={(headers) => setTyped({ ...typed, headers })}
+              fault={faultOf(readHeaders(typed.headers))}
+              placeholder="X-Api-Version: 2"
+              rows={2}
+              isMono
+            />
           </>
         )}
         <TextField
@@ -151,6 +180,20 @@ function ExplainPage(): ReactNode {
       )}
     </Page>
   );
+}
+
+const faultOf = (headers: readonly RequestHeader[] | string): string | undefined =>
+  typeof headers === "string" ? headers : undefined;
+
+/** Returns the members of the API call that describe a request at a gate. */
+function requestOf({ method, path, host, headers: lines }: Circumstances) {
+  const headers = readHeaders(lines);
+  return {
+    method,
+    path: path === "" ? "/" : path,
+    ...(host.trim() === "" ? {} : { host: host.trim() }),
+    ...(typeof headers === "string" || headers.length === 0 ? {} : { headers: [...headers] }),
+  };
 }
 
 /** Selects between an API call and a request at the gate of a policy. */

@@ -71,7 +71,7 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
           ...(data.keyId === undefined ? [] : [["Key", <code key="key">{data.keyId}</code>] as const]),
           ...(data.keyName === undefined ? [] : [["Name", data.keyName] as const]),
           ...(data.externalId === undefined ? [] : [["Owner", data.externalId] as const]),
-          ...(data.rule === undefined ? [] : [["Rule", ruleText(data.rule)] as const]),
+          ...(data.rule === undefined ? [] : [["Rule", ruleText(data.rule, steps)] as const]),
           ...(credits === undefined
             ? []
             : [["Credits", `${credits.remaining} remaining, cost ${credits.cost}`] as const]),
@@ -97,12 +97,11 @@ function sourcesText(sources: Explained["steps"][number]["sources"]): string {
   return `${names.join(", ")}: ${age}`;
 }
 
-export const ruleText = (rule: number): string =>
+/** Names the rule as its step does: `rule 2 of 3 (refund)`. */
+const ruleText = (rule: number, steps: Explained["steps"]): string =>
   rule === -2
     ? "none: the gate rejects the path"
-    : rule === -1
-      ? "none matches: a valid key is required"
-      : `rule ${rule + 1}`;
+    : (steps.find(({ step }) => step === "rule")?.observed ?? `rule ${rule + 1}`);
 
 const storeText = ({ state, version, problem }: Explained["stores"]["gates"]): string =>
   [STORE_WORDS[state], version ? `version ${version}` : "", problem ?? ""].filter(Boolean).join(", ");

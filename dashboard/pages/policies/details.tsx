@@ -13,7 +13,7 @@ import { lagSeries, type Sample, withSample } from "./lags.ts";
 import { PodsTable } from "./pods-table.tsx";
 import { PolicyYaml } from "./policy-yaml.tsx";
 import "./policies.css";
-import { demandText, requestsText, ruleName, rulesOf, stateOf } from "./words.ts";
+import { clientFacts, demandText, otherRequestsText, requestsText, ruleName, rulesOf, stateOf } from "./words.ts";
 
 export const Route = createLazyRoute("/policies/$policyId")({ component: PolicyPage });
 const here = getRouteApi("/policies/$policyId");
@@ -59,6 +59,7 @@ function PolicyPage(): ReactNode {
                 data.mode === "Audit" ? "Audit: rejects no requests, and counts those that it would reject" : data.mode,
               ],
               ["API", data.apiName ?? `${data.apiId} (deleted)`],
+              ...clientFacts(data.policy),
               ["Generation", `${data.generation}, version ${data.version}`],
               ["Stored", <Ago key="stored" atMs={data.changedAt} />],
               ["Managed by", data.manager === undefined ? "nobody" : <code key="manager">{data.manager}</code>],
@@ -113,7 +114,7 @@ function useSamples(policy: Policy | undefined): readonly Sample[] {
   return samples;
 }
 
-function Refusals({ policy: { refusals, dataPlane } }: { policy: Policy }): ReactNode {
+function Refusals({ policy: { policy, refusals, dataPlane } }: { policy: Policy }): ReactNode {
   const { since, counts, others } = refusals;
   if (dataPlane === undefined) return <p>Redis, to which pods report, does not respond.</p>;
   if (counts.length === 0 && others === 0) return <p>No rejections reported by its pods.</p>;
@@ -130,7 +131,7 @@ function Refusals({ policy: { refusals, dataPlane } }: { policy: Policy }): Reac
         <tbody>
           {counts.map(({ rule, code, count }) => (
             <tr key={`${rule} ${code}`}>
-              <th scope="row">{ruleName(rule)}</th>
+              <th scope="row">{ruleName(rule, policy)}</th>
               <td>
                 <code>{code}</code>
               </td>
@@ -162,10 +163,11 @@ function Rules({ policy }: { policy: Policy }): ReactNode {
       {rules.map((rule, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a rule is identified by its index.
         <li key={index}>
+          {typeof rule.name === "string" && <strong>{rule.name} </strong>}
           <code>{requestsText(rule)}</code>: {demandText(rule)}
         </li>
       ))}
-      <li>All other requests: a valid key</li>
+      <li>All other requests: {otherRequestsText(policy.policy)}</li>
     </ol>
   );
 }

@@ -39,5 +39,5 @@ export function PolicyYaml({ policy: shown }: { policy: Data<"admin.getPolicy"> 
  */
 function isReadable(policy: unknown): policy is CompiledPolicy {
   const { formatVersion, rules, credentials } = (policy ?? {}) as Partial<Record<string, unknown>>;
-  return formatVersion === 1 && Array.isArray(rules) && Array.isArray(credentials);
+  return (formatVersion === 1 || formatVersion === 2) && Array.isArray(rules) && Array.isArray(credentials);
 }

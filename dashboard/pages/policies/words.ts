@@ -47,13 +47,20 @@ const podsText = (count: number): string => (count === 1 ? "1 pod" : `${count} p
 /** Formats the delay of a pod. A pod without a heartbeat reports `Number.MAX_SAFE_INTEGER`. */
 export const lagText = (ms: number): string => (ms >= Number.MAX_SAFE_INTEGER ? "unknown" : durationText(ms));
 
-export const ruleName = (rule: number): string =>
-  rule === -2 ? "rejected path" : rule === -1 ? "no rule matches" : `rule ${rule + 1}`;
+/** Returns the name of a rule in a count of rejections: "rule 2 (refund)". */
+export function ruleName(rule: number, policy: unknown): string {
+  if (rule < 0) return rule === -2 ? "rejected path" : "no rule matches";
+  const name = rulesOf(policy)[rule]?.name;
+  return typeof name === "string" ? `rule ${rule + 1} (${name})` : `rule ${rule + 1}`;
+}
 
 /** The members that the page reads from a rule; a policy of a later release may have more. */
 interface ReadRule {
+  readonly name?: unknown;
   readonly methods?: unknown;
   readonly path?: unknown;
+  readonly hosts?: unknown;
+  readonly headers?: unknown;
   readonly access?: unknown;
   readonly permissions?: unknown;
   readonly creditCost?: unknown;
@@ -63,30 +70,85 @@ interface ReadRule {
 /** Reads the rules of a stored policy tolerantly, so that a policy of another release does not break the page. */
 export function rulesOf(policy: unknown): readonly ReadRule[] {
   const { rules } = (policy ?? {}) as { rules?: unknown };
-  return Array.isArray(rules) ? rules.map((rule) => (rule ?? {}) as ReadRule) : [];
+  return listOf(rules).map((rule) => (rule ?? {}) as ReadRule);
 }
 
-/** Formats the requests of a rule: "GET, POST /orders…". */
-export function requestsText({ methods, path }: ReadRule): string {
-  const which = Array.isArray(methods) && methods.length > 0 ? methods.join(", ") : "any method";
-  const { prefix, exact } = (path ?? {}) as { prefix?: unknown; exact?: unknown };
-  if (typeof exact === "string") return `${which} ${exact}`;
-  return `${which} ${typeof prefix === "string" ? `${prefix}${prefix.endsWith("/") ? "" : "/"}…` : "any path"}`;
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+/** Formats the requests of a rule: "GET, POST /orders/… at api.example.com with X-Api-Version: 2". */
+export function requestsText({ methods, path, hosts, headers }: ReadRule): string {
+  const names = listOf(hosts);
+  const conditions = listOf(headers).map((header) => {
+    const { name, exact } = (header ?? {}) as { name?: unknown; exact?: unknown };
+    return typeof exact === "string" ? `${String(name)}: ${exact}` : `any ${String(name)}`;
+  });
+  return [
+    listOf(methods).length > 0 ? listOf(methods).join(", ") : "any method",
+    pathText(path),
+    ...(names.length > 0 ? [`at ${names.join(" or ")}`] : []),
+    ...(conditions.length > 0 ? [`with ${conditions.join(" and ")}`] : []),
+  ].join(" ");
 }
 
-/** Formats the requirements of a rule: "a key with orders.write, 1 credit, at most 100 per 1 min for each key". */
+function pathText(path: unknown): string {
+  const { prefix, exact, template } = (path ?? {}) as { prefix?: unknown; exact?: unknown; template?: unknown };
+  if (typeof template === "string") return template;
+  if (typeof exact === "string") return exact;
+  return typeof prefix === "string" ? `${prefix}${prefix.endsWith("/") ? "" : "/"}…` : "any path";
+}
+
+const ACCESS_TEXT = { Anonymous: "admitted without a key", Deny: "denied with 403" } as const;
+
+/** Formats what a rule requires: "a key with orders.write, 1 credit, at most 100 per 1 min for each key". */
 export function demandText({ access, permissions, creditCost, ratelimits }: ReadRule): string {
-  if (access === "Anonymous") return "admitted without a key";
-  const limits = Array.isArray(ratelimits) ? ratelimits : [];
+  const limits = listOf(ratelimits).map((limit) => {
+    const { limit: max, durationMs, identifier, by } = (limit ?? {}) as Partial<Record<string, unknown>>;
+    return `at most ${rateText(max, durationMs)} for each ${byText(Array.isArray(by) ? by : [identifier])}`;
+  });
+  if (access === "Deny") return ACCESS_TEXT.Deny;
+  if (access === "Anonymous") return [ACCESS_TEXT.Anonymous, ...limits].join(", ");
   return [
     typeof permissions === "string" ? `a key with ${permissions}` : "a valid key",
     ...(typeof creditCost === "number" && creditCost !== 1 ? [`${creditCost} credits`] : []),
-    ...limits.map((limit: { limit?: unknown; durationMs?: unknown; identifier?: unknown }) => {
-      const { limit: max, durationMs, identifier } = limit ?? {};
-      const window = typeof durationMs === "number" ? durationText(durationMs) : "?";
-      return `at most ${String(max)} per ${window} for each ${String(identifier)}`;
-    }),
+    ...limits,
   ].join(", ");
+}
+
+const rateText = (max: unknown, durationMs: unknown): string =>
+  `${String(max)} per ${typeof durationMs === "number" ? durationText(durationMs) : "?"}`;
+
+/** Formats the values that a limit counts by: "key, {order} and header X-Tenant". */
+function byText(by: readonly unknown[]): string {
+  const words = by.map((value) =>
+    String(value)
+      .replace(/^path\.(.*)$/, "{$1}")
+      .replace(/^header\./, "header "),
+  );
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
+/** Formats the access of requests that match no rule. */
+export function otherRequestsText(policy: unknown): string {
+  const { defaultAccess } = (policy ?? {}) as { defaultAccess?: unknown };
+  return defaultAccess === "Anonymous" || defaultAccess === "Deny" ? ACCESS_TEXT[defaultAccess] : "a valid key";
+}
+
+/** Returns the limit of failed attempts and the source of client addresses, if the policy has them. */
+export function clientFacts(policy: unknown): readonly (readonly [string, string])[] {
+  const { failedAttempts, clientAddress } = (policy ?? {}) as Partial<Record<string, Partial<Record<string, unknown>>>>;
+  const ipv6 = clientAddress?.ipv6PrefixBits ?? 64;
+  const source = clientAddress?.from === "forwardedFor" ? "X-Forwarded-For" : "the connection";
+  return [
+    ...(failedAttempts === undefined
+      ? []
+      : [
+          [
+            "Failed attempts",
+            `at most ${rateText(failedAttempts.limit, failedAttempts.durationMs)} for each address, then 429`,
+          ] as const,
+        ]),
+    ...(clientAddress === undefined ? [] : [["Client address", `${source}; IPv6 counted by /${ipv6}`] as const]),
+  ];
 }
 
 /** Returns the ids of the namespaces that the limits of a policy share, without duplicates. */

@@ -116,7 +116,7 @@ export function OverrideDialog({
         isRequired
         isMono
         isDisabled={override !== undefined}
-        hint="An exact identifier, or a pattern in which each * matches any characters, such as premium_*."
+        hint="An exact identifier, such as acme or address=203.0.113.9, or a pattern in which each * matches any characters, such as premium_*."
       />
       <CountField
         label="Limit"

@@ -1,0 +1,20 @@
+/* Headers of a request to explain, typed as lines such as `X-Api-Version: 2`. */
+
+export interface RequestHeader {
+  readonly name: string;
+  readonly value: string;
+}
+
+const HEADER = /^([A-Za-z0-9!#$%&'*+.^_`|~-]+):(.*)$/;
+
+/** Parses the lines; empty lines are ignored. Returns a text that names the first line that is no header. */
+export function readHeaders(text: string): readonly RequestHeader[] | string {
+  const headers: RequestHeader[] = [];
+  for (const [at, line] of text.split("\n").entries()) {
+    if (line.trim() === "") continue;
+    const [, name, value = ""] = HEADER.exec(line.trim()) ?? [];
+    if (name === undefined) return `Line ${at + 1}: expected NAME: VALUE, such as X-Api-Version: 2.`;
+    headers.push({ name, value: value.trim() });
+  }
+  return headers;
+}
