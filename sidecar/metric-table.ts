@@ -56,7 +56,7 @@ export const GATE_METRICS = defineMetrics({
   rateLimits: {
     name: "postern_sidecar_rate_limit_requests_total",
     type: "counter",
-    help: "Requests of the rate limit service by response",
+    help: "Requests to the rate limit service, by response code",
     unit: "requests",
     labels: { code: ["OK", "OVER_LIMIT", "UNDECIDED"] },
     bad: "`UNDECIDED` above 0: Redis is down, or the gate has no policy. Envoy's `failure_mode_deny` applies.",

@@ -72,8 +72,8 @@ export interface Seen {
 /** Duration from which an insert is slow. A normal insert takes about 100 ms. */
 const SLOW_MS = 10_000;
 /**
- * Time for which a failure is remembered. It exceeds the retry interval of 30 s, so that this process or another renews a persistent
- * failure.
+ * Time for which a failure is remembered. It exceeds the retry interval of 30 s, so that a persistent failure is observed again before
+ * it is forgotten.
  */
 const REMEMBERED_MS = 90_000;
 

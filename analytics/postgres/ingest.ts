@@ -98,7 +98,10 @@ async function ingestAny(db: Pool, events: TakenEvents, nowMs: number): Promise<
 
 type Insert = (lines: string) => Promise<InsertedLines>;
 
-/** Bisects a rejected batch down to single events, which are skipped. After too many rejections, remaining rejected batches are skipped. */
+/**
+ * Inserts a batch. A rejected batch is halved repeatedly until only the events that cause the rejection are skipped. After too many
+ * rejections, each part that is still rejected is skipped completely.
+ */
 async function insertWhatCan(insert: Insert, lines: readonly string[], left: { attempts: number }): Promise<Ingested> {
   if (lines.length === 0) return NONE;
   try {

@@ -40,7 +40,7 @@ export async function findLastManager(
   return rows[0]?.last_manager;
 }
 
-/** Returns the live object of the kind that this manager managed last and that has no manager now. */
+/** Returns the id of a live object of this kind that has no manager now and whose last manager was `manager`. */
 export async function findRemaining(
   db: Queryable,
   kind: ClaimedKind,

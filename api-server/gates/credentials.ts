@@ -45,7 +45,7 @@ export const CREDENTIAL_METRICS = defineMetrics({
   requests: {
     name: "postern_gate_credentials_total",
     type: "counter",
-    help: "Requests of gates for a Redis user, by outcome",
+    help: "Requests from gates for a Redis user, by outcome",
     unit: "requests",
     labels: { outcome: "`issued`, or the kind of an error" },
     bad: "Persistent errors: gates do not become ready. `unauthorized`: the pod's token was rejected; see the gate's log.",

@@ -118,8 +118,8 @@ export async function relayBatch(
 }
 
 /**
- * Writes the current state of the records under a new version. The writes are not announced, because readers of a new projection have
- * dropped all data. Returns the workspaces that were restarted, like `Round.begun`.
+ * Writes the current state of the records of a new projection under a new version. The writes are not announced, because readers clear
+ * their caches when a new projection begins. Returns the workspaces that were restarted, like `Round.begun`.
  */
 export async function projectRecords(
   { db, writer, projectionId }: Projecting,

@@ -189,7 +189,7 @@ const fetchBounded: CustomFetch = async (url, options) => {
 
 /**
  * Returns whether an error means that the provider is unreachable. `fetch` throws a TypeError if it cannot connect; the library throws an
- * error with a code on timeout. A status from 500 on comes from a proxy in front of an unavailable provider, or from a failing provider.
+ * error with a code on timeout. A status of 500 or above means that the provider fails, or that a proxy cannot reach it.
  */
 function isUnreachable(error: unknown): boolean {
   const { code, status, cause } = error as { code?: string; status?: number; cause?: { status?: number } };

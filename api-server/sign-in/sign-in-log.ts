@@ -60,7 +60,7 @@ async function workspacesOf(db: Queryable, assignments: readonly Assignment[]): 
   return first === undefined ? [] : [first.id];
 }
 
-/** Reasons of failed sign-ins: a closed list, so that clients cannot control the number of rows. */
+/** Reasons for failed sign-ins: a closed list, so that clients cannot control the number of rows. */
 export const FAILURES = {
   link: "the link was used before, has expired, or never was one",
   state: "it was not begun in this browser, or has ended already",

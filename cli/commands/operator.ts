@@ -94,7 +94,7 @@ export const operator = defineCommand({
       placeholder: "NAME",
       help: "value of the label postern.dev/controller-class of this operator's objects (default: objects without the label)",
       env: "POSTERN_CONTROLLER_CLASS",
-      accepts: text("name", "at most 32 small letters, digits and `-`"),
+      accepts: text("name", "up to 32 lower-case letters, digits and `-`"),
     },
     "leader-election": {
       type: "boolean",

@@ -23,7 +23,7 @@ export const SERIES_MAX = 8;
 const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?$/;
 const isInstant = (value: unknown): boolean => typeof value === "string" && INSTANT.test(value);
 
-/** Whether `is` returns true for every value except `null`, and at least one value is not `null`. */
+/** Returns whether the column has a value that is not `null`, and `is` is true for all of these values. */
 const all = (rows: Rows, column: string, is: (value: unknown) => boolean): boolean =>
   rows.some((row) => row[column] !== null) && rows.every((row) => row[column] === null || is(row[column]));
 

@@ -18,7 +18,7 @@ const VALID_MS = 6 * 3_600_000;
  * retry.
  */
 const RENEWED_MS = 2 * 3_600_000;
-/** Time in which all gates renew after an outage of api-servers. */
+/** Time within which all gates renew their users after an outage of the api-servers. */
 const ALL_RENEWED_MS = 5 * 60_000;
 const RESPONSE_MS_MAX = 3_000;
 const SWEPT_MAX = 100;

@@ -47,7 +47,7 @@ test("a root key has no Redis key", () => {
   expect(() => place("rootKey", "x")).toThrow("not kept in Redis");
 });
 
-test("a namespace name maps to its own Redis key for any name", () => {
+test("each namespace name has its own Redis key, even with special characters", () => {
   const keys = ["a", "}", "{a}", "a b", "*", "rlns_1"].map((name) => place("namespaceName", name).key);
   expect(new Set(keys).size).toBe(6);
   expect(keys).not.toContain(place("namespace", "a").key);

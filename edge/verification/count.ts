@@ -26,8 +26,8 @@ export interface CountingDeps {
 }
 
 /**
- * Fallback without the shared counters. `onCounterFailure` for limits: `Deny` does not decide, `Allow` admits, `Local` and `LocalShare`
- * count in this process. `onCreditFailure` for credits: `Deny` or `Allow`.
+ * Fallback without the shared counters. `onCounterFailure` applies to limits: `Deny` returns `Uncountable`, `Allow` admits the request
+ * uncounted, `Local` and `LocalShare` count it in this process. `onCreditFailure` applies to credits: `Deny` or `Allow`.
  */
 export type WithoutStore = Pick<CompiledPolicy, "onCounterFailure" | "onCreditFailure">;
 

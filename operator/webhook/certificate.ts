@@ -11,8 +11,8 @@ import { isIP } from "node:net";
 import * as der from "./der.ts";
 
 /*
- * Creates an authority and the serving certificate of the webhook that it signs: X.509 v3 (RFC 5280), P-256, SHA-256. This code only writes
- * certificates; Node and the Kubernetes API server parse them.
+ * Creates a certificate authority and a serving certificate for the webhook, signed by this authority: X.509 v3 (RFC 5280), P-256,
+ * SHA-256. This code only writes certificates; Node and the Kubernetes API server parse them.
  */
 
 export interface KeyPair {

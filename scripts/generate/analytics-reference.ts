@@ -48,8 +48,8 @@ function page(): string {
     "Function names ignore case. Operators, `CASE`, `CAST`, `INTERVAL` and `LIMIT n BY` work as in ClickHouse.",
     "`ARRAY JOIN tags AS tag` after the tables returns a row per element, and `LEFT ARRAY JOIN` keeps rows without elements.",
     "",
-    "A time zone is a literal such as `'Europe/Berlin'`; the default is UTC. A time keeps its zone in comparisons with text, in",
-    "intervals of days and in further functions. Responses contain all times in UTC.",
+    "A time zone is a literal such as `'Europe/Berlin'`; the default is UTC. A time with a zone keeps it",
+    "when it is compared with text, added to an interval, or passed to another function. Responses contain all times in UTC.",
     "",
     ...KINDS.flatMap(([kind, title]) => [
       `### ${title}`,

@@ -55,7 +55,7 @@ export interface ReceivedRequest {
   readonly socket: { readonly remoteAddress?: string | undefined };
 }
 
-/** A request as it is forwarded to the app, with the data to check its open connection again. */
+/** A request as it is forwarded to the app, with the data needed to check it again while its connection is open. */
 export interface AdmittedRequest extends Admission {
   /** Request head for the app. The gate adds further headers to `forwarded` later. */
   readonly head: Head;

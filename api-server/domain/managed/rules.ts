@@ -21,7 +21,7 @@ export interface Managing {
   readonly management: Management;
 }
 
-/** Management of a call that has no such headers, or ignores them: the call changes only unmanaged objects. */
+/** For calls without manager headers, and for procedures that ignore these headers: the call changes only unmanaged objects. */
 export const UNMANAGED: Management = { manager: undefined, adopt: false, release: false };
 
 /**

@@ -84,7 +84,7 @@ export interface BoundChange {
   readonly to: number | null;
 }
 
-/** Changes to send, and the problems of invalid limits by limit. */
+/** Changes to send, and an error message for each limit whose text is invalid, by limit name. */
 export interface BoundsDraft {
   readonly changes: readonly BoundChange[];
   readonly faults: ReadonlyMap<string, string>;

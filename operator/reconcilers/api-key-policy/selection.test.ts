@@ -56,7 +56,7 @@ describe("a pod that two policies select", () => {
     expect(selectedBy(own, [named], [own, older])).toMatchObject({ guarded: 1, unguarded: [] });
   });
 
-  test("pod has no gate of the older policy when it names a younger one", () => {
+  test("older policy counts a pod as unguarded if the pod's annotation names a younger policy", () => {
     const named = pod("named", { policy: "younger" });
     expect(selectedBy(own, [named], [own, younger])).toMatchObject({ unguarded: ["named"], contested: 0 });
   });

@@ -198,7 +198,7 @@ test("ClickHouse is used again after an outage with its previous data", async ()
   expect(await clickhouseCounts(ownClient, table, workspaceId)).toEqual(plainCounts([...first, ...second])[table]);
 });
 
-test("ClickHouse database replaced by an empty one gets tables and failed events", async () => {
+test("after its database is replaced by an empty one, the ClickHouse store creates the tables and stores redelivered events", async () => {
   const own = await createTestClickhouse();
   const lasting = new ClickhouseAnalytics({ url: own.url, db, cluster: undefined });
   onTestFinished(async () => {

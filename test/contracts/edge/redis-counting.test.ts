@@ -197,7 +197,7 @@ describe("counting and events when Redis fails", () => {
   });
 });
 
-test("forged credits on Redis Cluster are never reported as credits", async () => {
+test("invalid credit counters in a Redis Cluster are never reported as remaining credits", async () => {
   const redis = await startOwnRedis({ cluster: true, args: ["--cluster-announce-ip", "127.0.0.1"] });
   const raw = new Redis(redis.url);
   const opened = await openOn(`${redis.url}?cluster=true`, "ps", redis.stop);

@@ -38,8 +38,8 @@ function SqlPage(): ReactNode {
     setGiven({ text });
   };
   /**
-   * Last query of the address that the page handled. A query that the page itself wrote to the address is not loaded again, because the
-   * person may have typed more since.
+   * Query in the page's URL that was loaded or written last. A query that the page itself wrote to the URL is not loaded again, because the
+   * user may have typed more since.
    */
   const addressed = useRef(given.text);
   // Shows the query of a new address, for example after the Back button.
