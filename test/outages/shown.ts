@@ -56,7 +56,7 @@ export const SHOWN: readonly Shown[] = [
     {
       what: "the relay hangs",
       file: "test/faults/leader-stands-still.test.ts",
-      name: "hanging leader api-server is replaced within ten seconds and reverts nothing",
+      name: "hanging leader api-server is replaced within ten seconds and reverts no change",
     },
   ].map((one) => ({ down: "one api-server", ...one })),
   ...[
