@@ -9,7 +9,6 @@ import {
   TOKEN_VOLUME,
 } from "./names.ts";
 import type { Container, Pod } from "./pod.ts";
-import type { GateProtocols } from "./protocols.ts";
 import { parseQuantity } from "./quantity.ts";
 
 /** User id of the Postern images. The images do not define a name for this id. */
@@ -32,7 +31,10 @@ const HOOK_HEADER = "Postern-Hook-Token";
 export interface GateSettings {
   readonly config: InjectionConfig;
   readonly resources: GateResources;
-  readonly protocols: GateProtocols;
+  /** Protocol between the gate and the app. */
+  readonly protocol: "http1" | "h2c";
+  /** Secret in the pod's namespace with the server certificate of the gate; `undefined` if the gate does not use TLS. */
+  readonly tlsSecret: string | undefined;
   /** Full name of the policy, in the form `<cluster>/<namespace>/<name>`. */
   readonly policy: string;
   readonly workspaceId: string;
@@ -53,7 +55,7 @@ export interface GateSettings {
  * starts when the gate's process responds, even without a policy, so that a missing policy only makes the pod unready.
  */
 export function gateContainer(settings: GateSettings): Container {
-  const { config, resources, protocols, gatePort, adminPort, portNames, hookToken } = settings;
+  const { config, resources, tlsSecret, gatePort, adminPort, portNames, hookToken } = settings;
   const admin = (path: string) => ({ httpGet: { path, port: adminPort, scheme: "HTTP" } });
   return {
     name: GATE_CONTAINER,
@@ -86,7 +88,7 @@ export function gateContainer(settings: GateSettings): Container {
       ...(config.tokenAudience === undefined
         ? []
         : [{ name: TOKEN_VOLUME, mountPath: TOKEN_DIR, readOnly: true as const }]),
-      ...(protocols.tlsSecret === undefined ? [] : [{ name: TLS_VOLUME, mountPath: TLS_DIR, readOnly: true as const }]),
+      ...(tlsSecret === undefined ? [] : [{ name: TLS_VOLUME, mountPath: TLS_DIR, readOnly: true as const }]),
     ],
     securityContext: {
       allowPrivilegeEscalation: false,
@@ -105,7 +107,8 @@ const fromField = (name: string, fieldPath: string) => ({ name, valueFrom: { fie
 
 function environmentOf({
   config,
-  protocols,
+  protocol,
+  tlsSecret,
   policy,
   workspaceId,
   upstreamPort,
@@ -119,8 +122,8 @@ function environmentOf({
     POSTERN_WORKSPACE: workspaceId,
     POSTERN_POLICY: policy,
     POSTERN_UPSTREAM: `http://127.0.0.1:${upstreamPort}`,
-    ...(protocols.upstream === "http1" ? {} : { POSTERN_UPSTREAM_PROTOCOL: protocols.upstream }),
-    ...(protocols.tlsSecret === undefined
+    ...(protocol === "http1" ? {} : { POSTERN_UPSTREAM_PROTOCOL: protocol }),
+    ...(tlsSecret === undefined
       ? {}
       : { POSTERN_TLS_CERT_FILE: `${TLS_DIR}/tls.crt`, POSTERN_TLS_KEY_FILE: `${TLS_DIR}/tls.key` }),
     POSTERN_SIDECAR_PORT: String(rest.gatePort),

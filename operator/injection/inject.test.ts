@@ -112,9 +112,9 @@ describe("the gate", () => {
     expect(bare.gate).not.toHaveProperty("envFrom");
   });
 
-  test("injected gate uses HTTP/2 upstream and TLS from a Secret when the pod requests it", () => {
-    const told = { "postern.dev/upstream-protocol": "h2c", "postern.dev/tls-secret": "orders-tls" };
-    const { gate, env, pod } = inject(aPod({ metadata: { annotations: told } }));
+  test("injected gate uses HTTP/2 upstream if the policy says so, and TLS from the Secret that the pod names", () => {
+    const told = { "postern.dev/upstream-protocol": "http1", "postern.dev/tls-secret": "orders-tls" };
+    const { gate, env, pod } = inject(aPod({ metadata: { annotations: told } }), policy({ protocol: "h2c" }));
     expect(env.POSTERN_UPSTREAM_PROTOCOL).toBe("h2c");
     const mount = gate.volumeMounts?.find(({ name }) => name === "postern-tls");
     expect(mount).toEqual({ name: "postern-tls", mountPath: expect.any(String), readOnly: true });
@@ -128,7 +128,7 @@ describe("the gate", () => {
     for (const name of ["POSTERN_UPSTREAM_PROTOCOL", "POSTERN_TLS_CERT_FILE", "POSTERN_TLS_KEY_FILE"]) {
       expect(SIDECAR_VARIABLES).toContain(name);
     }
-    expect(inject(pod).pod).toEqual(pod);
+    expect(inject(pod, policy({ protocol: "h2c" })).pod).toEqual(pod);
     const { annotations: _, ...metadata } = pod.metadata;
     const before = pod.metadata.annotations?.["postern.dev/before-injection"] ?? "";
     const untold = inject({
@@ -140,7 +140,8 @@ describe("the gate", () => {
 
   test("injected gate uses HTTP/1.1 upstream without TLS by default", () => {
     const { gate, env, pod } = inject(aPod());
-    const other = inject(aPod({ metadata: { annotations: { "postern.dev/upstream-protocol": "http1" } } }));
+    // The policy sets the protocol; this annotation has no meaning.
+    const other = inject(aPod({ metadata: { annotations: { "postern.dev/upstream-protocol": "h2c" } } }));
     for (const one of [env, other.env]) {
       expect(Object.keys(one).filter((name) => /TLS|PROTOCOL/.test(name))).toEqual([]);
     }
@@ -530,11 +531,6 @@ test.each<{ name: string; pod?: Pod; injection?: Partial<Injection>; says: strin
     injection: policy({ port: 8080 }),
     says: "in the container first, 8081",
   },
-  ...["h2", "H2C", ""].map((protocol) => ({
-    name: `the protocol "${protocol}"`,
-    pod: aPod({ metadata: { annotations: { "postern.dev/upstream-protocol": protocol } } }),
-    says: "upstream-protocol is neither http1 nor h2c",
-  })),
   ...["", "../other", "Upper", "a".repeat(254), "-a"].map((secret) => ({
     name: `the Secret "${secret.slice(0, 9)}"`,
     pod: aPod({ metadata: { annotations: { "postern.dev/tls-secret": secret } } }),

@@ -23,7 +23,7 @@ import {
 import { type Container, HOOKS, isTcp, type Pod, runningContainers } from "./pod.ts";
 import type { PolicyOfPod } from "./policy-of-pod.ts";
 import { detourProbes, portNumber } from "./probes.ts";
-import { protocolsOf } from "./protocols.ts";
+import { tlsSecretOf } from "./tls-secret.ts";
 
 /*
  * Injects a gate into a pod. Pure and idempotent: the same pod and policy give the same result, even if the pod already has a gate.
@@ -80,8 +80,8 @@ export function injectGate(given: Pod, injection: Injection): Injected {
   if (refused !== undefined) return { refused };
   const resources = resourcesOf(pod, config.resources);
   if ("refused" in resources) return resources;
-  const protocols = protocolsOf(pod);
-  if ("refused" in protocols) return protocols;
+  const tls = tlsSecretOf(pod);
+  if ("refused" in tls) return tls;
   const target = findTarget(policy, pod);
   if ("refused" in target) return target;
 
@@ -90,7 +90,8 @@ export function injectGate(given: Pod, injection: Injection): Injected {
   const gate = gateContainer({
     config,
     resources: resources satisfies GateResources,
-    protocols,
+    protocol: policy.protocol,
+    tlsSecret: tls.tlsSecret,
     policy: `${cluster}/${namespace}/${policy.name}`,
     workspaceId,
     upstreamPort: target.number,
@@ -131,7 +132,7 @@ export function injectGate(given: Pod, injection: Injection): Injected {
           ...(spec.volumes ?? []),
           snapshotVolume,
           ...(config.tokenAudience === undefined ? [] : [tokenVolume(config.tokenAudience)]),
-          ...(protocols.tlsSecret === undefined ? [] : [tlsVolume(protocols.tlsSecret)]),
+          ...(tls.tlsSecret === undefined ? [] : [tlsVolume(tls.tlsSecret)]),
         ],
       },
     },

@@ -11,8 +11,6 @@ export const GATE_VOLUMES: readonly string[] = [TOKEN_VOLUME, SNAPSHOT_VOLUME, T
 
 /** Annotation with the guarded container port, by name or number. It applies only until the policy exists, which then defines the port. */
 export const PORT_ANNOTATION = "postern.dev/target-port";
-/** Annotation with the protocol of the app: `http1` or `h2c`. */
-export const PROTOCOL_ANNOTATION = "postern.dev/upstream-protocol";
 /** Annotation with the name of the Secret that contains the TLS certificate of the gate's port. */
 export const TLS_SECRET_ANNOTATION = "postern.dev/tls-secret";
 /** Annotation that injection sets on the pod: the state of the app's containers before injection. */

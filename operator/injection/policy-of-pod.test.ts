@@ -19,6 +19,7 @@ test("injection chooses the oldest policy that selects the pod", () => {
   expect(policyOfPod(aPod(), "shop", [other, younger])).toEqual({
     name: "a-younger",
     port: "http",
+    protocol: "http1",
     interception: "Port",
     overridden: [],
   });
@@ -35,7 +36,18 @@ test("injection rejects a pod without a matching policy, or with a policy that h
   });
   const portless = aPolicy("portless", { app: "orders" }, "2026-01-01T00:00:00Z", { target: {} });
   expect(policyOfPod(aPod(), "shop", [portless])).toMatchObject({
-    refused: "the ApiKeyPolicy portless has no valid spec.target.port: correct it.",
+    refused: "the ApiKeyPolicy portless has no valid port or protocol in spec.target: correct it.",
+  });
+});
+
+test("injection takes the protocol of the app from the policy, whatever the pod is annotated with", () => {
+  const target = (protocol: string) => ({ target: { port: "http", protocol } });
+  const grpc = aPolicy("grpc", { app: "orders" }, "2026-01-01T00:00:00Z", target("h2c"));
+  const retired = aPod({ metadata: { annotations: { "postern.dev/upstream-protocol": "http1" } } });
+  expect(policyOfPod(retired, "shop", [grpc])).toMatchObject({ name: "grpc", port: "http", protocol: "h2c" });
+  const later = aPolicy("later", { app: "orders" }, "2026-01-01T00:00:00Z", target("h3"));
+  expect(policyOfPod(aPod(), "shop", [later])).toMatchObject({
+    refused: expect.stringContaining("the ApiKeyPolicy later has no valid port or protocol"),
   });
 });
 

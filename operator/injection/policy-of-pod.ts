@@ -7,13 +7,15 @@ import type { Pod, PortRef } from "./pod.ts";
 
 /** Fields of a policy that injection uses. An invalid rule is ignored, because it must not keep pods from starting. */
 const Injected = z.object({
-  target: z.object({ port: z.union([z.string(), z.int()]) }),
+  target: z.object({ port: z.union([z.string(), z.int()]), protocol: z.enum(["http1", "h2c"]).default("http1") }),
   interception: z.enum(["Port", "Redirect", "None"]).default("Port"),
 });
 
 export interface PolicyOfPod {
   readonly name: string;
   readonly port: PortRef;
+  /** Protocol between the gate and the app. */
+  readonly protocol: "http1" | "h2c";
   readonly interception: "Port" | "Redirect" | "None";
   /** Younger policies that also select the pod. */
   readonly overridden: readonly string[];
@@ -45,16 +47,17 @@ export function policyOfPod(pod: Pod, namespace: string, policies: readonly Mani
 
 function read({ metadata: { name }, spec }: ManifestObject, overridden: readonly string[]): FoundPolicy {
   const parsed = Injected.safeParse(spec);
-  if (!parsed.success) return { refused: `the ApiKeyPolicy ${name} has no valid spec.target.port: correct it.` };
+  if (!parsed.success)
+    return { refused: `the ApiKeyPolicy ${name} has no valid port or protocol in spec.target: correct it.` };
   const { target, interception } = parsed.data;
-  return { name, port: target.port, interception, overridden };
+  return { name, ...target, interception, overridden };
 }
 
-/** Returns the settings for a policy that does not exist yet: the pod must name the port unless it has only one. */
+/** Returns the settings for a policy that does not exist yet: the pod must name the port unless it has only one; the app uses HTTP/1.1. */
 function expected(name: string, { metadata: { annotations = {} }, spec }: Pod): FoundPolicy {
   const given = annotations[PORT_ANNOTATION];
   if (given !== undefined) {
-    return { name, port: /^\d+$/.test(given) ? Number(given) : given, interception: "Port", overridden: [] };
+    return { name, ...UNTIL_IT_EXISTS, port: /^\d+$/.test(given) ? Number(given) : given };
   }
   const [only, another] = spec.containers.flatMap(({ ports = [] }) => ports);
   if (only === undefined || another !== undefined) {
@@ -62,5 +65,7 @@ function expected(name: string, { metadata: { annotations = {} }, spec }: Pod): 
       refused: `the ApiKeyPolicy ${name} does not exist yet, and the pod does not have exactly one container port: set the annotation ${PORT_ANNOTATION} to the port to guard.`,
     };
   }
-  return { name, port: only.name ?? only.containerPort, interception: "Port", overridden: [] };
+  return { name, ...UNTIL_IT_EXISTS, port: only.name ?? only.containerPort };
 }
+
+const UNTIL_IT_EXISTS = { protocol: "http1", interception: "Port", overridden: [] } as const;

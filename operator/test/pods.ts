@@ -25,7 +25,7 @@ export const anInjection = ({ config, policy, ...more }: Partial<Injection> = {}
   workspaceId: "ws_1",
   hookToken: "token-of-the-hook",
   snapshotKey: "key-of-the-snapshot",
-  policy: { name: "orders", port: "http", interception: "Port", overridden: [], ...policy },
+  policy: { name: "orders", port: "http", protocol: "http1", interception: "Port", overridden: [], ...policy },
   ...more,
 });
 
