@@ -3,6 +3,7 @@ import type { HttpServer } from "../http/http1/server.ts";
 import type { GateState } from "./gate-state.ts";
 import type { Readings } from "./metrics.ts";
 import type { PodsAlive } from "./pods-alive.ts";
+import { sharedRequests } from "./policy/active-policy.ts";
 import type { Readiness } from "./readiness.ts";
 import type { ForwardDeps } from "./upstream/forward.ts";
 import type { UpgradeDeps } from "./upstream/upgrade.ts";
@@ -40,6 +41,7 @@ export function gaugesOf(
       return { active, queued, upgraded: proxy?.upgrading.limiter.taken ?? 0 };
     },
     eventsDropped: () => sink.dropped(),
+    sharedIdentifiers: () => sharedRequests.count,
     overAdmissions: () => counters.overAdmissions(),
     podsAlive: () => deps.podsAlive.count,
     isRestored: () => projection.isRestored(),

@@ -45,6 +45,13 @@ export const GATE_METRICS = defineMetrics({
     labels: { kind: ["limits", "credits"] },
     bad: "Any increase (PosternGateCountersUnavailable).",
   },
+  sharedIdentifiers: {
+    name: "postern_sidecar_shared_identifier_requests_total",
+    type: "counter",
+    help: "Requests counted together with others, because a limit has too many combinations of by",
+    unit: "requests",
+    bad: "Any increase: a client sends many different paths, headers or hosts, and the limit is stricter for the combinations that share a counter. Count by `key` or `address` too.",
+  },
   extAuthRejected: {
     name: "postern_sidecar_ext_auth_rejected_total",
     type: "counter",

@@ -77,6 +77,7 @@ export interface Readings {
   readonly connections: () => Readonly<Record<string, number>>;
   readonly upstreamRequests: () => Readonly<Record<string, number>>;
   readonly eventsDropped: () => number;
+  readonly sharedIdentifiers: () => number;
   readonly overAdmissions: EdgeCounters["overAdmissions"];
   readonly podsAlive: () => number;
   readonly cacheSizes: () => Readonly<Record<string, number>>;
@@ -121,6 +122,7 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   add(of.staleDecisions, () => metrics.staleDecisions);
   add(of.connectionsRevoked, () => metrics.connectionsRevoked);
   add(of.counterFailures, () => byLabel("kind", metrics.counterFailures));
+  add(of.sharedIdentifiers, readings.sharedIdentifiers);
   add(of.extAuthRejected, () => byLabel("reason", metrics.extAuthRejected));
   add(of.rateLimits, () => byLabel("code", metrics.rateLimits));
   add(of.upstreamFailures, () => byLabel("reason", metrics.upstreamFailures));

@@ -553,6 +553,7 @@ export interface paths {
               since?: number | undefined;
               counts: Array<{
                 rule: number;
+                ruleName?: string | undefined;
                 code: string;
                 count: number;
               }>;

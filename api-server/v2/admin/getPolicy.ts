@@ -1,7 +1,7 @@
 import * as z from "zod";
 
 import { StoredPolicy } from "../../../core/policies/stored-policy.ts";
-import type { PodReportSummary } from "../../../edge/pods/contract.ts";
+import type { PodReportSummary, RuleCount } from "../../../edge/pods/contract.ts";
 import { findPolicyOverview, type PolicyOverviewRow } from "../../db/policies.ts";
 import { onWorkspace } from "../../domain/permissions/required-permissions.ts";
 import { findReports } from "../../domain/policies/find-reports.ts";
@@ -71,9 +71,16 @@ const Data = PolicyOverview.extend({
                 "Index of the rule in the policy; −1 for the implicit rule, −2 if the path itself was rejected.",
               )
               .meta({ examples: [0] }),
+            ruleName: z
+              .string()
+              .optional()
+              .describe("Name of the rule, if it has one.")
+              .meta({ examples: ["refund"] }),
             code: z
               .string()
-              .describe("Code of the verification, or `MISSING_KEY`, `MALFORMED` or `UNAVAILABLE`.")
+              .describe(
+                "Code of the verification, or `MISSING_KEY`, `DENIED`, `MALFORMED`, `TOO_MANY_ATTEMPTS` or `UNAVAILABLE`.",
+              )
               .meta({ examples: ["INSUFFICIENT_PERMISSIONS"] }),
             count: count("Requests that were refused, or would have been.", 214),
           }),
@@ -112,13 +119,26 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const reports = found?.[0] ?? [];
   const { sinceMs, counts, others } = byRule(reports, row.version);
   const read = StoredPolicy.safeParse(row.policy);
+  const rules = read.data?.rules ?? [];
   return {
     ...toOverview(row, found?.[0]),
     policy: read.success ? read.data : row.policy,
     podList: reports.slice(0, PODS_SHOWN_MAX).map((report) => toPod(report, row)),
-    refusals: { ...(sinceMs === undefined ? {} : { since: sinceMs }), counts: [...counts], others },
+    refusals: {
+      ...(sinceMs === undefined ? {} : { since: sinceMs }),
+      counts: counts.map((one) => withName(one, rules)),
+      others,
+    },
     now: deps.nowMs(),
   };
+}
+
+function withName<Counted extends RuleCount>(
+  counted: Counted,
+  rules: readonly { readonly name?: string | undefined }[],
+): Counted & { ruleName?: string } {
+  const ruleName = rules[counted.rule]?.name;
+  return ruleName === undefined ? counted : { ...counted, ruleName };
 }
 
 function toPod(report: PodReportSummary, { version, on_stale }: PolicyOverviewRow): z.input<typeof PodOut> {

@@ -97,6 +97,24 @@ test("admin policy details show each gate and the rejections of each rule", asyn
   expect(policy.policy.mode).toBe("Enforce");
 });
 
+test("admin policy details show the names of the rules that reject requests", async () => {
+  const rule = { access: "Key", creditCost: 1, ratelimits: [] };
+  const rules = [rule, { ...rule, name: "refund", access: "Deny", methods: ["POST"] }];
+  const body = policyBody(await resources.api(), resources.name("policy"), rules as never) as { policy: object };
+  const policy = { ...body.policy, formatVersion: 2 };
+  const { policyId } = await t.data("policies.setPolicy", { ...body, policy });
+  await t.edge.pods.report({
+    ...{ workspaceId: t.workspace.id, policyId, podId: "shop/a", generation: 1, version: 1, stalenessMs: 20 },
+    refusals: refusals("Enforce", [1, "DENIED", 7], [0, "NOT_FOUND", 5], [-1, "NOT_FOUND", 3], [9, "NOT_FOUND", 1]),
+  });
+  expect((await t.data("admin.getPolicy", { policyId })).refusals.counts).toEqual([
+    { rule: 1, ruleName: "refund", code: "DENIED", count: 7 },
+    { rule: 0, code: "NOT_FOUND", count: 5 },
+    { rule: -1, code: "NOT_FOUND", count: 3 },
+    { rule: 9, code: "NOT_FOUND", count: 1 },
+  ]);
+});
+
 test("admin policy details limit impossible counts that pods report", async () => {
   const { policyId } = await resources.policy();
   for (const podId of ["a", "b"]) {
