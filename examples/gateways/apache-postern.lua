@@ -8,7 +8,7 @@ http.TIMEOUT = 1
 
 -- Headers of the connection to the gate, and headers that only this file sets.
 local NOT_TOLD = {
-    ["connection"] = true, ["content-length"] = true, ["expect"] = true, ["host"] = true, ["keep-alive"] = true,
+    ["connection"] = true, ["content-length"] = true, ["expect"] = true, ["keep-alive"] = true,
     ["proxy-connection"] = true, ["te"] = true, ["trailer"] = true, ["transfer-encoding"] = true, ["upgrade"] = true,
     ["x-original-method"] = true, ["x-original-uri"] = true, ["x-forwarded-method"] = true, ["x-forwarded-uri"] = true,
 }

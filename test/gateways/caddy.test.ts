@@ -8,7 +8,7 @@ async function startCaddy(world: World): Promise<Gateway> {
   const { program: caddy } = await findDebianGateway("caddy");
   const port = await freePort();
   const site = await exampleWith("Caddyfile", {
-    ":8080 {": `http://127.0.0.1:${port} {`,
+    ":8080 {": `http://:${port} {\n\tbind 127.0.0.1`,
     "127.0.0.1:3000": `127.0.0.1:${world.appPort}`,
     "127.0.0.1:8002": `127.0.0.1:${world.authorizePort}`,
   });

@@ -16,6 +16,9 @@ testGateway("Envoy with ext_authz over gRPC", {
 testGateway("Envoy with ext_authz over HTTP", {
   world: openWorld,
   gateway: (world) =>
-    startEnvoy(world, "envoy-http.yaml", { "port_value: 8002": `port_value: ${world.authorizePort}` }),
+    startEnvoy(world, "envoy-http.yaml", {
+      "port_value: 8002": `port_value: ${world.authorizePort}`,
+      "- { exact: x-api-key }": "- { exact: x-api-key }\n                          - { exact: x-denied }",
+    }),
   expected: { stripsQueryKey: false, undecided: [503], showsLimits: true },
 });

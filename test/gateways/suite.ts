@@ -109,6 +109,21 @@ export function testGateway(
       expect(JSON.stringify(seen)).not.toContain(key);
     });
 
+    test("gateway passes host, headers and client address on for the rules that use them", async () => {
+      const status = async (path: string, headers: Record<string, string>): Promise<number> =>
+        (await ask(path, headers)).status;
+      expect(await status("/public", { Host: "other.test" }), gateway.log()).toBe(200);
+      expect(world.app.seen).toHaveLength(1);
+      expect(await status("/public", { Host: "Denied.test:8080" })).toBe(403);
+      expect(await status("/public", { Host: "denied.test", "X-Forwarded-Host": "other.test" })).toBe(403);
+      expect(await status("/public", { "X-Denied": "1" })).toBe(403);
+      const guests: number[] = [];
+      for (const address of ["192.0.2.1", "192.0.2.2", "192.0.2.3"]) {
+        guests.push(await status("/guests", { "X-Forwarded-For": address, "X-Real-IP": address }));
+      }
+      expect(guests).toEqual([200, 200, 429]);
+    });
+
     test("gateway forwards the client's method and body", async () => {
       const key = await world.records.putKey({ keyId: "key_2" });
       const body = "x".repeat(100_000);

@@ -9,6 +9,7 @@ async function startTraefik(world: World): Promise<Gateway> {
   const traefik = await findTraefik();
   const port = await freePort();
   const config = await exampleWith("traefik.yaml", {
+    "X-API-Key, Accept": "X-API-Key, Accept, X-Denied",
     "127.0.0.1:3000": `127.0.0.1:${world.appPort}`,
     "127.0.0.1:8002": `127.0.0.1:${world.authorizePort}`,
   });

@@ -16,12 +16,29 @@ const HOUR = 3_600_000;
 
 /** The policy behind the gateways; `suite.ts` tests each rule. */
 const POLICY_OF_WORLD = aPolicy({
+  formatVersion: 2,
   credentials: [
     { in: "header", name: "Authorization", scheme: "Bearer" },
     { in: "header", name: "X-API-Key" },
     { in: "query", name: "api_key" },
   ],
   rules: [
+    aRule({ hosts: ["denied.test"], access: "Deny" }),
+    aRule({ headers: [{ name: "X-Denied" }], access: "Deny" }),
+    aRule({
+      path: { prefix: "/guests" },
+      access: "Anonymous",
+      ratelimits: [
+        {
+          scope: { kind: "name", name: "guests" },
+          by: ["address"],
+          limit: 2,
+          durationMs: HOUR,
+          cost: 1,
+          accuracy: "strict",
+        },
+      ],
+    }),
     aRule({ path: { prefix: "/public" }, access: "Anonymous" }),
     aRule({ path: { prefix: "/admin" }, permissions: "admin" }),
     aRule({ methods: ["DELETE"], permissions: "admin" }),
