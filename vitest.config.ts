@@ -59,7 +59,7 @@ export default defineConfig({
       // The test files of a worker share a browser. Each file has its own server and database.
       onRealParts("dashboard", { ...LONG, isolate: false, maxWorkers: 5, sequence: { groupOrder: 2 } }),
       // System tests mostly wait for other processes, so more of them can run at the same time.
-      onRealParts("system", { ...LONG, maxWorkers: 5, sequence: { groupOrder: 2 } }),
+      onRealParts("system", { ...LONG, isolate: false, maxWorkers: 5, sequence: { groupOrder: 2 } }),
       onRealParts("timed", { ...LONG, maxWorkers: 1, fileParallelism: false, sequence: { groupOrder: 3 } }),
     ],
   },
