@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ImportedKey } from "../../core/keys/import-keys.ts";
+import { findApisixRules } from "./apisix-rules.ts";
 import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject, Text } from "./documents.ts";
 import { fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
@@ -50,6 +51,7 @@ export function findApisixKeys(documents: readonly unknown[], discovered: Discov
   }
   for (const document of documents) {
     for (const consumer of readObject(Standalone, document, "APISIX' file").consumers) findOf(consumer, discovered);
+    findApisixRules(document, discovered);
   }
 }
 

@@ -1,8 +1,10 @@
+import type * as z from "zod";
 import type { ImportedKey, KeyToImport } from "../../core/keys/import-keys.ts";
 import { KEY_LENGTH_MAX } from "../../core/keys/key-hash.ts";
 import { hashKey } from "../../core/keys/key-string.ts";
+import type { ManifestRule } from "../../core/manifests/policy-rule.ts";
 
-/* Keys found in the files of another system: keys to import, skipped keys with reasons, and notes. */
+/* What the files of another system contain: keys to import, skipped keys with reasons, drafts of rules, and notes. */
 
 export interface FoundKey extends KeyToImport {
   /** Location of the key in the terms of the other system, such as `consumer alice, key 2`. */
@@ -14,9 +16,20 @@ export interface OmittedKey {
   readonly why: string;
 }
 
+/** A rule of an ApiKeyPolicy, as a manifest has it. */
+export type RuleDraft = z.input<typeof ManifestRule>;
+
+export interface FoundRule {
+  /** Location of the limit or denial in the terms of the other system, such as `route orders, rate-limiting`. */
+  readonly from: string;
+  readonly rule: RuleDraft;
+}
+
 export interface Found {
   readonly keys: readonly FoundKey[];
   readonly left: readonly OmittedKey[];
+  /** Drafts of rules for the policy, which the import does not apply. */
+  readonly rules: readonly FoundRule[];
   /** Notes about settings that the import ignores, without duplicates. */
   readonly notes: readonly string[];
   /** Number of keys that are so short that brute force could recover them from their hashes. */
@@ -37,6 +50,7 @@ const REFERENCE = /^(?:\$(?:env|ENV|secret):\/\/|\{vault:\/\/|\$\{\{)/;
 export class DiscoveredKeys implements Found {
   readonly keys: FoundKey[] = [];
   readonly left: OmittedKey[] = [];
+  readonly rules: FoundRule[] = [];
   readonly #notes = new Set<string>();
   /** Location of each key, by hash. */
   readonly #seen = new Map<string, string>();

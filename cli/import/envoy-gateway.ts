@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject, Text } from "./documents.ts";
+import { findEnvoyGatewayRules } from "./envoy-gateway-rules.ts";
 import { fieldsOf, fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
 
 /*
@@ -32,6 +33,7 @@ export function findEnvoyGatewayKeys(documents: readonly unknown[], discovered: 
       });
     }
   }
+  findEnvoyGatewayRules(objects, discovered);
 }
 
 /** Returns the Secrets that the policies name, without duplicates. The default namespace is the policy's own. */

@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { ImportedKey } from "../../core/keys/import-keys.ts";
 import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject, Text, Texts } from "./documents.ts";
+import { findKongRules } from "./kong-rules.ts";
 import {
   fullName,
   type KubeObject,
@@ -92,6 +93,7 @@ export function findKongKeys(
   }
   for (const document of documents) {
     findInFile(readObject(Declarative, document, "Kong's declarative file"), discovered, readExpiry);
+    findKongRules(document, discovered);
   }
 }
 

@@ -1,4 +1,5 @@
 import type { DiscoveredKeys } from "./discovered-keys.ts";
+import { findKuadrantRules } from "./kuadrant-rules.ts";
 import { kubeObjectsOf, nameOf, secretsIn, secretText } from "./kubernetes.ts";
 
 /* Imports from Kuadrant: Secrets with the label that marks API keys for Authorino. The groups of a user become roles. */
@@ -9,7 +10,8 @@ const PLAN_ID = "secret.kuadrant.io/plan-id";
 const GROUPS = "kuadrant.io/groups";
 
 export function findKuadrantKeys(documents: readonly unknown[], discovered: DiscoveredKeys): void {
-  for (const secret of secretsIn(kubeObjectsOf(documents))) {
+  const objects = kubeObjectsOf(documents);
+  for (const secret of secretsIn(objects)) {
     const from = `Secret ${nameOf(secret)}`;
     const { labels, annotations } = secret.metadata;
     if (labels[MANAGED_BY] !== "authorino") {
@@ -33,4 +35,5 @@ export function findKuadrantKeys(documents: readonly unknown[], discovered: Disc
       ...(plan === undefined ? {} : { meta: { plan } }),
     });
   }
+  findKuadrantRules(objects, discovered);
 }

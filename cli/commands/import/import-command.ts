@@ -1,3 +1,4 @@
+import { stringify } from "yaml";
 import { ImportedKey } from "../../../api-server/v2/keys/migrateKeys.ts";
 import { type ImportState, importKeys, NOT_STARTED } from "../../../core/keys/import-keys.ts";
 import { hashKey } from "../../../core/keys/key-string.ts";
@@ -49,7 +50,7 @@ export const importOptions = {
 
 /** Description of the import rules, which is part of the help of every import command. */
 export const IMPORT_RULES =
-  "Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Requires create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.";
+  "Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Shows limits and denials of routes as rules for a policy. Requires create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.";
 
 const options = {
   "ttl-is": {
@@ -71,7 +72,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
     description: `Reads ${file}. ${IMPORT_RULES}`,
     // The type of `run` covers both option tables. An option that is missing from the actual table is `undefined`.
     options: (hasTtl ? { ...usual, "ttl-is": ttlIs } : usual) as typeof options,
-    response: '{"found","imported","left":[{"from","why"}],"notes","short","migrationId"}',
+    response: '{"found","imported","left":[{"from","why"}],"notes","rules":[{"from","rule"}],"short","migrationId"}',
     run: async (given, io) => {
       const apiId = given["api-id"];
       if (apiId === undefined && !given["dry-run"]) {
@@ -83,10 +84,11 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
       const ttl = TTL_MEANINGS.find((word) => word === given["ttl-is"]);
       find(readDocuments(text, isPiped ? "standard input" : given.file), discovered, { ttlIs: ttl, nowMs: Date.now() });
       const { keys, left } = checked(discovered);
-      if (keys.length + left.length === 0)
+      const { notes, rules, short } = discovered;
+      if (keys.length + left.length + rules.length === 0)
         throw new WrongImport(`${given.file} contains no ${title} key; expected ${file}`);
       if (keys.length > ROWS_MAX) throw new WrongImport(`${given.file} has more than ${ROWS_MAX} keys; split the file`);
-      const found = { keys, left, notes: discovered.notes, short: discovered.short };
+      const found = { keys, left, notes, rules, short };
       if (apiId === undefined || given["dry-run"]) return showPlan(io, found, given.json);
       const what = { apiId, name: `import from ${title}`, rows: found.keys };
       const state = await withProgress(io, given, { doing: "importing", resources: "keys" }, (progress) =>
@@ -147,9 +149,10 @@ const keyFields: Fields<FoundKey> = [
 ];
 
 function showPlan(io: Io, found: Found, asJson: boolean): number {
-  const { keys, left, notes, short } = found;
+  const { keys, left, notes, rules, short } = found;
   if (asJson) {
-    io.out(printableJson({ found: keys.length + left.length, imported: 0, left, notes, short, migrationId: null }));
+    const counts = { found: keys.length + left.length, imported: 0 };
+    io.out(printableJson({ ...counts, left, notes, rules, short, migrationId: null }));
   } else {
     io.out(`${counted(keys.length, "key")} can be imported, ${left.length} cannot. Nothing was sent.`);
     if (keys.length > 0) for (const line of formatTable(keyFields, keys.slice(0, SHOWN_MAX), io.columns)) io.out(line);
@@ -161,10 +164,12 @@ function showPlan(io: Io, found: Found, asJson: boolean): number {
 
 function showOutcome(io: Io, found: Found, state: ImportState<FoundKey>, asJson: boolean): number {
   const left = [...found.left, ...state.failed.map(({ row: { from }, problem }) => ({ from, why: problem }))];
-  const { notes, short } = found;
+  const { notes, rules, short } = found;
   if (asJson) {
     const { made: imported, migrationId = null } = state;
-    io.out(printableJson({ found: found.keys.length + found.left.length, imported, left, notes, short, migrationId }));
+    io.out(
+      printableJson({ found: found.keys.length + found.left.length, imported, left, notes, rules, short, migrationId }),
+    );
   } else {
     io.out(`${counted(state.made, "key")} imported, ${left.length} not.`);
     sayRest(io, { ...found, left });
@@ -172,7 +177,11 @@ function showOutcome(io: Io, found: Found, state: ImportState<FoundKey>, asJson:
   return left.length === 0 ? 0 : 1;
 }
 
-function sayRest(io: Io, { left, notes, short }: Found): void {
+function sayRest(io: Io, { left, notes, rules, short }: Found): void {
+  if (rules.length > 0) io.out(`${counted(rules.length, "rule")} for spec.rules of the policy, not applied:`);
+  for (const { rule } of rules) {
+    io.out(printable(`- ${stringify(rule, { collectionStyle: "flow", lineWidth: 0 }).trimEnd()}`));
+  }
   for (const { from, why } of left.slice(0, SHOWN_MAX)) io.note(printable(`not imported: ${from}: ${why}`));
   if (left.length > SHOWN_MAX) io.note(`and ${left.length - SHOWN_MAX} more; --json lists all`);
   for (const note of notes) io.note(printable(`note: ${note}`));

@@ -79,6 +79,7 @@ test("imported keys have owner and roles and verify, and a second import changes
     imported: 2,
     left: [],
     notes: [],
+    rules: [],
     short: 0,
     migrationId: expect.stringMatching(/^mig_/),
   });
@@ -117,6 +118,20 @@ test("import reads the file from standard input", async () => {
   expect((await run("kong --file - --dry-run", { env: {}, stdin })).out[0]).toContain("1 key can be imported");
   const wrong = await run("kong --file - --dry-run", { env: {}, stdin: "consumers: [" });
   expect(wrong.notes.join()).toMatch(/standard input:\d+: /);
+});
+
+test("import shows rules for the policy, also of a file without keys", async () => {
+  const plugin = "{ name: rate-limiting, config: { minute: 5, limit_by: ip } }";
+  const file = fileOf(`routes: [{ name: r, paths: [/a], plugins: [${plugin}] }]`);
+  const { code, out, notes } = await run(`kong --file ${file} --dry-run`);
+  expect(code).toBe(0);
+  expect(out.slice(1)).toEqual([
+    "1 rule for spec.rules of the policy, not applied:",
+    "- { match: { path: { prefix: /a } }, access: Anonymous, ratelimits: [ { name: minute, by: [ address ], limit: 5, duration: 1m } ] }",
+  ]);
+  expect(notes).toEqual([expect.stringContaining("spec.clientAddress")]);
+  const asJson = JSON.parse((await run(`kong --file ${file} --dry-run --json`)).out[0] ?? "");
+  expect(asJson.rules).toMatchObject([{ from: "route r, rate-limiting", rule: { access: "Anonymous" } }]);
 });
 
 test("import reports the number of keys that are too short", async () => {
