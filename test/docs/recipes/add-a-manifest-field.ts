@@ -62,7 +62,7 @@ export function inRealm(problem: Problem, realm: string): Problem {
 }
 `,
     },
-    { step: 4, file: JUDGE, after: "import { duplicateKeyProblem, ", text: "inRealm, " },
+    { step: 4, file: JUDGE, after: "  duplicateKeyProblem,\n  ", text: "inRealm,\n  " },
     {
       step: 4,
       file: JUDGE,
@@ -88,6 +88,12 @@ export function inRealm(problem: Problem, realm: string): Problem {
       after:
         '      clientAddress: { from: "forwardedFor", trustedProxies: ["10.0.0.0/8"] },\n      allowPaths: ["Semicolon"],\n',
       text: '      realm: "postern",\n',
+    },
+    {
+      step: 5,
+      file: "core/policies/check-policy.test.ts",
+      after: '  formatVersion: 2,\n  apiId: "api_1",\n',
+      text: '  realm: "postern",\n',
     },
     {
       step: 5,
