@@ -83,7 +83,7 @@ function chapter(commands: readonly Command[]): string[] {
   return [
     `## postern ${noun}`,
     "",
-    ...(common.length === 0 ? [] : [`All accept ${common.map(link).join(", ")}.`, ""]),
+    ...(common.length === 0 ? [] : [`Every command accepts the ${common.map(link).join(", ")}.`, ""]),
     ...commands.flatMap((command) => section(command, common, described, "###")),
   ];
 }
