@@ -81,14 +81,16 @@ describe("explain", () => {
     };
     const matched = { hosts: ["api.example.com"], headers: [{ name: "X-Api-Version", exact: "2" }] };
     const rule = { name: "second", access: "Key", creditCost: 1, ...matched, ratelimits: [limit] };
-    const body = policyBody(apiId, "explained", [rule]);
-    const policy = { ...body.policy, formatVersion: 2, defaultAccess: "Deny" };
+    const guests = { ...limit, scope: { kind: "name", name: "guests" }, by: ["address"], limit: 2 };
+    const anonymous = { access: "Anonymous", creditCost: 1, path: { exact: "/catalogue" }, ratelimits: [guests] };
+    const body = policyBody(apiId, "explained", [rule, anonymous]);
+    const policy = { ...body.policy, formatVersion: 2, defaultAccess: "Deny", clientAddress: { from: "connection" } };
     const { policyId } = await dashboard.call("policies.setPolicy", { ...body, policy } as never);
     const page = await open(`/explain?keyId=${keyId}&policyId=${policyId}`);
     const explain = page.getByRole("button", { name: "Explain", exact: true });
     await page.getByText("DENIED", { exact: true }).waitFor();
     await page.getByText("403 at a gate, decided").waitFor();
-    await page.getByText("None of the 1 rules matches, so the request is denied. This step decides.").waitFor();
+    await page.getByText("None of the 2 rules matches, so the request is denied. This step decides.").waitFor();
     await page.getByLabel("Host").fill("api.example.com:8443");
     await page.getByLabel("Headers").fill("X-Api-Version 2");
     await explain.click();
@@ -96,9 +98,16 @@ describe("explain", () => {
     await page.getByText("DENIED", { exact: true }).waitFor();
     await page.getByLabel("Headers").fill("x-api-version: 2");
     await explain.click();
-    await page.getByText("rule 1 of 1 (second)").waitFor();
+    await page.getByText("rule 1 of 2 (second)").waitFor();
     await page.getByRole("cell", { name: "rule host=api.example.com,header.x-api-version=2" }).waitFor();
     await page.getByText("0 of 60 in 1 h").waitFor();
+    await page.getByLabel("Headers").fill("");
+    await page.getByLabel("Path").fill("/catalogue");
+    await page.getByLabel("Client address").fill("203.0.113.9");
+    await explain.click();
+    await page.getByText("ANONYMOUS", { exact: true }).waitFor();
+    await page.getByRole("cell", { name: "rule address=203.0.113.9" }).waitFor();
+    await page.getByText("0 of 2 in 1 h").waitFor();
     await expectAccessible(page);
   });
 

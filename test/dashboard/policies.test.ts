@@ -88,7 +88,7 @@ describe("policies and pods", () => {
       clientAddress: { from: "connection", ipv6PrefixBits: 56 },
     };
     const { policyId } = await dashboard.call("policies.setPolicy", { ...body, policy } as never);
-    const page = await open(`/policies/${policyId}`);
+    const page = await open(`/policies/${policyId}`, { width: 375 });
     const list = page.getByRole("region", { name: "Rules" });
     await list.waitFor();
     expect(await list.getByRole("listitem").allInnerTexts()).toEqual([
@@ -99,6 +99,7 @@ describe("policies and pods", () => {
     ]);
     await page.getByText("at most 20 per 1 min for each address, then 429").waitFor();
     await page.getByText("the connection; IPv6 counted by /56").waitFor();
+    await expectNoSideways(page);
     await expectAccessible(page);
     await page.getByRole("button", { name: "Show as YAML" }).click();
     const manifest = page.getByRole("dialog");

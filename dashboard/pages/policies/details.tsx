@@ -13,7 +13,7 @@ import { lagSeries, type Sample, withSample } from "./lags.ts";
 import { PodsTable } from "./pods-table.tsx";
 import { PolicyYaml } from "./policy-yaml.tsx";
 import "./policies.css";
-import { clientFacts, demandText, otherRequestsText, requestsText, ruleName, rulesOf, stateOf } from "./words.ts";
+import { clientFacts, demandText, otherRequestsText, requestsText, rulesOf, ruleText, stateOf } from "./words.ts";
 
 export const Route = createLazyRoute("/policies/$policyId")({ component: PolicyPage });
 const here = getRouteApi("/policies/$policyId");
@@ -114,7 +114,7 @@ function useSamples(policy: Policy | undefined): readonly Sample[] {
   return samples;
 }
 
-function Refusals({ policy: { policy, refusals, dataPlane } }: { policy: Policy }): ReactNode {
+function Refusals({ policy: { refusals, dataPlane } }: { policy: Policy }): ReactNode {
   const { since, counts, others } = refusals;
   if (dataPlane === undefined) return <p>Redis, to which pods report, does not respond.</p>;
   if (counts.length === 0 && others === 0) return <p>No rejections reported by its pods.</p>;
@@ -129,9 +129,9 @@ function Refusals({ policy: { policy, refusals, dataPlane } }: { policy: Policy 
           </tr>
         </thead>
         <tbody>
-          {counts.map(({ rule, code, count }) => (
+          {counts.map(({ rule, ruleName, code, count }) => (
             <tr key={`${rule} ${code}`}>
-              <th scope="row">{ruleName(rule, policy)}</th>
+              <th scope="row">{ruleText(rule, ruleName)}</th>
               <td>
                 <code>{code}</code>
               </td>

@@ -47,11 +47,10 @@ const podsText = (count: number): string => (count === 1 ? "1 pod" : `${count} p
 /** Formats the delay of a pod. A pod without a heartbeat reports `Number.MAX_SAFE_INTEGER`. */
 export const lagText = (ms: number): string => (ms >= Number.MAX_SAFE_INTEGER ? "unknown" : durationText(ms));
 
-/** Returns the name of a rule in a count of rejections: "rule 2 (refund)". */
-export function ruleName(rule: number, policy: unknown): string {
+/** Returns the words for a rule in a count of rejections: "rule 2 (refund)". */
+export function ruleText(rule: number, name: string | undefined): string {
   if (rule < 0) return rule === -2 ? "rejected path" : "no rule matches";
-  const name = rulesOf(policy)[rule]?.name;
-  return typeof name === "string" ? `rule ${rule + 1} (${name})` : `rule ${rule + 1}`;
+  return name === undefined ? `rule ${rule + 1}` : `rule ${rule + 1} (${name})`;
 }
 
 /** The members that the page reads from a rule; a policy of a later release may have more. */
