@@ -18,8 +18,6 @@ export interface CompiledRule {
   readonly query?: Query | undefined;
   readonly creditCost: number;
   readonly ratelimits: readonly CompiledLimit[];
-  /** Whether its limits count only keys and identities, so that all requests with the same key have the same charges. */
-  readonly countsKeysOnly: boolean;
   readonly path: RulePath;
 }
 
@@ -276,15 +274,13 @@ function compileRule({
   allowPaths: readonly PathAllowance[];
   limit: ReturnType<typeof limitCompiler>;
 }): CompiledRule {
-  const limits = ratelimits.map(limit);
   return {
     index,
     ...(name === undefined ? {} : { name }),
     access,
     query: permissions === undefined ? undefined : parseQuery(permissions),
     creditCost,
-    ratelimits: limits,
-    countsKeysOnly: limits.every(({ by }) => by.every(({ kind }) => kind === "key" || kind === "identity")),
+    ratelimits: ratelimits.map(limit),
     path: parseRulePath(path, allowPaths),
   };
 }
@@ -303,7 +299,7 @@ function requirementOf({ access, query, creditCost }: CompiledRule, { ratelimits
  */
 export function implicitRule(access: CompiledRule["access"]): Candidate {
   const path = parseRulePath(undefined, []);
-  const rule = { index: -1, access, creditCost: 1, ratelimits: [], countsKeysOnly: true, path };
+  const rule = { index: -1, access, creditCost: 1, ratelimits: [], path };
   return { rule, requirement: requirementOf(rule, rule), headers: [], isUnconditional: true };
 }
 

@@ -1,5 +1,5 @@
 import type { LimitCharge } from "../charges.ts";
-import { KeyView } from "../verification/key-view.ts";
+import type { KeyView } from "../verification/key-view.ts";
 import { type ChargePlan, chargeOf } from "../verification/plan-charges.ts";
 import { type SelectedLimit, selectLimits } from "../verification/select-limits.ts";
 import { type CompiledLimit, type Counting, identifierOf, type RequestValues } from "./counted-by.ts";
@@ -12,44 +12,29 @@ export interface PlanOptions {
   readonly audit: boolean;
 }
 
-/** The plan of the last request with a key, or of the last one without a key that matched a rule. */
-interface LastPlan {
-  rule: CompiledRule | undefined;
-  identifiers: readonly string[];
-  workspaceId: string;
-  audit: boolean;
-  plan: ChargePlan;
+/** The charges of a request, with the identifier that each limit of the rule counts. */
+export interface RulePlan extends ChargePlan {
+  readonly identifiers: readonly string[];
 }
 
-const NO_CHARGES: ChargePlan = { selected: [], limits: [], shared: [], credits: undefined };
-const noPlan = (): LastPlan => ({ rule: undefined, identifiers: [], workspaceId: "", audit: false, plan: NO_CHARGES });
-const lastOfKey = KeyView.remember(noPlan);
-const lastOfRule = new WeakMap<CompiledRule, LastPlan>();
-
-function lastWithoutKey(rule: CompiledRule): LastPlan {
-  const known = lastOfRule.get(rule);
-  if (known !== undefined) return known;
-  const made = noPlan();
-  lastOfRule.set(rule, made);
-  return made;
-}
+const NO_IDENTIFIERS: readonly string[] = [];
 
 /**
  * Returns the plan of a request that matches a rule of a policy. `view` is `undefined` for a request without a key. A limit of the rule
  * replaces the limits of the key and its identity that have the same name.
  *
- * If the last request of the key counted by the same values, its plan is returned again, because counters cache their Redis command by the
- * plan's charges. Making the command takes several times as long as planning.
+ * `last` is an earlier plan for the same view, rule and options. It is returned again if it counts the same identifiers, because counters
+ * cache their Redis command by the plan's charges. Making the command takes several times as long as planning.
  */
-export function planRule(view: KeyView | undefined, rule: CompiledRule, options: PlanOptions): ChargePlan {
-  const last = view === undefined ? lastWithoutKey(rule) : lastOfKey(view);
-  const { workspaceId, audit } = options;
-  const isSame = last.rule === rule && last.workspaceId === workspaceId && last.audit === audit;
-  const identifiers = identifiersOf(rule, { view, request: options.request, path: rule.path }, last.identifiers);
-  if (isSame && identifiers === last.identifiers) return last.plan;
-  const plan = makePlan(view, rule, identifiers, options);
-  Object.assign(last, { rule, identifiers, workspaceId, audit, plan });
-  return plan;
+export function planRule(
+  view: KeyView | undefined,
+  rule: CompiledRule,
+  options: PlanOptions,
+  last?: RulePlan,
+): RulePlan {
+  const before = last?.identifiers ?? NO_IDENTIFIERS;
+  const identifiers = identifiersOf(rule, { view, request: options.request, path: rule.path }, before);
+  return last !== undefined && identifiers === before ? last : makePlan(view, rule, identifiers, options);
 }
 
 /** Returns the identifier of each limit of the rule; `last` itself if it has the same ones. */
@@ -68,7 +53,7 @@ function makePlan(
   rule: CompiledRule,
   identifiers: readonly string[],
   options: PlanOptions,
-): ChargePlan {
+): RulePlan {
   const { audit } = options;
   const own = view === undefined ? NONE : limitsOfKey(view, rule);
   const selected = [...own];
@@ -88,6 +73,7 @@ function makePlan(
     limits,
     shared,
     credits: spends ? { workspaceId: options.workspaceId, keyId: view.key.keyId, cost: rule.creditCost } : undefined,
+    identifiers,
   };
 }
 

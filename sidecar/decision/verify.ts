@@ -1,8 +1,8 @@
 import type { RequestValues } from "../../core/policies/counted-by.ts";
 import { checkFreshness } from "../../core/policies/freshness.ts";
-import { planRule } from "../../core/policies/plan-rule.ts";
+import type { CompiledRule } from "../../core/policies/match-rule.ts";
+import { type PlanOptions, planRule, type RulePlan } from "../../core/policies/plan-rule.ts";
 import { KeyView } from "../../core/verification/key-view.ts";
-import type { ChargePlan } from "../../core/verification/plan-charges.ts";
 import type { Projection } from "../../edge/projection/contract.ts";
 import { count as charge } from "../../edge/verification/count.ts";
 import { type RuleRequest, RuleVerification } from "../../edge/verification/rule-verification.ts";
@@ -53,43 +53,45 @@ function checkStaleness(deps: VerifyDeps, { active }: Question): edge.Verdict | 
   return undefined;
 }
 
+/** The last plan of each rule that needs no key. */
+const lastPlans = new WeakMap<CompiledRule, RulePlan>();
+
 /** Charges a request without a key to the limits of its rule. */
 export async function count(deps: VerifyDeps, request: Uncredentialed): Promise<edge.Verdict> {
   const { active, rule } = request;
-  const { workspaceId } = deps;
-  const plan = planRule(undefined, rule, { workspaceId, request, audit: active.policy.mode === "Audit" });
+  const plan = planRule(undefined, rule, optionsOf(deps.workspaceId, request), lastPlans.get(rule));
+  lastPlans.set(rule, plan);
   const counted = await charge(deps, { plan, withoutStore: active.policy });
   return counted.kind === "counted" ? { kind: "decided", code: counted.code, view: undefined, counted } : counted;
 }
 
-interface KeptPlans {
+const optionsOf = (workspaceId: string, request: Uncredentialed): PlanOptions => ({
+  workspaceId,
+  request,
+  audit: request.active.policy.mode === "Audit",
+});
+
+interface LastPlans {
   /** Serial number of the policy to which the plans belong; 0 before the first plan. */
   policy: number;
-  /** Charge plans per rule, each at index `rule + 1` because rule indexes start at −1. */
-  byRule: (ChargePlan | undefined)[];
+  /** The last plan of each rule, at index `rule + 1` because rule indexes start at −1. */
+  byRule: (RulePlan | undefined)[];
 }
 
-/**
- * Caches the charge plan per key view and rule, which are both immutable, unless the rule counts by other values of the request. Only plans
- * of the active policy are retained.
- */
-const keptPlans = KeyView.remember((): KeptPlans => ({ policy: 0, byRule: [] }));
+/** The last plans of each key. Only plans of the active policy are retained. */
+const lastPlansOfKey = KeyView.remember((): LastPlans => ({ policy: 0, byRule: [] }));
 
 class GateVerification extends RuleVerification<Question> {
-  override plan(view: KeyView): ChargePlan {
+  override plan(view: KeyView): RulePlan {
     const { active, rule } = this.question;
-    if (!rule.countsKeysOnly) return super.plan(view);
-    const kept = keptPlans(view);
-    if (kept.policy !== active.serial) {
-      kept.policy = active.serial;
-      kept.byRule = [];
+    const last = lastPlansOfKey(view);
+    if (last.policy !== active.serial) {
+      last.policy = active.serial;
+      last.byRule = [];
     }
     const at = rule.index + 1;
-    let plan = kept.byRule[at];
-    if (plan === undefined) {
-      plan = super.plan(view);
-      kept.byRule[at] = plan;
-    }
+    const plan = planRule(view, rule, optionsOf(view.key.workspaceId, this.question), last.byRule[at]);
+    last.byRule[at] = plan;
     return plan;
   }
 }
