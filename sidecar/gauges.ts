@@ -1,5 +1,8 @@
+import type { CompiledPolicy } from "../core/policies/policy.ts";
 import type { Edge } from "../edge/open.ts";
+import { BEFORE_RULES, type RuleCount } from "../edge/pods/contract.ts";
 import type { HttpServer } from "../http/http1/server.ts";
+import type { RefusalCounts } from "./decision/rejection-counts.ts";
 import type { GateState } from "./gate-state.ts";
 import type { Readings } from "./metrics.ts";
 import type { PodsAlive } from "./pods-alive.ts";
@@ -13,6 +16,11 @@ interface ProxyDeps {
   readonly upgrading: UpgradeDeps;
 }
 
+function labelOf(rule: number, { rules }: CompiledPolicy): string {
+  if (rule === BEFORE_RULES) return "none";
+  return rule < 0 ? "default" : (rules[rule]?.name ?? String(rule + 1));
+}
+
 /** Returns functions that read the values of gauges from the components when Prometheus scrapes. */
 export function gaugesOf(
   { projection, follower, counters, snapshot }: GateState,
@@ -21,6 +29,7 @@ export function gaugesOf(
     server: HttpServer | undefined;
     proxy: ProxyDeps | undefined;
     podsAlive: PodsAlive;
+    refusals: Pick<RefusalCounts, "all">;
     readiness: () => Readiness;
   },
 ): Readings {
@@ -42,6 +51,12 @@ export function gaugesOf(
     },
     eventsDropped: () => sink.dropped(),
     sharedIdentifiers: () => sharedRequests.count,
+    rejections: () => {
+      const active = follower.current;
+      if (active === undefined) return [];
+      const named = ({ rule, ...count }: RuleCount) => ({ ...count, rule: labelOf(rule, active.policy) });
+      return deps.refusals.all(active).map(named);
+    },
     overAdmissions: () => counters.overAdmissions(),
     podsAlive: () => deps.podsAlive.count,
     isRestored: () => projection.isRestored(),

@@ -16,6 +16,17 @@ export const GATE_METRICS = defineMetrics({
     labels: { code: DECISIONS as readonly string[] },
     bad: "`UNAVAILABLE` above 0: the gate returns 503; see `postern_sidecar_ready`. Many `NOT_FOUND` or `DISABLED`: a client uses an old key; see `postern explain`.",
   },
+  rejections: {
+    name: "postern_sidecar_rejections_total",
+    type: "counter",
+    help: "Requests that a rule of the active policy rejected, or would have rejected without Audit mode",
+    unit: "requests",
+    labels: {
+      rule: "the name of the rule, or its number from 1; `default` if no rule matched, `none` if the path was rejected",
+      code: "as in `postern_sidecar_requests_total`",
+    },
+    bad: "",
+  },
   auditedRefusals: {
     name: "postern_sidecar_audited_refusals_total",
     type: "counter",

@@ -78,6 +78,8 @@ export interface Readings {
   readonly upstreamRequests: () => Readonly<Record<string, number>>;
   readonly eventsDropped: () => number;
   readonly sharedIdentifiers: () => number;
+  /** Returns the rejections by the active policy. */
+  readonly rejections: () => readonly { readonly rule: string; readonly code: string; readonly count: number }[];
   readonly overAdmissions: EdgeCounters["overAdmissions"];
   readonly podsAlive: () => number;
   readonly cacheSizes: () => Readonly<Record<string, number>>;
@@ -123,6 +125,7 @@ async function buildRegistry(metrics: Metrics, readings: Readings): Promise<Regi
   add(of.connectionsRevoked, () => metrics.connectionsRevoked);
   add(of.counterFailures, () => byLabel("kind", metrics.counterFailures));
   add(of.sharedIdentifiers, readings.sharedIdentifiers);
+  add(of.rejections, () => readings.rejections().map(({ count, ...labels }) => ({ labels, value: count })));
   add(of.extAuthRejected, () => byLabel("reason", metrics.extAuthRejected));
   add(of.rateLimits, () => byLabel("code", metrics.rateLimits));
   add(of.upstreamFailures, () => byLabel("reason", metrics.upstreamFailures));

@@ -93,7 +93,7 @@ export async function startSidecar(config: SidecarConfig): Promise<Sidecar> {
   watch?.onUnavailable(() => server?.closeIdle());
   const { policyId, hookToken } = config;
   const readiness = () => evaluateReadiness(state, { policyId, checks, isEnding: ending.hasBegun, app: watch?.state });
-  const gauges = gaugesOf(state, { server, proxy: exchange, sink: config.edge.sink, podsAlive, readiness });
+  const gauges = gaugesOf(state, { server, proxy: exchange, sink: config.edge.sink, podsAlive, refusals, readiness });
   const admin = createAdminServer({
     readiness,
     metrics: exposeMetrics(metrics, gauges),

@@ -30,12 +30,15 @@ export class RefusalCounts {
     counts.set(decision, (counts.get(decision) ?? 0) + 1);
   }
 
+  /** Returns every count. */
+  all(active: Pick<ActivePolicy, "serial">): RuleCount[] {
+    this.#follow(active);
+    return [...this.#byRule].flatMap(([rule, counts]) => [...counts].map(([code, count]) => ({ rule, code, count })));
+  }
+
   /** Returns the report of this pod: the largest counts individually, and the sum of all others. */
   of(active: Pick<ActivePolicy, "serial" | "policy">): PodRefusals {
-    this.#follow(active);
-    const all: RuleCount[] = [...this.#byRule].flatMap(([rule, counts]) =>
-      [...counts].map(([code, count]) => ({ rule, code, count })),
-    );
+    const all = this.all(active);
     all.sort((a, b) => b.count - a.count || a.rule - b.rule || (a.code < b.code ? -1 : 1));
     const others = all.slice(RULE_COUNTS_MAX).reduce((sum, { count }) => sum + count, 0);
     return { sinceMs: this.#sinceMs, mode: active.policy.mode, counts: all.slice(0, RULE_COUNTS_MAX), others };

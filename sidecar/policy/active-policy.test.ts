@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { planRule } from "../../core/policies/plan-rule.ts";
-import { aPolicy, aRule, openGate, type TestGate, WORKSPACE } from "../../test/harness/gate.ts";
+import { aPolicy, aRule, call, openGate, type TestGate, WORKSPACE, withKey } from "../../test/harness/gate.ts";
 import { readPolicy } from "./active-policy.ts";
 
 let gate: TestGate;
@@ -30,4 +30,26 @@ test("metric counts the requests beyond 1,000 combinations of a client, which sh
   expect(await read()).toBe(before);
   send(0, 1_007);
   expect(await read()).toBe(before + 7);
+});
+
+test("metric counts rejections by the name or the number of the rule", async () => {
+  const rules = [
+    aRule({ path: { prefix: "/open" }, access: "Anonymous" }),
+    aRule({ name: "internal", path: { prefix: "/internal" }, access: "Deny" }),
+    aRule({ path: { prefix: "/orders" }, permissions: "orders.read" }),
+  ];
+  gate = await openGate({ policy: { formatVersion: 2, rules } });
+  const key = await gate.records.putKey();
+  for (const path of ["/open", "/internal", "/internal/a", "/orders", "/else", "/a//b"]) {
+    await call(gate.port, { path, ...(path === "/orders" ? withKey(key) : {}) });
+  }
+  const lines = (await gate.metrics())
+    .split("\n")
+    .filter((line) => line.startsWith("postern_sidecar_rejections_total{"));
+  expect(lines.sort()).toEqual([
+    'postern_sidecar_rejections_total{code="DENIED",rule="internal"} 2',
+    'postern_sidecar_rejections_total{code="INSUFFICIENT_PERMISSIONS",rule="3"} 1',
+    'postern_sidecar_rejections_total{code="MALFORMED",rule="none"} 1',
+    'postern_sidecar_rejections_total{code="MISSING_KEY",rule="default"} 1',
+  ]);
 });
