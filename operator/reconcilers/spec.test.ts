@@ -34,7 +34,7 @@ test("parseSpec reports invalid values beside unknown fields, including cross-fi
 test.each([
   {
     name: "of a rule that lets requests through",
-    rule: { access: "Anonymous", match: { headers: [{ name: "X-Internal" }] } },
+    rule: { access: "Anonymous", match: { claims: [{ name: "beta", value: "1" }] } },
   },
   { name: "deep in it", rule: { match: { path: { prefix: "/", regex: "x" } } } },
 ])("parseSpec rejects an unknown field in the match $name, which would widen the rule", ({ rule }) => {
