@@ -208,7 +208,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
-            code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "DENIED" | "MALFORMED" | "UNKNOWN";
+            code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "DENIED" | "MALFORMED" | "TOO_MANY_ATTEMPTS" | "UNKNOWN";
             allowed: boolean;
             status: number;
             retryAfter?: number | undefined;
@@ -238,7 +238,7 @@ export interface paths {
             } | undefined;
             mode?: string | undefined;
             steps: Array<{
-              step: "path" | "rule" | "stale" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
+              step: "path" | "rule" | "attempts" | "stale" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
               result: "passed" | "refused" | "skipped";
               decisive: boolean;
               observed: string;
@@ -1467,7 +1467,7 @@ export interface paths {
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {
           data: {
-            code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "DENIED" | "MALFORMED" | "UNKNOWN";
+            code: components["schemas"]["VerificationCode"] | "ANONYMOUS" | "DENIED" | "MALFORMED" | "TOO_MANY_ATTEMPTS" | "UNKNOWN";
             allowed: boolean;
             status: number;
             retryAfter?: number | undefined;
@@ -1497,7 +1497,7 @@ export interface paths {
             } | undefined;
             mode?: string | undefined;
             steps: Array<{
-              step: "path" | "rule" | "stale" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
+              step: "path" | "rule" | "attempts" | "stale" | "found" | "api" | "workspace" | "enabled" | "ofApi" | "expiry" | "address" | "permissions" | "limits" | "credits";
               result: "passed" | "refused" | "skipped";
               decisive: boolean;
               observed: string;

@@ -38,6 +38,7 @@ export interface Source {
 export const STEPS = [
   "path",
   "rule",
+  "attempts",
   "stale",
   "found",
   "api",

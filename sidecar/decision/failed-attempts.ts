@@ -1,4 +1,5 @@
 import type { LimitCharge, LimitOutcome } from "../../core/charges.ts";
+import { type AttemptCounters, attemptCounters, hasSucceeded, SPARED_MS } from "../../core/policies/failed-attempts.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import { BoundedCache } from "../../edge/bounded-cache.ts";
 import type { EdgeCounters } from "../../edge/open.ts";
@@ -23,12 +24,8 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 const ADDRESSES_MAX = 10_000;
 /** Maximum keys with their addresses that are remembered as successful. */
 const SUCCESSES_MAX = 10_000;
-const SPARED_MS = 3_600_000;
 /** Age at which a success is recorded again. */
 const REFRESH_MS = 600_000;
-/** Units of a recorded success: enough for a rest to remain until the hour ends, because counts of the window before decrease with time. */
-const SUCCESS_COST = 3_600;
-const SUCCESS_LIMIT = 1_000_000_000;
 /** Maximum lookups per second of successes that this gate has not seen, so that guesses cost Redis less than lookups of keys would. */
 const LOOKUPS_MAX = 200;
 
@@ -71,15 +68,15 @@ export class FailedAttempts {
   check(attempt: Attempt): number | undefined | Promise<number | undefined> {
     const { policy } = attempt.active;
     if (policy.failedAttempts === undefined || this.#addresses.get(attempt.address) === undefined) return undefined;
-    const outcome = this.#deps.counters.check(this.#failure(attempt));
+    const outcome = this.#deps.counters.check(this.#counters(attempt).failure);
     if (outcome.passed) return undefined;
     const nowMs = this.#deps.nowMs();
     const succeededMs = this.#successes.get(nameOf(attempt));
     if (succeededMs !== undefined && nowMs - succeededMs < SPARED_MS) return undefined;
     const retryAfterS = secondsUntil(outcome, nowMs);
     if (!this.#mayLookUp(nowMs)) return retryAfterS;
-    return this.#deps.counters.peek([this.#success(attempt)]).then(
-      ({ limits: [success] }) => (success !== undefined && success.remaining < SUCCESS_LIMIT ? undefined : retryAfterS),
+    return this.#deps.counters.peek([this.#counters(attempt).success]).then(
+      ({ limits: [success] }) => (hasSucceeded(success) ? undefined : retryAfterS),
       // Without the store, only successes at this gate are known.
       () => retryAfterS,
     );
@@ -91,7 +88,7 @@ export class FailedAttempts {
     if (code === "VALID") this.#recordSuccess(attempt);
     else if (FAILURES.has(code)) {
       this.#addresses.set(attempt.address, true);
-      this.#consume(this.#failure(attempt));
+      this.#consume(this.#counters(attempt).failure);
     }
   }
 
@@ -101,7 +98,7 @@ export class FailedAttempts {
     const before = this.#successes.get(name);
     if (before !== undefined && nowMs - before < REFRESH_MS) return;
     this.#successes.set(name, nowMs);
-    this.#consume(this.#success(attempt));
+    this.#consume(this.#counters(attempt).success);
   }
 
   /** Never waits for the store, because charges with local accuracy are decided in this process. */
@@ -116,24 +113,9 @@ export class FailedAttempts {
     return this.#lookups.count <= LOOKUPS_MAX;
   }
 
-  #failure({ active: { policy, record }, address }: Attempt): LimitCharge {
-    const { limit, durationMs } = policy.failedAttempts ?? { limit: 0, durationMs: 1_000 };
-    const scope = { kind: "attempts", value: record.policyId } as const;
-    const { workspaceId } = this.#deps;
-    return { workspaceId, scope, identifier: address, limit, durationMs, cost: 1, accuracy: "local" };
-  }
-
-  #success(attempt: Attempt): LimitCharge {
-    const scope = { kind: "spared", value: attempt.active.record.policyId } as const;
-    return {
-      workspaceId: this.#deps.workspaceId,
-      scope,
-      identifier: nameOf(attempt),
-      limit: SUCCESS_LIMIT,
-      durationMs: SPARED_MS,
-      cost: SUCCESS_COST,
-      accuracy: "local",
-    };
+  #counters({ active: { policy, record }, address, hash }: Attempt): AttemptCounters {
+    const limit = policy.failedAttempts ?? { limit: 0, durationMs: 1_000 };
+    return attemptCounters({ workspaceId: this.#deps.workspaceId, policyId: record.policyId, limit, address, hash });
   }
 }
 

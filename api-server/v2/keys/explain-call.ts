@@ -1,5 +1,9 @@
+import type { LimitCharge } from "../../../core/charges.ts";
 import { PublicError } from "../../../core/errors.ts";
+import { explainAttempts } from "../../../core/explanation/explain-attempts.ts";
 import { explainRule, withLimitSteps } from "../../../core/explanation/explain-rule.ts";
+import type { Step } from "../../../core/explanation/shapes.ts";
+import { attemptCounters } from "../../../core/policies/failed-attempts.ts";
 import type { CompiledRule } from "../../../core/policies/match-rule.ts";
 import { planRule } from "../../../core/policies/plan-rule.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
@@ -8,6 +12,7 @@ import type { KeyRecord } from "../../../core/records.ts";
 import { STATUS_AT_A_GATE } from "../../../core/verification/codes.ts";
 import { networkOf } from "../../../core/verification/ip-address.ts";
 import type { KeyView } from "../../../core/verification/key-view.ts";
+import { CountersUnavailable } from "../../../edge/counters/contract.ts";
 import type { Lookup } from "../../../edge/projection/contract.ts";
 import { type ExplainDeps, type Explained, explain, explainWithoutKey } from "../../../edge/verification/explain.ts";
 import { type RuleRequest, RuleVerification } from "../../../edge/verification/rule-verification.ts";
@@ -134,13 +139,57 @@ async function explainAtGate(
       now: counted.nowMs,
     };
   }
+  const attempts = await findAttempts(call, { gate, policy });
+  const [before, ...after] = splitAtRule(steps);
+  if (attempts?.step.decisive === true && !passesAll) {
+    const { retryAfter } = attempts;
+    const ended = { code: "TOO_MANY_ATTEMPTS", allowed: false, status: 429, now: deps.nowMs(), retryAfter } as const;
+    return { ...NOTHING, ...base, ...ended, steps: [...before, attempts.step] };
+  }
   const explained = await explain(partsOf(call), atGate(call, policy, sent), {
     policy: source,
     sayNotFound,
   });
   const out = await toOut(call, explained);
   const allowed = passesAll || out.code === "VALID";
-  return { ...out, ...base, allowed, status: allowed ? 200 : out.status, steps: [...steps, ...out.steps] };
+  const attemptSteps = attempts === undefined ? [] : [{ ...attempts.step, decisive: false }];
+  return {
+    ...out,
+    ...base,
+    allowed,
+    status: allowed ? 200 : out.status,
+    steps: [...before, ...attemptSteps, ...after, ...out.steps],
+  };
+}
+
+/** Returns the steps up to the rule, followed by the others: a gate checks failed attempts between them. */
+function splitAtRule(steps: readonly Step[]): [Step[], ...Step[]] {
+  const end = steps.findIndex(({ step }) => step === "rule") + 1;
+  return [steps.slice(0, end), ...steps.slice(end)];
+}
+
+/** Reads the failed attempts of the client address; `undefined` if the policy does not limit them or the address is unknown. */
+async function findAttempts(
+  { deps, workspaceId, hash, asked: { clientIp } }: ExplainedCall,
+  { gate, policy }: { readonly gate: PolicyRow; readonly policy: CompiledPolicy },
+): Promise<{ readonly step: Step; readonly retryAfter: number } | undefined> {
+  const { failedAttempts: limit, clientAddress } = policy;
+  if (limit === undefined || clientIp === undefined) return undefined;
+  const address = networkOf(clientIp, clientAddress?.ipv6PrefixBits);
+  const { failure, success } = attemptCounters({ workspaceId, policyId: gate.id, limit, address, hash });
+  const outcomeOf = async (charge: LimitCharge) => {
+    const { limits, nowMs } = await deps.peekLimits([{ ...charge, accuracy: "strict" }]);
+    return { outcome: limits[0], nowMs };
+  };
+  try {
+    const [failures, successes] = await Promise.all([outcomeOf(failure), outcomeOf(success)]);
+    const step = explainAttempts(failure, [failures.outcome, successes.outcome]);
+    const waitMs = (failures.outcome?.retryAtMs ?? 0) - failures.nowMs;
+    return { step, retryAfter: Math.max(1, Math.ceil(waitMs / 1_000)) };
+  } catch (error) {
+    if (!(error instanceof CountersUnavailable)) throw error;
+    return { step: explainAttempts(failure, undefined), retryAfter: 1 };
+  }
 }
 
 /** Returns a summary of the reports of the policy's sidecars, without their names. */

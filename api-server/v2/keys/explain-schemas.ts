@@ -171,7 +171,7 @@ const PermissionsOut = z.strictObject({
 
 export const ExplainedOut = z.strictObject({
   code: z
-    .union([Code, z.enum(["ANONYMOUS", "DENIED", "MALFORMED", "UNKNOWN"])])
+    .union([Code, z.enum(["ANONYMOUS", "DENIED", "MALFORMED", "TOO_MANY_ATTEMPTS", "UNKNOWN"])])
     .describe(
       "What the verification would end with. `UNKNOWN`: a store does not answer, and the verification is not decided without it. While the counters are away, `VALID` is what is decided without them, as the steps `limits` and `credits` say.",
     ),

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hashKey } from "../../../core/keys/key-string.ts";
+import { attemptCounters } from "../../../core/policies/failed-attempts.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
 import { makeResources, policyBody, type Resources } from "../../test/resources.ts";
 
@@ -222,6 +223,41 @@ describe("at a gate", () => {
       expect(await explain({ ...asked, path: "/catalogue/8" })).toMatchObject({ code: "ANONYMOUS" });
       const blind = await t.call("keys.explainVerification", { ...asked, clientIp: undefined });
       expect([blind.status, blind.body.error.errors[0].location]).toEqual([400, "body.clientIp"]);
+    });
+
+    test("explainVerification shows the failed attempts of the address, and that a key is spared", async () => {
+      const { keyId, apiId } = await resources.key();
+      const failedAttempts = { limit: 2, durationMs: HOUR_MS };
+      const policyId = await aGate(apiId, { ...more, rules: [], failedAttempts });
+      const asked = { keyId, policyId, clientIp: "198.51.100.7" };
+      const attemptsOf = ({ steps }: { steps: StepOut[] }) => steps.find(({ step }) => step === "attempts");
+      const first = await explain(asked);
+      expect(first).toMatchObject({ code: "VALID", status: 200 });
+      expect(attemptsOf(first)).toMatchObject({ result: "passed", observed: "0/2", decisive: false });
+      expect(attemptsOf(await explain({ keyId, policyId }))).toBeUndefined();
+
+      const { rows } = await t.deps.db.query<{ hash: string }>("select hash from keys where id = $1", [keyId]);
+      const of = { workspaceId: t.workspace.id, policyId, limit: failedAttempts, address: "198.51.100.7" };
+      const { failure, success } = attemptCounters({ ...of, hash: rows[0]?.hash ?? "" });
+      const counters = t.edge.counters({ timeoutMs: 5_000 });
+      await counters.consume({ limits: [{ ...failure, cost: 2, accuracy: "strict" }] });
+      const blocked = await explain(asked);
+      expect(blocked).toMatchObject({
+        code: "TOO_MANY_ATTEMPTS",
+        allowed: false,
+        status: 429,
+        retryAfter: expect.any(Number),
+      });
+      expect(blocked.retryAfter).toBeGreaterThan(0);
+      expect(deciding(blocked)).toEqual(["attempts"]);
+      expect(attemptsOf(blocked)?.detail).toContain("2 of 2 failed attempts from 198.51.100.7 in 1h");
+      expect(await explain({ ...asked, clientIp: "198.51.100.8" })).toMatchObject({ code: "VALID" });
+
+      await counters.consume({ limits: [{ ...success, accuracy: "strict" }] });
+      const spared = await explain(asked);
+      expect(spared).toMatchObject({ code: "VALID", allowed: true });
+      expect(attemptsOf(spared)).toMatchObject({ result: "passed", observed: "2/2" });
+      expect(attemptsOf(spared)?.detail).toContain("succeeded from there within the last hour");
     });
 
     test("explainVerification shows a denied request, and a rule header that is sent twice", async () => {

@@ -12,6 +12,7 @@ type Explained = Data<"admin.explainVerification">;
 const STEP_TITLES: Readonly<Record<Explained["steps"][number]["step"], string>> = {
   path: "Path",
   rule: "Rule",
+  attempts: "Failed attempts",
   stale: "Age of the gates' data",
   found: "Found",
   api: "API",
