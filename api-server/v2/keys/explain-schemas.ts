@@ -47,8 +47,17 @@ export const ASKED = {
   headers: z
     .array(
       z.strictObject({
-        name: z.string().min(1).max(128).describe("Name of the header."),
-        value: z.string().max(1024).describe("Value of the header."),
+        name: z
+          .string()
+          .min(1)
+          .max(128)
+          .describe("Name of the header.")
+          .meta({ examples: ["X-Api-Version"] }),
+        value: z
+          .string()
+          .max(1024)
+          .describe("Value of the header.")
+          .meta({ examples: ["2"] }),
       }),
     )
     .max(32)
