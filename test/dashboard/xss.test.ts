@@ -127,7 +127,7 @@ function withField(body: unknown, field: string): unknown {
   if (field.startsWith("policy.credentials[].name")) {
     copy.policy = { ...copy.policy, credentials: [{ in: "query", name: "key" }] };
   }
-  if (field.startsWith("policy.rules[]")) copy.policy = { ...copy.policy, rules: [A_RULE] };
+  if (field.startsWith("policy.rules[]")) copy.policy = { ...copy.policy, formatVersion: 2, rules: [A_RULE] };
   if (field.startsWith("policy.clientAddress")) {
     copy.policy = { ...copy.policy, clientAddress: { from: "forwardedFor", trustedProxies: [""] } };
   }
@@ -138,6 +138,9 @@ function withField(body: unknown, field: string): unknown {
 
 const A_LIMIT = { name: "requests", limit: 5, duration: 60_000 };
 const A_RULE = {
+  name: "rule",
+  hosts: ["a.test"],
+  headers: [{ name: "X-A", exact: "1" }],
   access: "Key",
   creditCost: 1,
   path: { prefix: "/" },

@@ -89,7 +89,7 @@ describe("the API server rejects", () => {
     {
       name: "an Anonymous rule that asks for a permission",
       one: () => policy("refused", { rules: [{ access: "Anonymous", permissions: "a" }] }),
-      says: /an Anonymous rule cannot require/,
+      says: /only a rule with access Key can require/,
     },
     {
       name: "a policy of a thousand rules",

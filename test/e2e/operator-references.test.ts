@@ -269,6 +269,9 @@ const PLAIN: ReadonlySet<string> = new Set([
   ...["ApiKeyPolicy credentials[].query.name", "ApiKeyPolicy onStale.after", "ApiKeyPolicy onStale.denyAfter"],
   ...["ApiKeyPolicy clientAddress.trustedProxies[]", "ApiKeyPolicy rules[].permissions"],
   ...["ApiKeyPolicy rules[].match.path.prefix", "ApiKeyPolicy rules[].match.path.exact"],
+  ...["ApiKeyPolicy rules[].name", "ApiKeyPolicy rules[].match.path.template", "ApiKeyPolicy rules[].match.hosts[]"],
+  ...["ApiKeyPolicy rules[].match.headers[].name", "ApiKeyPolicy rules[].match.headers[].exact"],
+  ...["ApiKeyPolicy rules[].ratelimits[].by[]", "ApiKeyPolicy failedAttempts.duration"],
   ...["ApiKeyPolicy rules[].ratelimits[].name", "ApiKeyPolicy rules[].ratelimits[].duration"],
   ...["ApiKeyPolicy onCounterFailure.action", "ApiKeyPolicy onCounterFailure.budget"],
 ]);
