@@ -106,7 +106,7 @@ describe("values that clients invent", () => {
   test("limit without a client has at most 10,000 identifiers per window, and starts again in the next", () => {
     let nowMs = 0;
     const identify = counterBy(["header.x-a"], () => nowMs);
-    const found = new Set(Array.from({ length: 1_000_000 }, (_, at) => identify({ a: `v${at}` })));
+    const found = new Set(Array.from({ length: 100_000 }, (_, at) => identify({ a: `v${at}` })));
     expect(found.size).toBe(10_001);
     expect(identify({ a: "late" })).toBe("others");
     nowMs = 1_000;
