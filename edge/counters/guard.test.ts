@@ -221,13 +221,23 @@ test("open counter circuit breaker fails every call immediately", async () => {
 });
 
 describe("a Redis that stops responding", () => {
-  test("counter circuit breaker opens after exactly one second without a response", () => {
+  test("counter circuit breaker opens after 980 ms without a response", () => {
     const breaker = new Breaker();
     for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
     breaker.sent(1_000);
     breaker.sent(1_900);
-    breaker.checkSilence(1_999);
-    expect(breaker.admits(1_999)).toBe(true);
+    breaker.checkSilence(1_979);
+    expect(breaker.admits(1_979)).toBe(true);
+    breaker.checkSilence(1_980);
+    expect(breaker.admits(1_980)).toBe(false);
+  });
+
+  test("call that was sent just before the last response opens the counter circuit breaker after 1 s", () => {
+    const breaker = new Breaker();
+    for (let i = 0; i < 5_000; i++) breaker.succeeded(1_000);
+    breaker.sent(1_000);
+    breaker.answered();
+    breaker.sent(1_015);
     breaker.checkSilence(2_000);
     expect(breaker.admits(2_000)).toBe(false);
   });
