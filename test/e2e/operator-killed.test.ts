@@ -171,6 +171,10 @@ test(
                   (select count(*) from ratelimit_overrides where manager like '%/default/pruned' and deleted_at is null) as pruned`,
         );
         expect(rows).toEqual([{ role: "Has 2.", limit: 2, keys: 2, pruned: 0 }]);
+        // Before it is Ready, it may have no API yet.
+        const isReadyByName = async (name: string) =>
+          (await find(objects, namespace)).some((one) => one.metadata.name === name && isReady(one));
+        await waitFor("p1 to be Ready", () => isReadyByName("p1"), LONG);
         await objects.removeAndWait(policy("p1", namespace), LONG);
         await waitFor("all to be Ready", async () => (await find(objects, namespace)).every(isReady), LONG);
         const found = await find(objects, namespace);
