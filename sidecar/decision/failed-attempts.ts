@@ -1,5 +1,6 @@
-import type { LimitCharge, LimitOutcome } from "../../core/charges.ts";
+import type { LimitCharge } from "../../core/charges.ts";
 import { type AttemptCounters, attemptCounters, hasSucceeded, SPARED_MS } from "../../core/policies/failed-attempts.ts";
+import { retryAtMs, secondsUntil } from "../../core/ratelimits/limit-headers.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import { BoundedCache } from "../../edge/bounded-cache.ts";
 import type { EdgeCounters } from "../../edge/open.ts";
@@ -73,7 +74,7 @@ export class FailedAttempts {
     const nowMs = this.#deps.nowMs();
     const succeededMs = this.#successes.get(nameOf(attempt));
     if (succeededMs !== undefined && nowMs - succeededMs < SPARED_MS) return undefined;
-    const retryAfterS = secondsUntil(outcome, nowMs);
+    const retryAfterS = secondsUntil(retryAtMs(outcome), nowMs);
     if (!this.#mayLookUp(nowMs)) return retryAfterS;
     return this.#deps.counters.peek([this.#counters(attempt).success]).then(
       ({ limits: [success] }) => (hasSucceeded(success) ? undefined : retryAfterS),
@@ -120,6 +121,3 @@ export class FailedAttempts {
 }
 
 const nameOf = ({ address, hash }: Attempt): string => `${address} ${hash}`;
-
-const secondsUntil = ({ retryAtMs = 0 }: LimitOutcome, nowMs: number): number =>
-  Math.max(1, Math.ceil((retryAtMs - nowMs) / 1_000));

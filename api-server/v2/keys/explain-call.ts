@@ -8,6 +8,7 @@ import type { CompiledRule } from "../../../core/policies/match-rule.ts";
 import { planRule } from "../../../core/policies/plan-rule.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { readStoredPolicy } from "../../../core/policies/stored-policy.ts";
+import { retryAtMs, secondsUntil } from "../../../core/ratelimits/limit-headers.ts";
 import type { KeyRecord } from "../../../core/records.ts";
 import { STATUS_AT_A_GATE } from "../../../core/verification/codes.ts";
 import { networkOf } from "../../../core/verification/ip-address.ts";
@@ -184,8 +185,8 @@ async function findAttempts(
   try {
     const [failures, successes] = await Promise.all([outcomeOf(failure), outcomeOf(success)]);
     const step = explainAttempts(failure, [failures.outcome, successes.outcome]);
-    const waitMs = (failures.outcome?.retryAtMs ?? 0) - failures.nowMs;
-    return { step, retryAfter: Math.max(1, Math.ceil(waitMs / 1_000)) };
+    const { outcome, nowMs } = failures;
+    return { step, retryAfter: secondsUntil(outcome === undefined ? nowMs : retryAtMs(outcome), nowMs) };
   } catch (error) {
     if (!(error instanceof CountersUnavailable)) throw error;
     return { step: explainAttempts(failure, undefined), retryAfter: 1 };
