@@ -1,7 +1,8 @@
 import type { RequestValues } from "../policies/counted-by.ts";
 import { hostNameOf } from "../policies/match-host.ts";
-import { type CompiledRule, compileRules, headersNamed, type RuleMatcher } from "../policies/match-rule.ts";
+import { type CompiledRule, compileRules, type RuleMatcher } from "../policies/match-rule.ts";
 import type { CompiledPolicy, PolicyRule } from "../policies/policy.ts";
+import { ambiguousHeaderIn, headersNamed } from "../policies/rule-headers.ts";
 import { explainStale } from "./explain-stale.ts";
 import type { Source, Step } from "./shapes.ts";
 import { said } from "./step.ts";
@@ -53,7 +54,7 @@ export function explainRule(
   const { rule } = matched;
   const { index, name } = rule;
   const values = { method, path: matched.path, head };
-  const ambiguous = ambiguousHeaderIn(rules, rawHeaders);
+  const ambiguous = ambiguousHeaderIn(rules.matchedHeaders, rawHeaders);
   const isOpen = rule.access !== "Key";
   const steps: Step[] = [
     {
@@ -89,19 +90,6 @@ export function explainRule(
 export function withLimitSteps(ofRule: readonly Step[], ofLimits: readonly Step[]): Step[] {
   const isDecided = ofLimits.some(({ decisive }) => decisive);
   return [...ofRule.map((step) => (isDecided ? { ...step, decisive: false } : step)), ...ofLimits];
-}
-
-/** Returns a header that a rule matches and that a gate rejects, because it occurs twice or with `_` in place of `-`. */
-function ambiguousHeaderIn({ matchedHeaders }: RuleMatcher, rawHeaders: readonly string[]): string | undefined {
-  const seen = new Set<string>();
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = (rawHeaders[at] as string).toLowerCase();
-    const meant = matchedHeaders.has(name) ? name : name.replaceAll("_", "-");
-    if (!matchedHeaders.has(meant)) continue;
-    if (meant !== name || seen.has(name)) return name;
-    seen.add(name);
-  }
-  return undefined;
 }
 
 const nameRule = ({ rules }: CompiledPolicy, { index, name }: CompiledRule): string =>

@@ -75,14 +75,6 @@ interface Candidate {
   readonly isUnconditional: boolean;
 }
 
-/** Returns the values of the named headers in a list of alternating names and values; repeated headers are joined. */
-export function headersNamed(names: readonly string[], raw: readonly string[]): (string | undefined)[] {
-  return names.map((name) => {
-    const values = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name);
-    return values.length === 0 ? undefined : values.join(", ");
-  });
-}
-
 /** Rules that can match requests of one method. */
 interface OfMethod {
   readonly rules: RuleSet;

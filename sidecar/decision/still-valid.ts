@@ -1,4 +1,4 @@
-import { headersNamed } from "../../core/policies/match-rule.ts";
+import { headersNamed } from "../../core/policies/rule-headers.ts";
 import type { Admission } from "../http/in-flight.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { mayGoOn, type VerifyDeps } from "./verify.ts";

@@ -3,6 +3,7 @@ import { isIdentityHeader } from "../../core/policies/identity-headers.ts";
 import { hostNameOf } from "../../core/policies/match-host.ts";
 import type { RuleMatcher } from "../../core/policies/match-rule.ts";
 import type { CredentialLocation } from "../../core/policies/policy.ts";
+import { asCgiVariable } from "../../core/policies/rule-headers.ts";
 import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
 import { rememberName } from "./known-names.ts";
 
@@ -219,8 +220,6 @@ export function compileHeadReader(
     };
   };
 }
-
-const asCgiVariable = (name: string): string => name.replace(/[^a-z0-9]/g, "_");
 
 /** Finds a credential in a header that has one of the policy's schemes; `Authorization: Basic …`, for example, may be meant for the app. */
 function findInHeader(

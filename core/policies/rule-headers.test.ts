@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { ambiguousHeaderIn } from "./rule-headers.ts";
+
+test.each([
+  { raw: ["X-Beta", "1"], found: undefined },
+  { raw: ["X-Beta", "1", "X-Other", "1", "x-other", "2"], found: undefined },
+  { raw: ["X-Beta", "1", "x-beta", "1"], found: "x-beta" },
+  { raw: ["X_Beta", "1"], found: "x_beta" },
+  { raw: ["X.Beta", "1", "X-Beta", "1"], found: "x.beta" },
+  { raw: ["A-B", "1"], found: "a-b" },
+  { raw: ["A_B", "1"], found: undefined },
+])("ambiguous header among $raw is $found, as the gate finds it", ({ raw, found }) =>
+  expect(ambiguousHeaderIn(new Set(["x-beta", "a_b"]), raw)).toBe(found),
+);

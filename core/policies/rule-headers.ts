@@ -1,0 +1,28 @@
+/* Headers that rules match or that limits count by, in lists of alternating names and values. */
+
+/** Returns the values of the named headers in a list of alternating names and values; repeated headers are joined. */
+export function headersNamed(names: readonly string[], raw: readonly string[]): (string | undefined)[] {
+  return names.map((name) => {
+    const values = raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name);
+    return values.length === 0 ? undefined : values.join(", ");
+  });
+}
+
+/**
+ * Returns the name of a header as CGI servers pass it on: they replace all characters except letters and digits with `_`, so different names
+ * become one. Expects lower case.
+ */
+export const asCgiVariable = (name: string): string => name.replace(/[^a-z0-9]/g, "_");
+
+/** Returns a header whose value apps may read differently than a gate: a matched one that occurs twice or in another spelling. */
+export function ambiguousHeaderIn(matched: ReadonlySet<string>, raw: readonly string[]): string | undefined {
+  const spellings = new Set([...matched].map(asCgiVariable));
+  const seen = new Set<string>();
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = (raw[at] as string).toLowerCase();
+    if (!spellings.has(asCgiVariable(name))) continue;
+    if (!matched.has(name) || seen.has(name)) return name;
+    seen.add(name);
+  }
+  return undefined;
+}
