@@ -1,5 +1,5 @@
 import { parseQuery, QuerySyntaxError } from "../permissions/query.ts";
-import { countedBy } from "./counted-value.ts";
+import { countedBy, isOfKey } from "./counted-value.ts";
 import type { CompiledPolicy, PolicyRule } from "./policy.ts";
 import { parseRulePath, TemplateError } from "./rule-path.ts";
 
@@ -70,9 +70,10 @@ function checkRule({ path, permissions, access, ratelimits }: PolicyRule, policy
     report("path.template", error.message);
   }
   for (const [index, limit] of ratelimits.entries()) {
-    for (const { kind, name } of countedBy(limit)) {
+    for (const value of countedBy(limit)) {
+      const { kind, name } = value;
       const location = `ratelimits[${index}].${limit.by === undefined ? "identifier" : "by"}`;
-      if ((kind === "key" || kind === "identity") && access === "Anonymous") {
+      if (isOfKey(value) && access === "Anonymous") {
         report(location, "an Anonymous rule cannot count by key or identity, because its requests have no key");
       }
       if (kind === "address" && policy.clientAddress === undefined) report(location, "address requires clientAddress");

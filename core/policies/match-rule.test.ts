@@ -404,6 +404,26 @@ describe("conditions besides method and path", () => {
     expect(at(rules, { target: "/catalogue" })).toMatchObject({ rule: { index: 0 } });
   });
 
+  test("anonymous rule of format 1 ignores limits by key, as gates of that format do", () => {
+    const limit = { limit: 1, durationMs: 1000, cost: 1, accuracy: "strict" as const };
+    const scope = { kind: "name", name: "all" } as const;
+    const ratelimits = [
+      { ...limit, scope, identifier: "key" as const },
+      { ...limit, scope, by: ["address"] },
+    ];
+    const matcher = compileRules({ rules: [aRule({ access: "Anonymous", ratelimits })], allowPaths: [] });
+    const found = matcher.match({ method: "GET", target: "/", host: "", headers: [] });
+    expect(found).toMatchObject({ rule: { ratelimits: [{ by: [{ kind: "address" }] }] } });
+    const open = compileRules({
+      rules: [aRule({ access: "Anonymous", ratelimits: ratelimits.slice(0, 1) })],
+      allowPaths: [],
+    });
+    expect(open.pathDecides).toBe(false);
+    expect(open.match({ method: "GET", target: "/", host: "", headers: [] })).toMatchObject({
+      rule: { ratelimits: [] },
+    });
+  });
+
   test("template with braces that are no parameter is reported at policy compilation", () => {
     for (const template of ["/a{b}", "/{a}b", "/{}", "/{a...}/b", "/*", "/{a-b}"]) {
       expect(() => compileRules({ rules: [aRule({ path: { template } })], allowPaths: [] }), template).toThrow(

@@ -1,7 +1,7 @@
 import { parseQuery, type Query } from "../permissions/query.ts";
 import { checkTarget, decodePath } from "./check-path.ts";
 import type { CompiledLimit } from "./counted-by.ts";
-import { countedBy, isInvented } from "./counted-value.ts";
+import { countedBy, isInvented, isOfKey } from "./counted-value.ts";
 import { DistinctValues, distinctMaxOf, type SharedRequests } from "./distinct-values.ts";
 import { foldPath, isFolded } from "./fold-path.ts";
 import { HostSets } from "./match-host.ts";
@@ -108,7 +108,8 @@ class CompiledRules implements RuleMatcher {
   /** Rules that match the current path. One array serves all requests, because matching is synchronous. */
   readonly #found: RuleSet;
 
-  constructor({ rules, allowPaths, defaultAccess = "Key" }: RulesOf, options: CompileOptions) {
+  constructor({ rules: stored, allowPaths, defaultAccess = "Key" }: RulesOf, options: CompileOptions) {
+    const rules = stored.map(withoutKeyLimits);
     this.#allowPaths = allowPaths;
     this.matchedHeaders = new Set(rules.flatMap(({ headers = [] }) => headers.map(({ name }) => name.toLowerCase())));
     this.headerNames = headerNamesOf(rules, this.matchedHeaders);
@@ -235,6 +236,15 @@ function headerNamesOf(rules: readonly PolicyRule[], matched: ReadonlySet<string
   return [...new Set([...matched, ...counted])];
 }
 
+/**
+ * Drops the limits of an anonymous rule that count keys, because its requests have no key. Format 1 allowed them, and its gates ignore all
+ * limits of such a rule; one counter for all clients would reject most of their requests.
+ */
+function withoutKeyLimits(rule: PolicyRule): PolicyRule {
+  if (rule.access !== "Anonymous") return rule;
+  return { ...rule, ratelimits: rule.ratelimits.filter((limit) => !countedBy(limit).some(isOfKey)) };
+}
+
 /** Returns a function that prepares one limit. */
 function limitCompiler(
   rules: readonly PolicyRule[],
@@ -289,13 +299,14 @@ function requirementOf({ access, query, creditCost }: CompiledRule, { ratelimits
  * The rule for a request that matches no other rule. By default it requires a key, so a gate admits requests without a key only if the
  * policy allows this.
  */
-export function implicitRule(access: CompiledRule["access"]): Candidate {
+function implicitRule(access: CompiledRule["access"]): Candidate {
   const path = parseRulePath(undefined, []);
   const rule = { index: -1, access, creditCost: 1, ratelimits: [], path };
   return { rule, requirement: requirementOf(rule, rule), headers: [], isUnconditional: true };
 }
 
-export type RejectedPath = { readonly refused: string };
+type RejectedPath = { readonly refused: string };
+
 const NEAR_MATCH: RejectedPath = {
   refused:
     "an app may read the path as that of another rule (letter case, a slash, space or dot at an end, double encoding)",
