@@ -9,6 +9,18 @@ export function hostNameOf(host: string): string {
   return name.endsWith(".") ? name.slice(0, -1) : name;
 }
 
+/** A host of a rule. */
+export interface HostPattern {
+  readonly name: string;
+  /** Whether the pattern matches all names below `name`, and not the name itself. */
+  readonly isBelow: boolean;
+}
+
+export function parseHostPattern(host: string): HostPattern {
+  const isBelow = host.startsWith("*.");
+  return { name: hostNameOf(isBelow ? host.slice(2) : host), isBelow };
+}
+
 /** Finds the rules that apply to a host. */
 export class HostSets {
   readonly #rules: number;
@@ -25,10 +37,8 @@ export class HostSets {
     this.#everyHost = emptySet(hosts.length);
     for (const [rule, names] of hosts.entries()) {
       if (names === undefined) addToSet(this.#everyHost, rule);
-      for (const name of names ?? []) {
-        const isWildcard = name.startsWith("*.");
-        const key = hostNameOf(isWildcard ? name.slice(2) : name);
-        addToSet(this.#setOf(isWildcard ? this.#below : this.#exact, key), rule);
+      for (const { name, isBelow } of (names ?? []).map(parseHostPattern)) {
+        addToSet(this.#setOf(isBelow ? this.#below : this.#exact, name), rule);
       }
     }
   }

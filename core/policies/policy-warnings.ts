@@ -1,4 +1,4 @@
-import { hostNameOf } from "./match-host.ts";
+import { type HostPattern, parseHostPattern } from "./match-host.ts";
 import { type CompiledPolicy, HTTP_METHODS, type PolicyRule } from "./policy.ts";
 import { PARAMETER, parseRulePath, type RulePath } from "./rule-path.ts";
 
@@ -42,19 +42,10 @@ interface ParsedRule {
   readonly headers: ReadonlyArray<{ readonly name: string; readonly exact: string | undefined }>;
 }
 
-interface HostPattern {
-  readonly name: string;
-  /** Whether the pattern matches all names below `name`, and not the name itself. */
-  readonly isBelow: boolean;
-}
-
 const parseRule = ({ methods, path, hosts, headers = [] }: PolicyRule, allow: RulesOf["allowPaths"]): ParsedRule => ({
   methods: new Set(methods ?? METHODS),
   path: parseRulePath(path, allow),
-  hosts: hosts?.map((host) => ({
-    name: hostNameOf(host.startsWith("*.") ? host.slice(2) : host),
-    isBelow: host.startsWith("*."),
-  })),
+  hosts: hosts?.map(parseHostPattern),
   headers: headers.map(({ name, exact }) => ({ name: name.toLowerCase(), exact })),
 });
 
