@@ -19,11 +19,11 @@ import {
   INTERCEPTION_LABEL,
   POLICY_ANNOTATION,
   RESOURCE_ANNOTATIONS,
+  TLS_SECRET_ANNOTATION,
 } from "./names.ts";
 import { type Container, HOOKS, isTcp, type Pod, runningContainers } from "./pod.ts";
 import type { PolicyOfPod } from "./policy-of-pod.ts";
 import { detourProbes, portNumber } from "./probes.ts";
-import { tlsSecretOf } from "./tls-secret.ts";
 
 /*
  * Injects a gate into a pod. Pure and idempotent: the same pod and policy give the same result, even if the pod already has a gate.
@@ -305,4 +305,21 @@ function warningsOf({ number, names }: Target, { cpuLimit }: GateResources, pod:
         ]
       : []),
   ];
+}
+
+/** Pattern of Secret names: an RFC 1123 subdomain. */
+const SECRET_NAME = /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/;
+
+/**
+ * Reads from the pod's annotations which Secret of its namespace contains the server certificate of the gate; `undefined` if the gate does
+ * not use TLS.
+ */
+function tlsSecretOf({
+  metadata: { annotations = {} },
+}: Pod): { readonly tlsSecret: string | undefined } | { readonly refused: string } {
+  const { [TLS_SECRET_ANNOTATION]: tlsSecret } = annotations;
+  if (tlsSecret !== undefined && !SECRET_NAME.test(tlsSecret)) {
+    return { refused: `the annotation ${TLS_SECRET_ANNOTATION} is not the name of a Secret.` };
+  }
+  return { tlsSecret };
 }
