@@ -30,7 +30,7 @@ describe("APIs", () => {
     await expect.poll(() => new URL(page.url()).searchParams.get("search")).toBe("支付");
 
     const [api] = await dashboard.call("admin.listApis", { search: "支付" });
-    await page.getByRole("button", { name: /^More of/ }).click();
+    await page.getByRole("button", { name: /^More of.*支付/ }).click();
     await page.getByRole("menuitem", { name: "Delete" }).click();
     const confirm = page.getByRole("dialog");
     const button = confirm.getByRole("button", { name: "Delete the API" });
