@@ -1,9 +1,9 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { HOP_BY_HOP } from "../../core/policies/hop-by-hop.ts";
 import { pushLimitHeaders } from "../../core/ratelimits/limit-headers.ts";
 import type { Decided, Passed, Refused } from "../decision/decide.ts";
 import type { ReceivedRequest } from "../decision/evaluate-head.ts";
-import { HOP_BY_HOP } from "../http/hop-by-hop.ts";
 import { problemResponse } from "../http/responses.ts";
 import {
   HeaderValueOption_HeaderAppendAction as AppendAction,

@@ -1,5 +1,5 @@
+import { HOP_BY_HOP } from "../../core/policies/hop-by-hop.ts";
 import type { Head } from "../http/head.ts";
-import { HOP_BY_HOP } from "../http/hop-by-hop.ts";
 
 /** Headers that a proxy sets itself; removing them would be wrong or have no effect. */
 const KEPT: ReadonlySet<string> = new Set([...HOP_BY_HOP, "host", "content-length", "expect"]);

@@ -1,10 +1,10 @@
 import { isHost } from "../../core/policies/check-path.ts";
+import { HOP_BY_HOP, namedInConnection } from "../../core/policies/hop-by-hop.ts";
 import { isIdentityHeader } from "../../core/policies/identity-headers.ts";
 import { hostNameOf } from "../../core/policies/match-host.ts";
 import type { RuleMatcher } from "../../core/policies/match-rule.ts";
 import type { CredentialLocation } from "../../core/policies/policy.ts";
 import { asCgiVariable } from "../../core/policies/rule-headers.ts";
-import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
 import { rememberName } from "./known-names.ts";
 
 /*

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
+import { HOP_BY_HOP, namedInConnection } from "../../core/policies/hop-by-hop.ts";
 import { openGate, sendRaw, startApp, type TestApp, type TestGate } from "../../test/harness/gate.ts";
-import { HOP_BY_HOP, namedInConnection } from "./hop-by-hop.ts";
 
 describe("`Connection`", () => {
   test.each([

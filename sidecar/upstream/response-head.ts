@@ -1,6 +1,6 @@
+import { HOP_BY_HOP, namedInConnection } from "../../core/policies/hop-by-hop.ts";
 import { pushLimitHeaders, type ShownLimit } from "../../core/ratelimits/limit-headers.ts";
 import { linesOf } from "../http/header-lines.ts";
-import { HOP_BY_HOP, namedInConnection } from "../http/hop-by-hop.ts";
 import { ownText, rememberName } from "../http/known-names.ts";
 
 /*
