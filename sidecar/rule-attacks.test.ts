@@ -360,6 +360,11 @@ describe("hosts", () => {
     "internal.example.com/": "400",
     "internal.example.com api.example.com": "400",
     "internal.example.com\xa0": "400",
+    "int%65rnal.example.com": "400",
+    "internal%2Eexample.com": "400",
+    "%EF%BD%89nternal.example.com": "400",
+    "internal.example.com%00": "400",
+    "internal.example.com%": "400",
   };
 
   test.each(EVERY_WAY)("a host matches in every spelling, and no other does: %s", async (way) => {

@@ -207,14 +207,26 @@ test.each([
 });
 
 describe("hosts", () => {
-  test.each(["a", "A.b", "a.b.", "a:80", "a:", "127.0.0.1:1", "[::1]", "[fe80::1%25eth0]:443", "a_b", "a%41", ""])(
+  test.each(["a", "A.b", "a.b.", "a:80", "a:", "127.0.0.1:1", "[::1]", "[fe80::1%25eth0]:443", "a_b", ""])(
     "%j is a valid Host header",
     (text) => expect(isHost(text)).toBe(true),
   );
-  test.each(["a b", "a@b", "user:pw@a", "a/b", "a?b", "a#b", "a:b", "[::1", "::1", "a, b", "caf\u00e9", "a\\b", "[]"])(
-    "%j is an invalid Host header",
-    (text) => expect(isHost(text)).toBe(false),
-  );
+  test.each([
+    "a b",
+    "a@b",
+    "user:pw@a",
+    "a/b",
+    "a?b",
+    "a#b",
+    "a:b",
+    "[::1",
+    "::1",
+    "a, b",
+    "caf\u00e9",
+    "a\\b",
+    "a%41",
+    "[]",
+  ])("%j is an invalid Host header", (text) => expect(isHost(text)).toBe(false));
 
   test.each([
     { target: "http://a.b:80/c?d", authority: "a.b:80" },

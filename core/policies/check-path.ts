@@ -173,8 +173,11 @@ export function authorityOf(target: string): string | undefined {
   return scheme === undefined ? undefined : authorityAfter(scheme, target);
 }
 
-/** Host with an optional port (RFC 3986, sections 3.2.2 and 3.2.3): a name, which may be empty, or an address. */
-const HOST = /^(?:\[[\w.:%~-]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/;
+/**
+ * Host with an optional port (RFC 3986, sections 3.2.2 and 3.2.3): a name, which may be empty, or an address. Percent-encoded names are
+ * rejected: `ex%61mple.com` is equivalent to `example.com` (RFC 3986, 6.2.2.2), but only some apps decode it.
+ */
+export const HOST = /^(?:\[[\w.:%~-]+\]|[\w.~!$&'()*+,;=-]*)(?::\d*)?$/;
 
 /** Returns whether a text is a valid value of Host. */
 export const isHost = (text: string): boolean => HOST.test(text);
