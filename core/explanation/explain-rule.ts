@@ -2,7 +2,7 @@ import type { RequestValues } from "../policies/counted-by.ts";
 import { hostNameOf } from "../policies/match-host.ts";
 import { type CompiledRule, compileRules, type RuleMatcher } from "../policies/match-rule.ts";
 import type { CompiledPolicy, PolicyRule } from "../policies/policy.ts";
-import { ambiguousHeaderIn, headersNamed } from "../policies/rule-headers.ts";
+import { ambiguousHeaderIn, headersNamed, sayAmbiguousHeader } from "../policies/rule-headers.ts";
 import { explainStale } from "./explain-stale.ts";
 import type { Source, Step } from "./shapes.ts";
 import { said } from "./step.ts";
@@ -64,8 +64,8 @@ export function explainRule(
     },
   ];
   if (ambiguous !== undefined) {
-    const sentence = `The request has the header ${ambiguous} twice or in an ambiguous spelling, and a rule depends on it.`;
-    steps.push({ ...said("rule", false, nameRule(policy, rule), sentence), sources, decisive: true });
+    const step = said("rule", false, nameRule(policy, rule), sayAmbiguousHeader(ambiguous));
+    steps.push({ ...step, sources, decisive: true });
     return { steps, rule: undefined, code: "MALFORMED", index, name, values };
   }
   steps.push({

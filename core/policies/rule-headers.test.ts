@@ -9,6 +9,9 @@ test.each([
   { raw: ["X.Beta", "1", "X-Beta", "1"], found: "x.beta" },
   { raw: ["A-B", "1"], found: "a-b" },
   { raw: ["A_B", "1"], found: undefined },
+  { raw: ["X-Beta", "1", "Connection", "close, X-BETA"], found: "x-beta" },
+  { raw: ["Connection", "close", "connection", "x-beta"], found: "x-beta" },
+  { raw: ["X-Beta", "1", "Connection", "keep-alive, X-Other"], found: undefined },
 ])("ambiguous header among $raw is $found, as the gate finds it", ({ raw, found }) =>
   expect(ambiguousHeaderIn(new Set(["x-beta", "a_b"]), raw)).toBe(found),
 );

@@ -1,3 +1,5 @@
+import { namedInConnection } from "./hop-by-hop.ts";
+
 /* Headers that rules match or that limits count by, in lists of alternating names and values. */
 
 /** Returns the values of the named headers in a list of alternating names and values; repeated headers are joined. */
@@ -14,8 +16,13 @@ export function headersNamed(names: readonly string[], raw: readonly string[]): 
  */
 export const asCgiVariable = (name: string): string => name.replace(/[^a-z0-9]/g, "_");
 
-/** Returns a header whose value apps may read differently than a gate: a matched one that occurs twice or in another spelling. */
+/**
+ * Returns a header whose value apps may read differently than a gate: a matched one that occurs twice or in another spelling, or that
+ * `Connection` removes.
+ */
 export function ambiguousHeaderIn(matched: ReadonlySet<string>, raw: readonly string[]): string | undefined {
+  const removed = namedInConnection(headersNamed(["connection"], raw)[0]);
+  for (const name of matched) if (removed?.has(name)) return name;
   const spellings = new Set([...matched].map(asCgiVariable));
   const seen = new Set<string>();
   for (let at = 0; at < raw.length; at += 2) {
@@ -26,3 +33,7 @@ export function ambiguousHeaderIn(matched: ReadonlySet<string>, raw: readonly st
   }
   return undefined;
 }
+
+/** Explains the 400 for a header that `ambiguousHeaderIn` or the gate found. */
+export const sayAmbiguousHeader = (name: string): string =>
+  `The request has the header ${name} twice, in an ambiguous spelling or named by Connection, and a rule depends on it.`;

@@ -1,3 +1,4 @@
+import { sayAmbiguousHeader } from "../../core/policies/rule-headers.ts";
 import type { Code } from "../../core/verification/codes.ts";
 import type { Problem } from "../http/responses.ts";
 
@@ -35,7 +36,7 @@ export const duplicateKeyProblem: Problem = {
 export const deniedProblem: Problem = { kind: "forbidden", detail: "The policy denies this request." };
 export const ambiguousHeaderProblem = (name: string): Problem => ({
   kind: "malformed_request",
-  detail: `The request has the header ${name} twice or in an ambiguous spelling, and a rule depends on it.`,
+  detail: sayAmbiguousHeader(name),
   location: "header",
 });
 export const internalProblem: Problem = { kind: "unexpected_error", detail: "The gate failed to handle the request." };

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { SOURCE_KINDS, STEPS } from "../../../core/explanation/shapes.ts";
+import { HOST } from "../../../core/policies/check-path.ts";
 import { Code } from "../../../core/verification/codes.ts";
 import { DataPlane, PolicyId } from "../policies/schemas.ts";
 import { KeyId, unixMs } from "../schemas.ts";
@@ -41,6 +42,7 @@ export const ASKED = {
     .string()
     .min(1)
     .max(255)
+    .regex(HOST)
     .optional()
     .describe("Host of the request at the gate.")
     .meta({ examples: ["api.example.com"] }),

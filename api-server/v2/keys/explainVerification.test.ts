@@ -268,10 +268,15 @@ describe("at a gate", () => {
       expect(deciding(denied)).toEqual(["rule"]);
       const beta = { name: "x-beta", value: "1" };
       expect(await explain({ keyId, policyId, headers: [beta] })).toMatchObject({ code: "ANONYMOUS", rule: 2 });
-      for (const headers of [[beta, { ...beta, name: "X-Beta" }], [{ ...beta, name: "x_beta" }]]) {
+      const removed = [beta, { name: "Connection", value: "X-Beta" }];
+      for (const headers of [[beta, { ...beta, name: "X-Beta" }], [{ ...beta, name: "x_beta" }], removed]) {
         const ambiguous = await explain({ keyId, policyId, headers });
         expect(ambiguous).toMatchObject({ code: "MALFORMED", allowed: false, status: 400 });
         expect(deciding(ambiguous)).toEqual(["rule"]);
+      }
+      for (const host of ["int%65rnal.test", "internal.test/"]) {
+        const unclear = await t.call("keys.explainVerification", { keyId, policyId, host });
+        expect(unclear.status).toBe(400);
       }
       const audited = await aGate(apiId, { ...more, mode: "Audit" });
       expect(await explain({ keyId, policyId: audited, host: "internal.test" })).toMatchObject({
