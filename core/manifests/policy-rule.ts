@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { COUNTED_BY_MAX, CountedBy, HttpMethod } from "../policies/policy.ts";
+import { COUNTED_BY_MAX, CountedBy, HttpMethod, RULE_NAME } from "../policies/policy.ts";
 import { celMilliseconds, durationOf, findDuration } from "./duration.ts";
 import { exactlyOneOf, HeaderName, repeated, setOf, withRules } from "./fields.ts";
 import { RulePath, TemplatePath } from "./rule-path.ts";
@@ -162,9 +162,11 @@ export const ManifestRule = withRules(
       .string()
       .min(1)
       .max(63)
-      .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, { error: "expected lower-case letters, digits and hyphens" })
+      .regex(RULE_NAME, { error: "expected lower-case letters, digits and hyphens" })
       .optional()
-      .describe("Name of the rule, unique in the policy, for explanations, metrics and the audit log."),
+      .describe(
+        "Name of the rule, unique in the policy, for explanations, metrics, the audit log and `RateLimit-Policy`.",
+      ),
     match: Match.default({}),
     access: z
       .enum(["Key", "Anonymous", "Deny"])

@@ -110,8 +110,11 @@ const HeaderMatch = z.strictObject({
   exact: z.string().max(1024).optional().describe("Value of the header. Default: any value."),
 });
 
+/** Names of rules. Gates send them in `RateLimit-Policy`, so they have no quotation marks and no control characters. */
+export const RULE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+
 export const PolicyRule = z.strictObject({
-  name: z.string().min(1).max(63).optional().describe("Name of the rule, unique in the policy."),
+  name: z.string().min(1).max(63).regex(RULE_NAME).optional().describe("Name of the rule, unique in the policy."),
   methods: z.array(HttpMethod).max(HTTP_METHODS.length).optional().describe("HTTP methods. Default: every method."),
   path: PathMatch.optional().describe("Paths. Default: every path."),
   hosts: z

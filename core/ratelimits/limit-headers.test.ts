@@ -44,3 +44,11 @@ test("each rate limit has three response headers, with the reset rounded up to s
     ...["RateLimit-Reset", "2"],
   ]);
 });
+
+test("limits of a named rule have its name in RateLimit-Policy, with quota and window of the limit shown", () => {
+  const consumed = { nowMs: NOW_MS, passed: true, limits: [outcome(true, 9), outcome(true, 3)] };
+  const shown = showTightest([charge(10), { ...charge(20), durationMs: 1500 }], consumed, "refund");
+  const headers: string[] = [];
+  if (shown !== undefined) pushLimitHeaders(headers, shown);
+  expect(headers.slice(-2)).toEqual(["RateLimit-Policy", '"refund";q=20;w=2']);
+});

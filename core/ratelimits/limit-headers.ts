@@ -8,6 +8,8 @@ export interface ShownLimit {
   readonly remaining: number;
   /** Seconds to the end of the window, rounded up. */
   readonly resetS: number;
+  /** Value of RateLimit-Policy; absent if the limit is not of a rule with a name. */
+  readonly policy?: string;
 }
 
 export const showLimit = (limit: number, { remaining, resetMs }: LimitOutcome, nowMs: number): ShownLimit => ({
@@ -18,28 +20,34 @@ export const showLimit = (limit: number, { remaining, resetMs }: LimitOutcome, n
 
 /**
  * Returns the limit to show in the headers. Limits that rejected the request come before the others; within each group, the limit with the
- * fewest remaining units comes first. The order of the list decides ties. Returns `undefined` for an empty list.
+ * fewest remaining units comes first. The order of the list decides ties. Returns `undefined` for an empty list. `ruleName` is the name of
+ * the rule that has these limits.
  */
 export function showTightest(
   limits: readonly LimitCharge[],
   { limits: outcomes, nowMs }: Consumed,
+  ruleName?: string,
 ): ShownLimit | undefined {
   let tightest: LimitOutcome | undefined;
-  let limit = 0;
+  let charge: LimitCharge | undefined;
   for (let at = 0; at < outcomes.length; at++) {
     const outcome = outcomes[at] as LimitOutcome;
     if (tightest !== undefined && !isTighter(outcome, tightest)) continue;
     tightest = outcome;
-    limit = limits[at]?.limit ?? 0;
+    charge = limits[at];
   }
-  return tightest && showLimit(limit, tightest, nowMs);
+  if (tightest === undefined) return undefined;
+  const { limit = 0, durationMs = 0 } = charge ?? {};
+  const shown = showLimit(limit, tightest, nowMs);
+  if (ruleName === undefined) return shown;
+  return { ...shown, policy: `"${ruleName}";q=${limit};w=${Math.ceil(durationMs / 1000)}` };
 }
 
 const isTighter = (a: LimitOutcome, b: LimitOutcome): boolean =>
   a.passed === b.passed ? a.remaining < b.remaining : !a.passed;
 
 /** Appends the headers of a limit to a list of alternating names and values. */
-export function pushLimitHeaders(headers: string[], { limit, remaining, resetS }: ShownLimit): void {
+export function pushLimitHeaders(headers: string[], { limit, remaining, resetS, policy }: ShownLimit): void {
   headers.push(
     "RateLimit-Limit",
     String(limit),
@@ -48,6 +56,7 @@ export function pushLimitHeaders(headers: string[], { limit, remaining, resetS }
     "RateLimit-Reset",
     String(resetS),
   );
+  if (policy !== undefined) headers.push("RateLimit-Policy", policy);
 }
 
 /**

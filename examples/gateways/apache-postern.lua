@@ -14,7 +14,7 @@ local NOT_TOLD = {
 }
 -- Credential headers of the policy, which the app must not get.
 local CREDENTIALS = { "Authorization", "X-API-Key" }
-local FOR_CLIENT = { "WWW-Authenticate", "Retry-After", "X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset" }
+local FOR_CLIENT = { "WWW-Authenticate", "Retry-After", "X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy" }
 
 -- X-Postern-Key-Id, and spellings that some servers treat as equal.
 local function is_identity(name)

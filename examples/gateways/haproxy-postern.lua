@@ -43,7 +43,7 @@ local function refuse(txn, response)
     if status >= 400 and status < 600 then
         reply:set_status(status)
         for _, name in ipairs({ "content-type", "www-authenticate", "retry-after", "x-request-id",
-                                "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset" }) do
+                                "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "ratelimit-policy" }) do
             local value = first(response, name)
             if value then reply:add_header(name, value) end
         end
@@ -67,7 +67,7 @@ core.register_action("postern", { "http-req" }, function(txn)
         if is_identity(name) and name ~= "x-postern-target" then txn.http:req_set_header(name, values[0]) end
     end
     txn.http:req_set_uri(first(response, "x-postern-target"))
-    for _, name in ipairs({ "limit", "remaining", "reset" }) do
+    for _, name in ipairs({ "limit", "remaining", "reset", "policy" }) do
         local value = first(response, "ratelimit-" .. name)
         if value then txn:set_var("txn.postern_" .. name, value) end
     end

@@ -143,7 +143,9 @@ class Deciding {
   #settle(verification: Verify | Count, verdict: Verdict): Decided {
     if (verdict.kind === "decided") {
       const { counted } = verdict;
-      if (counted?.consumed !== undefined) this.#shown = showTightest(counted.limits, counted.consumed);
+      if (counted?.consumed !== undefined) {
+        this.#shown = showTightest(counted.limits, counted.consumed, verification.rule.name);
+      }
       if (verdict.view !== undefined) this.#record(verdict, verdict.view);
       if (verification.kind === "verify") this.#parts.attempts.record(verification, verdict.code);
     }

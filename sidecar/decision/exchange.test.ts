@@ -36,7 +36,7 @@ beforeAll(async () => {
       rules: [
         aRule({ methods: ["GET"], path: { prefix: "/healthz" }, access: "Anonymous" }),
         aRule({ methods: ["POST", "PUT"], path: { prefix: "/orders" }, permissions: "orders.write OR orders.admin" }),
-        aRule({ path: { prefix: "/limited" }, ratelimits: [perKey("writes", 2)] }),
+        aRule({ name: "limited", path: { prefix: "/limited" }, ratelimits: [perKey("writes", 2)] }),
         aRule({ path: { prefix: "/closed" }, ratelimits: [perKey("never", 0)] }),
         aRule({ path: { prefix: "/shared" }, ratelimits: [perIdentity("rlns_public", 3)] }),
         aRule({ path: { prefix: "/dear" }, creditCost: 5 }),
@@ -193,6 +193,7 @@ describe("status of each verification code", () => {
       ["2", "0"],
       ["2", "0"],
     ]);
+    for (const { headers } of responses) expect(headers["ratelimit-policy"]).toMatch(/^"limited";q=2;w=\d+$/);
     const refused = responses[2];
     expect(kindOf({ body: refused?.body ?? "" })).toBe("rate_limited");
     for (const name of ["retry-after", "ratelimit-reset"] as const) {
@@ -205,6 +206,7 @@ describe("status of each verification code", () => {
     const refused = await call(gate.port, { path: "/closed", ...withKey(await gate.records.putKey()) });
     expect(refused.status).toBe(429);
     expect(refused.headers["retry-after"]).toBe(refused.headers["ratelimit-reset"]);
+    expect(refused.headers["ratelimit-policy"]).toBeUndefined();
   });
 
   test("gate responds 429 with Retry-After and spends no credits when credits are insufficient", async () => {

@@ -67,6 +67,7 @@ const SPECIAL: ReadonlyMap<string, number> = new Map([
   ["cache-control", CACHE_CONTROL],
   ["ratelimit-limit", LIMIT],
   ["ratelimit-remaining", LIMIT],
+  ["ratelimit-policy", LIMIT],
   ["ratelimit-reset", LIMIT],
   ["x-request-id", REQUEST_ID],
   ["date", DATE],

@@ -158,12 +158,13 @@ export function testGateway(
       const key = await world.records.putKey({ keyId: "key_6" });
       const first = await ask("/limited", bearer(key));
       expect(first.status).toBe(200);
-      if (expected.showsLimits) expect(first.headers["ratelimit-remaining"]).toBe("1");
+      const policy = { "ratelimit-policy": '"limited";q=2;w=3600' };
+      if (expected.showsLimits) expect(first.headers).toMatchObject({ "ratelimit-remaining": "1", ...policy });
       expect((await ask("/limited", bearer(key))).status).toBe(200);
       const response = await ask("/limited", bearer(key));
       expect(response.status, gateway.log()).toBe(429);
       expect(Number(response.headers["retry-after"])).toBeGreaterThan(0);
-      expect(response.headers).toMatchObject({ "ratelimit-limit": "2", "ratelimit-remaining": "0" });
+      expect(response.headers).toMatchObject({ "ratelimit-limit": "2", "ratelimit-remaining": "0", ...policy });
       expect(world.app.seen).toEqual([]);
     });
 

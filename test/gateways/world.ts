@@ -43,6 +43,7 @@ const POLICY_OF_WORLD = aPolicy({
     aRule({ path: { prefix: "/admin" }, permissions: "admin" }),
     aRule({ methods: ["DELETE"], permissions: "admin" }),
     aRule({
+      name: "limited",
       path: { prefix: "/limited" },
       ratelimits: [
         {
