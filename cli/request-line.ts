@@ -1,3 +1,4 @@
+import { type HeaderPair, parseHeaderLine } from "../core/policies/rule-headers.ts";
 import { invalidValue } from "./values.ts";
 
 /** A request line such as `POST /orders`. The path may have a query. */
@@ -21,14 +22,11 @@ export function parseRequestLine(option: string, text: string): RequestLine {
   throw invalidValue(option, text, "a method and a path such as 'POST /orders'");
 }
 
-/** Name and value of a request header. */
-export type HeaderPair = readonly [name: string, value: string];
-
 /** Parses headers of an option, each `NAME: VALUE`. Throws `UsageError` if one is invalid. */
 export function parseHeaders(option: string, texts: readonly string[]): HeaderPair[] {
   return texts.map((text) => {
-    const [, name, value] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}):[ \t]*([\t\x20-\x7e]{0,8192})$/.exec(text) ?? [];
-    if (name === undefined || value === undefined) throw invalidValue(option, text, "'NAME: VALUE'");
-    return [name, value];
+    const header = parseHeaderLine(text);
+    if (header === undefined) throw invalidValue(option, text, "'NAME: VALUE'");
+    return header;
   });
 }

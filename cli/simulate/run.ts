@@ -1,5 +1,6 @@
+import type { HeaderPair } from "../../core/policies/rule-headers.ts";
 import type { ActivePolicy } from "../../sidecar/policy/active-policy.ts";
-import { findRequestLine, type HeaderPair } from "../request-line.ts";
+import { findRequestLine } from "../request-line.ts";
 import type { Case, CaseStep } from "./cases.ts";
 import { type DecidedKey, findPolicy, type World } from "./environment.ts";
 import { type Decided, type Expected, type GateRequest, OfflineGate } from "./gate.ts";

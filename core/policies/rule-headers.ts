@@ -2,6 +2,17 @@ import { namedInConnection } from "./hop-by-hop.ts";
 
 /* Headers that rules match or that limits count by, in lists of alternating names and values. */
 
+/** Name and value of a request header. */
+export type HeaderPair = readonly [name: string, value: string];
+
+const LINE = /^([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}):[ \t]*([\t\x20-\x7e]{0,8192})$/;
+
+/** Parses a header line, `NAME: VALUE` in ASCII; returns `undefined` if it is invalid. */
+export function parseHeaderLine(line: string): HeaderPair | undefined {
+  const [, name, value] = LINE.exec(line) ?? [];
+  return name === undefined || value === undefined ? undefined : [name, value];
+}
+
 /** Returns the values of the named headers in a list of alternating names and values; repeated headers are joined. */
 export function headersNamed(names: readonly string[], raw: readonly string[]): (string | undefined)[] {
   return names.map((name) => {

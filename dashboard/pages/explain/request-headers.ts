@@ -1,3 +1,5 @@
+import { parseHeaderLine } from "../../../core/policies/rule-headers.ts";
+
 /* Headers of a request to explain, typed as lines such as `X-Api-Version: 2`. */
 
 export interface RequestHeader {
@@ -5,16 +7,15 @@ export interface RequestHeader {
   readonly value: string;
 }
 
-const HEADER = /^([A-Za-z0-9!#$%&'*+.^_`|~-]+):(.*)$/;
-
 /** Parses the lines; empty lines are ignored. Returns a text that names the first line that is no header. */
 export function readHeaders(text: string): readonly RequestHeader[] | string {
   const headers: RequestHeader[] = [];
   for (const [at, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
-    const [, name, value = ""] = HEADER.exec(line.trim()) ?? [];
-    if (name === undefined) return `Line ${at + 1}: expected NAME: VALUE, such as X-Api-Version: 2.`;
-    headers.push({ name, value: value.trim() });
+    const header = parseHeaderLine(line.trim());
+    if (header === undefined) return `Line ${at + 1}: expected NAME: VALUE, such as X-Api-Version: 2.`;
+    const [name, value] = header;
+    headers.push({ name, value });
   }
   return headers;
 }
