@@ -18,8 +18,8 @@ export interface ActivePolicy {
   readonly findClientAddress: FindClientAddress | undefined;
 }
 
-/** Reason why this version of the gate cannot enforce a policy. */
-export interface PolicyProblem {
+/** A policy that this version of the gate cannot enforce. */
+export interface UnsupportedPolicy {
   readonly problem: string;
 }
 
@@ -27,7 +27,7 @@ export interface PolicyProblem {
 export const sharedRequests: SharedRequests = { count: 0 };
 
 /** Prepares a projected policy. Returns a problem if another version wrote the policy and this version cannot read it. */
-export function readPolicy(record: PolicyRecord): ActivePolicy | PolicyProblem {
+export function readPolicy(record: PolicyRecord): ActivePolicy | UnsupportedPolicy {
   const { policy, problem } = readStoredPolicy(record.policy);
   if (policy === undefined) return { problem };
   try {
