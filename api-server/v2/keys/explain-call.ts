@@ -1,4 +1,3 @@
-import type { LimitCharge } from "../../../core/charges.ts";
 import { PublicError } from "../../../core/errors.ts";
 import { explainAttempts } from "../../../core/explanation/explain-attempts.ts";
 import { explainRule, withLimitSteps } from "../../../core/explanation/explain-rule.ts";
@@ -178,15 +177,12 @@ async function findAttempts(
   if (limit === undefined || clientIp === undefined) return undefined;
   const address = networkOf(clientIp, clientAddress?.ipv6PrefixBits);
   const { failure, success } = attemptCounters({ workspaceId, policyId: gate.id, limit, address, hash });
-  const outcomeOf = async (charge: LimitCharge) => {
-    const { limits, nowMs } = await deps.peekLimits([{ ...charge, accuracy: "strict" }]);
-    return { outcome: limits[0], nowMs };
-  };
+  const charges = [failure, success].map((charge) => ({ ...charge, accuracy: "strict" as const }));
   try {
-    const [failures, successes] = await Promise.all([outcomeOf(failure), outcomeOf(success)]);
-    const step = explainAttempts(failure, [failures.outcome, successes.outcome]);
-    const { outcome, nowMs } = failures;
-    return { step, retryAfter: secondsUntil(outcome === undefined ? nowMs : retryAtMs(outcome), nowMs) };
+    const { limits, nowMs } = await deps.peekLimits(charges);
+    const [failed, succeeded] = limits;
+    const step = explainAttempts(failure, [failed, succeeded]);
+    return { step, retryAfter: secondsUntil(failed === undefined ? nowMs : retryAtMs(failed), nowMs) };
   } catch (error) {
     if (!(error instanceof CountersUnavailable)) throw error;
     return { step: explainAttempts(failure, undefined), retryAfter: 1 };
