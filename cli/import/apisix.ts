@@ -4,6 +4,7 @@ import { findApisixRules } from "./apisix-rules.ts";
 import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, readObject, Text } from "./documents.ts";
 import { fullName, type KubeObject, kubeObjectsOf, nameOf, secretsByName, secretText } from "./kubernetes.ts";
+import { omitRule, omitRulesOf } from "./policy-rules.ts";
 
 /*
  * Imports from Apache APISIX: consumers of `apisix.yaml`, of an ADC file, of Admin API responses (consumers and credentials), and of its
@@ -31,6 +32,12 @@ const Kept = z.looseObject({ key: z.string(), value: z.unknown() });
 const ApiResponse = z.looseObject({ list: z.array(Kept) });
 const Standalone = z.looseObject({ consumers: listOf(Consumer) });
 
+const HasPlugins = z.looseObject({ plugins: z.looseObject({}) });
+
+/** Kinds of objects of the ingress controller that can have limits or denials. */
+const WITH_PLUGINS = ["ApisixRoute", "ApisixPluginConfig", "ApisixGlobalRule", "PluginConfig"];
+const FROM_FILE = "import apisix.yaml or an ADC file for drafts of rules";
+
 const CREDENTIAL_PATH = /\/consumers\/([^/]+)\/credentials\/([^/]+)$/;
 
 export function findApisixKeys(documents: readonly unknown[], discovered: DiscoveredKeys): void {
@@ -43,7 +50,7 @@ export function findApisixKeys(documents: readonly unknown[], discovered: Discov
     const response = ApiResponse.safeParse(document);
     if (response.success) return response.data.list;
     const one = Kept.safeParse(document);
-    return one.success && one.data.key.includes("/consumers/") ? [one.data] : [];
+    return one.success ? [one.data] : [];
   });
   if (kept.length > 0) {
     findInAnswers(kept, discovered);
@@ -62,6 +69,10 @@ function findInAnswers(kept: readonly z.output<typeof Kept>[], discovered: Disco
   const consumers = new Map<string, Consumer>();
   for (const { key, value } of kept) {
     if (CREDENTIAL_PATH.test(key)) continue;
+    if (!key.includes("/consumers/")) {
+      if (HasPlugins.safeParse(value).success) omitRule(discovered, key, FROM_FILE);
+      continue;
+    }
     const consumer = readObject(Consumer, value, key);
     consumers.set(consumer.username ?? "", consumer);
     findOf(consumer, discovered);
@@ -134,6 +145,7 @@ function findInCluster(objects: readonly KubeObject[], discovered: DiscoveredKey
       }
     }
   }
+  omitRulesOf(WITH_PLUGINS, objects, discovered, FROM_FILE);
 }
 
 function keyOf({ username, group_id: group, labels }: Consumer): Omit<ImportedKey, "hash"> {

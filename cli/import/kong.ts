@@ -12,6 +12,7 @@ import {
   secretsByName,
   secretText,
 } from "./kubernetes.ts";
+import { omitRulesOf } from "./policy-rules.ts";
 
 /*
  * Imports keys from Kong Gateway: from the declarative file that `deck gateway dump` writes, or from the KongConsumers and Secrets of its
@@ -151,6 +152,8 @@ function findInCluster(objects: readonly KubeObject[], discovered: DiscoveredKey
         discovered.leave(from, `a credential of the kind ${kind ?? "unknown"} is not an API key`);
     }
   }
+  const kinds = ["KongPlugin", "KongClusterPlugin"];
+  omitRulesOf(kinds, objects, discovered, "import the file of `deck gateway dump` for drafts of rules");
 }
 
 const credentialKind = (secret: Secret): string | undefined =>

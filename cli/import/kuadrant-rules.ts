@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { DiscoveredKeys } from "./discovered-keys.ts";
 import { listOf, Text } from "./documents.ts";
 import { type KubeObject, nameOf } from "./kubernetes.ts";
-import { addRule, BY_HOST, headerMatch, type Match, omitRule, readLimits } from "./policy-rules.ts";
+import { addRule, BY_HOST, headerMatch, type Match, omitRule, omitRulesOf, readLimits } from "./policy-rules.ts";
 
 /* Drafts rules from the RateLimitPolicies of Kuadrant: `counters` become the values that a limit counts by, `when` its conditions. */
 
@@ -29,6 +29,7 @@ export function findKuadrantRules(objects: readonly KubeObject[], discovered: Di
       }
     }
   }
+  omitRulesOf(["PlanPolicy"], objects, discovered, "write its limits as namespaces and overrides");
 }
 
 function findInLimit(

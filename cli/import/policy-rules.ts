@@ -2,6 +2,7 @@ import type * as z from "zod";
 import { ManifestRule } from "../../core/manifests/policy-rule.ts";
 import type { DiscoveredKeys, RuleDraft } from "./discovered-keys.ts";
 import { readObject, WrongImport } from "./documents.ts";
+import { type KubeObject, nameOf } from "./kubernetes.ts";
 
 /*
  * Drafts of policy rules from the limits and denials of another system. Each system's reader finds the requests that they apply to and the
@@ -64,6 +65,18 @@ export function readLimits<S extends z.ZodType>(
 
 export const omitRule = (discovered: DiscoveredKeys, from: string, why: string): void =>
   discovered.note(`${from} is not imported as a rule: ${why}`);
+
+/** Notes objects of kinds that have limits or denials which the import does not read. */
+export function omitRulesOf(
+  kinds: readonly string[],
+  objects: readonly KubeObject[],
+  discovered: DiscoveredKeys,
+  why: string,
+): void {
+  for (const object of objects) {
+    if (kinds.includes(object.kind)) omitRule(discovered, `${object.kind} ${nameOf(object)}`, why);
+  }
+}
 
 /** Returns the condition on a header: its value, or its presence. */
 export const headerMatch = (name: string, exact?: string): NonNullable<Match["headers"]>[number] =>

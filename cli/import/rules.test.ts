@@ -272,3 +272,31 @@ spec: { limits: { calls: { rates: [{ limit: 7, window: 10s }], ${limit} } } }`,
     expect(discovered.notes).toEqual([expect.stringContaining(says)]);
   });
 });
+
+test.each([
+  { reader: findKongKeys, kind: "KongPlugin", says: "deck gateway dump" },
+  { reader: findKongKeys, kind: "KongClusterPlugin", says: "deck gateway dump" },
+  { reader: findApisixKeys, kind: "ApisixRoute", says: "apisix.yaml" },
+  { reader: findApisixKeys, kind: "PluginConfig", says: "apisix.yaml" },
+  { reader: findKuadrantKeys, kind: "PlanPolicy", says: "namespaces and overrides" },
+])("import names the object whose limits it does not read: $kind", ({ reader, kind, says }) => {
+  const discovered = find(
+    reader,
+    `{ apiVersion: v1, kind: ${kind}, metadata: { name: p, namespace: shop }, spec: {} }`,
+  );
+  expect([discovered.keys, discovered.rules]).toEqual([[], []]);
+  expect(discovered.notes).toEqual([expect.stringMatching(`^${kind} shop/p is not imported as a rule: .*${says}`)]);
+});
+
+test.each([
+  { form: "list", text: (route: string) => `{ total: 1, list: [${route}] }` },
+  { form: "object", text: (route: string) => route },
+])("import names the route with plugins in a response of APISIX' Admin API: $form", ({ text }) => {
+  const route = `{ key: /apisix/routes/1, value: { uri: /orders, plugins: { limit-count: { count: 1 } } } }`;
+  const discovered = find(findApisixKeys, text(route));
+  expect([discovered.keys, discovered.left]).toEqual([[], []]);
+  expect(discovered.notes).toEqual([
+    expect.stringMatching("^/apisix/routes/1 is not imported as a rule: import apisix.yaml"),
+  ]);
+  expect(find(findApisixKeys, text("{ key: /apisix/upstreams/1, value: { nodes: {} } }")).notes).toEqual([]);
+});

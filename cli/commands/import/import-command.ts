@@ -86,7 +86,7 @@ export function importCommand(name: string, { title, file, find, hasTtl }: Syste
       const { keys, left } = checked(discovered);
       const { notes, rules, short } = discovered;
       if (keys.length + left.length + rules.length === 0)
-        throw new WrongImport(`${given.file} contains no ${title} key; expected ${file}`);
+        throw new WrongImport([`${given.file} contains no ${title} key; expected ${file}`, ...notes].join("; "));
       if (keys.length > ROWS_MAX) throw new WrongImport(`${given.file} has more than ${ROWS_MAX} keys; split the file`);
       const found = { keys, left, notes, rules, short };
       if (apiId === undefined || given["dry-run"]) return showPlan(io, found, given.json);

@@ -134,6 +134,15 @@ test("import shows rules for the policy, also of a file without keys", async () 
   expect(asJson.rules).toMatchObject([{ from: "route r, rate-limiting", rule: { access: "Anonymous" } }]);
 });
 
+test("import of a file without keys and rules names the objects whose limits it does not read", async () => {
+  const file = fileOf("{ apiVersion: v1, kind: KongPlugin, metadata: { name: slow }, plugin: rate-limiting }");
+  const { code, notes } = await run(`kong --file ${file} --dry-run`);
+  expect(code).toBe(1);
+  expect(notes).toEqual([
+    expect.stringMatching("contains no Kong key; .*; KongPlugin slow is not imported as a rule: "),
+  ]);
+});
+
 test("import reports the number of keys that are too short", async () => {
   const ran = await run(
     `kong --file ${fileOf("consumers: [{ username: a, keyauth_credentials: [{ key: abc }] }]")} --dry-run`,
