@@ -13,7 +13,7 @@ import {
   waitFor,
   withKey,
 } from "../../test/harness/gate.ts";
-import { createTestRedis, type TestRedis } from "../../test/harness/redis.ts";
+import { createTestRedis, type OwnRedis, startOwnRedis, type TestRedis } from "../../test/harness/redis.ts";
 import { type Attempt, FailedAttempts } from "./failed-attempts.ts";
 
 const LIMIT = 20;
@@ -71,6 +71,53 @@ describe("failed attempts over several gates", () => {
     expect(await statusFrom(last, GUESSER, neverUsedThere)).toBe(429);
     expect(await statusFrom(last, "203.0.113.10", neverUsedThere)).toBe(200);
     expect(await statusFrom(last, "203.0.113.10")).toBe(401);
+  });
+});
+
+describe("failed attempts while Redis is down", () => {
+  let redis: OwnRedis;
+  const gates: TestGate[] = [];
+  beforeEach(async () => {
+    redis = await startOwnRedis({ args: ["--appendonly", "yes", "--appendfsync", "always"] });
+    for (let pod = 0; pod < 2; pod++) {
+      const edge = await openRedisEdge({ url: redis.url, prefix: "ps", clientName: `gate-${pod}` });
+      await waitFor("the edge to be connected", () => edge.ping().then(() => true));
+      gates.push(await openGate({ edge, policy: POLICY_CHANGES, config: { podId: `pod-${pod}` } }));
+    }
+  });
+  afterEach(async () => {
+    for (const gate of gates.splice(0)) await gate.close();
+    await redis.stop();
+  });
+
+  test("each gate counts alone and spares its own keys, and the gates share their counts again afterwards", async () => {
+    const [first, second] = gates as [TestGate, TestGate];
+    const disabled = await first.records.putKey({ enabled: false });
+    const good = await first.records.putKey();
+    const elsewhere = await first.records.putKey();
+    // Both gates cache all keys, because they cannot look others up.
+    for (const gate of gates) {
+      for (const key of [disabled, good, elsewhere]) await statusFrom(gate, "192.0.2.1", key);
+    }
+    expect(await statusFrom(first, GUESSER, good)).toBe(200);
+    await redis.kill("SIGKILL");
+    expect(await statusFrom(second, GUESSER, elsewhere)).toBe(200);
+
+    for (let at = 0; at < LIMIT; at++) expect(await statusFrom(first, GUESSER, disabled)).toBe(401);
+    expect(await statusFrom(first, GUESSER, disabled)).toBe(429);
+    expect(await statusFrom(first, GUESSER, good)).toBe(200);
+    expect(await statusFrom(first, GUESSER, elsewhere)).toBe(429);
+    expect(await statusFrom(second, GUESSER, disabled)).toBe(401);
+
+    await redis.restart();
+    await waitFor("the second gate to know the failures of the first", async () => {
+      await first.records.heartbeat().catch(() => undefined);
+      return (await statusFrom(second, GUESSER, disabled)) === 429;
+    });
+    await waitFor("the first gate to know the success at the second", async () => {
+      return (await statusFrom(first, GUESSER, elsewhere)) === 200;
+    });
+    expect(await statusFrom(second, GUESSER, good)).toBe(200);
   });
 });
 
