@@ -69,6 +69,8 @@ test("policy annotation of a pod overrides selectors and may name a future polic
   expect(policyOfPod(named(coming), "shop", policies)).toMatchObject({
     name: "coming",
     port: "http",
+    // Unknown until the policy exists.
+    protocol: "http1",
     interception: "Port",
   });
   expect(policyOfPod(named({ ...coming, "postern.dev/target-port": "9090" }), "shop", policies)).toMatchObject({
