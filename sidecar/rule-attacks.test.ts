@@ -492,6 +492,24 @@ describe("client addresses", () => {
     expect(outcomes).toEqual(steps);
   });
 
+  test.each(EVERY_WAY)("failed attempts count by client address, and good keys are spared: %s", async (way) => {
+    const ask = await open(
+      { all: { access: "Key", ratelimits: [] } },
+      { clientAddress: TRUSTED, failedAttempts: { limit: 2, durationMs: 60_000 } },
+    );
+    const good = await gate.records.putKey();
+    const attempt = (key: string, forwardedFor: string) => {
+      const { headers = [] } = behind(way, [forwardedFor]);
+      return ask(way, { headers: [...headers, ["Authorization", `Bearer ${key}`]] });
+    };
+    expect(await attempt(good, "203.0.113.1")).toBe("200");
+    const statuses: string[] = [];
+    for (let guess = 0; guess < 4; guess++) statuses.push(await attempt(`guess_${guess}`, `${guess}, 203.0.113.1`));
+    expect(statuses).toEqual(["401", "401", "429", "429"]);
+    expect(await attempt(good, "203.0.113.1")).toBe("200");
+    expect(await attempt("guess_5", "203.0.113.2")).toBe("401");
+  });
+
   test("requests whose gateway names no address share one counter", async () => {
     const once = shown(0).ratelimits.map((limit) => ({ ...limit, by: ["address"], limit: 1 }));
     const ask = await open({ guests: { ratelimits: once } }, { clientAddress: TRUSTED });
