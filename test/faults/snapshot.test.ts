@@ -50,12 +50,14 @@ afterEach(async () => {
 
 const storeIsThere = () => waitFor("the store to be there", () => edge.ping().then(() => true));
 
+/** Has members of format 2. */
 const limited = aRule({
-  path: { prefix: "/limited" },
+  name: "limited",
+  path: { template: "/limited/{item}" },
   ratelimits: [
     {
       scope: { kind: "name", name: "all" },
-      identifier: "key",
+      by: ["key", "path.item"],
       limit: 3,
       durationMs: HOUR,
       cost: 1,
@@ -67,7 +69,7 @@ const limited = aRule({
 async function project(workspaceId: string, policy: Partial<CompiledPolicy> = {}): Promise<Records> {
   const written = new Records(edge, workspaceId);
   await written.begin();
-  await written.putPolicy(aPolicy({ rules: [limited], ...policy }));
+  await written.putPolicy(aPolicy({ formatVersion: 2, rules: [limited], ...policy }));
   await written.complete();
   clearInterval(beat);
   beat = setInterval(() => void written.heartbeat().catch(() => undefined), 300);
@@ -184,7 +186,7 @@ test("gate killed during a Redis outage serves its snapshot within a second", as
   console.log(`listening after ${Math.round(startMs)} ms, served ${Math.round(servedMs)} ms later`);
   expect(servedMs).toBeLessThan(1_000);
   const codes = [];
-  for (let i = 0; i < 4; i++) codes.push(await pod.status(limitedKey, "/limited"));
+  for (let i = 0; i < 4; i++) codes.push(await pod.status(limitedKey, "/limited/1"));
   expect(codes).toEqual([200, 200, 200, 429]);
   expect(await pod.status("a-key-that-nothing-knows")).toBe(503);
   const state = await pod.readyz();
@@ -263,7 +265,7 @@ describe("a key that was revoked while both were down", () => {
     clearInterval(beat);
     const anew = new Records(edge, WORKSPACE);
     await anew.begin("projection-2");
-    await anew.putPolicy(aPolicy({ rules: [limited] }));
+    await anew.putPolicy(aPolicy({ formatVersion: 2, rules: [limited] }));
     await anew.complete();
     await waitFor("the key to be refused", async () => (await pod.status(key)) === 401);
     // All references of the record are cached again.

@@ -84,6 +84,19 @@ describe("setPolicy", () => {
     expect(await auditOf(policyId)).toMatchObject([{ event: "policy.create" }]);
   });
 
+  test("audit log has the names of changed rules, and setPolicy rejects names that no header can carry", async () => {
+    const body = aBody();
+    const { policyId } = await api.data("policies.setPolicy", body);
+    const named = (name: string) => ({ ...body, policy: aPolicy({ formatVersion: 2, rules: [{ ...aRule, name }] }) });
+    await api.data("policies.setPolicy", named("refund"));
+    const rows = await api.data("admin.listAudit", { event: "policy.update" });
+    const logged = rows.filter(({ targets }: { targets: { id: string }[] }) => targets[0]?.id === policyId);
+    expect(logged).toMatchObject([{ before: { rules: [aRule] }, after: { rules: [{ name: "refund" }] } }]);
+    for (const name of ['a"b', "a\r\nB: c", "Refund", "-a", ""]) {
+      expect((await api.call("policies.setPolicy", named(name))).status).toBe(400);
+    }
+  });
+
   test("setPolicy with an equal policy changes nothing, otherwise increments the version", async () => {
     const body = aBody();
     const { policyId } = await api.data("policies.setPolicy", body);
