@@ -58,16 +58,17 @@ test("pod summary is stable when it is summarized again", () => {
     labels: { app: "orders" },
     isRunning: true,
     hasEnded: false,
-    gate: { guards: undefined, redirects: false, isOnHostNetwork: false, own: [], ports: [] },
+    gate: { guards: undefined, protocol: "http1", redirects: false, isOnHostNetwork: false, own: [], ports: [] },
     policy: "orders",
   });
 });
 
-test("pod summary keeps the ports and redirection that a NetworkPolicy depends on", () => {
+test("pod summary keeps the ports, protocol and redirection that a NetworkPolicy depends on", () => {
   const gate = {
     name: "postern-gate",
     env: [
       { name: "POSTERN_UPSTREAM", value: "http://127.0.0.1:8080" },
+      { name: "POSTERN_UPSTREAM_PROTOCOL", value: "h2c" },
       { name: "REDIS_URL", value: "redis://:password@redis" },
     ],
     ports: [{ name: "http", containerPort: 19_080, protocol: "TCP" }],
@@ -84,6 +85,7 @@ test("pod summary keeps the ports and redirection that a NetworkPolicy depends o
   expect(JSON.stringify(trimmed)).not.toContain("password");
   expect(toPod(trimPod(trimmed)).gate).toEqual({
     guards: 8080,
+    protocol: "h2c",
     redirects: true,
     isOnHostNetwork: true,
     own: [19_080],

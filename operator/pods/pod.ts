@@ -32,10 +32,14 @@ export interface PodSummary {
   readonly policy: string | undefined;
 }
 
+export type UpstreamProtocol = "http1" | "h2c";
+
 /** Fields of a gate that the operator caches. */
 export interface GateSummary {
   /** Guarded port of the app; `undefined` if the gate's environment does not contain the port. */
   readonly guards: number | undefined;
+  /** Protocol in which the gate's environment tells it to forward requests. */
+  readonly protocol: UpstreamProtocol;
   /** Whether packets for the app's port are redirected to the gate. */
   readonly redirects: boolean;
   /** Whether the pod uses the network of its node. */
@@ -65,6 +69,7 @@ interface PodSpec {
 }
 
 const UPSTREAM = "POSTERN_UPSTREAM";
+const UPSTREAM_PROTOCOL = "POSTERN_UPSTREAM_PROTOCOL";
 
 /**
  * Returns a pod with only the fields that `toPod` reads, because pods are the largest collection of a cluster and the operator caches all
@@ -91,8 +96,8 @@ export function trimPod({ metadata, spec, status }: KubeObject): KubeObject {
 }
 
 /**
- * Removes the containers of a pod without a gate. From the environment of a gate, keeps only the app's port, because an address may contain
- * a password.
+ * Removes the containers of a pod without a gate. From the environment of a gate, keeps only the app's port and protocol, because an address
+ * may contain a password.
  */
 function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec): PodSpec {
   const all = [...containers, ...initContainers];
@@ -104,7 +109,10 @@ function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec
       .flatMap(({ ports = [] }) => ports)
       .filter(({ protocol = "TCP" }) => protocol === "TCP")
       .map(({ name, containerPort }) => ({ ...(name === undefined ? {} : { name }), containerPort }));
-  const env = guards === undefined ? [] : [{ name: UPSTREAM, value: `http://127.0.0.1:${guards}` }];
+  const env = [
+    ...(guards === undefined ? [] : [{ name: UPSTREAM, value: `http://127.0.0.1:${guards}` }]),
+    ...(protocolOf(gate) === "http1" ? [] : [{ name: UPSTREAM_PROTOCOL, value: protocolOf(gate) }]),
+  ];
   const redirect = all.filter(({ name }) => name === REDIRECT_CONTAINER).map(({ name }) => ({ name }));
   return {
     containers: [{ name: "", ports: tcpPorts(all.filter((one) => one !== gate)) }],
@@ -116,6 +124,9 @@ function trimSpec({ containers = [], initContainers = [], hostNetwork }: PodSpec
 /** Returns the port of the app behind a gate; `undefined` if the app's address is not plain text or is outside of the pod. */
 const guardedBy = ({ env = [] }: Container): number | undefined =>
   upstreamPortInPod(env.find(({ name }) => name === UPSTREAM)?.value);
+
+const protocolOf = ({ env = [] }: Container): UpstreamProtocol =>
+  env.find(({ name }) => name === UPSTREAM_PROTOCOL)?.value === "h2c" ? "h2c" : "http1";
 
 export function toPod(object: KubeObject): PodSummary {
   const { name, namespace = "", uid, labels = {}, annotations, deletionTimestamp } = object.metadata;
@@ -138,6 +149,7 @@ function toGate({ containers = [], initContainers = [], hostNetwork = false }: P
   if (gate === undefined) return undefined;
   return {
     guards: guardedBy(gate),
+    protocol: protocolOf(gate),
     redirects: initContainers.some(({ name }) => name === REDIRECT_CONTAINER),
     isOnHostNetwork: hostNetwork,
     own: (gate.ports ?? []).map(({ containerPort }) => containerPort),

@@ -3,6 +3,7 @@ import type { GateSummary, PodSummary } from "../pods/pod.ts";
 /** Summary of a gate that the webhook injected in front of port 8080 of an app. */
 export const aGate: GateSummary = {
   guards: 8080,
+  protocol: "http1",
   redirects: false,
   isOnHostNetwork: false,
   own: [19_080, 19_081],

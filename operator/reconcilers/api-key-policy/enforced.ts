@@ -36,7 +36,7 @@ export function enforced(
     };
   }
   if (outdated.length > 0) {
-    const message = `The gates of ${outdated.length} of the ${guarded} running pods forward to another port than the changed spec.target.port: ${namesOf(outdated)}. Restart these pods.`;
+    const message = `The gates of ${outdated.length} of the ${guarded} running pods forward to another port or by another protocol than the changed spec.target: ${namesOf(outdated)}. Restart these pods.`;
     return is("False", "PodsOutdated", message);
   }
   if (dataPlane === undefined) return is("Unknown", "ReportsUnavailable", "The reports of the gates cannot be read.");

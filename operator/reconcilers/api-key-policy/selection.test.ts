@@ -101,6 +101,26 @@ test.each([
   expect(selectedBy(one, [byHand], []).outdated).toEqual(port === 9090 ? ["by-hand"] : []);
 });
 
+test.each([
+  { protocol: undefined, gate: "http1", outdated: [] },
+  { protocol: "http1", gate: "http1", outdated: [] },
+  { protocol: "h2c", gate: "http1", outdated: ["a"] },
+  { protocol: undefined, gate: "h2c", outdated: ["a"] },
+  { protocol: "h2c", gate: "h2c", outdated: [] },
+] as const)("pods $outdated are outdated when the policy names $protocol and the gate uses $gate", ({
+  protocol,
+  gate,
+  outdated,
+}) => {
+  const target = { port: 8080, ...(protocol === undefined ? {} : { protocol }) };
+  const one = anObject("ApiKeyPolicy", { selector: { matchLabels: { app: "orders" } }, target });
+  const pods = [pod("a"), pod("by-hand", { policy: undefined })].map((of) => ({
+    ...of,
+    gate: { ...aGate, protocol: gate },
+  }));
+  expect(selectedBy(one, pods, []).outdated).toEqual(outdated);
+});
+
 test("policy without a selector counts the gates injected for it", () => {
   const pods = [
     pod("b"),
@@ -201,7 +221,7 @@ describe("Enforced", () => {
     const old = enforced(reports, { selected: { ...selected, outdated: ["a", "b"] } });
     expect(old).toMatchObject({ status: "False", reason: "PodsOutdated" });
     expect(old.message).toContain(
-      "The gates of 2 of the 2 running pods forward to another port than the changed spec.target.port: a, b.",
+      "The gates of 2 of the 2 running pods forward to another port or by another protocol than the changed spec.target: a, b.",
     );
     const object = anObject("ApiKeyPolicy", { target: { port: 9090 } });
     const upstreamPorts = [

@@ -26,7 +26,8 @@ export interface Selected {
   /** Names under which injected gates report, sorted. A manually deployed gate may report under any name. */
   readonly expected: readonly string[];
   /**
-   * Sorted names of pods whose gate forwards to another port than `spec.target.port`, because they were created before this field changed.
+   * Sorted names of pods whose gate forwards to another port or by another protocol than `spec.target` names, because they were created
+   * before this field changed.
    */
   readonly outdated: readonly string[];
   /** Sorted names of pods without a gate. */
@@ -97,17 +98,28 @@ export const namedBy = ({ metadata: { name } }: ManifestObject, pods: readonly P
     .map((pod) => `${pod.namespace}/${pod.name}`)
     .sort();
 
+interface Target {
+  readonly port?: unknown;
+  readonly protocol?: unknown;
+}
+
+const targetOf = ({ spec }: ManifestObject): Target =>
+  ((spec ?? {}) as { readonly target?: Target | undefined }).target ?? {};
+
 /** Returns the port of `spec.target`, even if the rules of the policy are invalid. */
-export function targetPortOf({ spec }: ManifestObject): string | number | undefined {
-  const { target } = (spec ?? {}) as { readonly target?: { readonly port?: unknown } };
-  return typeof target?.port === "string" || typeof target?.port === "number" ? target.port : undefined;
+export function targetPortOf(policy: ManifestObject): string | number | undefined {
+  const { port } = targetOf(policy);
+  return typeof port === "string" || typeof port === "number" ? port : undefined;
 }
 
 function isOutdated({ gate, policy: named }: PodSummary, policy: ManifestObject): boolean {
   const port = targetPortOf(policy);
   if (gate?.guards === undefined || port === undefined) return false;
+  // A manually deployed gate may get its protocol from an argument instead of the environment, and it needs no port names.
+  const { protocol = "http1" } = targetOf(policy);
+  if (named !== undefined && protocol !== gate.protocol) return true;
   const meant = portIn(gate, port);
-  // The webhook rejects pods without the named port, whereas a manually deployed gate needs no port names.
+  // The webhook rejects pods without the named port.
   if (meant === undefined) return named !== undefined;
   return meant !== gate.guards;
 }
