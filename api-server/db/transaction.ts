@@ -41,14 +41,17 @@ export interface Transacting {
   readonly projection: Pick<Projection, "drop" | "forgetAll">;
   /** Notifies the relay, in whichever process it runs, of new outbox entries. Returns immediately. */
   readonly wakeRelay: () => void;
+  /** Open transaction of an enclosing use case, which commits or rolls back the work of this one too. */
+  readonly joined?: PoolClient;
 }
 
 /**
  * Runs `work` in one transaction: commits when it returns, rolls back when it throws. A transaction that lost a conflict, or generated an
  * existing id, is retried: `work` must have no side effects, and must generate its ids again. On return, this process's cache has dropped
- * every record that the transaction changed.
+ * every record that the transaction changed. With `deps.joined`, runs `work` in that transaction instead.
  */
 export async function inTransaction<T>(deps: Transacting, work: (tx: PoolClient) => Promise<T>): Promise<T> {
+  if (deps.joined !== undefined) return await work(deps.joined);
   for (let attempt = 1; ; attempt++) {
     try {
       return await attemptTransaction(deps, work);

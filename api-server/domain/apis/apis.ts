@@ -1,12 +1,14 @@
 import { makeId } from "../../../core/ids.ts";
-import { insertApi } from "../../db/apis.ts";
+import { insertApi, updateApi as updateApiRow } from "../../db/apis.ts";
 import { insertAudit } from "../../db/audit.ts";
+import { changeOf } from "../../db/audit-change.ts";
 import { inTransaction } from "../../db/transaction.ts";
 import type { Actor } from "../actor.ts";
 import { auditEvent, deleteManaged, lockManaged } from "../managed/changes.ts";
 import { createOnce } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
-import { creatingManager } from "../managed/rules.ts";
+import { adopting, creatingManager, guardManaged } from "../managed/rules.ts";
+import type { RequiredPermission } from "../permissions/required-permissions.ts";
 
 /** Creates an API with a new key space, and returns its id. If the manager already has an API, returns that API's id. */
 export async function createApi(actor: Actor, name: string): Promise<string> {
@@ -22,6 +24,31 @@ export async function createApi(actor: Actor, name: string): Promise<string> {
     if (creation.outcome === "taken") throw new Error("an API was neither made nor found");
     await insertAudit(tx, actor, [auditEvent(MANAGED.api, api, "Created")]);
     return apiId;
+  });
+}
+
+/**
+ * Changes the name or the manager of an API.
+ * @throws PublicError 404, 403, 409 if another manager has the API.
+ */
+export async function updateApi<Required extends RequiredPermission>(
+  actor: Actor<Required>,
+  required: Required,
+  { apiId, name: requested }: { readonly apiId: string; readonly name?: string | undefined },
+): Promise<void> {
+  const { caller, deps } = actor;
+  const { workspaceId } = caller;
+  await inTransaction(deps, async (tx) => {
+    const api = await lockManaged(tx, MANAGED.api, { workspaceId, which: apiId });
+    actor.require(required, apiId);
+    const manager = guardManaged(actor, MANAGED.api, api);
+    const name = requested ?? api.name;
+    if (name === api.name && manager === api.manager) return;
+    await adopting(actor, MANAGED.api, () =>
+      updateApiRow(tx, { workspaceId, apiId, name, manager, updatedAt: deps.nowMs() }),
+    );
+    const change = changeOf({ name: api.name, manager: api.manager }, { name, manager });
+    await insertAudit(tx, actor, [{ ...auditEvent(MANAGED.api, { id: apiId, name }, "Updated"), ...change }]);
   });
 }
 

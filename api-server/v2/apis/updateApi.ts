@@ -1,11 +1,5 @@
 import * as z from "zod";
-import { updateApi as updateApiRow } from "../../db/apis.ts";
-import { insertAudit } from "../../db/audit.ts";
-import { changeOf } from "../../db/audit-change.ts";
-import { inTransaction } from "../../db/transaction.ts";
-import { auditEvent, lockManaged } from "../../domain/managed/changes.ts";
-import { MANAGED } from "../../domain/managed/resources.ts";
-import { adopting, guardManaged } from "../../domain/managed/rules.ts";
+import { updateApi as change } from "../../domain/apis/apis.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
 import { ApiId, Empty } from "../schemas.ts";
@@ -38,20 +32,6 @@ export const updateApi = defineProcedure({
 });
 
 async function handle(call: Call<Body, typeof required>): Promise<z.input<typeof Empty>> {
-  const { body, caller, deps } = call;
-  const { apiId } = body;
-  const { workspaceId } = caller;
-  return inTransaction(deps, async (tx) => {
-    const api = await lockManaged(tx, MANAGED.api, { workspaceId, which: apiId });
-    call.require(required.updateApi, apiId);
-    const manager = guardManaged(call, MANAGED.api, api);
-    const name = body.name ?? api.name;
-    if (name === api.name && manager === api.manager) return {};
-    await adopting(call, MANAGED.api, () =>
-      updateApiRow(tx, { workspaceId, apiId, name, manager, updatedAt: deps.nowMs() }),
-    );
-    const change = changeOf({ name: api.name, manager: api.manager }, { name, manager });
-    await insertAudit(tx, call, [{ ...auditEvent(MANAGED.api, { id: apiId, name }, "Updated"), ...change }]);
-    return {};
-  });
+  await change(call, required.updateApi, call.body);
+  return {};
 }
