@@ -176,6 +176,21 @@ export const ERROR_KINDS = {
     CONFLICT,
     "The manager already has another object of this kind, or a key with this name. The secret of an existing key cannot be shown again.",
   ),
+  unmanaged_exists: row(
+    409,
+    CONFLICT,
+    "An object without a manager has the name of the manifest, and the manifest does not adopt it, may only adopt an equal one, or another manager released it. Set `spec.adopt`, or choose another name.",
+  ),
+  reference_not_allowed: row(
+    409,
+    CONFLICT,
+    "The manifest refers to an object of a manifest that does not allow its namespace. Add the namespace to `spec.allowedNamespaces` of the manifest that the detail names.",
+  ),
+  stale_leader: row(
+    409,
+    CONFLICT,
+    "The fencing number is older than that of an earlier call: another replica of the operator leads. The call changed nothing.",
+  ),
   stale_policy_generation: row(409, CONFLICT, "A newer generation of this policy is stored."),
   ratelimit_namespace_gone: row(
     410,
@@ -201,6 +216,11 @@ export const ERROR_KINDS = {
     412,
     "Resource is protected",
     "The API has delete protection: disable it first. For a role: keys have the role, and the call deletes only an unused role.",
+  ),
+  api_has_keys: row(
+    412,
+    "Resource is protected",
+    "The API of the manifest has keys, which its deletion would revoke. Delete the keys first, or release the API: `deletionPolicy: Orphan`.",
   ),
   request_body_too_large: row(413, "Request Entity Too Large", "The body is larger than 10 MiB."),
   query_rows_limit_exceeded: row(

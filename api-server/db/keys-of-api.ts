@@ -18,6 +18,13 @@ export async function countKeysOfApi(db: Queryable, { workspaceId, apiId }: ApiR
   return rows[0]?.n ?? 0;
 }
 
+/** Returns the id of one live key of an API; `undefined` if it has none. */
+export async function findOneKeyOfApi(db: Queryable, { workspaceId, apiId }: ApiRef): Promise<string | undefined> {
+  const text = "select k.id from keys k where k.workspace_id = $1 and k.api_id = $2 and k.deleted_at is null limit 1";
+  const { rows } = await db.query<{ id: string }>({ name: "find-one-key-of-api", text, values: [workspaceId, apiId] });
+  return rows[0]?.id;
+}
+
 /** Returns one live key that a manifest manages; `undefined` if there is none. */
 export async function findManagedKeyOfApi(
   db: Queryable,

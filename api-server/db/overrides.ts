@@ -48,6 +48,23 @@ export async function lockOverride(
   return rows[0];
 }
 
+/** Returns the live override of a manager with its namespace, and locks it like `lockOverride`; `undefined` if there is none. */
+export async function lockOverrideOfManager(
+  tx: Queryable,
+  { workspaceId, manager }: { readonly workspaceId: string; readonly manager: string },
+): Promise<(OverrideRow & { readonly namespace_id: string }) | undefined> {
+  const text = `select id, namespace_id, identifier, max_count, duration_ms, async, manager
+                  from ratelimit_overrides
+                 where workspace_id = $1 and manager = $2 and deleted_at is null
+                   for update`;
+  const { rows } = await tx.query<OverrideRow & { readonly namespace_id: string }>({
+    name: "lock-override-of-manager",
+    text,
+    values: [workspaceId, manager],
+  });
+  return rows[0];
+}
+
 /** Returns all overrides of a namespace that have a pattern as their identifier. */
 export async function listOverridePatterns(
   db: Queryable,

@@ -9,13 +9,14 @@ import type { ApiReply, ApiRequest } from "./api-request.ts";
 import { readRootKeyHash } from "./auth.ts";
 import { answerAhead } from "./read-body.ts";
 import { JSON_TYPE } from "./served.ts";
+import { ENTRIES_MAX } from "./validation.ts";
 
 /*
  * Converts thrown errors to error bodies. Paths below the prefix of an old API get the error bodies of that API, all others those of v2
  * (api-v2.md section 4).
  */
 
-/** HTTP statuses whose error bodies contain `errors`, possibly empty. Bodies with another status omit the member. */
+/** HTTP statuses whose error bodies contain `errors`, possibly empty. Bodies with another status have the member only if it has entries. */
 const WITH_ENTRIES: ReadonlySet<number> = new Set([400, 408, 413]);
 
 interface ErrorBody {
@@ -41,7 +42,9 @@ export function errorBody(
       detail: error.detail,
       status,
       type: `${docsUrl}/errors/${error.kind}`,
-      ...(WITH_ENTRIES.has(status) ? { errors: error.errors ?? [] } : {}),
+      ...(WITH_ENTRIES.has(status) || error.errors !== undefined
+        ? { errors: (error.errors ?? []).slice(0, ENTRIES_MAX) }
+        : {}),
     },
   };
 }

@@ -58,7 +58,9 @@ export const ErrorResponse = z
           )
           .max(50)
           .optional()
-          .describe("Invalid values, possibly none; only with status 400, 408 and 413."),
+          .describe(
+            "Invalid values, possibly none, with status 400, 408 and 413; the refused field of a manifest with other statuses.",
+          ),
       })
       .describe("Details of the error."),
   })

@@ -4,7 +4,7 @@ import { type ErrorEntry, PublicError } from "../../core/errors.ts";
 import { requestSchema } from "./json-schema.ts";
 
 /** Maximum number of entries in a response (api-v2.md section 4.1). */
-const ENTRIES_MAX = 50;
+export const ENTRIES_MAX = 50;
 
 /**
  * Body size beyond which only the first error is reported: collecting all errors of an array of 100,000 invalid items would be cheap for a

@@ -190,6 +190,31 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
       override: [namespace("read_override")],
     },
   },
+  "managed.applyObject": {
+    needs: [],
+    also: {
+      always: [rbac("read_role"), rbac("create_role"), rbac("add_permission_to_role")],
+      newSlug: [rbac("read_role"), rbac("create_role"), rbac("add_permission_to_role"), rbac("create_permission")],
+      changedRole: ["read_role", "update_role", "add_permission_to_role", "remove_permission_from_role"].map(rbac),
+      dryRun: [rbac("read_role")],
+      namespace: [namespace("read_namespace"), "ratelimit.*.create_namespace"],
+      override: [namespace("read_override"), namespace("set_override")],
+      movedOverride: ["read_override", "set_override", "delete_override"].map(namespace),
+      policy: [api("read_api"), "api.*.create_api", api("update_api")],
+      changedPolicy: [api("read_api"), api("update_api")],
+    },
+  },
+  "managed.deleteObject": {
+    needs: [],
+    also: {
+      always: [rbac("read_role"), rbac("delete_role")],
+      dryRun: [rbac("read_role")],
+      namespace: [namespace("read_namespace"), namespace("delete_namespace")],
+      override: [namespace("read_override"), namespace("delete_override")],
+      policy: [api("read_api"), api("update_api")],
+      withApi: [api("read_api"), api("update_api"), api("delete_api")],
+    },
+  },
   "managed.findObject": {
     needs: [],
     also: {

@@ -104,11 +104,19 @@ const REFERENCES: Readonly<Record<string, Names>> = {
   manager: ({ managers }, body) => {
     // managed.listKeys has no `kind` field.
     const { kind = "key" } = body as { kind?: string };
-    const manager = managers[kind];
+    const manager = managers[KIND_OF_MANIFEST[kind] ?? kind];
     if (manager === undefined)
       throw new Error(`api-server/test/references.ts has no manager of the kind in ${JSON.stringify(body)}`);
     return [manager];
   },
+};
+
+/** Kinds of stored objects, by the kind of the manifest that manages them. */
+const KIND_OF_MANIFEST: Readonly<Record<string, string>> = {
+  Role: "role",
+  RatelimitNamespace: "namespace",
+  RatelimitOverride: "override",
+  ApiKeyPolicy: "policy",
 };
 
 /** Functions that return the values of a list of strings, by field name. */
@@ -130,6 +138,8 @@ const PLAIN: ReadonlySet<string> = new Set([
   "cluster",
   // SQL, which has separate tests.
   "query",
+  // Managers that are compared with those of the objects to which a manifest refers.
+  "mayReferTo",
   // Permission query, evaluated against the permissions of the key.
   "permissions",
   // All identities have the same environment.

@@ -23,6 +23,17 @@ export type ManagedTable =
   | "keys"
   | "policies";
 
+/** Kinds of the manifests that manage the rows of a table; no manifest manages a permission. */
+const KIND_OF: Readonly<Record<ManagedTable, string>> = {
+  apis: "ApiKeyPolicy",
+  roles: "Role",
+  permissions: "Permission",
+  ratelimit_namespaces: "RatelimitNamespace",
+  ratelimit_overrides: "RatelimitOverride",
+  keys: "ApiKey",
+  policies: "ApiKeyPolicy",
+};
+
 export interface Resources {
   readonly workspaceId: string;
   readonly ask: Ask;
@@ -102,7 +113,7 @@ export function makeResources(db: Pool, { workspaceId, ask }: { workspaceId: str
       return { rootKeyId, rootKey, name: body.name };
     },
     manage: async (table, id) => {
-      const manager = `main/Kind/shop/${name("object")}`;
+      const manager = `main/${KIND_OF[table]}/shop/${name("object")}`;
       const text = `update ${table} set manager = $3 where workspace_id = $1 and id = $2`;
       await db.query(text, [workspaceId, id, manager]);
       return manager;

@@ -466,6 +466,70 @@ export const SAMPLE_CALLS: SampleCalls = {
       return { body: { kind: "override", cluster }, namespaceId };
     },
   },
+  "managed.applyObject": {
+    always: async (resources) => {
+      const { slug } = await resources.permission();
+      return { body: manifest(resources, "Role", { name: resources.name("role"), permissions: [slug] }) };
+    },
+    newSlug: async (resources) => {
+      const name = resources.name("role");
+      return { body: manifest(resources, "Role", { name, permissions: [resources.name("slug")] }) };
+    },
+    changedRole: async (resources) => {
+      const [{ slug }, { slug: other }] = [await resources.permission(), await resources.permission()];
+      const body = manifest(resources, "Role", { name: resources.name("role"), permissions: [slug] });
+      await resources.ask("managed.applyObject", body);
+      return { body: { ...body, spec: { name: resources.name("role"), permissions: [other] } } };
+    },
+    dryRun: async (resources) => {
+      const body = manifest(resources, "Role", { name: resources.name("role"), permissions: [resources.name("slug")] });
+      return { body: { ...body, dryRun: true } };
+    },
+    namespace: async (resources) => ({
+      body: manifest(resources, "RatelimitNamespace", { name: resources.name("namespace") }),
+    }),
+    override: (resources) => anOverride(resources),
+    movedOverride: async (resources) => {
+      const { body, namespaceId } = await appliedOverride(resources);
+      return { body: { ...body, spec: { ...body.spec, identifier: "umbrella" } }, namespaceId };
+    },
+    policy: async (resources) => ({
+      body: manifest(resources, "ApiKeyPolicy", { api: { name: resources.name("api") }, target: { port: 8080 } }),
+    }),
+    changedPolicy: async (resources) => {
+      const { body, apiId } = await appliedPolicy(resources);
+      return { body: { ...body, spec: { ...body.spec, mode: "Audit" } }, apiId };
+    },
+  },
+  "managed.deleteObject": {
+    always: async (resources) => {
+      const { manager, kind, spec } = manifest(resources, "Role", { name: resources.name("role") });
+      await resources.ask("managed.applyObject", { manager, kind, spec });
+      return { body: { manager, kind } };
+    },
+    dryRun: async (resources) => {
+      const { manager, kind, spec } = manifest(resources, "Role", { name: resources.name("role") });
+      await resources.ask("managed.applyObject", { manager, kind, spec });
+      return { body: { manager, kind, dryRun: true } };
+    },
+    namespace: async (resources) => {
+      const { manager, kind, spec } = manifest(resources, "RatelimitNamespace", { name: resources.name("namespace") });
+      const { ids } = await resources.ask("managed.applyObject", { manager, kind, spec });
+      return { body: { manager, kind }, namespaceId: ids.namespaceId };
+    },
+    override: async (resources) => {
+      const { body, namespaceId } = await appliedOverride(resources);
+      return { body: { manager: body.manager, kind: body.kind }, namespaceId };
+    },
+    policy: async (resources) => {
+      const { body, apiId } = await appliedPolicy(resources);
+      return { body: { manager: body.manager, kind: body.kind }, apiId };
+    },
+    withApi: async (resources) => {
+      const { body, apiId } = await appliedPolicy(resources);
+      return { body: { manager: body.manager, kind: body.kind, deletionPolicy: "Delete" }, apiId };
+    },
+  },
   "managed.findObject": {
     always: async (resources) => {
       const apiId = await resources.api();
@@ -495,6 +559,34 @@ export const SAMPLE_CALLS: SampleCalls = {
     },
   },
 };
+
+/** Returns a manifest with its own manager, as the body of managed.applyObject. */
+const manifest = <Spec extends object>({ name }: Resources, kind: string, spec: Spec) => ({
+  manager: `main/${kind}/shop/${name("object").replaceAll("_", "-")}`,
+  kind,
+  spec,
+});
+
+async function anOverride(resources: Resources) {
+  const namespace = manifest(resources, "RatelimitNamespace", { name: resources.name("namespace") });
+  const { ids } = await resources.ask("managed.applyObject", namespace);
+  const namespaceRef = { name: namespace.manager.split("/").at(-1) };
+  const spec = { namespaceRef, identifier: "acme", limit: 5, duration: "1m" };
+  return { body: manifest(resources, "RatelimitOverride", spec), namespaceId: ids.namespaceId as string };
+}
+
+async function appliedOverride(resources: Resources) {
+  const made = await anOverride(resources);
+  await resources.ask("managed.applyObject", made.body);
+  return made;
+}
+
+async function appliedPolicy(resources: Resources) {
+  const spec = { api: { name: resources.name("api") }, target: { port: 8080 } };
+  const body = manifest(resources, "ApiKeyPolicy", spec);
+  const { ids } = await resources.ask("managed.applyObject", body);
+  return { body, apiId: ids.apiId as string };
+}
 
 /** Returns the cluster name that a manager name contains. */
 const firstPartOf = (manager: string): string => manager.split("/")[0] ?? "";

@@ -116,6 +116,8 @@ const NOT_404: Readonly<Record<string, string>> = {
   "admin.getLatencies keyId": "an unknown key was never used",
   "admin.getLatencies externalId": "an unknown owner used no key",
   "admin.resolveNames ids": "an unknown id has no name",
+  "managed.applyObject manager": "each workspace has its own",
+  "managed.deleteObject manager": "an unknown manager has no objects",
   "managed.listKeys manager": "an unknown manager has no keys",
   "admin.listPermissions roleIds": "an unknown role grants nothing",
   ...Object.fromEntries(
@@ -228,7 +230,8 @@ const shapeOf = (path: string, tried: Tried | undefined): unknown => [
   JSON.stringify(tried && (tried.reply.body.error ?? dataOf(path, tried.reply)))
     .replaceAll(tried?.name ?? "", "<name>")
     .replaceAll(/"[a-z]+_[A-Za-z0-9]{16}"/g, '"<id>"')
-    .replaceAll(/[a-z]+_[0-9a-f]{12}/g, "<text>")
+    .replaceAll(/[a-z]+_(?:[0-9a-f]{32}|[0-9a-f]{12})/g, "<text>")
+    .replaceAll(/"[0-9a-f]{64}"/g, '"<digest>"')
     .replaceAll(/"(key|hash|reset|now|stalenessMs|ageMs|createdAt|requestId)":("[^"]+"|\d+)/g, '"$1":"<new>"'),
 ];
 

@@ -55,6 +55,8 @@ import { updateCredits } from "./keys/updateCredits.ts";
 import { updateKey } from "./keys/updateKey.ts";
 import { verifyKey } from "./keys/verifyKey.ts";
 import { whoami } from "./keys/whoami.ts";
+import { applyObject } from "./managed/applyObject.ts";
+import { deleteObject } from "./managed/deleteObject.ts";
 import { findObject } from "./managed/findObject.ts";
 import { getObject } from "./managed/getObject.ts";
 import { listDigests } from "./managed/listDigests.ts";
@@ -150,6 +152,8 @@ export const procedures: readonly AnyProcedure[] = [
   listManagedKeys,
   listDigests,
   deletePolicy,
+  applyObject,
+  deleteObject,
   findObject,
   getObject,
   getWorkspace,

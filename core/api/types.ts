@@ -1823,6 +1823,79 @@ export interface paths {
       };
     };
   };
+  /** Store what a manifest says. */
+  "/v2/managed.applyObject": {
+    post: {
+      requestBody: { content: { "application/json": {
+        manager: string;
+        kind: "ApiKeyPolicy" | "RatelimitNamespace" | "RatelimitOverride" | "Role";
+        spec: Record<string, unknown>;
+        uid?: string | undefined;
+        generation?: number | undefined;
+        mayReferTo?: Array<string> | undefined;
+        adopt?: "Match" | "Override" | undefined;
+        dryRun?: boolean | undefined;
+        onlyIfFence?: number | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            outcome: "created" | "updated" | "unchanged";
+            ids: {
+              roleId?: string | undefined;
+              namespaceId?: string | undefined;
+              overrideId?: string | undefined;
+              apiId?: string | undefined;
+              policyId?: string | undefined;
+            };
+            version?: number | undefined;
+            digest?: string | undefined;
+            changes: Array<{
+              path: string;
+              old?: unknown | undefined;
+              new?: unknown | undefined;
+            }>;
+            warnings: Array<{
+              path: string;
+              message: string;
+            }>;
+            workspaceId?: string | undefined;
+            dataPlane?: components["schemas"]["DataPlane"] | undefined;
+          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
+  /** Delete what a manifest manages. */
+  "/v2/managed.deleteObject": {
+    post: {
+      requestBody: { content: { "application/json": {
+        manager: string;
+        kind: "ApiKeyPolicy" | "RatelimitNamespace" | "RatelimitOverride" | "Role";
+        deletionPolicy?: "Delete" | "Orphan" | undefined;
+        dryRun?: boolean | undefined;
+        onlyIfFence?: number | undefined;
+      } } };
+      responses: {
+        200: { headers: Record<string, unknown>; content: { "application/json": {
+          data: {
+            outcome: "deleted" | "released" | "absent";
+            ids: {
+              roleId?: string | undefined;
+              namespaceId?: string | undefined;
+              overrideId?: string | undefined;
+              apiId?: string | undefined;
+              policyId?: string | undefined;
+            };
+          };
+          meta: components["schemas"]["ResponseMeta"];
+        } } };
+        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
+      };
+    };
+  };
   /** Find the object that a manifest manages. */
   "/v2/managed.findObject": {
     post: {

@@ -372,6 +372,15 @@ create table orphaned_objects (
 );
 create index orphaned_objects_by_manager on orphaned_objects (workspace_id, last_manager, kind, released_at);
 
+-- Highest fencing number of each cluster's operator. A call with a lower number comes from an operator that no longer leads.
+create table operator_fences (
+  workspace_id text not null references workspaces (id),
+  -- First part of the managers.
+  cluster      text not null,
+  fence        integer not null,
+  primary key (workspace_id, cluster)
+);
+
 create table audit_log (
   id             text not null,
   workspace_id   text not null,

@@ -1,0 +1,72 @@
+import type { PoolClient } from "pg";
+import type { Queryable } from "../../../../postgres/queryable.ts";
+import type { ManagedKind } from "../../../db/managed-objects.ts";
+import { findLastManager } from "../../../db/orphaned-objects.ts";
+import type { Actor } from "../../actor.ts";
+import type { RequiredPermission } from "../../permissions/required-permissions.ts";
+import type { Management } from "../rules.ts";
+import type { Claimant, Owned } from "./claim.ts";
+import type { Difference } from "./differences.ts";
+import type { ToApply } from "./permissions.ts";
+
+/** A manifest that is applied. */
+export interface Application<Spec> extends Claimant {
+  readonly spec: Spec;
+  /** Managers of other Kubernetes namespaces to whose objects the manifest may refer. */
+  readonly mayReferTo: readonly string[];
+  /** Uid of the Kubernetes object; `undefined` for a manifest that is not in a cluster. */
+  readonly uid: string | undefined;
+  /** Generation of the Kubernetes object; `undefined` counts the changes of the stored policy. */
+  readonly generation: number | undefined;
+}
+
+/** What the planner of a kind decided: steps to perform in this order, and the differences that they remove. */
+export interface Planned<Step> {
+  readonly steps: readonly Step[];
+  readonly changes: readonly Difference[];
+}
+
+/** Ids of stored objects, under the names that they have in the status of the manifest. */
+export interface StoredIds {
+  readonly roleId?: string;
+  readonly namespaceId?: string;
+  readonly overrideId?: string;
+  readonly apiId?: string;
+  readonly policyId?: string;
+}
+
+export interface Applied {
+  readonly outcome: "created" | "updated" | "unchanged";
+  readonly ids: StoredIds;
+  readonly changes: readonly Difference[];
+  /** Parts of the manifest that are probably not what its author meant. */
+  readonly warnings?: readonly { readonly path: string; readonly message: string }[];
+  /** Version of the stored policy. */
+  readonly version?: number;
+}
+
+/** An open transaction and the actor for use cases that run in it. */
+export interface Transaction<Required extends RequiredPermission = ToApply> {
+  readonly tx: PoolClient;
+  readonly actor: Actor<Required>;
+}
+
+/** Returns the actor with other management headers, for one step. */
+export const managing = <Required extends RequiredPermission>(
+  actor: Actor<Required>,
+  more: Partial<Management>,
+): Actor<Required> => ({
+  ...actor,
+  management: { ...actor.management, ...more },
+});
+
+/** Adds the last manager to an object without a manager. */
+export async function withLastManager<Row extends Pick<Owned, "id" | "manager">>(
+  tx: Queryable,
+  { workspaceId, kind }: { readonly workspaceId: string; readonly kind: ManagedKind },
+  row: Row,
+): Promise<Row & Owned> {
+  const { id, manager } = row;
+  const lastManager = manager === null ? await findLastManager(tx, { workspaceId, kind, id }) : undefined;
+  return { ...row, lastManager };
+}

@@ -1,0 +1,87 @@
+import type { PoolClient } from "pg";
+import { PublicError } from "../../../../core/errors.ts";
+import type { Kind } from "../../../../core/manifests/index.ts";
+import { parseManager } from "../../../../core/manifests/manager.ts";
+import { raiseFence, shareLockFence } from "../../../db/operator-fences.ts";
+import { inTransaction } from "../../../db/transaction.ts";
+import type { Actor } from "../../actor.ts";
+import type { ChangeDeps } from "../../deps.ts";
+import type { RequiredPermission } from "../../permissions/required-permissions.ts";
+import type { Transaction } from "./application.ts";
+
+/** Kinds whose manifests one call applies. */
+export const APPLIED_KINDS = [
+  "ApiKeyPolicy",
+  "RatelimitNamespace",
+  "RatelimitOverride",
+  "Role",
+] as const satisfies Kind[];
+export type AppliedKind = (typeof APPLIED_KINDS)[number];
+
+export interface ApplyOptions {
+  readonly manager: string;
+  /** Performs the work, returns its result, and rolls it back. */
+  readonly dryRun: boolean;
+  /** Fencing number of the operator: the count of transitions of its Lease. `undefined` for callers without a Lease. */
+  readonly onlyIfFence?: number | undefined;
+}
+
+/**
+ * Runs the work for one manifest in one transaction, in which the use cases that it calls take part.
+ * @throws PublicError 409 `stale_leader` if an operator with a higher fencing number has called before.
+ */
+export async function inManifestTransaction<Required extends RequiredPermission, Result>(
+  actor: Actor<Required>,
+  { manager, dryRun, onlyIfFence }: ApplyOptions,
+  work: (transaction: Transaction<Required>) => Promise<Result>,
+): Promise<Result> {
+  const { deps, caller } = actor;
+  const ref = { workspaceId: caller.workspaceId, cluster: parseManager(manager)?.cluster ?? "" };
+  if (onlyIfFence !== undefined) await raiseFenceTo(deps.db, { ...ref, fence: onlyIfFence });
+  let undone: { readonly result: Result } | undefined;
+  try {
+    return await inTransaction(deps, async (tx) => {
+      if (onlyIfFence !== undefined) requireFence(await shareLockFence(tx, ref), onlyIfFence);
+      const result = await work({ tx, actor: joining(actor, tx, { manager, dryRun }) });
+      if (!dryRun) return result;
+      undone = { result };
+      throw new DryRun();
+    });
+  } catch (error) {
+    if (error instanceof DryRun && undone !== undefined) return undone.result;
+    throw error;
+  }
+}
+
+/** Thrown to roll back a dry run. */
+class DryRun extends Error {}
+
+/** Returns the actor for use cases that run in `tx`. A dry run writes nothing that stays, so it needs only the permissions to read. */
+const joining = <Required extends RequiredPermission>(
+  actor: Actor<Required>,
+  tx: PoolClient,
+  { manager, dryRun }: Pick<ApplyOptions, "manager" | "dryRun">,
+): Actor<Required> => ({
+  ...actor,
+  management: { manager, adopt: false, release: false },
+  deps: { ...actor.deps, joined: tx },
+  ...(dryRun ? { require: (required, id) => (isRead(required.action) ? actor.require(required, id) : undefined) } : {}),
+});
+
+const isRead = (action: string): boolean => action.startsWith("read_");
+
+async function raiseFenceTo(
+  db: ChangeDeps["db"],
+  { fence, ...ref }: { readonly workspaceId: string; readonly cluster: string; readonly fence: number },
+): Promise<void> {
+  const stored = await shareLockFence(db, ref);
+  if (stored === undefined || stored < fence) await raiseFence(db, { ...ref, fence });
+}
+
+function requireFence(stored: number | undefined, fence: number): void {
+  if (stored === fence) return;
+  throw new PublicError(
+    "stale_leader",
+    `The fencing number ${fence} is older than ${stored}: another replica of the operator leads.`,
+  );
+}

@@ -1,0 +1,98 @@
+import { type ErrorKind, PublicError } from "../../../../core/errors.ts";
+import { parseManager } from "../../../../core/manifests/manager.ts";
+
+/* Rules for the stored objects that a manifest may manage or refer to. Pure. */
+
+export interface Claimant {
+  /** Manager of the manifest, `<cluster>/<kind>/<namespace>/<name>`. */
+  readonly manager: string;
+  /** `spec.adopt`: whether the manifest adopts an unmanaged object, only an equal one (`Match`) or any (`Override`). */
+  readonly adopt: "Match" | "Override" | undefined;
+}
+
+/** A stored object with its manager, if it has one, or its last manager. */
+export interface Owned {
+  readonly id: string;
+  readonly manager: string | null;
+  readonly lastManager: string | undefined;
+}
+
+/** Returns an error about one field of the spec. */
+export const refuse = (kind: ErrorKind, field: string, message: string): PublicError =>
+  new PublicError(kind, message, { errors: [{ location: `body.spec.${field}`, message }] });
+
+export interface Claim {
+  /** The object, such as `The role editor`. */
+  readonly label: string;
+  /** Field of the spec that names the object. */
+  readonly field: string;
+  /** Advice that ends a message, such as `or choose another spec.name`. */
+  readonly otherwise: string;
+  /** Whether the stored object equals the spec. */
+  readonly isEqual: boolean;
+}
+
+/**
+ * Requires that a manifest manages a stored object, or may adopt it.
+ * @throws PublicError 409 `managed_by_manifest` or `unmanaged_exists`.
+ */
+export function requireClaim({ manager, adopt }: Claimant, stored: Owned, claim: Claim): void {
+  const { label, field, otherwise, isEqual } = claim;
+  if (stored.manager === manager) return;
+  if (stored.manager !== null) {
+    const message = `${label} is managed by ${stored.manager}. Edit that manifest, ${otherwise}.`;
+    throw refuse("managed_by_manifest", field, message);
+  }
+  // A manifest that is applied again takes back the object that it released.
+  if (stored.lastManager === manager) return;
+  const reserved = reservationOf(stored, manager);
+  if (reserved !== undefined) throw refuse("unmanaged_exists", field, `${label} already exists. ${reserved}`);
+  if (adopt === "Override" || (adopt === "Match" && isEqual)) return;
+  throw refuse(
+    "unmanaged_exists",
+    field,
+    adopt === undefined
+      ? `${label} already exists and is unmanaged. Set spec.adopt to Match or Override to adopt it, ${otherwise}.`
+      : `${label} already exists, is unmanaged, and differs from this spec. Make the spec equal, or set spec.adopt to Override.`,
+  );
+}
+
+/**
+ * Returns why another manifest may not use an unmanaged object: a manifest of another namespace or cluster released it and may take it
+ * back. Within one namespace it is allowed, because its writers could apply the former manifest again.
+ */
+export function reservationOf({ lastManager }: Pick<Owned, "lastManager">, manager: string): string | undefined {
+  if (lastManager === undefined || areNeighbours(lastManager, manager)) return undefined;
+  return `It was released by ${lastManager} and remains reserved for this manager. An administrator can allow the adoption with \`postern ownership release\` or \`postern ownership transfer\`.`;
+}
+
+/**
+ * Requires that a manifest may refer to a stored object.
+ * @param mayReferTo managers of other namespaces whose manifests allow the reference.
+ * @throws PublicError 409 `reference_not_allowed`.
+ */
+export function requireReference(
+  { manager, mayReferTo }: { readonly manager: string; readonly mayReferTo: readonly string[] },
+  stored: Pick<Owned, "manager" | "lastManager">,
+  { label, field }: Pick<Claim, "label" | "field">,
+): void {
+  const { manager: owner } = stored;
+  if (owner === null) {
+    const reserved = reservationOf(stored, manager);
+    if (reserved === undefined) return;
+    throw refuse("reference_not_allowed", field, `${label} does not belong to this namespace. ${reserved}`);
+  }
+  if (areNeighbours(owner, manager) || mayReferTo.includes(owner)) return;
+  const namespace = parseManager(manager)?.namespace;
+  throw refuse(
+    "reference_not_allowed",
+    field,
+    `${label} is managed by ${owner}, which does not allow references from the namespace ${namespace}. Add ${namespace} to its spec.allowedNamespaces.`,
+  );
+}
+
+/** Whether two managers are manifests of one namespace of one cluster. */
+function areNeighbours(a: string, b: string): boolean {
+  const [one, other] = [parseManager(a), parseManager(b)];
+  return one !== undefined && one.cluster === other?.cluster && one.namespace === other.namespace;
+}

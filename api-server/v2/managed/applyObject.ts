@@ -1,0 +1,192 @@
+import * as z from "zod";
+import { PublicError } from "../../../core/errors.ts";
+import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
+import { problemsOf } from "../../../core/manifests/check.ts";
+import { RatelimitNamespaceSpec } from "../../../core/manifests/ratelimit-namespace.ts";
+import { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-override.ts";
+import { RoleSpec } from "../../../core/manifests/role.ts";
+import { type DigestedKind, findDigest } from "../../db/managed-digests.ts";
+import { findPolicy } from "../../db/policies.ts";
+import type { Application, Applied, Transaction } from "../../domain/managed/manifests/application.ts";
+import { type AppliedKind, inManifestTransaction } from "../../domain/managed/manifests/apply-object.ts";
+import { applyNamespace } from "../../domain/managed/manifests/namespace.ts";
+import { applyOverride } from "../../domain/managed/manifests/override.ts";
+import { TO_APPLY } from "../../domain/managed/manifests/permissions.ts";
+import { applyPolicy } from "../../domain/managed/manifests/policy.ts";
+import { applyRole } from "../../domain/managed/manifests/role.ts";
+import { type Call, defineProcedure } from "../../procedure.ts";
+import { DataPlane, describePolicy } from "../policies/schemas.ts";
+import { Digest } from "./managed-kinds.ts";
+import { DryRun, ManagerOfManifest, ManifestKind, OnlyIfFence, requireKind, StoredIds } from "./manifests.ts";
+
+const Body = z.strictObject({
+  manager: ManagerOfManifest,
+  kind: ManifestKind,
+  spec: z
+    .record(z.string(), z.unknown())
+    .describe("`spec` of the manifest, as in Kubernetes.")
+    .meta({ examples: [{ name: "editor", permissions: ["documents.read", "documents.write"] }] }),
+  uid: z
+    .string()
+    .min(1)
+    .max(253)
+    .optional()
+    .describe("Uid of the Kubernetes object. Generations are compared only within one uid. Only for policies.")
+    .meta({ examples: ["5f1c6f0e-6f0b-4a63-9f5c-3d7b7f0f3a52"] }),
+  generation: z
+    .int()
+    .min(1)
+    .optional()
+    .describe("Generation of the Kubernetes object; default: counts the changes. Only for policies.")
+    .meta({ examples: [3] }),
+  mayReferTo: z
+    .array(ManagerOfManifest)
+    .max(256)
+    .default([])
+    .describe(
+      "Managers of manifests in other Kubernetes namespaces to which this one may refer, because their `allowedNamespaces` list its namespace.",
+    ),
+  adopt: z
+    .enum(["Match", "Override"])
+    .optional()
+    .describe("As `spec.adopt`, over which it takes precedence.")
+    .meta({ examples: ["Match"] }),
+  dryRun: DryRun,
+  onlyIfFence: OnlyIfFence,
+});
+type Body = z.output<typeof Body>;
+
+const anyValue = (what: string) => z.unknown().optional().describe(what);
+
+const Data = z.strictObject({
+  outcome: z
+    .enum(["created", "updated", "unchanged"])
+    .describe("What the call changed, or would change.")
+    .meta({ examples: ["updated"] }),
+  ids: StoredIds,
+  version: z
+    .int()
+    .optional()
+    .describe("Version of the stored policy.")
+    .meta({ examples: [12] }),
+  digest: Digest.optional().describe("Digest as in `managed.listDigests`; only for roles, namespaces and overrides."),
+  changes: z
+    .array(
+      z.strictObject({
+        path: z
+          .string()
+          .describe("Path of the member.")
+          .meta({ examples: ["policy.rules[0].ratelimits[0].limit"] }),
+        old: anyValue("Previous value; omitted if there was none.").meta({ examples: [10] }),
+        new: anyValue("New value; omitted if the member is removed.").meta({ examples: [20] }),
+      }),
+    )
+    .describe("Differences between the stored objects and the manifest, at most about 200."),
+  warnings: z
+    .array(
+      z.strictObject({
+        path: z
+          .string()
+          .describe("Path in the manifest.")
+          .meta({ examples: ["spec.rules[1]"] }),
+        message: z
+          .string()
+          .describe("What is probably not meant.")
+          .meta({ examples: ["never matches, because rule 0 matches every request before it"] }),
+      }),
+    )
+    .describe("Parts of a policy that are probably not what its author meant."),
+  workspaceId: z
+    .string()
+    .optional()
+    .describe("Id of the workspace, with which a gate is started; only for policies.")
+    .meta({ examples: ["ws_7vHb3Nc5Mx9Lq2Tz"] }),
+  dataPlane: DataPlane.optional().describe(
+    "State of the gates; only for policies, and omitted while Redis is unavailable or on a dry run.",
+  ),
+});
+type Data = z.input<typeof Data>;
+
+const required = TO_APPLY;
+
+export const applyObject = defineProcedure({
+  path: "managed.applyObject",
+  effect: "change",
+  summary: "Store what a manifest says",
+  description:
+    "Makes the stored objects of one manifest equal to its spec, in one transaction: all of it or nothing. Applying the same manifest again changes nothing. The headers `Postern-Manager`, `Postern-Adopt` and `Postern-Release` have no effect.",
+  permissions: required,
+  errors: [
+    "api_not_found",
+    "ratelimit_namespace_not_found",
+    "managed_by_manifest",
+    "managed_exists",
+    "unmanaged_exists",
+    "reference_not_allowed",
+    "role_already_exists",
+    "stale_policy_generation",
+    "stale_leader",
+  ],
+  addition: true,
+  body: Body,
+  data: Data,
+  handle,
+});
+
+async function handle(call: Call<Body, typeof required>): Promise<Data> {
+  const { body, caller, deps } = call;
+  const { manager, kind, dryRun } = body;
+  const { workspaceId } = caller;
+  const apply = APPLY[kind](body);
+  requireKind(manager, kind);
+  const { digest, ...applied } = await inManifestTransaction(call, body, async (transaction) => {
+    const done = await apply(transaction);
+    const digested = DIGESTED[kind];
+    return { ...done, digest: digested && (await findDigest(transaction.tx, digested, { workspaceId, manager })) };
+  });
+  const { outcome, changes, warnings = [] } = applied;
+  const answer = { outcome, changes: [...changes], warnings: [...warnings] };
+  // The ids of objects that a dry run created do not exist.
+  if (dryRun) return { ...answer, ids: outcome === "created" ? {} : applied.ids };
+  const { ids, version } = applied;
+  const stored = { ...answer, ids, ...(digest === undefined ? {} : { digest }) };
+  if (ids.policyId === undefined || version === undefined) return stored;
+  const policy = await findPolicy(deps.db, { workspaceId, policyId: ids.policyId });
+  const { dataPlane } = policy === undefined ? {} : await describePolicy(deps, workspaceId, policy);
+  return { ...stored, version, workspaceId, ...(dataPlane === undefined ? {} : { dataPlane }) };
+}
+
+const DIGESTED: Readonly<Partial<Record<AppliedKind, DigestedKind>>> = {
+  Role: "role",
+  RatelimitNamespace: "namespace",
+  RatelimitOverride: "override",
+};
+
+type Apply = (transaction: Transaction) => Promise<Applied>;
+
+/** Validates the spec of each kind, and returns what applies it. */
+const APPLY: Readonly<Record<AppliedKind, (body: Body) => Apply>> = {
+  Role: (body) => applying(body, RoleSpec, applyRole),
+  RatelimitNamespace: (body) => applying(body, RatelimitNamespaceSpec, applyNamespace),
+  RatelimitOverride: (body) => applying(body, RatelimitOverrideSpec, applyOverride),
+  ApiKeyPolicy: (body) => applying(body, ApiKeyPolicySpec, applyPolicy),
+};
+
+/** @throws PublicError 400 with the path of each invalid field. */
+function applying<Spec extends { readonly adopt?: Body["adopt"] }>(
+  { spec: given, ...body }: Body,
+  schema: z.ZodType<Spec>,
+  apply: (transaction: Transaction, desired: Application<Spec>) => Promise<Applied>,
+): Apply {
+  const parsed = schema.safeParse(given);
+  if (!parsed.success) {
+    const errors = problemsOf(parsed.error).map(({ location, message }) => ({
+      location: location === "manifest" ? "body.spec" : `body.spec.${location}`,
+      message,
+    }));
+    throw new PublicError("invalid_input", errors[0]?.message ?? "the spec is invalid", { errors });
+  }
+  const spec = parsed.data;
+  const { manager, uid, generation, mayReferTo, adopt = spec.adopt } = body;
+  return (transaction) => apply(transaction, { manager, spec, uid, generation, mayReferTo, adopt });
+}
