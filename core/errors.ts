@@ -181,6 +181,11 @@ export const ERROR_KINDS = {
     CONFLICT,
     "An object without a manager has the name of the manifest, and the manifest does not adopt it, may only adopt an equal one, or another manager released it. Set `spec.adopt`, or choose another name.",
   ),
+  not_managed: row(
+    409,
+    CONFLICT,
+    "The call may only change what the manifest already manages, and it manages no such object.",
+  ),
   reference_not_allowed: row(
     409,
     CONFLICT,

@@ -1834,6 +1834,7 @@ export interface paths {
         generation?: number | undefined;
         mayReferTo?: Array<string> | undefined;
         adopt?: "Match" | "Override" | undefined;
+        onlyIfManaged?: boolean | undefined;
         dryRun?: boolean | undefined;
         onlyIfFence?: number | undefined;
       } } };
@@ -1848,7 +1849,6 @@ export interface paths {
               apiId?: string | undefined;
               policyId?: string | undefined;
             };
-            version?: number | undefined;
             digest?: string | undefined;
             changes: Array<{
               path: string;
@@ -1859,8 +1859,21 @@ export interface paths {
               path: string;
               message: string;
             }>;
-            workspaceId?: string | undefined;
-            dataPlane?: components["schemas"]["DataPlane"] | undefined;
+            policy?: {
+              policyId: string;
+              workspaceId: string;
+              apiId: string;
+              name: string;
+              manager?: string | undefined;
+              uid: string;
+              generation: number;
+              version: number;
+              dataPlane?: components["schemas"]["DataPlane"] | undefined;
+              api?: {
+                name: string;
+                manager?: string | undefined;
+              } | undefined;
+            } | undefined;
           };
           meta: components["schemas"]["ResponseMeta"];
         } } };

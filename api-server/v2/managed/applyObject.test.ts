@@ -199,19 +199,16 @@ describe("an ApiKeyPolicy", () => {
   test("applyObject creates the API and the policy, and a changed limit is one difference", async () => {
     const manager = aManager("ApiKeyPolicy");
     const made = await applied(manager, aPolicy({ rules: [limit(10)] }), { uid: "u1", generation: 4 });
-    expect(made).toMatchObject({
-      outcome: "created",
-      version: 1,
-      dataPlane: { pods: 0 },
-      workspaceId: api.workspace.id,
-    });
+    const { apiId } = made.ids;
+    expect(made).toMatchObject({ outcome: "created", policy: { version: 1, dataPlane: { pods: 0 }, apiId, manager } });
+    expect(made.policy).toMatchObject({ workspaceId: api.workspace.id, api: { name: `orders-${count}`, manager } });
     expect(made.changes.map(({ path }: { path: string }) => path)).toEqual(["api", "policy"]);
     const before = await auditCount();
     const again = await applied(manager, aPolicy({ rules: [limit(10)] }), { uid: "u1", generation: 4 });
     expect(again).toEqual({ ...made, outcome: "unchanged", changes: [] });
     expect(await auditCount()).toBe(before);
     const changed = await applied(manager, aPolicy({ rules: [limit(20)] }), { uid: "u1", generation: 5 });
-    expect(changed).toMatchObject({ outcome: "updated", version: 2, ids: made.ids });
+    expect(changed).toMatchObject({ outcome: "updated", policy: { version: 2, generation: 5 }, ids: made.ids });
     expect(changed.changes).toEqual([{ path: "policy.rules[0].ratelimits[0].limit", old: 10, new: 20 }]);
     expect(refusalOf(await apply(manager, aPolicy(), { uid: "u1", generation: 3 })).kind).toBe(
       "stale_policy_generation",
@@ -289,6 +286,20 @@ describe("an ApiKeyPolicy", () => {
     expect((await api.call("apis.getApi", { apiId: ids.apiId })).status).toBe(404);
   });
 });
+
+test.each(["Role", "RatelimitNamespace", "ApiKeyPolicy"])(
+  "%s that may only change what it manages neither creates nor adopts, and still changes its own",
+  async (kind) => {
+    const manager = aManager(kind);
+    const spec = kind === "ApiKeyPolicy" ? aPolicy() : { name: `only-${kind}-${count}` };
+    const only = { onlyIfManaged: true };
+    expect(refusalOf(await apply(manager, spec, only))).toMatchObject({ status: 409, kind: "not_managed" });
+    await applied(manager, spec);
+    expect((await applied(manager, spec, only)).outcome).toBe("unchanged");
+    await remove(manager, { deletionPolicy: "Orphan" });
+    expect(refusalOf(await apply(manager, spec, { ...only, adopt: "Override" })).kind).toBe("not_managed");
+  },
+);
 
 describe("a dry run", () => {
   test("dry run shows the differences and writes nothing", async () => {

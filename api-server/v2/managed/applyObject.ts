@@ -6,7 +6,6 @@ import { RatelimitNamespaceSpec } from "../../../core/manifests/ratelimit-namesp
 import { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-override.ts";
 import { RoleSpec } from "../../../core/manifests/role.ts";
 import { type DigestedKind, findDigest } from "../../db/managed-digests.ts";
-import { findPolicy } from "../../db/policies.ts";
 import type { Application, Applied, Transaction } from "../../domain/managed/manifests/application.ts";
 import { type AppliedKind, inManifestTransaction } from "../../domain/managed/manifests/apply-object.ts";
 import { applyNamespace } from "../../domain/managed/manifests/namespace.ts";
@@ -15,7 +14,7 @@ import { TO_APPLY } from "../../domain/managed/manifests/permissions.ts";
 import { applyPolicy } from "../../domain/managed/manifests/policy.ts";
 import { applyRole } from "../../domain/managed/manifests/role.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import { DataPlane, describePolicy } from "../policies/schemas.ts";
+import { findPolicyStatus, PolicyStatus } from "../policies/listStatus.ts";
 import { Digest } from "./managed-kinds.ts";
 import { DryRun, ManagerOfManifest, ManifestKind, OnlyIfFence, requireKind, StoredIds } from "./manifests.ts";
 
@@ -51,6 +50,10 @@ const Body = z.strictObject({
     .optional()
     .describe("As `spec.adopt`, over which it takes precedence.")
     .meta({ examples: ["Match"] }),
+  onlyIfManaged: z
+    .boolean()
+    .default(false)
+    .describe("Whether to change only what the manifest already manages: otherwise 409 `not_managed`."),
   dryRun: DryRun,
   onlyIfFence: OnlyIfFence,
 });
@@ -64,11 +67,6 @@ const Data = z.strictObject({
     .describe("What the call changed, or would change.")
     .meta({ examples: ["updated"] }),
   ids: StoredIds,
-  version: z
-    .int()
-    .optional()
-    .describe("Version of the stored policy.")
-    .meta({ examples: [12] }),
   digest: Digest.optional().describe("Digest as in `managed.listDigests`; only for roles, namespaces and overrides."),
   changes: z
     .array(
@@ -96,13 +94,8 @@ const Data = z.strictObject({
       }),
     )
     .describe("Parts of a policy that are probably not what its author meant."),
-  workspaceId: z
-    .string()
-    .optional()
-    .describe("Id of the workspace, with which a gate is started; only for policies.")
-    .meta({ examples: ["ws_7vHb3Nc5Mx9Lq2Tz"] }),
-  dataPlane: DataPlane.optional().describe(
-    "State of the gates; only for policies, and omitted while Redis is unavailable or on a dry run.",
+  policy: PolicyStatus.optional().describe(
+    "Stored policy as in `policies.listStatus`; only for policies, not on a dry run.",
   ),
 });
 type Data = z.input<typeof Data>;
@@ -122,6 +115,7 @@ export const applyObject = defineProcedure({
     "managed_by_manifest",
     "managed_exists",
     "unmanaged_exists",
+    "not_managed",
     "reference_not_allowed",
     "role_already_exists",
     "stale_policy_generation",
@@ -148,12 +142,10 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const answer = { outcome, changes: [...changes], warnings: [...warnings] };
   // The ids of objects that a dry run created do not exist.
   if (dryRun) return { ...answer, ids: outcome === "created" ? {} : applied.ids };
-  const { ids, version } = applied;
-  const stored = { ...answer, ids, ...(digest === undefined ? {} : { digest }) };
-  if (ids.policyId === undefined || version === undefined) return stored;
-  const policy = await findPolicy(deps.db, { workspaceId, policyId: ids.policyId });
-  const { dataPlane } = policy === undefined ? {} : await describePolicy(deps, workspaceId, policy);
-  return { ...stored, version, workspaceId, ...(dataPlane === undefined ? {} : { dataPlane }) };
+  const stored = { ...answer, ids: applied.ids, ...(digest === undefined ? {} : { digest }) };
+  const { policyId } = applied.ids;
+  const policy = policyId === undefined ? undefined : await findPolicyStatus(deps, { workspaceId, policyId });
+  return policy === undefined ? stored : { ...stored, policy };
 }
 
 const DIGESTED: Readonly<Partial<Record<AppliedKind, DigestedKind>>> = {
@@ -187,6 +179,6 @@ function applying<Spec extends { readonly adopt?: Body["adopt"] }>(
     throw new PublicError("invalid_input", errors[0]?.message ?? "the spec is invalid", { errors });
   }
   const spec = parsed.data;
-  const { manager, uid, generation, mayReferTo, adopt = spec.adopt } = body;
-  return (transaction) => apply(transaction, { manager, spec, uid, generation, mayReferTo, adopt });
+  const { manager, uid, generation, mayReferTo, onlyIfManaged, adopt = spec.adopt } = body;
+  return (transaction) => apply(transaction, { manager, spec, uid, generation, mayReferTo, onlyIfManaged, adopt });
 }

@@ -1,9 +1,10 @@
 import * as z from "zod";
 import { listPolicyStatuses, type PolicyStatusRow } from "../../db/policies.ts";
+import type { Deps } from "../../deps.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { Cluster, Cursor, LongLimit } from "../schemas.ts";
-import { describePolicies, ManagerOut, PolicyHead } from "./schemas.ts";
+import { describePolicies, describePolicy, ManagerOut, PolicyHead } from "./schemas.ts";
 
 const Body = z.strictObject({
   cluster: Cluster.optional().describe("Only policies whose name begins with this cluster."),
@@ -12,7 +13,7 @@ const Body = z.strictObject({
 });
 type Body = z.output<typeof Body>;
 
-const PolicyStatus = PolicyHead.extend({
+export const PolicyStatus = PolicyHead.extend({
   api: z
     .strictObject({
       name: z
@@ -24,7 +25,7 @@ const PolicyStatus = PolicyHead.extend({
     .optional()
     .describe("Id of the API; omitted if it was deleted."),
 });
-type PolicyStatus = z.input<typeof PolicyStatus>;
+export type PolicyStatus = z.input<typeof PolicyStatus>;
 
 const required = { readApi: onApi("read_api", "for every policy of the page") };
 
@@ -54,6 +55,16 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<PolicySta
   const heads = await describePolicies(deps, workspaceId, shown);
   const items = heads.map((head, i) => ({ ...head, ...apiOf(shown[i]) }));
   return { items, cursor: rows[limit]?.id };
+}
+
+/** Returns the status of one policy; `undefined` if it does not exist. */
+export async function findPolicyStatus(
+  deps: Deps,
+  { workspaceId, policyId }: { readonly workspaceId: string; readonly policyId: string },
+): Promise<PolicyStatus | undefined> {
+  const page = { workspaceId, cluster: undefined, cursor: policyId, rowsMax: 1 };
+  const row = (await listPolicyStatuses(deps.db, page)).find(({ id }) => id === policyId);
+  return row && { ...(await describePolicy(deps, workspaceId, row)), ...apiOf(row) };
 }
 
 function apiOf(row: PolicyStatusRow | undefined): Pick<PolicyStatus, "api"> {

@@ -41,8 +41,6 @@ export interface Applied {
   readonly changes: readonly Difference[];
   /** Parts of the manifest that are probably not what its author meant. */
   readonly warnings?: readonly { readonly path: string; readonly message: string }[];
-  /** Version of the stored policy. */
-  readonly version?: number;
 }
 
 /** An open transaction and the actor for use cases that run in it. */

@@ -8,6 +8,16 @@ export interface Claimant {
   readonly manager: string;
   /** `spec.adopt`: whether the manifest adopts an unmanaged object, only an equal one (`Match`) or any (`Override`). */
   readonly adopt: "Match" | "Override" | undefined;
+  /** Whether the manifest may only change what it already manages, because an older manifest has the same name. */
+  readonly onlyIfManaged: boolean;
+}
+
+/**
+ * Requires that a manifest may create or adopt an object.
+ * @throws PublicError 409 `not_managed`.
+ */
+export function requireManaged({ onlyIfManaged }: Pick<Claimant, "onlyIfManaged">, field: string): void {
+  if (onlyIfManaged) throw refuse("not_managed", field, "The manifest does not manage this object yet.");
 }
 
 /** A stored object with its manager, if it has one, or its last manager. */
@@ -34,11 +44,13 @@ export interface Claim {
 
 /**
  * Requires that a manifest manages a stored object, or may adopt it.
- * @throws PublicError 409 `managed_by_manifest` or `unmanaged_exists`.
+ * @throws PublicError 409 `managed_by_manifest`, `unmanaged_exists` or `not_managed`.
  */
-export function requireClaim({ manager, adopt }: Claimant, stored: Owned, claim: Claim): void {
+export function requireClaim(claimant: Claimant, stored: Owned, claim: Claim): void {
+  const { manager, adopt } = claimant;
   const { label, field, otherwise, isEqual } = claim;
   if (stored.manager === manager) return;
+  requireManaged(claimant, field);
   if (stored.manager !== null) {
     const message = `${label} is managed by ${stored.manager}. Edit that manifest, ${otherwise}.`;
     throw refuse("managed_by_manifest", field, message);

@@ -10,7 +10,7 @@ import {
   type Transaction,
   withLastManager,
 } from "./application.ts";
-import { type Owned, refuse, requireClaim } from "./claim.ts";
+import { type Owned, refuse, requireClaim, requireManaged } from "./claim.ts";
 import { differencesBetween } from "./differences.ts";
 import { TO_APPLY } from "./permissions.ts";
 
@@ -27,7 +27,10 @@ export function planNamespace(
   stored: StoredNamespace | undefined,
 ): Planned<"create" | "adopt"> {
   const { name } = desired.spec;
-  if (stored === undefined) return { steps: ["create"], changes: differencesBetween(undefined, { name }) };
+  if (stored === undefined) {
+    requireManaged(desired, "name");
+    return { steps: ["create"], changes: differencesBetween(undefined, { name }) };
+  }
   if (stored.name !== name) {
     const message = `a rate-limit namespace cannot be renamed; the stored name is ${stored.name}. Restore the name, or create another object.`;
     throw refuse("invalid_input", "name", message);

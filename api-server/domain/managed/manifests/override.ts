@@ -14,7 +14,7 @@ import {
   type Transaction,
   withLastManager,
 } from "./application.ts";
-import { type Owned, refuse, requireClaim, requireReference } from "./claim.ts";
+import { type Owned, refuse, requireClaim, requireManaged, requireReference } from "./claim.ts";
 import { differencesBetween } from "./differences.ts";
 import { TO_APPLY } from "./permissions.ts";
 
@@ -53,6 +53,7 @@ export function planOverride(
       isEqual: changes.length === 0,
     });
   }
+  if (named === undefined && own === undefined) requireManaged(desired, "identifier");
   const isMoved = own !== undefined && own.id !== named?.id;
   const isSet = named?.manager === desired.manager && changes.length === 0;
   return {

@@ -20,7 +20,7 @@ import {
   type Transaction,
   withLastManager,
 } from "./application.ts";
-import { type Owned, refuse, requireClaim, requireReference } from "./claim.ts";
+import { type Owned, refuse, requireClaim, requireManaged, requireReference } from "./claim.ts";
 import { differencesBetween } from "./differences.ts";
 import { TO_APPLY } from "./permissions.ts";
 
@@ -64,6 +64,7 @@ export function planPolicy(desired: Application<ApiKeyPolicySpec>, state: Policy
   // Compiles before the references are checked, so that errors of the manifest are reported first.
   const draft = compile(state.api?.id ?? "unknown");
   requireApi(desired, state.api);
+  if (spec.api.name !== undefined && state.api?.manager !== manager) requireManaged(desired, "api.name");
   requireNamespaces(desired, state.namespaces);
   const { api, policy } = state;
   if (policy !== undefined && policy.manager !== null) {
@@ -154,7 +155,7 @@ export async function applyPolicy(transaction: Transaction, desired: Application
   const { steps, changes, compile, uid, generation } = planPolicy(desired, state);
   const { name } = desired.spec.api;
   let apiId = state.api?.id ?? "";
-  let stored = { policyId: state.policy?.id ?? "", version: state.policy?.version ?? 0 };
+  let policyId = state.policy?.id ?? "";
   for (const step of steps) {
     if (step === "createApi") {
       actor.require(TO_APPLY.createApi);
@@ -164,7 +165,7 @@ export async function applyPolicy(transaction: Transaction, desired: Application
     } else {
       const policy = { apiId, name: policyNameOf(desired.manager), uid, generation, policy: compile(apiId) };
       // Only this manifest can have released an unmanaged policy of this name, because the name is reserved for it.
-      stored = await setPolicy(managing(actor, { adopt: true }), TO_APPLY.updateApi, policy);
+      ({ policyId } = await setPolicy(managing(actor, { adopt: true }), TO_APPLY.updateApi, policy));
     }
   }
   const outcome = steps.length === 0 ? "unchanged" : state.policy === undefined ? "created" : "updated";
@@ -172,7 +173,7 @@ export async function applyPolicy(transaction: Transaction, desired: Application
     path: `spec.rules[${rule}]`,
     message,
   }));
-  return { outcome, ids: { apiId, policyId: stored.policyId }, changes, warnings, version: stored.version };
+  return { outcome, ids: { apiId, policyId }, changes, warnings };
 }
 
 /** Returns the name of the policy of a manager, `<cluster>/<namespace>/<name>`. */

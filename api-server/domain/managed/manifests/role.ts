@@ -12,7 +12,7 @@ import {
   type Transaction,
   withLastManager,
 } from "./application.ts";
-import { type Owned, requireClaim } from "./claim.ts";
+import { type Owned, requireClaim, requireManaged } from "./claim.ts";
 import { differencesBetween } from "./differences.ts";
 import { TO_APPLY } from "./permissions.ts";
 
@@ -33,7 +33,10 @@ export function planRole(desired: Application<RoleSpec>, stored: StoredRole | un
   const { spec, manager } = desired;
   // An empty description is stored as no description.
   const members = { name: spec.name, description: spec.description || undefined, permissions: spec.permissions };
-  if (stored === undefined) return { steps: ["create"], changes: differencesBetween(undefined, members) };
+  if (stored === undefined) {
+    requireManaged(desired, "name");
+    return { steps: ["create"], changes: differencesBetween(undefined, members) };
+  }
   const { name, description } = stored;
   const permissions = areSameSlugs(stored.permissions, spec.permissions) ? spec.permissions : stored.permissions;
   const changes = differencesBetween({ name, description: description ?? undefined, permissions }, members);
