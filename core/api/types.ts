@@ -2221,6 +2221,7 @@ export interface paths {
         policyId?: string | undefined;
         apiId?: string | undefined;
         name?: string | undefined;
+        manager?: string | undefined;
       } } };
       responses: {
         200: { headers: Record<string, unknown>; content: { "application/json": {

@@ -1,17 +1,20 @@
 import * as z from "zod";
 import { readStoredPolicy, StoredPolicy } from "../../../core/policies/stored-policy.ts";
+import { findOwn } from "../../db/managed-objects.ts";
 import { findPolicy, findPolicyByName, type PolicyRow } from "../../db/policies.ts";
 import { onApi } from "../../domain/permissions/required-permissions.ts";
 import { invalidField, policyNotFound } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { ManagerOfManifest } from "../managed/manifests.ts";
 import { ApiId } from "../schemas.ts";
 import { describePolicy, PolicyHead, PolicyId, PolicyName } from "./schemas.ts";
 
 const Body = z
   .strictObject({
-    policyId: PolicyId.optional().describe("Id of the policy; alternative: `apiId` and `name`."),
+    policyId: PolicyId.optional().describe("Id of the policy; alternatives: `apiId` and `name`, or `manager`."),
     apiId: ApiId.optional(),
     name: PolicyName.optional(),
+    manager: ManagerOfManifest.optional().describe("Manager of the policy."),
   })
   .meta({ examples: [{ apiId: "api_9xKp3Rt6VwY1zAbC", name: "main/shop/orders" }] });
 type Body = z.output<typeof Body>;
@@ -29,7 +32,7 @@ export const getPolicy = defineProcedure({
   path: "policies.getPolicy",
   effect: "read",
   summary: "Read a policy",
-  description: "By id, or by its API and name; with the reports of the sidecars that enforce it.",
+  description: "By id, by its API and name, or by its manager; with the reports of the sidecars that enforce it.",
   permissions: required,
   errors: ["policy_not_found"],
   addition: true,
@@ -47,19 +50,21 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   return { ...(await describePolicy(deps, workspaceId, row)), ...(policy === undefined ? {} : { policy }) };
 }
 
-/** Returns the named policy. Throws PublicError 400 unless the policy is named in exactly one of the two ways, 404 if it does not exist. */
+/** Returns the named policy. Throws PublicError 400 unless the policy is named in exactly one way, 404 if it does not exist. */
 async function findNamed({ body, caller, deps }: Call<Body>): Promise<PolicyRow> {
-  const { policyId, apiId, name } = body;
+  const { policyId, apiId, name, manager } = body;
   const { workspaceId } = caller;
-  if (policyId !== undefined && apiId === undefined && name === undefined) {
-    const row = await findPolicy(deps.db, { workspaceId, policyId });
-    if (row === undefined) throw policyNotFound(policyId);
-    return row;
+  const ways = [policyId, manager, apiId ?? name].filter((way) => way !== undefined);
+  if (ways.length !== 1 || (apiId === undefined) !== (name === undefined)) {
+    throw invalidField("body", "expected policyId alone, manager alone, or apiId and name");
   }
-  if (policyId === undefined && apiId !== undefined && name !== undefined) {
+  if (apiId !== undefined && name !== undefined) {
     const row = await findPolicyByName(deps.db, { workspaceId, apiId, name });
     if (row === undefined) throw policyNotFound(`${name} of API ${apiId}`);
     return row;
   }
-  throw invalidField("body", "expected policyId alone, or apiId and name");
+  const id = manager === undefined ? policyId : (await findOwn(deps.db, "policy", { workspaceId, manager }))?.id;
+  const row = id === undefined ? undefined : await findPolicy(deps.db, { workspaceId, policyId: id });
+  if (row === undefined) throw policyNotFound(policyId ?? `of the manager ${manager}`);
+  return row;
 }
