@@ -13,7 +13,7 @@ import { concerns } from "./reconcilers/api-key-policy/choose-policy.ts";
 import { createPolicyCache } from "./reconcilers/api-key-policy/policy-cache.ts";
 import { startPolicyPoll } from "./reconcilers/api-key-policy/poll.ts";
 import { isLabelled } from "./reconcilers/api-key-policy/selection.ts";
-import type { OperatorContext } from "./reconcilers/context.ts";
+import type { OperatorContext, Term } from "./reconcilers/context.ts";
 import { startDigestPoll } from "./reconcilers/drift/poll.ts";
 import { createSyncedObjects } from "./reconcilers/drift/synced-objects.ts";
 import { INDEXES } from "./reconcilers/indexes.ts";
@@ -119,6 +119,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const { cluster, problems, elect, watchStates, followLabels, serveWebhook, closeSource } = opened;
   const source = indexSource(opened.source, INDEXES);
   const stop = new AbortController();
+  let election: LeaderElection | undefined;
+  let term: Term & { readonly end: () => void } = NO_TERM;
   const controllers = new Map<Kind, Controller>();
   const syncs = createSyncTimes();
   const synced = createSyncedObjects(resyncMs);
@@ -143,7 +145,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     settingsFile: config.tenancyFile,
     followLabels,
     onChange: recheck,
-    signal: stop.signal,
+    signal: () => term.signal,
     observe: traffic.observeApi,
     log,
   }).catch(async (error: unknown) => {
@@ -154,9 +156,9 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     for (const policy of objectsIn("ApiKeyPolicy", namespace)) touched.add(keyOf(policy));
   };
   const { client, watchedNamespaces } = opened;
-  const follow = <Seen extends Named>(kind: FollowedKind<Seen>, onChange: (versions: readonly Seen[]) => void) =>
+  const watch = <Seen extends Named>(kind: FollowedKind<Seen>, onChange: (versions: readonly Seen[]) => void) =>
     client && followObjects({ ...kind, client, namespaces: watchedNamespaces, onChange, log });
-  const pods = follow(PODS, (versions) => {
+  const pods = watch(PODS, (versions) => {
     if (versions.length === 0) touchPolicies();
     for (const pod of versions) {
       for (const policy of source.having("ApiKeyPolicy", "namespace", pod.namespace)) {
@@ -164,9 +166,9 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
       }
     }
   });
-  const networkPolicies = follow(NETWORK_POLICIES, ([version]) => touchPolicies(version?.namespace));
+  const networkPolicies = watch(NETWORK_POLICIES, ([version]) => touchPolicies(version?.namespace));
   const network = client && networkPolicies && openOwnNetworkPolicies(client, networkPolicies);
-  const services = follow(SERVICES, ([version]) => touchPolicies(version?.namespace));
+  const services = watch(SERVICES, ([version]) => touchPolicies(version?.namespace));
   // Without the webhook, the label has no effect, and the operator may lack permission to read Namespaces.
   const namespaces = config.webhook && opened.followNamespaces?.(touchPolicies);
   const isNamespaceGuarded = (namespace: string) => {
@@ -184,6 +186,8 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
     isNamespaceGuarded,
     network,
     services,
+    term: () => term,
+    onStaleFence: () => election?.renew(),
     resyncMs,
     nowMs,
     log,
@@ -258,15 +262,20 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   const areTogether = (one: string, other: string): boolean =>
     one === other || workspaces.resolve(one).workspace?.name === workspaces.resolve(other).workspace?.name;
 
-  const work = (isLeading: boolean) => {
-    metrics.setLeading(isLeading);
-    for (const worker of workers()) isLeading ? worker.resume() : worker.pause();
+  const lead = (fence?: number) => {
+    term = beginTerm(fence, stop.signal);
+    metrics.setLeading(true);
+    for (const worker of workers()) worker.resume();
+  };
+  const follow = () => {
+    term.end();
+    metrics.setLeading(false);
+    for (const worker of workers()) worker.pause();
   };
 
   const webhook = serveWebhook?.({ cluster, source, workspaces, isListed: () => isListed, registry, nowMs, log });
   // Starts the admin server first, because it must respond to probes before the first list, which waits while the Kubernetes API is
   // unreachable.
-  let election: LeaderElection | undefined;
   const notReady = (): string[] => {
     const problems = [...watchStates().map(watchProblem), election?.problem, webhook?.problem(), workspaces.problem()];
     const reasons = problems.filter((reason) => reason !== undefined);
@@ -285,7 +294,7 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   isListed = true;
   webhook?.prepare(source.list("ApiKeyPolicy").map(({ metadata }) => metadata.namespace));
   if (pending.size === 0) allSeen.resolve();
-  election = elect({ onStarted: () => work(true), onStopped: () => work(false) });
+  election = elect({ onStarted: lead, onStopped: follow });
 
   return {
     cluster,
@@ -307,8 +316,17 @@ export async function startOperator(config: OperatorConfig): Promise<Operator> {
   };
 }
 
+/** Returns a term of leadership. Its calls are aborted when it ends, or when the operator must exit. */
+function beginTerm(fence: number | undefined, stop: AbortSignal): Term & { readonly end: () => void } {
+  const ended = new AbortController();
+  return { fence, signal: AbortSignal.any([ended.signal, stop]), end: () => ended.abort() };
+}
+
+/** State before the first term, in which nothing is called. */
+const NO_TERM = { fence: undefined, signal: AbortSignal.abort(), end: () => undefined };
+
 interface Terms {
-  readonly onStarted: () => void;
+  readonly onStarted: (fence?: number) => void;
   readonly onStopped: () => void;
 }
 

@@ -30,17 +30,13 @@ export function compilePolicy(
     }),
   );
   if (problems.length > 0) return problems;
-  const { onStale, clientAddress, defaultAccess, failedAttempts } = spec;
+  const { clientAddress, defaultAccess, failedAttempts } = spec;
   const policy = {
     apiId,
     mode: spec.mode,
     credentials: compileCredentials(spec),
     rules,
-    onStale: {
-      afterMs: parseDuration(onStale.after),
-      action: onStale.action,
-      denyAfterMs: parseDuration(onStale.denyAfter),
-    },
+    onStale: compileOnStale(spec),
     onCounterFailure: compileCounterFailure(spec.onCounterFailure),
     onCreditFailure: spec.onCreditFailure,
     ...(clientAddress === undefined ? {} : { clientAddress: compileClientAddress(clientAddress) }),
@@ -52,6 +48,12 @@ export function compilePolicy(
   };
   return { formatVersion: formatOf(policy), ...policy };
 }
+
+export const compileOnStale = ({ onStale }: Pick<ApiKeyPolicySpec, "onStale">): CompiledPolicy["onStale"] => ({
+  afterMs: parseDuration(onStale.after),
+  action: onStale.action,
+  denyAfterMs: parseDuration(onStale.denyAfter),
+});
 
 /** Returns the distinct rate-limit namespaces that the policy's limits name. */
 export function namespacesOf({ rules }: Pick<ApiKeyPolicySpec, "rules">): string[] {

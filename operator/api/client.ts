@@ -68,8 +68,8 @@ export interface ApiOptions {
   /** Returns the current root key, which may be replaced at run time. */
   readonly rootKey: () => string;
   readonly timeoutMs?: number;
-  /** Signal that aborts pending calls and prevents new ones. */
-  readonly signal?: AbortSignal;
+  /** Returns the signal that aborts a call which begins now, such as the one of the current leadership. */
+  readonly signal?: () => AbortSignal;
 }
 
 /**
@@ -91,11 +91,11 @@ export function createStoreApi({
   url,
   rootKey,
   timeoutMs = TIMEOUT_MS,
-  signal: stop,
+  signal,
   observe,
   onRootKey,
 }: ApiOptions): ApiClient {
-  const deadline = () => {
+  const deadline = (stop: AbortSignal | undefined) => {
     const timeout = AbortSignal.timeout(timeoutMs);
     return stop === undefined ? timeout : AbortSignal.any([timeout, stop]);
   };
@@ -103,11 +103,15 @@ export function createStoreApi({
   // openapi-fetch cannot infer the path of a generic procedure, so `call` restores the exact types for its callers.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
 
-  const send = (procedure: string, body: unknown, management: Management | undefined): Promise<RawResponse> =>
+  const send = (
+    procedure: string,
+    body: unknown,
+    { management, stop }: { management: Management | undefined; stop: AbortSignal | undefined },
+  ): Promise<RawResponse> =>
     post(`/v2/${procedure}`, {
       body,
       headers: { Authorization: `Bearer ${rootKey()}`, ...managementHeaders(management) },
-      signal: deadline(),
+      signal: deadline(stop),
     });
 
   return {
@@ -116,9 +120,10 @@ export function createStoreApi({
       body: Input<P>,
       management?: Management,
     ): Promise<ApiResponse<Data<P>>> {
+      const stop = signal?.();
       for (let attempt = 1; ; attempt++) {
         const startedAt = performance.now();
-        const outcome = await outcomeOf(procedure, () => send(procedure, body, management));
+        const outcome = await outcomeOf(procedure, () => send(procedure, body, { management, stop }));
         const result = "data" in outcome ? "success" : "refusal" in outcome ? "refusal" : "error";
         observe?.({ procedure, result, durationMs: performance.now() - startedAt });
         if (!("error" in outcome)) onRootKey?.(undefined);

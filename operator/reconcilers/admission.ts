@@ -16,7 +16,7 @@ export type Admission =
   | { readonly workspace?: never; readonly inWorkspace?: never; readonly verdict: Verdict };
 
 export function admit(object: ManifestObject, ctx: OperatorContext): Admission {
-  const { workspaces, ...shared } = ctx;
+  const { workspaces, term, ...shared } = ctx;
   const place = workspaces.resolve(object.metadata.namespace);
   if (place.workspace === undefined) {
     const { reason, message } = place;
@@ -31,7 +31,7 @@ export function admit(object: ManifestObject, ctx: OperatorContext): Admission {
   if (object.metadata.deletionTimestamp === undefined && !mayUseItsName(object, workspace, ctx)) {
     return { verdict: notGranted(object) };
   }
-  return { workspace, inWorkspace: { ...shared, source: sourceIn(workspace, ctx), api: workspace.api } };
+  return { workspace, inWorkspace: { ...shared, ...term(), source: sourceIn(workspace, ctx), api: workspace.api } };
 }
 
 /** Returns the finalizer of an object that owns a resource in this workspace. */

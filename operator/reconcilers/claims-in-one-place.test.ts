@@ -1,12 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { KINDS } from "../../core/manifests/index.ts";
 
 /* claims.ts alone decides about two manifests that claim one name. */
 
 /** `Conflict` is also the reason when the API rejects a name. */
-const DECIDING = ["claims.ts", "reconcile-object.ts"];
+const DECIDING = ["apply-manifest.ts", "claims.ts", "refusals.ts"];
 
 const sources = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
@@ -16,10 +15,4 @@ const naming = (word: RegExp) => sources.filter(({ text }) => word.test(text)).m
 test("claim conflicts are decided in one module only", () => {
   expect(naming(/stalled\(\s*"Conflict"/).sort()).toEqual(DECIDING);
   expect(naming(/creationTimestamp|olderRival\(/)).toEqual(["claims.ts"]);
-});
-
-test("every reconciler uses the shared claim decision", () => {
-  const kinds = sources.filter(({ name }) => name.endsWith("/plan.ts"));
-  expect(kinds).toHaveLength(KINDS.length);
-  expect(kinds.filter(({ text }) => !/\bconflictOf\(/.test(text)).map(({ name }) => name)).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { KINDS, type Kind } from "../../core/manifests/index.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { createIndex } from "../source/indexed.ts";
 import { anObject } from "../test/builders.ts";
-import { type ConflictTerms, claimOf, competitorsOf, conflictOf, olderCompetitor, reservedFor } from "./claims.ts";
+import { claimOf, competitorConflict, competitorsOf, olderCompetitor, reservedFor } from "./claims.ts";
 import { INDEXES } from "./indexes.ts";
 
 describe("two objects claim one name", () => {
@@ -104,104 +104,24 @@ test("policies may share an API name across Kubernetes namespaces, but roles may
   expect(new Set(inTwo("Role", { name: "editor" })).size).toBe(1);
 });
 
-describe("what an object claims", () => {
-  interface Stored {
-    readonly manager: string | undefined;
-    readonly lastManager?: string;
-  }
+test.each([
+  { name: "an older one of its namespace", at: "shop", says: "older: Role shop/elder" },
+  {
+    name: "an older one of another namespace, which is not named",
+    at: "bank",
+    says: "older: A Role of another namespace",
+  },
+  { name: "none that is older", at: undefined, says: undefined },
+])("conflict of an object with $name is $says", ({ at, says }) => {
   const object = anObject("Role", { name: "editor" });
-  const elder = anObject("Role", { name: "editor" }, { name: "elder", creationTimestamp: "2025-01-01T00:00:00Z" });
-  const foreign = anObject(
+  const creationTimestamp = at === undefined ? "2027-01-01T00:00:00Z" : "2025-01-01T00:00:00Z";
+  const other = anObject(
     "Role",
     { name: "editor" },
-    { namespace: "bank", creationTimestamp: "2025-01-01T00:00:00Z", uid: "u" },
+    { name: "elder", namespace: at ?? "bank", creationTimestamp, uid: "u" },
   );
-  const us = "test/Role/shop/it";
-  const alone = { object, manager: us, claimants: [object], stored: undefined };
-  const own: Stored = { manager: us };
-  const others: Stored = { manager: "test/Role/bank/it" };
-  const nobodys: Stored = { manager: undefined };
-  const orphanedBy = (lastManager: string): Stored => ({ manager: undefined, lastManager });
-  const terms = (adopt?: "Match" | "Override", differs?: string): ConflictTerms<Stored> => ({
-    competitor: (competitor) => `older: ${competitor}`,
-    managed: (_, manager) => `managed by ${manager}`,
-    unmanaged: () => ({ adopt, unasked: "unasked", differs }),
-  });
-
-  test.each([
-    { name: "is its own when nothing is there", claimed: alone },
-    { name: "stays its own, however old another is", claimed: { ...alone, stored: own, claimants: [elder, object] } },
-    { name: "is what it left itself, unasked", claimed: { ...alone, stored: orphanedBy(us) } },
-    {
-      name: "is not what it left itself while an older one has the claim",
-      claimed: { ...alone, stored: orphanedBy(us), claimants: [elder, object] },
-      says: "older: Role shop/elder",
-    },
-    {
-      name: "is what one of its namespace left, when it adopts it",
-      claimed: { ...alone, stored: orphanedBy("test/Role/shop/elder") },
-      with: terms("Override"),
-    },
-    {
-      name: "is not what one of its namespace left, unasked",
-      claimed: { ...alone, stored: orphanedBy("test/Role/shop/elder") },
-      says: "unasked",
-    },
-    ...["test/Role/bank/editor", "west/Role/shop/editor"].map((other) => ({
-      name: `is not what ${other} left, however it adopts`,
-      claimed: { ...alone, stored: orphanedBy(other) },
-      with: terms("Override"),
-      says: reservedFor({ lastManager: other }, us) ?? "",
-    })),
-    { name: "is an older one's", claimed: { ...alone, claimants: [object, elder] }, says: "older: Role shop/elder" },
-    {
-      name: "is an older one's of another namespace, which is not named",
-      claimed: { ...alone, claimants: [object, foreign] },
-      says: "older: A Role of another namespace",
-    },
-    {
-      name: "is an older one's before it is said who manages it",
-      claimed: { ...alone, stored: others, claimants: [elder, object] },
-      says: "older: Role shop/elder",
-    },
-    {
-      name: "is another manager's",
-      claimed: { ...alone, stored: others },
-      says: "managed by a Role of another namespace",
-    },
-    { name: "is not taken over unasked", claimed: { ...alone, stored: nobodys }, says: "unasked" },
-    { name: "is taken over when it matches", claimed: { ...alone, stored: nobodys }, with: terms("Match") },
-    {
-      name: "is not taken over when it should match and does not",
-      claimed: { ...alone, stored: nobodys },
-      with: terms("Match", "differs"),
-      says: "differs",
-    },
-    { name: "is taken over at any rate", claimed: { ...alone, stored: nobodys }, with: terms("Override", "differs") },
-    {
-      name: "is never taken from a manager",
-      claimed: { ...alone, stored: others },
-      with: terms("Override"),
-      says: "managed by a Role of another namespace",
-    },
-    { name: "is taken over when its kind says nothing of it", claimed: { ...alone, stored: nobodys }, with: {} },
-    {
-      name: "is another manager's without harm, when its kind says nothing of it",
-      claimed: { ...alone, stored: others },
-      with: {},
-    },
-    {
-      name: "is an older one's without harm, when its kind says nothing of it",
-      claimed: { ...alone, claimants: [elder, object] },
-      with: {},
-    },
-  ])(
-    "claim of a name by an object is decided as expected: an object $name",
-    ({ claimed, with: said = terms(), says }) => {
-      const expected = says === undefined ? undefined : { state: "Stalled", reason: "Conflict", message: says };
-      expect(conflictOf(claimed, said)).toEqual(expected);
-    },
-  );
+  const verdict = competitorConflict(object, [object, other], (competitor) => `older: ${competitor}`);
+  expect(verdict).toEqual(says && { state: "Stalled", reason: "Conflict", message: says });
 });
 
 test("unmanaged stored object is reserved for the namespace whose manifest released it", () => {

@@ -7,7 +7,7 @@ import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secre
 
 /*
  * Resolves conflicts between manifests that claim one stored name. For every kind, this file determines which objects have the same
- * claim, which of them owns the claim, and whether the owner adopts an existing object.
+ * claim and which of them owns the claim. The API decides whether the owner may have an existing object.
  *
  * core/manifests/check.ts checks a single manifest. source/directory/merge.ts chooses among documents with the same kind, namespace and
  * name, before anything is claimed.
@@ -79,78 +79,14 @@ function isOlder(a: ManifestObject, b: ManifestObject): boolean {
   return aMs === bMs ? a.metadata.uid < b.metadata.uid : aMs < bMs;
 }
 
-/** An object that claims a name, with the stored object and all manifests that have the same claim. */
-export interface Claimed<Stored> {
-  readonly object: ManifestObject;
-  /** Manager name of the object, as stored in the database. */
-  readonly manager: string;
-  /** Stored object with the claimed name, or the one that this object manages. */
-  readonly stored: Stored | undefined;
-  /** All objects with the claim, including this one. */
-  readonly claimants: readonly ManifestObject[];
-}
-
-interface Managed {
-  readonly manager: string | undefined;
-  /** Last manager of a stored object that currently has no manager. */
-  readonly lastManager?: string | undefined;
-}
-
-/** Returns the stored object if the claim's manager manages it; otherwise `undefined`. */
-export const ownOf = <Stored extends Managed>({
-  manager,
-  stored,
-}: Pick<Claimed<Stored>, "manager" | "stored">): Stored | undefined =>
-  stored?.manager === manager ? stored : undefined;
-
-/** Status messages that explain how to resolve a conflict. A member is omitted if the kind cannot have the conflict. */
-export interface ConflictTerms<Stored> {
-  /** Message if an older object has the same claim. The argument contains only names that readers of this namespace may see. */
-  readonly competitor?: (competitor: string) => string;
-  /** Message if another manager owns the stored object. `manager` contains only names that readers of this namespace may see. */
-  readonly managed?: (stored: Stored, manager: string) => string;
-  /** Determines whether the manifest may adopt the stored object, if that object has no manager. */
-  readonly unmanaged?: (stored: Stored) => Takeover;
-}
-
-export interface Takeover {
-  /** Value of `spec.adopt`; `undefined` for kinds without this field. */
-  readonly adopt: "Match" | "Override" | undefined;
-  /** Message if the spec does not adopt the object. */
-  readonly unasked: string;
-  /** Message if `spec.adopt` allows adopting only an equal object and the stored one differs; `undefined` if it is equal. */
-  readonly differs?: string | undefined;
-}
-
-/** Returns the reason why an object cannot have its claim; `undefined` if it can, or already has it. Pure. */
-export function conflictOf<Stored extends Managed>(
-  claimed: Claimed<Stored>,
-  terms: ConflictTerms<Stored>,
+/** Returns the verdict if an older object has the same claim; `undefined` if `object` owns the claim. Pure. */
+export function competitorConflict(
+  object: ManifestObject,
+  claimants: readonly ManifestObject[],
+  sayCompetitor: (competitor: string) => string,
 ): Verdict | undefined {
-  const { object, claimants } = claimed;
-  // An object keeps its stored resource, so that a new manifest never takes over a resource in use.
-  if (ownOf(claimed) !== undefined) return undefined;
   const competitor = olderCompetitor(object, claimants);
-  const message =
-    competitor === undefined
-      ? heldBack(claimed, terms)
-      : terms.competitor?.(labelFor(competitor, object.metadata.namespace));
-  return message === undefined ? undefined : stalled("Conflict", message);
-}
-
-function heldBack<Stored extends Managed>(
-  { stored, manager }: Claimed<Stored>,
-  terms: ConflictTerms<Stored>,
-): string | undefined {
-  if (stored === undefined) return undefined;
-  if (stored.manager !== undefined) return terms.managed?.(stored, managerFor(stored.manager, manager));
-  const takeover = terms.unmanaged?.(stored);
-  // A manifest that is applied again takes back the resource that it orphaned.
-  if (takeover === undefined || stored.lastManager === manager) return undefined;
-  const { lastManager } = stored;
-  if (lastManager !== undefined && !mayTakeOver(lastManager, manager)) return orphanedByOther(lastManager, manager);
-  if (takeover.adopt === "Override") return undefined;
-  return takeover.adopt === "Match" ? takeover.differs : takeover.unasked;
+  return competitor && stalled("Conflict", sayCompetitor(labelFor(competitor, object.metadata.namespace)));
 }
 
 /** Returns the verdict if another object in the cluster has the reserved name. The operator does not change such an object. */
@@ -170,7 +106,10 @@ export function mayTakeOver(lastManager: string, manager: string): boolean {
  * Returns the reason why an object may not refer to an unmanaged resource: an object of another namespace orphaned it and may take it back.
  * Returns `undefined` if the reference is allowed.
  */
-export const reservedFor = ({ lastManager }: Pick<Managed, "lastManager">, manager: string): string | undefined =>
+export const reservedFor = (
+  { lastManager }: { readonly lastManager?: string | undefined },
+  manager: string,
+): string | undefined =>
   lastManager === undefined || mayTakeOver(lastManager, manager) ? undefined : orphanedByOther(lastManager, manager);
 
 /** Returns the message about a resource that an object of another namespace or cluster orphaned. */

@@ -54,9 +54,6 @@ export interface Verdict {
   readonly message: string;
 }
 
-/** Result of resolving a reference to a RatelimitNamespace: its id, or the verdict if there is none yet. */
-export type ResolvedNamespace = { readonly namespaceId: string } | { readonly verdict: Verdict };
-
 /** A condition in addition to those that every object has. */
 export interface FurtherCondition {
   readonly type: "Accepted" | "Enforced" | "Unsupported" | "Bypassable" | "Stale" | "LimitsExceeded" | "UnknownFields";
@@ -69,10 +66,8 @@ export interface FurtherCondition {
   readonly note?: string;
 }
 
-export interface Plan<Action> extends WorkResult {
-  /** Actions to perform in this order, after which the state is read again. */
-  readonly actions: readonly Action[];
-  /** Status to report until all `actions` have succeeded. */
+/** Result of a reconcile, from which the status and the Events follow. */
+export interface Result extends WorkResult {
   readonly verdict: Verdict;
   /** Status fields specific to the kind. */
   readonly status: object;
@@ -81,27 +76,35 @@ export interface Plan<Action> extends WorkResult {
   readonly seenAtMs?: number;
   /** Required poll interval of the pod reports; only set for policies, because only policies are polled. */
   readonly pace?: Pace | undefined;
-  /** Whether the actions result from elapsed time, such as a rotation, and are therefore no drift. */
-  readonly isDue?: true;
   /** Whether the object is being deleted and owns no stored resource any more. */
   readonly released?: true;
+  /** What another writer had changed, for the Event. */
+  readonly drift?: string | undefined;
+  /** Digest of the stored object (drift/synced-objects.ts). */
+  readonly digest?: string | undefined;
+}
+
+/** Result that is reported until all `actions` have succeeded. */
+export interface Plan<Action> extends Result {
+  /** Actions to perform in this order, after which the state is read again. */
+  readonly actions: readonly Action[];
+  /** Whether the actions result from elapsed time, such as a rotation, and are therefore no drift. */
+  readonly isDue?: true;
 }
 
 export const ready = (message: string): Verdict => ({ state: "Ready", reason: "Succeeded", message });
 export const progressing = (reason: Reason, message: string): Verdict => ({ state: "Progressing", reason, message });
 export const stalled = (reason: Reason, message: string): Verdict => ({ state: "Stalled", reason, message });
 
-/** Plan of a deleted object whose cleanup is complete. */
-export const released: Plan<never> = {
-  actions: [],
+/** Result of a deleted object whose cleanup is complete. */
+export const released: Result = {
   verdict: progressing("Progressing", "The object is being deleted."),
   status: {},
   released: true,
 };
 
-/** Returns a plan without actions, for a failed check. The object is requeued, because a conflict may end without a notification. */
-export const blocked = (verdict: Verdict, status: object): Plan<never> => ({
-  actions: [],
+/** Returns the result of a failed check. The object is requeued, because a conflict may end without a notification. */
+export const blocked = (verdict: Verdict, status: object): Result => ({
   verdict,
   status,
   ...(verdict.reason === "Conflict" ? { requeueAfterMs: CONFLICT_REQUEUE_MS } : {}),

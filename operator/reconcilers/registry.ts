@@ -2,30 +2,17 @@ import type { Kind } from "../../core/manifests/index.ts";
 import type { ObjectKey } from "../runtime/object-key.ts";
 import type { WorkResult } from "../runtime/queue.ts";
 import { keyOf, type ManifestChange, type ManifestObject, versionsOf } from "../source/contract.ts";
-import { applyApiKey, describeApiKey } from "./api-key/apply.ts";
 import { apiKeysConcernedBy } from "./api-key/concerned.ts";
-import { gatherApiKey } from "./api-key/gather.ts";
-import { planApiKey } from "./api-key/plan.ts";
-import { applyPolicy, describePolicy } from "./api-key-policy/apply.ts";
+import { apiKeySteps } from "./api-key/reconcile.ts";
 import { policiesConcernedBy } from "./api-key-policy/concerned.ts";
-import { gatherPolicy } from "./api-key-policy/gather.ts";
-import { heldConditions } from "./api-key-policy/held.ts";
-import { planPolicy } from "./api-key-policy/plan.ts";
+import { policySteps } from "./api-key-policy/reconcile.ts";
 import { claimantsOf, claimOf } from "./claims.ts";
 import type { OperatorContext } from "./context.ts";
 import { type ObjectLookup, toObject } from "./indexes.ts";
-import { applyNamespace, describeNamespace } from "./ratelimit-namespace/apply.ts";
-import { gatherNamespace } from "./ratelimit-namespace/gather.ts";
-import { planNamespace } from "./ratelimit-namespace/plan.ts";
-import { applyOverride, describeOverride } from "./ratelimit-override/apply.ts";
-import { gatherOverride } from "./ratelimit-override/gather.ts";
-import { planOverride } from "./ratelimit-override/plan.ts";
 import { type KindSteps, reconcileObject } from "./reconcile-object.ts";
-import { applyRole, describeRole } from "./role/apply.ts";
-import { gatherRole } from "./role/gather.ts";
-import { planRole } from "./role/plan.ts";
+import { stepsOf } from "./stored-kinds.ts";
 
-/* Steps of each kind of manifest. This file lists how each kind gathers, plans and applies, and reconcile-object.ts runs these steps. */
+/* Steps of each kind of manifest, which reconcile-object.ts runs, and the objects that a change affects. */
 
 export interface Reconciler<K extends Kind = Kind> {
   readonly kind: K;
@@ -35,54 +22,21 @@ export interface Reconciler<K extends Kind = Kind> {
 }
 
 const REGISTRY: { readonly [K in Kind]: Reconciler<K> } = {
-  Role: register("Role", {
-    gather: gatherRole,
-    plan: planRole,
-    apply: applyRole,
-    describe: describeRole,
-    digestOf: ({ digest }) => digest,
-  }),
-  RatelimitNamespace: register("RatelimitNamespace", {
-    gather: gatherNamespace,
-    plan: planNamespace,
-    apply: applyNamespace,
-    describe: describeNamespace,
-    digestOf: ({ digest }) => digest,
-  }),
-  RatelimitOverride: register("RatelimitOverride", {
-    gather: gatherOverride,
-    plan: planOverride,
-    apply: applyOverride,
-    describe: describeOverride,
-    digestOf: ({ digest }) => digest,
-    concernedBy: overridesConcernedBy,
-  }),
-  ApiKeyPolicy: register("ApiKeyPolicy", {
-    gather: gatherPolicy,
-    plan: planPolicy,
-    apply: applyPolicy,
-    describe: describePolicy,
-    held: heldConditions,
-    remember: (observed, { pace }, { looks }) => looks.remember({ observed, pace }),
-    concernedBy: policiesConcernedBy,
-  }),
-  ApiKey: register("ApiKey", {
-    gather: gatherApiKey,
-    plan: planApiKey,
-    apply: applyApiKey,
-    describe: describeApiKey,
-    concernedBy: apiKeysConcernedBy,
-  }),
+  Role: register("Role", stepsOf("Role")),
+  RatelimitNamespace: register("RatelimitNamespace", stepsOf("RatelimitNamespace")),
+  RatelimitOverride: register("RatelimitOverride", stepsOf("RatelimitOverride"), overridesConcernedBy),
+  ApiKeyPolicy: register("ApiKeyPolicy", policySteps, policiesConcernedBy),
+  ApiKey: register("ApiKey", apiKeySteps, apiKeysConcernedBy),
 };
 
 export const RECONCILERS: readonly Reconciler[] = Object.values(REGISTRY);
 
-interface Registered<Observed, Action> extends KindSteps<Observed, Action> {
-  /** Returns objects that a change affects, except those that gain or lose a claim. */
-  readonly concernedBy?: (change: ManifestChange, source: ObjectLookup) => readonly ManifestObject[];
-}
-
-function register<K extends Kind, Observed, Action>(kind: K, steps: Registered<Observed, Action>): Reconciler<K> {
+/** @param concerned returns objects that a change affects, except those that gain or lose a claim. */
+function register<K extends Kind>(
+  kind: K,
+  steps: KindSteps,
+  concerned?: (change: ManifestChange, source: ObjectLookup) => readonly ManifestObject[],
+): Reconciler<K> {
   return {
     kind,
     reconcile: (key, ctx) => reconcileObject(kind, steps, key, ctx),
@@ -91,7 +45,7 @@ function register<K extends Kind, Observed, Action>(kind: K, steps: Registered<O
         change.kind === kind && concernsCompetitors(change)
           ? claimantsOf(kind, versionsOf(change).map(claimOf), source)
           : [];
-      return [...new Set([...competitors, ...(steps.concernedBy?.(change, source) ?? [])])].map(keyOf);
+      return [...new Set([...competitors, ...(concerned?.(change, source) ?? [])])].map(keyOf);
     },
   };
 }

@@ -5,9 +5,14 @@ import type { ManifestObject } from "../source/contract.ts";
 import { type Reason, stalled, type Verdict } from "./plan.ts";
 
 export type ParsedSpec<Spec> =
-  /** Parsed spec. `unknown` lists the paths of unknown fields, such as `spec.target.tls`. */
-  | { readonly spec: Spec; readonly unknown?: readonly string[]; readonly problems?: never }
-  | { readonly spec?: never; readonly unknown?: never; readonly problems: readonly ManifestProblem[] };
+  /** Parsed spec. `raw` is the spec without its unknown fields, of which `unknown` lists the paths, such as `spec.target.tls`. */
+  | { readonly spec: Spec; readonly raw: object; readonly unknown?: readonly string[]; readonly problems?: never }
+  | {
+      readonly spec?: never;
+      readonly raw?: never;
+      readonly unknown?: never;
+      readonly problems: readonly ManifestProblem[];
+    };
 
 /**
  * Parses a spec. The Kubernetes API server validated the spec against the CRD of that time, and another version of the CRD may accept other
@@ -25,7 +30,9 @@ export function parseSpec<Schema extends z.ZodType>(
   let known = object.spec;
   for (;;) {
     const parsed = schema.safeParse(known);
-    if (parsed.success) return unknown.length === 0 ? { spec: parsed.data } : { spec: parsed.data, unknown };
+    if (parsed.success) {
+      return { spec: parsed.data, raw: known as object, ...(unknown.length === 0 ? {} : { unknown }) };
+    }
     const strange = parsed.error.issues.filter((issue) => issue.code === "unrecognized_keys");
     if (strange.length === 0 || strange.some(({ path }) => isInMatch(path))) {
       return { problems: problemsOf(parsed.error).map(inSpec) };
@@ -68,10 +75,13 @@ export function mayRefer(
   return spec?.allowedNamespaces.includes(from) ?? false;
 }
 
-/** Returns `spec.deletionPolicy`, even if the rest of the spec is invalid, because an object must always be deletable. */
-export function deletionPolicyOf(object: ManifestObject, byDefault: DeletionPolicy): DeletionPolicy {
+/**
+ * Returns `spec.deletionPolicy`, even if the rest of the spec is invalid, because an object must always be deletable; `undefined` for the
+ * default of its kind.
+ */
+export function deletionPolicyOf(object: ManifestObject): DeletionPolicy | undefined {
   const { deletionPolicy } = (object.spec ?? {}) as { deletionPolicy?: unknown };
-  return deletionPolicy === "Delete" || deletionPolicy === "Orphan" ? deletionPolicy : byDefault;
+  return deletionPolicy === "Delete" || deletionPolicy === "Orphan" ? deletionPolicy : undefined;
 }
 
 const SHOWN_MAX = 5;

@@ -79,6 +79,19 @@ export function wasReady(object: ManifestObject): boolean {
   );
 }
 
+/** Returns whether the object could not be applied at this generation. */
+export function isHeld(object: ManifestObject): boolean {
+  return previousOf(object).conditions.some(
+    ({ type, observedGeneration }) => type === "Stalled" && observedGeneration === object.metadata.generation,
+  );
+}
+
+/** Returns the status fields specific to the kind, especially ids, which are preserved while the database is not read. */
+export function ownStatus({ status }: ManifestObject): object {
+  const { conditions: _, observedGeneration: __, ...own } = (status ?? {}) as Record<string, unknown>;
+  return own;
+}
+
 /** Returns the status with the condition Reconciling added and Ready unchanged. */
 export function withReconciling(object: ManifestObject, verdict: Verdict, nowMs: number): object | undefined {
   const { conditions } = previousOf(object);

@@ -92,12 +92,16 @@ afterEach(async () => {
 function aReplica(api: LeaseApi, identity: string) {
   const clock = { ms: 0 };
   const told: string[] = [];
+  const fences: number[] = [];
   const election = startLeaderElection({
     client: api,
     namespace: "shop",
     name: "postern-operator",
     identity,
-    onStarted: () => told.push("started"),
+    onStarted: (fence) => {
+      told.push("started");
+      fences.push(fence);
+    },
     onStopped: () => told.push("stopped"),
     log: pino({ level: "silent" }),
     timing: { ...LEASE_TIMING, renewMs: 5 },
@@ -107,7 +111,7 @@ function aReplica(api: LeaseApi, identity: string) {
     api.before = () => {};
     return election.close();
   });
-  return { election, clock, told };
+  return { election, clock, told, fences };
 }
 
 /** Waits for several polls, so that every consequence of the current state has occurred. */
@@ -164,7 +168,8 @@ describe("a follower", () => {
     expect(replicas.filter(({ election }) => election.leading)).toHaveLength(1);
     expect(api.asked).toContain(`POST ${PATH}`);
     expect(api.asked).toContain(`PUT ${PATH}/postern-operator`);
-    expect(api.spec?.leaseTransitions).toBe(0);
+    // A Lease that is created again counts on from the minutes since 1970, and not from 0.
+    expect(api.spec?.leaseTransitions).toBeGreaterThan(29_000_000);
   });
 });
 
@@ -183,6 +188,23 @@ describe("a leader", () => {
     expect(api.spec).toMatchObject({ acquireTime: specOf("me").acquireTime, leaseTransitions: 4 });
     expect(api.spec?.renewTime).not.toBe("2026-01-01T00:00:01.000000Z");
     expect(told).toEqual(["started"]);
+  });
+
+  test("renewed term has a higher fencing number, and a term of another replica a higher one still", async () => {
+    const api = new LeaseApi();
+    api.put({ ...specOf("former"), holderIdentity: "" });
+    const { election, told, fences } = await aLeader(api);
+    expect(fences).toEqual([5]);
+    election.renew();
+    await waitFor("another term", () => fences.length === 2);
+    expect(fences).toEqual([5, 6]);
+    expect(told).toEqual(["started", "stopped", "started"]);
+    await someRounds(api);
+    expect(api.spec?.leaseTransitions).toBe(6);
+    await election.close();
+    const other = aReplica(api, "other");
+    await waitFor("the other to lead", () => other.election.leading);
+    expect(other.fences).toEqual([7]);
   });
 
   test.each([

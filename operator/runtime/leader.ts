@@ -13,7 +13,8 @@ import { isKubeError, type KubeClient } from "./kube-client.ts";
  *              before a new one starts
  *
  * Every write contains the resource version that was read, so two replicas cannot both take the Lease. The leader releases the Lease
- * on exit, so that the next replica need not wait.
+ * on exit, so that the next replica need not wait. The transitions of the Lease are the fencing number of a term: a leader that was
+ * frozen may still have a call on its way, which the API refuses after a call with a higher number.
  */
 
 export interface LeaderOptions {
@@ -22,7 +23,8 @@ export interface LeaderOptions {
   readonly name: string;
   /** Identity of this process, such as the name of its pod; unique to each process. */
   readonly identity: string;
-  readonly onStarted: () => void;
+  /** Called with the fencing number of the term, which is higher than that of every earlier term. */
+  readonly onStarted: (fence: number) => void;
   readonly onStopped: () => void;
   readonly log: Logger;
   readonly timing?: { readonly leaseMs: number; readonly renewMs: number; readonly giveUpMs: number };
@@ -34,6 +36,8 @@ export interface LeaderElection {
   readonly leading: boolean;
   /** Reason why no replica can be elected; `undefined` while the Lease can be read and written. */
   readonly problem: string | undefined;
+  /** Ends the term and begins another one, with a higher fencing number, unless another replica takes the Lease. */
+  renew(): void;
   close(): Promise<void>;
 }
 
@@ -64,6 +68,8 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   const path = `${collection}/${name}`;
   const stop = new AbortController();
   let leading = false;
+  /** Whether the fencing number of the current term is too low. */
+  let isSpent = false;
   let renewedAt = 0;
   let failing: { readonly error: unknown; readonly since: number } | undefined;
   let seen: { resourceVersion: string; at: number } | undefined;
@@ -77,13 +83,14 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
    * Begins or extends the term. `sentAt` is the time at which the renewal was sent: other replicas measure from its arrival, which may be
    * long before the response.
    */
-  const lead = (sentAt: number) => {
+  const lead = (sentAt: number, { spec }: Lease) => {
     renewedAt = sentAt;
+    isSpent = false;
     if (isOver()) return follow();
     if (leading) return;
     leading = true;
     log.info({ lease: name }, "leadership acquired");
-    options.onStarted();
+    options.onStarted(spec.leaseTransitions ?? 0);
   };
   const follow = () => {
     if (!leading) return;
@@ -94,7 +101,8 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
 
   const leaseOf = (previous: Lease | undefined, holder: string) => {
     const now = microTime();
-    const kept = previous?.spec.holderIdentity === identity;
+    const kept = previous?.spec.holderIdentity === identity && !isSpent;
+    const transitions = previous === undefined ? minutes() : (previous.spec.leaseTransitions ?? 0) + (kept ? 0 : 1);
     return {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
@@ -105,7 +113,7 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
         leaseDurationSeconds: Math.ceil(timing.leaseMs / 1000),
         acquireTime: (kept ? previous?.spec.acquireTime : undefined) ?? now,
         renewTime: now,
-        leaseTransitions: (previous?.spec.leaseTransitions ?? 0) + (kept || previous === undefined ? 0 : 1),
+        leaseTransitions: transitions,
       },
     };
   };
@@ -137,10 +145,10 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
   async function attempt(): Promise<void> {
     const lease = await find();
     if (lease !== undefined && lease.spec.holderIdentity !== identity && isHeld(lease)) return follow();
+    if (isSpent) follow();
     const sentAt = monotonicMs();
     try {
-      await write(lease, identity, stop.signal);
-      lead(sentAt);
+      lead(sentAt, await write(lease, identity, stop.signal));
     } catch (error) {
       // Another replica has taken the Lease first; the next round reads the identity of that replica.
       if (!isKubeError(error, 409)) throw error;
@@ -182,6 +190,9 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
       if (!isFinal && monotonicMs() - since < timing.leaseMs) return undefined;
       return `the Lease ${namespace}/${name} cannot be renewed: ${error instanceof Error ? error.message : String(error)}`;
     },
+    renew: () => {
+      isSpent = true;
+    },
     close: async () => {
       clearInterval(guard);
       stop.abort();
@@ -201,6 +212,12 @@ export function startLeaderElection(options: LeaderOptions): LeaderElection {
     if (lease.spec.holderIdentity === identity) await write(lease, "", signal);
   }
 }
+
+/**
+ * Returns the transitions with which a new Lease begins: the minutes since 1970. A Lease that was deleted and created again thereby counts
+ * on from a higher number, unless the leader changed more than once a minute.
+ */
+const minutes = (): number => Math.floor(Date.now() / 60_000);
 
 /** Returns the current time as a Kubernetes MicroTime, which requires six fractional digits. */
 export const microTime = (): string => new Date().toISOString().replace("Z", "000Z");

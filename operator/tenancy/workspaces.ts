@@ -73,7 +73,8 @@ export interface WorkspacesOptions {
   readonly followLabels: ((onChange: (namespace: string) => void) => Labels) | undefined;
   /** Called when the objects of this namespace must be reconciled, or all objects if `namespace` is `undefined`. */
   readonly onChange: (namespace?: string) => void;
-  readonly signal: AbortSignal;
+  /** Returns the signal that aborts API calls which begin now. */
+  readonly signal: () => AbortSignal;
   readonly observe?: ((attempt: ApiAttempt) => void) | undefined;
   readonly log: Logger;
 }
@@ -106,7 +107,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
     const only = { workspace: open(defaultWorkspace, keys.rootKey, onRootKey) };
     const stop = new AbortController();
     // Client that checks the root key, because a workspace without objects sends no other request.
-    const check = createStoreApi({ url: apiUrl, rootKey: keys.rootKey, signal: stop.signal, observe, onRootKey });
+    const check = createStoreApi({ url: apiUrl, rootKey: keys.rootKey, signal: () => stop.signal, observe, onRootKey });
     const checking = (async () => {
       while (!isAccepted && !stop.signal.aborted) {
         await check.call("workspaces.getWorkspace", {}).catch(() => undefined);

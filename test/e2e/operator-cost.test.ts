@@ -138,6 +138,8 @@ async function polledAt(count: number): Promise<Record<string, number>> {
     syncs: createSyncTimes(),
     pods: { in: () => [] },
     network: undefined,
+    term: () => ({ fence: undefined, signal: new AbortController().signal }),
+    onStaleFence: () => undefined,
     resyncMs: 300_000,
     nowMs: Date.now,
     log: pino({ level: "silent" }),

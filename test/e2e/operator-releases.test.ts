@@ -17,23 +17,22 @@ const policy = (name: string): TestManifest => ({
   spec: { api: { name: `${name}-api` }, target: { port: 80 } },
 });
 
-/** Returns an API client like that of the next version: its policies contain a member that this version does not have the key. */
+/** Returns an API client like that of the next version: its specs contain a member that this version does not have. */
 const asTheNextRelease = (change: object): ApiClient => ({
   call: (procedure, body, management) =>
     world.api.call(
       procedure,
-      procedure === "policies.setPolicy"
-        ? { ...body, policy: { ...(body as unknown as { policy: object }).policy, ...change } }
+      procedure === "managed.applyObject"
+        ? { ...body, spec: { ...(body as unknown as { spec: object }).spec, ...change } }
         : body,
       management,
     ),
 });
 
-test.each([
-  { name: "a member", change: { condition: "at night" }, says: "body.policy.condition is not a known field" },
-  { name: "a format", change: { formatVersion: 3 }, says: "body.policy.formatVersion expected at most 2, got 3" },
-])("object of the next version with unknown $name stalls without immediate retries", async ({ change, says }) => {
-  const one = policy(`next-${Object.keys(change)[0]?.toLowerCase()}`);
+test("object of the next version with an unknown member stalls without immediate retries", async () => {
+  const change = { condition: "at night" };
+  const says = "body.spec.condition is not a known field";
+  const one = policy("next");
   await world.apply(one);
   const { requeueAfterMs } = await world.work(one, {
     ...world.ctx,

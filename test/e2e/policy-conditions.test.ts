@@ -65,11 +65,11 @@ test("invalid spec reports the previous generation with its version", async () =
 test("change rejected by the API is neither accepted nor enforced", async () => {
   await active("refused");
   await world.apply(policy("refused", CHANGE));
-  // Between read and write, the operator of another cluster takes the policy.
+  // Before the call, the operator of another cluster takes the policy.
   const api: ApiClient = {
     ...world.api,
     call: async (...call: Parameters<ApiClient["call"]>) => {
-      if (call[0] === "policies.setPolicy") {
+      if (call[0] === "managed.applyObject") {
         const { policyId } = world.statusIn(policy("refused"));
         await world.store.sql("update policies set manager = 'other/ApiKeyPolicy/shop/refused' where id = $1", [
           policyId,

@@ -70,6 +70,8 @@ export async function openReconcilerWorld(): Promise<ReconcilerWorld> {
     syncs: createSyncTimes(),
     pods: undefined,
     network: undefined,
+    term: () => ({ fence: undefined, signal: new AbortController().signal }),
+    onStaleFence: () => undefined,
     resyncMs: 300_000,
     nowMs: Date.now,
     log,

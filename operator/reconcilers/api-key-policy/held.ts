@@ -1,4 +1,3 @@
-import { ownOf } from "../claims.ts";
 import type { FurtherCondition, Verdict } from "../plan.ts";
 import { bypassable } from "./bypassable.ts";
 import { enforced } from "./enforced.ts";
@@ -25,7 +24,7 @@ const UNSEEN =
 
 function former({ reason }: Verdict, observed: ObservedPolicy): FurtherCondition {
   const { object, selected } = observed;
-  const own = ownOf(observed);
+  const own = observed.stored;
   const is = (message: string): FurtherCondition => ({ type: "Enforced", status: "False", reason, message });
   if (own === undefined) return is("No generation of this policy has been active yet.");
   const { uid, generation, version, dataPlane } = own;

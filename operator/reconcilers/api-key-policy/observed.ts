@@ -1,3 +1,4 @@
+import type { Data } from "../../../core/api/procedures.ts";
 import type { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
@@ -5,17 +6,8 @@ import type { NetworkPolicy } from "../../network/network-policy.ts";
 import type { ServiceSummary } from "../../network/service.ts";
 import type { PodSummary } from "../../pods/pod.ts";
 import type { ManifestObject } from "../../source/contract.ts";
-import type { ResolvedNamespace } from "../plan.ts";
 import type { ParsedSpec } from "../spec.ts";
 import type { Selected } from "./selection.ts";
-
-export interface StoredApi {
-  readonly apiId: string;
-  readonly name: string;
-  readonly manager: string | undefined;
-  /** Last manager of an API that currently has no manager. */
-  readonly lastManager?: string | undefined;
-}
 
 export interface DataPlane {
   readonly pods: number;
@@ -37,38 +29,19 @@ export interface DataPlane {
 /** Lag that the API returns for a sidecar before its first heartbeat, because JSON has no infinity. */
 export const NEVER_HEARD_MS = Number.MAX_SAFE_INTEGER;
 
-export interface StoredPolicy {
-  readonly policyId: string;
-  readonly workspaceId: string;
-  readonly uid: string;
-  readonly generation: number;
-  readonly version: number;
-  /** Compiled policy; `undefined` if a newer version stored it in a format that the API cannot read. */
-  readonly policy: CompiledPolicy | undefined;
-  readonly manager: string | undefined;
+/** Stored policy of a manifest, with its API if it was just stored or listed. */
+export type StoredPolicy = Omit<Data<"policies.listStatus">[number], "dataPlane"> & {
   /** Reports of the sidecars; `undefined` while the Redis that stores them is unreachable. */
-  readonly dataPlane: DataPlane | undefined;
-}
+  readonly dataPlane?: DataPlane | undefined;
+  /** `undefined` if a newer version stored the policy in a format that the API cannot read. */
+  readonly onStale?: CompiledPolicy["onStale"] | undefined;
+};
 
 export interface ObservedPolicy {
   readonly object: ManifestObject;
   readonly parsed: ParsedSpec<ApiKeyPolicySpec>;
-  readonly manager: string;
-  /** Full name of the policy, in the form `<cluster>/<namespace>/<name>`. */
-  readonly policyName: string;
-  /**
-   * API that, according to the database, this object created, orphaned or uses for its policy; otherwise the API that the spec names by id.
-   */
-  readonly api: StoredApi | undefined;
-  /** Object of this source that created the API; `undefined` if it is this object or there is none. */
-  readonly apiOwner: ManifestObject | undefined;
+  /** Policy that this manifest manages in the database; `undefined` if there is none or it was not read. */
   readonly stored: StoredPolicy | undefined;
-  /** Rate-limit namespaces of the rules, by their stored names. */
-  readonly namespaces: ReadonlyMap<string, ResolvedNamespace>;
-  /** ApiKeyPolicy objects of the same Kubernetes namespace that create an API of the same name, including this one. */
-  readonly claimants: readonly ManifestObject[];
-  /** Whether the API has keys, which is read only when a deletion depends on it. */
-  readonly hasKeys: boolean;
   /** Pods that `spec.selector` selects; "unknown" until the pods of the cluster are listed, `undefined` without a selector or a cluster. */
   readonly selected: Selected | "unknown" | undefined;
   /**

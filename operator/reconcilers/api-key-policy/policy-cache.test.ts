@@ -21,18 +21,7 @@ function lookAt(
   const observed = {
     object,
     parsed: parseSpec(ApiKeyPolicySpec, object),
-    manager,
-    api: { apiId: "api_12345678", name: "orders", manager },
-    stored: {
-      policyId: "pol_1",
-      workspaceId: "ws_1",
-      uid: object.metadata.uid,
-      generation: 1,
-      version: 3,
-      policy: { onStale },
-      manager,
-      dataPlane: REPORTS,
-    },
+    stored: { ...aPicture({ uid: object.metadata.uid }), onStale },
     seenAtMs,
     pollId,
   } as unknown as ObservedPolicy;
@@ -124,7 +113,7 @@ test.each([
 test("PolicyCache detects staleness above the policy bound between status steps", () => {
   const looks = createPolicyCache();
   const { observed } = lookAt(looks);
-  const stored = { ...observed.stored, policy: { onStale: { ...onStale, afterMs: 7000 } } };
+  const stored = { ...observed.stored, onStale: { ...onStale, afterMs: 7000 } };
   looks.remember({ observed: { ...observed, stored } as unknown as ObservedPolicy, pace: undefined });
   expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, maxStalenessMs: 6000 } }), 2000)).toBe(true);
   expect(looks.show(KEY, aPicture({ dataPlane: { ...REPORTS, maxStalenessMs: 8000 } }), 3000)).toBe(true);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Data } from "../../../core/api/procedures.ts";
 import { formatKey, type ObjectKey } from "../../runtime/object-key.ts";
 import type { ManifestObject } from "../../source/contract.ts";
@@ -143,19 +144,11 @@ export function createPolicyCache(onPace: (pace: Pace) => void = () => undefined
 }
 
 /** Returns whether the database still contains the policy and API that a full read found. Pure. */
-function isAsSeen(picture: Picture, { stored, api }: ObservedPolicy): boolean {
-  return (
-    stored !== undefined &&
-    api !== undefined &&
-    picture.policyId === stored.policyId &&
-    picture.uid === stored.uid &&
-    picture.generation === stored.generation &&
-    picture.version === stored.version &&
-    picture.manager === stored.manager &&
-    picture.apiId === api.apiId &&
-    picture.api?.name === api.name &&
-    picture.api.manager === api.manager
-  );
+function isAsSeen(picture: Picture, { stored }: ObservedPolicy): boolean {
+  if (stored === undefined) return false;
+  const { dataPlane: _, onStale: __, ...known } = stored;
+  const { dataPlane: ___, ...now } = picture;
+  return isDeepStrictEqual(now, known);
 }
 
 /** Returns whether two reports result in the same status, which does not show small variations of the lag. Pure. */
@@ -164,7 +157,7 @@ function isSameToReaders(
   b: DataPlane | undefined,
   { stored }: Pick<ObservedPolicy, "stored">,
 ): boolean {
-  const afterMs = stored?.policy?.onStale.afterMs ?? Number.POSITIVE_INFINITY;
+  const afterMs = stored?.onStale?.afterMs ?? Number.POSITIVE_INFINITY;
   const text = (dataPlane: DataPlane | undefined) =>
     JSON.stringify([
       toDataPlaneStatus(dataPlane),

@@ -45,10 +45,9 @@ function aPoll(lists: Readonly<Record<string, (body: { cursor?: string }) => Pro
   const looks = createPolicyCache();
   for (const object of policies) {
     const { namespace } = object.metadata;
-    const stored = { ...pictureOf(namespace, 1), policy: undefined, dataPlane: undefined };
-    const api = { apiId: "api_1", name: "it", manager: undefined };
+    const stored = pictureOf(namespace, 1);
     const pollId = looks.begin(object.metadata);
-    const observed = { object, stored, api, pollId, seenAtMs: Date.now() } as unknown as ObservedPolicy;
+    const observed = { object, stored, pollId, seenAtMs: Date.now() } as unknown as ObservedPolicy;
     looks.remember({ observed, pace: undefined });
   }
   const added: string[] = [];

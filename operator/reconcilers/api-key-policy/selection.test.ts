@@ -107,19 +107,18 @@ test.each([
   { protocol: "h2c", gate: "http1", outdated: ["a"] },
   { protocol: undefined, gate: "h2c", outdated: ["a"] },
   { protocol: "h2c", gate: "h2c", outdated: [] },
-] as const)("pods $outdated are outdated when the policy names $protocol and the gate uses $gate", ({
-  protocol,
-  gate,
-  outdated,
-}) => {
-  const target = { port: 8080, ...(protocol === undefined ? {} : { protocol }) };
-  const one = anObject("ApiKeyPolicy", { selector: { matchLabels: { app: "orders" } }, target });
-  const pods = [pod("a"), pod("by-hand", { policy: undefined })].map((of) => ({
-    ...of,
-    gate: { ...aGate, protocol: gate },
-  }));
-  expect(selectedBy(one, pods, []).outdated).toEqual(outdated);
-});
+] as const)(
+  "pods $outdated are outdated when the policy names $protocol and the gate uses $gate",
+  ({ protocol, gate, outdated }) => {
+    const target = { port: 8080, ...(protocol === undefined ? {} : { protocol }) };
+    const one = anObject("ApiKeyPolicy", { selector: { matchLabels: { app: "orders" } }, target });
+    const pods = [pod("a"), pod("by-hand", { policy: undefined })].map((of) => ({
+      ...of,
+      gate: { ...aGate, protocol: gate },
+    }));
+    expect(selectedBy(one, pods, []).outdated).toEqual(outdated);
+  },
+);
 
 test("policy without a selector counts the gates injected for it", () => {
   const pods = [

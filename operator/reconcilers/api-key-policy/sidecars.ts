@@ -1,6 +1,5 @@
 import type { Condition } from "../../../core/manifests/conditions.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
-import { ownOf } from "../claims.ts";
 import type { FurtherCondition } from "../plan.ts";
 import { unsupported } from "./enforced.ts";
 import { type DataPlane, NEVER_HEARD_MS, type ObservedPolicy } from "./observed.ts";
@@ -9,8 +8,8 @@ import { type DataPlane, NEVER_HEARD_MS, type ObservedPolicy } from "./observed.
 
 /** Returns the conditions. They refer to the active policy, which may differ from the manifest. */
 export function ofSidecars(observed: ObservedPolicy): FurtherCondition[] {
-  const stored = ownOf(observed);
-  const onStale = stored?.policy?.onStale;
+  const { stored } = observed;
+  const onStale = stored?.onStale;
   return [
     onStale === undefined ? undefined : stale(stored?.dataPlane, onStale, observed),
     unsupported(stored?.dataPlane, observed),

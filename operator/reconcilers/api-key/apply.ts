@@ -1,8 +1,15 @@
+import type { Refusal } from "../../api/client.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { type Context, managementOf } from "../context.ts";
-import { stalled } from "../plan.ts";
-import type { Applied } from "../reconcile-object.ts";
+import { stalled, type Verdict } from "../plan.ts";
 import { type ApiKeyAction, missingRights } from "./plan.ts";
+
+/** Outcome of an action. Data of the response is not used, because the next pass reads created objects. */
+export interface Applied {
+  readonly refusal?: Refusal;
+  /** Verdict if a system other than the API rejected the action. */
+  readonly verdict?: Verdict;
+}
 
 export async function applyApiKey(action: ApiKeyAction, object: ManifestObject, ctx: Context): Promise<Applied> {
   switch (action.type) {

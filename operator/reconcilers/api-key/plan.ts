@@ -2,7 +2,7 @@ import type { Input } from "../../../core/api/procedures.ts";
 import { type ApiKeySpec, BEING_ISSUED } from "../../../core/manifests/api-key.ts";
 import { parseDuration } from "../../../core/manifests/duration.ts";
 import type { FoundSecret } from "../../source/contract.ts";
-import { conflictOf } from "../claims.ts";
+import { competitorConflict } from "../claims.ts";
 import {
   CONFLICT_REQUEUE_MS,
   firstOf,
@@ -73,13 +73,11 @@ const CHECKS = [
   ({ parsed }: ObservedApiKey): Verdict | undefined =>
     parsed.problems === undefined ? undefined : invalid(parsed.problems),
 
-  (observed: ObservedApiKey): Verdict | undefined =>
-    conflictOf(
-      { ...observed, stored: undefined },
-      {
-        competitor: (competitor) =>
-          `${competitor} is older and has the same spec.secretRef.name. Choose another Secret.`,
-      },
+  ({ object, claimants }: ObservedApiKey): Verdict | undefined =>
+    competitorConflict(
+      object,
+      claimants,
+      (competitor) => `${competitor} is older and has the same spec.secretRef.name. Choose another Secret.`,
     ),
 
   ({ api }: ObservedApiKey): Verdict | undefined => ("verdict" in api ? api.verdict : undefined),
@@ -203,6 +201,6 @@ const toTime = (ms: number | undefined): string | undefined =>
 function planDeletion({ keys, secret, parsed: { spec } }: ObservedApiKey): Plan<ApiKeyAction> {
   const actions: ApiKeyAction[] = keys.map((key) => revocation(key, "its ApiKey was deleted"));
   if (secret.state === "ours" && spec !== undefined) actions.push({ type: "removeSecret", name: spec.secretRef.name });
-  if (actions.length === 0) return released;
+  if (actions.length === 0) return { ...released, actions };
   return { actions, verdict: progressing("Progressing", "The key is being revoked."), status: {} };
 }

@@ -1,4 +1,5 @@
 import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
+import type { ApiResponse } from "../../api/client.ts";
 import type { ManifestObject } from "../../source/contract.ts";
 import { reservedFor } from "../claims.ts";
 import { type Context, managedBy, managerOf } from "../context.ts";
@@ -6,7 +7,6 @@ import { labelFor, labelOf } from "../names-in-messages.ts";
 import { progressing, stalled, type Verdict } from "../plan.ts";
 import { apiRefIdIn, policyRefOf } from "../raw-spec.ts";
 import { mayRefer } from "../spec.ts";
-import { findManaged, findOwned, foundOr404 } from "../stored.ts";
 
 /** API of a key: its id, or the reason why there is none yet. */
 export type ResolvedApi = { readonly apiId: string } | { readonly verdict: Verdict };
@@ -34,18 +34,12 @@ export async function resolveApi(object: ManifestObject, ctx: Context): Promise<
   return await resolveById(apiId, object, ctx);
 }
 
-/** Returns the id of the API that the policy created, otherwise the API for which the policy is active. */
-async function apiOf(policy: ManifestObject, ctx: Context): Promise<string | undefined> {
-  const manager = managerOf(ctx, policy);
-  const made = await findOwned(ctx.api, "api", manager);
-  if (made !== undefined) return made.id;
-  const owned = await findOwned(ctx.api, "policy", manager);
-  if (owned === undefined) return undefined;
-  return foundOr404(await ctx.api.call("policies.getPolicy", { policyId: owned.id }))?.apiId;
-}
+/** Returns the id of the API for which the policy is stored. */
+const apiOf = async (policy: ManifestObject, ctx: Context): Promise<string | undefined> =>
+  foundOr404(await ctx.api.call("policies.getPolicy", { manager: managerOf(ctx, policy) }))?.apiId;
 
 async function resolveById(apiId: string, object: ManifestObject, ctx: Context): Promise<ResolvedApi> {
-  const managed = await findManaged(ctx.api, "api", apiId);
+  const managed = foundOr404(await ctx.api.call("managed.getObject", { kind: "api", id: apiId }));
   if (managed === undefined) return waiting(`The API ${apiId} does not exist.`);
   if (managed.manager === undefined) {
     const reserved = reservedFor(managed, managerOf(ctx, object));
@@ -72,6 +66,13 @@ function refusalOf(policy: ManifestObject, { metadata: { namespace } }: Manifest
   }
   if (policy.metadata.deletionTimestamp === undefined) return undefined;
   return progressing("DependencyNotReady", `${labelFor(policy, namespace)} is being deleted.`);
+}
+
+/** Returns the data of a response; `undefined` for a 404. Throws for any other refusal, because a read does not expect one. */
+function foundOr404<T>({ data, refusal }: ApiResponse<T>): T | undefined {
+  if (refusal === undefined) return data;
+  if (refusal.status === 404) return undefined;
+  throw new Error(`${refusal.kind}: ${refusal.detail}`);
 }
 
 const waiting = (message: string): ResolvedApi => ({ verdict: progressing("DependencyNotReady", message) });

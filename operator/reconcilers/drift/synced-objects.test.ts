@@ -5,8 +5,14 @@ import { createSyncedObjects, type Settled } from "./synced-objects.ts";
 
 const RESYNC_MS = 1_000;
 const role = anObject("Role", {});
-const plan = { actions: [], verdict: ready("It is in the store."), status: { roleId: "role_1" } };
-const asSeen = (more: Partial<Settled> = {}): Settled => ({ object: role, plan, digest: "d1", seenAtMs: 100, ...more });
+const result = { verdict: ready("It is in the store."), status: { roleId: "role_1" } };
+const asSeen = (more: Partial<Settled> = {}): Settled => ({
+  object: role,
+  result,
+  digest: "d1",
+  seenAtMs: 100,
+  ...more,
+});
 
 /** Returns one role, in sync at time 100. */
 function aSyncedRole() {
@@ -19,7 +25,7 @@ function aSyncedRole() {
 
 test("SyncedObjects skips a read of an unchanged object within the resync period", () => {
   const { synced } = aSyncedRole();
-  expect(synced.recall(role, 1_099)?.plan).toBe(plan);
+  expect(synced.recall(role, 1_099)?.result).toBe(result);
   expect(synced.recall(role, 1_100)).toBeUndefined();
 });
 

@@ -2,7 +2,7 @@ import { jitterMs } from "../../../core/backoff.ts";
 import type { Kind } from "../../../core/manifests/index.ts";
 import { formatKey, type ObjectKey } from "../../runtime/object-key.ts";
 import type { ManifestObject } from "../../source/contract.ts";
-import type { Plan } from "../plan.ts";
+import type { Result } from "../plan.ts";
 
 /*
  * Caches objects whose stored state matches their manifests, so that reconciling them again costs no call. The digests of the
@@ -27,7 +27,7 @@ export type DigestedKind = keyof typeof DIGESTED;
 export interface Settled {
   /** An object that matched its stored state when it was last read. */
   readonly object: ManifestObject;
-  readonly plan: Plan<unknown>;
+  readonly result: Result;
   /** Digest of the stored state at `seenAtMs` or earlier. */
   readonly digest: string;
   /** Last known time at which the database contained this state. */

@@ -1,0 +1,113 @@
+import type { Data, Input } from "../../core/api/procedures.ts";
+import type { DeletionPolicy } from "../../core/manifests/fields.ts";
+import type { Refusal } from "../api/client.ts";
+import type { ManifestObject } from "../source/contract.ts";
+import { oldestOf } from "./claims.ts";
+import { type Context, managerOf } from "./context.ts";
+import { labelFor, labelOf } from "./names-in-messages.ts";
+import { stalled, type Verdict } from "./plan.ts";
+import type { Ownership } from "./reconcile-object.ts";
+import { verdictOn } from "./refusals.ts";
+import { isHeld, wasReady } from "./status.ts";
+
+/* Stores manifests in one call each: the API plans and writes, in one transaction. */
+
+type StoredKind = Input<"managed.applyObject">["kind"];
+export type Applied = Data<"managed.applyObject">;
+
+export interface Application {
+  /** Spec without unknown fields. */
+  readonly spec: object;
+  /** Managers of other Kubernetes namespaces to whose objects the manifest may refer. */
+  readonly mayReferTo?: readonly string[];
+  /** All objects with the same claim, including this one. The oldest creates or adopts the stored object. */
+  readonly claimants?: readonly ManifestObject[];
+  /** Returns the message if an older object has the same claim. */
+  readonly sayCompetitor: (competitor: string) => string;
+}
+
+export type ApplyResult =
+  | { readonly applied: Applied; readonly drift: string | undefined; readonly verdict?: never }
+  | { readonly applied?: never; readonly verdict: Verdict; readonly refusal: Refusal }
+  /** The namespace was assigned to another workspace in the meantime. */
+  | "moved";
+
+/**
+ * Stores a manifest. Sets the finalizer before the first call that may create an object, and removes it again if the API refuses. An object
+ * that was refused before is tried by a dry run first, so that its finalizer is not written on every retry.
+ */
+export async function applyManifest(
+  object: ManifestObject,
+  ctx: Context,
+  ownership: Ownership,
+  { spec, mayReferTo = [], claimants = [], sayCompetitor }: Application,
+): Promise<ApplyResult> {
+  const { uid, generation, namespace } = object.metadata;
+  const oldest = oldestOf(object, claimants);
+  const body: Input<"managed.applyObject"> = {
+    manager: managerOf(ctx, object),
+    kind: object.kind as StoredKind,
+    spec: { ...spec },
+    mayReferTo: [...mayReferTo],
+    // An object keeps what it has stored, so that a new manifest never takes over a resource in use.
+    onlyIfManaged: oldest !== object && oldest.metadata.uid !== uid,
+    ...(object.kind === "ApiKeyPolicy" ? { uid, generation } : {}),
+  };
+  const call = async (dryRun: boolean): Promise<ApplyResult> => {
+    const { data, refusal } = await ctx.api.call("managed.applyObject", { ...body, dryRun, ...fenceOf(ctx) });
+    if (data !== undefined) return { applied: data, drift: driftOf(object, data) };
+    if (refusal.kind !== "not_managed") return { verdict: verdictOn(refusal, object, ctx), refusal };
+    return { verdict: stalled("Conflict", sayCompetitor(labelFor(oldest, namespace))), refusal };
+  };
+  if (ownership.isOwned) return logged(await call(false), object, ctx);
+  if (isHeld(object)) {
+    const tried = await call(true);
+    if (tried !== "moved" && tried.verdict !== undefined) return tried;
+  }
+  if (!(await ownership.own())) return "moved";
+  const result = logged(await call(false), object, ctx);
+  if (result !== "moved" && result.verdict !== undefined) await ownership.disown();
+  return result;
+}
+
+function logged(result: ApplyResult, object: ManifestObject, ctx: Context): ApplyResult {
+  if (result !== "moved" && result.applied !== undefined && result.applied.outcome !== "unchanged") {
+    const { outcome, changes } = result.applied;
+    const paths = changes.slice(0, PATHS_MAX).map(({ path }) => path);
+    ctx.log.info({ object: labelOf(object), generation: object.metadata.generation, changes: paths }, outcome);
+  }
+  return result;
+}
+
+const PATHS_MAX = 10;
+
+/** Returns what another writer has changed, if the object matched the database at this generation before. */
+function driftOf(object: ManifestObject, { outcome, changes }: Applied): string | undefined {
+  if (!wasReady(object) || outcome === "unchanged") return undefined;
+  if (outcome === "created") return "it was deleted";
+  const paths = changes.slice(0, PATHS_MAX).map(({ path }) => path);
+  if (paths.length === 0) return undefined;
+  return `${paths.join(", ")}${changes.length > PATHS_MAX ? ` and ${changes.length - PATHS_MAX} more` : ""}`;
+}
+
+/**
+ * Deletes or releases what a manifest manages. Returns the verdict if the API refuses; `undefined` if nothing is left.
+ * @param deletionPolicy `undefined` for the default of the kind.
+ */
+export async function deleteManifest(
+  object: ManifestObject,
+  ctx: Context,
+  deletionPolicy: DeletionPolicy | undefined,
+): Promise<Verdict | undefined> {
+  const { refusal } = await ctx.api.call("managed.deleteObject", {
+    manager: managerOf(ctx, object),
+    kind: object.kind as StoredKind,
+    ...(deletionPolicy === undefined ? {} : { deletionPolicy }),
+    dryRun: false,
+    ...fenceOf(ctx),
+  });
+  return refusal && verdictOn(refusal, object, ctx);
+}
+
+const fenceOf = ({ fence }: Context): { readonly onlyIfFence?: number } =>
+  fence === undefined ? {} : { onlyIfFence: fence };
