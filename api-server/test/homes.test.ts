@@ -16,7 +16,7 @@ const beside = new Map(folders.map(({ name }) => [name, read(join(V2, name))]));
 const aboutAll = read(import.meta.dirname);
 
 /** Procedures for all kinds of managed objects are tested beside each kind. */
-const OF_ALL_KINDS = ["managed.findObject", "managed.getObject"];
+const OF_ALL_KINDS = ["managed.getObject"];
 
 test.each(procedures.map(({ path }) => path))("tests of procedure %s are beside its handler", (path) => {
   const [folder = "", name = ""] = path.split(".");

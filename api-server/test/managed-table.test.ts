@@ -3,9 +3,7 @@ import { join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MANAGED_KINDS, type ManagedKind } from "../db/managed-objects.ts";
 import { MANAGED } from "../domain/managed/resources.ts";
-import { findObject } from "../v2/managed/findObject.ts";
 import { getObject } from "../v2/managed/getObject.ts";
-import { ClaimedKind } from "../v2/managed/managed-kinds.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
 /*
@@ -47,10 +45,9 @@ test("managed kind table has one entry per kind", () => {
   }
 });
 
-test("managed.getObject and managed.findObject declare the 404 of every kind", () => {
+test("managed.getObject declares the 404 of every kind", () => {
   const notFound = (kinds: readonly ManagedKind[]) => kinds.map((kind) => MANAGED[kind].notFound("x").kind).sort();
   expect([...getObject.errors].sort()).toEqual(notFound(MANAGED_KINDS));
-  expect([...findObject.errors].sort()).toEqual(notFound(ClaimedKind.options));
 });
 
 describe("only the table decides who may change a managed object", () => {

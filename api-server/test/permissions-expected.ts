@@ -126,7 +126,7 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   "analytics.getRatelimits": { needs: [namespace("read_analytics")], narrows: true, strangersLearnNoId: true },
 
   "policies.setPolicy": { needs: [api("update_api")], lookedUpFirst: ["apiId", "policy.apiId"] },
-  "policies.getPolicy": { needs: [api("read_api")], lookedUpFirst: ["policyId", "apiId"] },
+  "policies.getPolicy": { needs: [api("read_api")], lookedUpFirst: ["policyId", "apiId", "manager"] },
   // The permission is required for the API of each returned policy.
   "policies.listPolicies": {
     needs: [],
@@ -214,18 +214,6 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
       policy: [api("read_api"), api("update_api")],
       withApi: [api("read_api"), api("update_api"), api("delete_api")],
     },
-  },
-  "managed.findObject": {
-    needs: [],
-    also: {
-      always: [api("read_api")],
-      policy: [api("read_api")],
-      role: [rbac("read_role")],
-      permission: [rbac("read_permission")],
-      namespace: [namespace("read_namespace")],
-      override: [namespace("read_override")],
-    },
-    lookedUpFirst: ["manager"],
   },
 
   "admin.listPolicies": { needs: [workspace("read_pods")] },

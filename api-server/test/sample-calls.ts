@@ -270,6 +270,10 @@ export const SAMPLE_CALLS: SampleCalls = {
       const { apiId, name } = await resources.policy();
       return { body: { apiId, name }, apiId };
     },
+    byManager: async (resources) => {
+      const { apiId, policyId } = await resources.policy();
+      return { body: { manager: await resources.manage("policies", policyId) }, apiId };
+    },
   },
   "policies.listPolicies": {
     always: async (resources) => {
@@ -528,34 +532,6 @@ export const SAMPLE_CALLS: SampleCalls = {
     withApi: async (resources) => {
       const { body, apiId } = await appliedPolicy(resources);
       return { body: { manager: body.manager, kind: body.kind, deletionPolicy: "Delete" }, apiId };
-    },
-  },
-  "managed.findObject": {
-    always: async (resources) => {
-      const apiId = await resources.api();
-      return { body: { kind: "api", manager: await resources.manage("apis", apiId) }, apiId };
-    },
-    policy: async (resources) => {
-      const { apiId, policyId } = await resources.policy();
-      return { body: { kind: "policy", manager: await resources.manage("policies", policyId) }, apiId };
-    },
-    role: async (resources) => {
-      const { roleId } = await resources.role();
-      return { body: { kind: "role", manager: await resources.manage("roles", roleId) } };
-    },
-    permission: async (resources) => {
-      const { permissionId } = await resources.permission();
-      return { body: { kind: "permission", manager: await resources.manage("permissions", permissionId) } };
-    },
-    namespace: async (resources) => {
-      const { namespaceId } = await resources.namespace();
-      const manager = await resources.manage("ratelimit_namespaces", namespaceId);
-      return { body: { kind: "namespace", manager }, namespaceId };
-    },
-    override: async (resources) => {
-      const { namespaceId, overrideId } = await resources.override();
-      const manager = await resources.manage("ratelimit_overrides", overrideId);
-      return { body: { kind: "override", manager }, namespaceId };
     },
   },
 };

@@ -57,7 +57,6 @@ import { verifyKey } from "./keys/verifyKey.ts";
 import { whoami } from "./keys/whoami.ts";
 import { applyObject } from "./managed/applyObject.ts";
 import { deleteObject } from "./managed/deleteObject.ts";
-import { findObject } from "./managed/findObject.ts";
 import { getObject } from "./managed/getObject.ts";
 import { listDigests } from "./managed/listDigests.ts";
 import { listKeys as listManagedKeys } from "./managed/listKeys.ts";
@@ -154,7 +153,6 @@ export const procedures: readonly AnyProcedure[] = [
   deletePolicy,
   applyObject,
   deleteObject,
-  findObject,
   getObject,
   getWorkspace,
   listAudit,

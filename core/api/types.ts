@@ -1909,30 +1909,6 @@ export interface paths {
       };
     };
   };
-  /** Find the object that a manifest manages. */
-  "/v2/managed.findObject": {
-    post: {
-      requestBody: { content: { "application/json": {
-        kind: "api" | "role" | "permission" | "namespace" | "override" | "policy";
-        manager: string;
-        left?: boolean | undefined;
-      } } };
-      responses: {
-        200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: {
-            kind: "api" | "role" | "permission" | "namespace" | "override" | "policy";
-            id: string;
-            manager: string;
-            async?: boolean | undefined;
-            namespaceId?: string | undefined;
-            digest?: string | undefined;
-          };
-          meta: components["schemas"]["ResponseMeta"];
-        } } };
-        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
-      };
-    };
-  };
   /** Read the manager of an object. */
   "/v2/managed.getObject": {
     post: {

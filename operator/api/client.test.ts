@@ -124,8 +124,8 @@ test("operator API client rejects a 404 that does not come from the API", async 
 
 test("operator API client distinguishes an unknown procedure from a missing object", async () => {
   const { api, requests } = await serve([failure(404, "not_found")]);
-  const call = api.call("managed.findObject", { kind: "role", manager: "test/Role/shop/editor" });
-  await expect(call).rejects.toThrow("the API does not have managed.findObject: it is older than this operator");
+  const call = api.call("managed.getObject", { kind: "role", id: "role_1" });
+  await expect(call).rejects.toThrow("the API does not have managed.getObject: it is older than this operator");
   expect(requests).toHaveLength(1);
 });
 

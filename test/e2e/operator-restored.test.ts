@@ -107,8 +107,9 @@ test("restored database gets current manifests, and orphans are listed for admin
     await waitFor("a key that works", async () => (await codeOfSecret()) === "VALID", { deadlineMs: 30_000 });
     for (const one of after) await untilReason(world, one, "Succeeded");
     expect(await permissionsOf("retired")).toEqual(["a.read"]);
-    const left = await world.call("managed.findObject", { kind: "role", manager: "test/Role/shop/retired" });
-    expect(left.status).toBe(200);
+    const { id } = (await world.call("permissions.getRole", { role: "retired" })).data;
+    const left = await world.call("managed.getObject", { kind: "role", id });
+    expect(left.data).toMatchObject({ manager: "test/Role/shop/retired" });
   } finally {
     await closeThird();
     await admin(`drop database if exists "${name}_then" with (force)`);

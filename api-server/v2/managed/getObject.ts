@@ -1,15 +1,9 @@
 import * as z from "zod";
+import type { Queryable } from "../../../postgres/queryable.ts";
+import { findManager, type ManagerRows, type ObjectRef } from "../../db/managed-objects.ts";
 import { findLastManager } from "../../db/orphaned-objects.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
-import {
-  CLAIM_REQUIRED,
-  CLAIMED_ERRORS,
-  findManagedObject,
-  KEY_REQUIRED,
-  ManagedKind,
-  managedNotFound,
-  TO_LEARN_OF,
-} from "./managed-kinds.ts";
+import { ManagedKind, managedNotFound, TO_LEARN_OF, TO_READ } from "./managed-kinds.ts";
 
 const Body = z.strictObject({
   kind: ManagedKind.describe("Kind of the object.").meta({ examples: ["role"] }),
@@ -42,7 +36,7 @@ const Data = z.strictObject({
 });
 type Data = z.input<typeof Data>;
 
-const required = { ...CLAIM_REQUIRED, ...KEY_REQUIRED };
+const required = TO_READ;
 
 export const getObject = defineProcedure({
   path: "managed.getObject",
@@ -50,7 +44,15 @@ export const getObject = defineProcedure({
   summary: "Read the manager of an object",
   description: "A managed object comes from a manifest and is changed there. This says from which manifest.",
   permissions: required,
-  errors: [...CLAIMED_ERRORS, "key_not_found"],
+  errors: [
+    "api_not_found",
+    "role_not_found",
+    "permission_not_found",
+    "ratelimit_namespace_not_found",
+    "ratelimit_override_not_found",
+    "policy_not_found",
+    "key_not_found",
+  ],
   addition: true,
   body: Body,
   data: Data,
@@ -73,3 +75,34 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
     ...(found.async === undefined ? {} : { async: found.async }),
   };
 }
+
+interface ManagedObject {
+  readonly manager: string | null;
+  /** Id for the permission to read the object; `undefined` if the permission has no form with an id. */
+  readonly permissionId: string | undefined;
+  /** Whether the limit is asynchronous; only for an override. */
+  readonly async?: boolean;
+}
+
+/** Finds an object by its id; `undefined` if there is no such live object. */
+async function findManagedObject<Kind extends ManagedKind>(
+  db: Queryable,
+  kind: Kind,
+  ref: ObjectRef,
+): Promise<ManagedObject | undefined> {
+  const row = await findManager(db, kind, ref);
+  if (row === undefined) return undefined;
+  const { manager } = row;
+  const permissionId = PERMISSION_ID[kind](row, ref.id);
+  return { manager, permissionId, ...("async" in row ? { async: row.async } : {}) };
+}
+
+const PERMISSION_ID: { readonly [Kind in ManagedKind]: (row: ManagerRows[Kind], id: string) => string | undefined } = {
+  api: (_, id) => id,
+  role: () => undefined,
+  permission: () => undefined,
+  namespace: (_, id) => id,
+  override: ({ namespace_id }) => namespace_id,
+  key: ({ api_id }) => api_id,
+  policy: ({ api_id }) => api_id,
+};

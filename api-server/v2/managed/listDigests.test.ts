@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type DigestedKind, findDigest } from "../../db/managed-digests.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
 
 let api: TestApp;
@@ -11,12 +12,12 @@ const as = (manager: string) => ({ headers: { "Postern-Manager": manager } });
 type Row = { id: string; manager: string; digest: string };
 const list = async (kind: string, cluster: string, more: object = {}): Promise<Row[]> =>
   (await api.call("managed.listDigests", { kind, cluster, limit: 500, ...more })).body.data;
-const digestOf = async (kind: string, manager: string): Promise<string | undefined> => {
+const digestOf = async (kind: DigestedKind, manager: string): Promise<string | undefined> => {
   const found = (await list(kind, manager.split("/")[0] ?? "")).find((row) => row.manager === manager);
   // One rule, two questions.
-  const { digest } = await api.data("managed.findObject", { kind, manager });
-  expect(digest).toBe(found?.digest);
-  return digest;
+  const ref = { workspaceId: api.workspace.id, manager };
+  expect(await findDigest(api.deps.db, kind, ref)).toBe(found?.digest);
+  return found?.digest;
 };
 
 /** What a person may change behind a manifest's back; after it, the digest is another one. */

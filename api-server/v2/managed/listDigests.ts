@@ -2,7 +2,7 @@ import * as z from "zod";
 import { DIGESTED_KINDS, listDigestsOf } from "../../db/managed-digests.ts";
 import { type Call, defineListProcedure, type Page } from "../../procedure.ts";
 import { Cluster, Cursor, LongLimit } from "../schemas.ts";
-import { CLAIM_REQUIRED, Digest, Manager, TO_LEARN_OF } from "./managed-kinds.ts";
+import { Digest, Manager, TO_LEARN_OF, TO_READ } from "./managed-kinds.ts";
 
 const Body = z.strictObject({
   kind: z
@@ -25,7 +25,7 @@ const ManagedDigest = z.strictObject({
 });
 type ManagedDigest = z.input<typeof ManagedDigest>;
 
-const { readRole, readNamespace, readOverride } = CLAIM_REQUIRED;
+const { readRole, readNamespace, readOverride } = TO_READ;
 const required = { readRole, readNamespace, readOverride };
 
 export const listDigests = defineListProcedure({
