@@ -1,46 +1,96 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { ApiKeyPolicySpec } from "../core/manifests/api-key-policy.ts";
 import { inspectManifest, type ManifestProblem } from "../core/manifests/check.ts";
-import { API_VERSION } from "../core/manifests/index.ts";
-import { type DocumentProblem, type ReadDocument, readDocuments } from "../operator/source/directory/documents.ts";
+import { API_VERSION, GROUP, type Kind } from "../core/manifests/index.ts";
+import { RatelimitNamespaceSpec } from "../core/manifests/ratelimit-namespace.ts";
+import { claimOf } from "../operator/reconcilers/claims.ts";
+import { limitedIn } from "../operator/reconcilers/indexes.ts";
+import { namespaceNameIn, namespaceRefOf, policyRefOf } from "../operator/reconcilers/raw-spec.ts";
+import { mayRefer } from "../operator/reconcilers/spec.ts";
+import type { ObjectKey } from "../operator/runtime/object-key.ts";
+import type { ManifestObject } from "../operator/source/contract.ts";
+import {
+  type DocumentProblem,
+  identityOf,
+  type ReadDocument,
+  readDocuments,
+} from "../operator/source/directory/documents.ts";
 import { type Io, UsageError } from "./command.ts";
 
-/* Reads manifests for commands: a file, standard input, or the files of a directory that `kubectl apply -f` reads. */
+/*
+ * Reads a set of manifests for commands: files, standard input, or the files of a directory that `kubectl apply -f` reads. Checks each
+ * manifest, and the set as a whole with the rules of the operator.
+ */
 
 const INPUT_BYTES_MAX = 16 * 1024 * 1024;
 
-export interface Manifests {
-  /** Number of files. */
-  readonly files: number;
-  readonly documents: readonly (ReadDocument & {
-    readonly file: string;
-    readonly warnings: readonly DocumentProblem[];
-  })[];
+/** A valid manifest of the set. */
+export interface SetObject extends ManifestObject {
+  readonly file: string;
+  /** Position of the document in its file, starting with 1. */
+  readonly document: number;
+  readonly line: number;
+  /** Returns the line of a field, such as `spec.name`. */
+  lineOf(location: string): number;
 }
 
-/**
- * Reads manifests as the operator does, and also reports policies that do not compile and duplicate objects. A path without a manifest is a
- * problem. Throws `UsageError` for a path that does not exist and for a directory without manifest files.
- */
-export async function readManifests(paths: readonly string[], io: Pick<Io, "input">): Promise<Manifests> {
+export interface ManifestSet {
+  /** Number of files. */
+  readonly files: number;
+  /** Valid manifests, in the order of the input. */
+  readonly objects: readonly SetObject[];
+  readonly problems: readonly DocumentProblem[];
+  readonly warnings: readonly DocumentProblem[];
+  /** Documents that are skipped, and references to objects outside of the set. */
+  readonly notes: readonly DocumentProblem[];
+}
+
+export interface ReadOptions {
+  /** Whether documents of other API groups are problems instead of notes. */
+  readonly strict?: boolean;
+}
+
+/** Reads and checks manifests. Throws `UsageError` for a path that does not exist and for a directory without manifest files. */
+export async function readManifests(
+  paths: readonly string[],
+  io: Pick<Io, "input">,
+  { strict = false }: ReadOptions = {},
+): Promise<ManifestSet> {
   let files = 0;
-  const documents: Manifests["documents"][number][] = [];
+  const objects: SetObject[] = [];
+  const problems: DocumentProblem[] = [];
+  const warnings: DocumentProblem[] = [];
+  const notes: DocumentProblem[] = [];
   for (const path of paths) {
-    const before = documents.length;
+    let isEmpty = true;
     for (const { file, text } of path === "-" ? [await readInput(io)] : filesOf(path)) {
       files += 1;
       for (const read of readDocuments(file, text)) {
-        const { problems, warnings } =
-          read.desired === undefined ? { problems: [], warnings: [] } : inspect(file, read.desired, read);
-        documents.push({ ...read, file, warnings, problems: [...read.problems, ...problems] });
+        if (isForeign(read)) {
+          (strict ? problems : notes).push(skipped(file, read));
+          continue;
+        }
+        isEmpty = false;
+        problems.push(...read.problems);
+        const object = toObject(file, read);
+        if (object === undefined) continue;
+        const found = inspect(object);
+        problems.push(...found.problems);
+        warnings.push(...found.warnings);
+        objects.push(object);
       }
     }
-    if (documents.length > before) continue;
-    const at = { file: path, document: 1, line: 1 };
-    const problems = [{ ...at, location: "file", message: "contains no manifest" }];
-    documents.push({ ...at, problems, warnings: [], lineOf: () => 1 });
+    if (isEmpty) problems.push({ file: path, document: 1, line: 1, location: "file", message: "contains no manifest" });
   }
-  return { files, documents: withDuplicates(documents) };
+  const inSet = checkSet(objects);
+  return {
+    files,
+    objects,
+    problems: [...problems, ...inSet.problems],
+    warnings,
+    notes: [...notes, ...inSet.notes],
+  };
 }
 
 async function readInput({ input }: Pick<Io, "input">): Promise<{ file: string; text: string }> {
@@ -62,39 +112,141 @@ function filesOf(path: string): { file: string; text: string }[] {
   return files.map((file) => ({ file, text: readFileSync(file, "utf8") }));
 }
 
-/** Adds a problem to each document that defines an object a second time. */
-function withDuplicates(documents: Manifests["documents"]): Manifests["documents"] {
-  const seen = new Map<string, string>();
-  return documents.map((read) => {
-    const { id, file, document, lineOf, line } = read;
-    if (id === undefined) return read;
-    const first = seen.get(id);
-    if (first === undefined) {
-      seen.set(id, `${file}:${line}`);
-      return read;
-    }
-    const message = `is already defined at ${first}; remove or rename one of them`;
-    const location = "metadata.name";
-    const problem = { file, document, line: lineOf(location), object: id, location, message };
-    return { ...read, problems: [...read.problems, problem] };
-  });
+/** Whether a document is an object of another API group, such as a Deployment beside its policy. */
+const isForeign = ({ apiVersion, id }: ReadDocument): boolean =>
+  apiVersion !== undefined && id !== undefined && apiVersion !== GROUP && !apiVersion.startsWith(`${GROUP}/`);
+
+const skipped = (file: string, { document, line, id, apiVersion }: ReadDocument): DocumentProblem => ({
+  ...{ file, document, line },
+  ...(id === undefined ? {} : { object: id }),
+  location: "apiVersion",
+  message: `${apiVersion} is not a kind of Postern; the object is skipped`,
+});
+
+function toObject(file: string, { desired, document, line, lineOf }: ReadDocument): SetObject | undefined {
+  if (desired === undefined) return undefined;
+  const { kind, namespace, name, annotations, spec } = desired;
+  const id = identityOf(desired);
+  const metadata = { name, namespace, uid: id, generation: 1, creationTimestamp: "", finalizers: [], annotations };
+  return { kind, metadata, spec, status: undefined, file, document, line, lineOf };
 }
 
-function inspect(
-  file: string,
-  { kind, namespace, name, spec }: NonNullable<ReadDocument["desired"]>,
-  { document, lineOf }: Pick<ReadDocument, "document" | "lineOf">,
-): Record<"problems" | "warnings", DocumentProblem[]> {
-  const object = `${kind} ${namespace}/${name}`;
+const at = (object: SetObject, location: string, message: string): DocumentProblem => ({
+  file: object.file,
+  document: object.document,
+  line: object.lineOf(location),
+  object: object.metadata.uid,
+  location,
+  message,
+});
+
+function inspect(object: SetObject): Record<"problems" | "warnings", DocumentProblem[]> {
+  const { kind, metadata, spec } = object;
+  const { name, namespace } = metadata;
   const { problems, warnings } = inspectManifest({
     apiVersion: API_VERSION,
     kind,
     metadata: { name, namespace },
     spec,
   });
-  const locate = (problem: ManifestProblem) => ({ file, document, line: lineOf(problem.location), object, ...problem });
+  const locate = ({ location, message }: ManifestProblem) => at(object, location, message);
   return { problems: problems.map(locate), warnings: warnings.map(locate) };
 }
+
+/** Fields that two objects may not share, by kind. */
+const CLAIMED: Readonly<Record<Kind, string>> = {
+  Role: "spec.name",
+  RatelimitNamespace: "spec.name",
+  RatelimitOverride: "spec.identifier",
+  ApiKeyPolicy: "spec.api.name",
+  ApiKey: "spec.secretRef.name",
+};
+
+/** Checks what only the whole set shows: the same object or name twice, and references. */
+function checkSet(objects: readonly SetObject[]): Record<"problems" | "notes", DocumentProblem[]> {
+  const byId = new Map<string, SetObject>();
+  const byClaim = new Map<string, SetObject>();
+  const problems: DocumentProblem[] = [];
+  for (const object of objects) {
+    const { uid } = object.metadata;
+    const same = byId.get(uid);
+    if (same !== undefined) {
+      const message = `is already defined at ${same.file}:${same.line}; remove or rename one of them`;
+      problems.push(at(object, "metadata.name", message));
+      continue;
+    }
+    byId.set(uid, object);
+    const claim = claimOf(object);
+    if (claim === undefined) continue;
+    const other = byClaim.get(`${object.kind} ${claim}`);
+    if (other === undefined) byClaim.set(`${object.kind} ${claim}`, object);
+    else {
+      const message = `is also that of ${other.metadata.uid} at ${other.file}:${other.line}; only one of them can be stored`;
+      problems.push(at(object, CLAIMED[object.kind], message));
+    }
+  }
+  const references = objects.flatMap((object) => checkReferences(object, objects));
+  return {
+    problems: [...problems, ...references.filter(({ isProblem }) => isProblem).map(({ found }) => found)],
+    notes: references.filter(({ isProblem }) => !isProblem).map(({ found }) => found),
+  };
+}
+
+interface Reference {
+  readonly found: DocumentProblem;
+  readonly isProblem: boolean;
+}
+
+function checkReferences(object: SetObject, objects: readonly SetObject[]): Reference[] {
+  const { kind, metadata } = object;
+  const { namespace } = metadata;
+  if (kind === "RatelimitOverride") {
+    const ref = namespaceRefOf(object);
+    return ref === undefined
+      ? []
+      : checkTarget(object, "spec.namespaceRef.name", { kind: "RatelimitNamespace", ref }, objects);
+  }
+  if (kind === "ApiKey") {
+    const ref = policyRefOf(object);
+    return ref === undefined ? [] : checkTarget(object, "spec.policyRef.name", { kind: "ApiKeyPolicy", ref }, objects);
+  }
+  if (kind !== "ApiKeyPolicy") return [];
+  return [...new Set(limitedIn(object))].flatMap((name): Reference[] => {
+    const target = objects.find((one) => one.kind === "RatelimitNamespace" && namespaceNameIn(one) === name);
+    if (target === undefined) {
+      const message = `the rate-limit namespace ${name} is not among these manifests, so it must already be stored`;
+      return [{ found: at(object, "spec.rules", message), isProblem: false }];
+    }
+    return mayUse(target, namespace) ? [] : [{ found: notAllowed(object, "spec.rules", target), isProblem: true }];
+  });
+}
+
+function checkTarget(
+  object: SetObject,
+  location: string,
+  { kind, ref }: { readonly kind: "RatelimitNamespace" | "ApiKeyPolicy"; readonly ref: ObjectKey },
+  objects: readonly SetObject[],
+): Reference[] {
+  const id = identityOf({ kind, ...ref });
+  const target = objects.find(({ metadata }) => metadata.uid === id);
+  if (target === undefined) {
+    const message = `${id} is not among these manifests, so it must already be stored`;
+    return [{ found: at(object, location, message), isProblem: false }];
+  }
+  const isAllowed = mayUse(target, object.metadata.namespace);
+  return isAllowed ? [] : [{ found: notAllowed(object, location, target), isProblem: true }];
+}
+
+/** Whether objects of a Kubernetes namespace may refer to an object of the set. */
+export const mayUse = (target: SetObject, from: string): boolean =>
+  mayRefer(target.kind === "ApiKeyPolicy" ? ApiKeyPolicySpec : RatelimitNamespaceSpec, target, from);
+
+const notAllowed = (object: SetObject, location: string, { metadata, file, line }: SetObject): DocumentProblem =>
+  at(
+    object,
+    location,
+    `${metadata.uid} at ${file}:${line} does not allow the namespace ${object.metadata.namespace}; add it to its spec.allowedNamespaces`,
+  );
 
 /** Formats a problem as `orders.yaml:12: ApiKeyPolicy shop/orders: spec.rules[0]: …`. */
 export const sayProblem = ({ file, line, object = "manifest", location, message }: DocumentProblem): string =>

@@ -150,6 +150,8 @@ export const manifestPaths = {
   repeats: true,
 } as const;
 
+export const strict = { type: "boolean", help: "reject objects of other API groups instead of skipping them" } as const;
+
 export const json = { type: "boolean", help: "JSON output" } as const;
 
 export const listenHost = {

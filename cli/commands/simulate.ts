@@ -97,16 +97,17 @@ async function readWorld(
   fixturesFile: string | undefined,
   io: Io,
 ): Promise<{ readonly world: World; readonly fixtures: CheckedYaml<Fixtures> } | undefined> {
-  const { documents } = await readManifests(paths, io);
-  const problems = documents.flatMap((document) => document.problems);
+  const { objects: found, problems } = await readManifests(paths, io);
   for (const problem of problems) io.note(printable(sayProblem(problem)));
   const fixtures = orProblems(io, () =>
     fixturesFile === undefined ? NO_FIXTURES : readCheckedYaml(fixturesFile, Fixtures),
   );
   if (problems.length > 0 || fixtures === undefined) return undefined;
-  const objects = documents.flatMap(({ desired, file, line }) =>
-    desired === undefined ? [] : [{ desired, file, line }],
-  );
+  const objects = found.map(({ kind, metadata, spec, file, line }) => ({
+    desired: { kind, spec, ...metadata },
+    file,
+    line,
+  }));
   const made = makeWorld(objects, fixtures);
   if ("world" in made) return { world: made.world, fixtures };
   say(io, made.problems);

@@ -37,7 +37,8 @@ test("validate rejects an object that is defined twice, within a file and across
   // The default namespace is `default`.
   const named = role("one").replace("name: one }", "name: one, namespace: default }");
   expect((await validate(["-"], `${role("one")}---\n${named}`)).code).toBe(1);
-  expect((await validate(["-"], `${role("one")}---\n${named.replace("default", "other")}`)).code).toBe(0);
+  const elsewhere = named.replace("default", "other").replace("spec: { name: one", "spec: { name: other");
+  expect((await validate(["-"], `${role("one")}---\n${elsewhere}`)).code).toBe(0);
 });
 
 test.each(["", "# nothing\n", "---\n---\n"])("validate rejects an input without a manifest: %j", async (text) => {
@@ -114,4 +115,87 @@ spec:
       { line: 9, location: "spec.rules[1]" },
     ],
   });
+});
+
+const object = (kind: string, at: string, spec: object) => {
+  const [namespace, name] = at.split("/");
+  return `${JSON.stringify({ apiVersion: "postern.dev/v1alpha1", kind, metadata: { name, namespace }, spec })}\n`;
+};
+const join2 = (...documents: string[]) => documents.join("---\n");
+
+test.each([
+  {
+    name: "two roles of one name",
+    text: join2(object("Role", "shop/a", { name: "editor" }), object("Role", "lab/b", { name: "EDITOR" })),
+    says: "standard input:3: Role lab/b: spec.name: is also that of Role shop/a at standard input:1; only one of them can be stored",
+  },
+  {
+    name: "two policies that create one API",
+    text: join2(
+      object("ApiKeyPolicy", "shop/a", { api: { name: "orders" }, target: { port: 80 } }),
+      object("ApiKeyPolicy", "shop/b", { api: { name: "orders" }, target: { port: 80 } }),
+    ),
+    says: "spec.api.name: is also that of ApiKeyPolicy shop/a at standard input:1",
+  },
+  {
+    name: "a reference that is not allowed",
+    text: join2(
+      object("RatelimitNamespace", "platform/limits", { name: "public", allowedNamespaces: ["bank"] }),
+      object("RatelimitOverride", "shop/acme", {
+        namespaceRef: { name: "limits", namespace: "platform" },
+        identifier: "acme",
+        limit: 1,
+        duration: "1m",
+      }),
+    ),
+    says: "spec.namespaceRef.name: RatelimitNamespace platform/limits at standard input:1 does not allow the namespace shop",
+  },
+  {
+    name: "a kind that Postern does not have",
+    text: object("Rol", "shop/a", { name: "editor" }),
+    says: 'kind: expected one of ApiKey, ApiKeyPolicy, RatelimitNamespace, RatelimitOverride, Role, got "Rol"',
+  },
+  {
+    name: "a list without items",
+    text: "apiVersion: v1\nkind: List\nitems: none\n",
+    says: "standard input:3: manifest: items: expected a list of objects",
+  },
+  {
+    name: "an item of a list in a list, with the line of its field",
+    text: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: List\n  items:\n  - apiVersion: postern.dev/v1alpha1\n    kind: Role\n    metadata: { name: constructor }\n    spec:\n      name: 7\n",
+    says: "standard input:11: Role default/constructor: spec.name:",
+  },
+])("validate rejects $name", async ({ text, says }) => {
+  const ran = await validate(["-"], text);
+  expect(ran.code).toBe(1);
+  expect(ran.out.join("\n")).toContain(says);
+});
+
+test("validate reads a List, CRLF and a byte order mark, and notes objects that are elsewhere", async () => {
+  const items = [1, 2].map((i) => JSON.parse(object("Role", `shop/r${i}`, { name: `r${i}` })));
+  const list = JSON.stringify({ apiVersion: "v1", kind: "List", items });
+  expect(await validate(["-"], list)).toMatchObject({ code: 0, out: ["1 file, 0 problems"] });
+  expect(await validate(["-"], `\ufeff${role("one").replaceAll("\n", "\r\n")}`)).toMatchObject({ code: 0 });
+  const override = { namespaceRef: { name: "limits" }, identifier: "acme", limit: 1, duration: "1m" };
+  const ran = await validate(["-"], object("RatelimitOverride", "shop/acme", override));
+  expect(ran.code).toBe(0);
+  expect(ran.notes).toEqual([
+    "standard input:1: RatelimitOverride shop/acme: spec.namespaceRef.name: RatelimitNamespace shop/limits is not among these manifests, so it must already be stored",
+  ]);
+});
+
+test("validate skips objects of other API groups with a note, and --strict rejects them", async () => {
+  const foreign = "apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: orders, namespace: shop }\n";
+  const text = `${foreign}---\n${role("one")}`;
+  const ran = await validate(["-"], text);
+  expect(ran).toMatchObject({ code: 0, out: ["1 file, 0 problems"] });
+  expect(ran.notes).toEqual([
+    "standard input:1: Deployment shop/orders: apiVersion: apps/v1 is not a kind of Postern; the object is skipped",
+  ]);
+  expect((await runPostern(["validate", "-f", "-", "--strict"], { stdin: text })).code).toBe(1);
+  // A misspelled group is foreign too, so a note must say what was skipped.
+  const misspelled = role("two").replace("postern.dev/", "posterns.dev/");
+  const only = await validate(["-"], misspelled);
+  expect(only).toMatchObject({ code: 1, out: ["-:1: manifest: file: contains no manifest", "1 file, 1 problem"] });
+  expect(only.notes.join()).toContain("posterns.dev/v1alpha1 is not a kind of Postern");
 });

@@ -50,7 +50,7 @@ export const INDEXES: Indexes<IndexName> = {
 };
 
 /** Returns the names of the rate-limit namespaces that a policy uses. */
-function limitedIn({ spec }: ManifestObject): string[] {
+export function limitedIn({ spec }: ManifestObject): string[] {
   const { rules } = (spec ?? {}) as { rules?: unknown };
   const limits = listOf(rules).flatMap((rule) => listOf((rule as { ratelimits?: unknown } | null)?.ratelimits));
   const names = limits.map((limit) => (limit as { namespace?: unknown } | null)?.namespace);

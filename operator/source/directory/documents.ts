@@ -35,6 +35,8 @@ export interface ReadDocument {
   readonly line: number;
   /** Identity of the object; `undefined` if it is not readable. */
   readonly id?: string;
+  /** `apiVersion` of the document; `undefined` if it is not readable. */
+  readonly apiVersion?: string;
   readonly desired?: Desired;
   readonly problems: readonly DocumentProblem[];
   /** Returns the line of a problem with this location. */
@@ -45,7 +47,10 @@ export interface ReadDocument {
 export const identityOf = ({ kind, namespace, name }: { kind: string; namespace: string; name: string }): string =>
   `${kind} ${namespace}/${name}`;
 
-/** Reads each document of a file separately, so that an invalid document does not affect the others. Empty documents are skipped. */
+/**
+ * Reads each document of a file separately, so that an invalid document does not affect the others. Empty documents are skipped, and the
+ * items of a `List` are read like documents.
+ */
 export function readDocuments(file: string, text: string): ReadDocument[] {
   if (text.length > FILE_LENGTH_MAX) {
     const message = `the file is larger than ${FILE_LENGTH_MAX} characters`;
@@ -61,7 +66,9 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
     if (isEmpty) return [];
     const lineIn = lineFinder(document, lines);
     const lineOf = (location: string): number => line + lineIn(pathOf(location)) - 1;
-    return [readDocument(document, { file, document: index + 1, line }, lineOf)];
+    const { value, error } = toValue(document);
+    const at = { file, document: index + 1, line };
+    return error === undefined ? readValue(value, at, lineOf) : [readFaulty(value, error, at, lineOf)];
   });
 }
 
@@ -91,22 +98,60 @@ function splitDocuments(text: string): Array<{ text: string; line: number }> {
   return deps;
 }
 
-function readDocument(
-  document: Document.Parsed,
-  at: { file: string; document: number; line: number },
+interface Place {
+  readonly file: string;
+  readonly document: number;
+  readonly line: number;
+}
+
+const LIST = "List";
+
+/** Reads a manifest, or each item of a `List`, such as the output of `kubectl get -o yaml`. */
+function readValue(value: unknown, at: Place, lineOf: ReadDocument["lineOf"]): ReadDocument[] {
+  const { kind, apiVersion, items } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  if (kind !== LIST || apiVersion !== "v1") return [readManifest(value, at, lineOf)];
+  if (!Array.isArray(items)) {
+    const problem = { ...at, line: lineOf("items"), location: "items", message: "expected a list of objects" };
+    return [{ document: at.document, line: at.line, problems: [problem], lineOf }];
+  }
+  return items.flatMap((item: unknown, i) => {
+    const lineIn = (location: string) => lineOf(location === "" ? `items[${i}]` : `items[${i}].${location}`);
+    return readValue(item, { ...at, line: lineIn("") }, lineIn);
+  });
+}
+
+function knownOf(
+  value: unknown,
+  { document, line }: Place,
+  lineOf: ReadDocument["lineOf"],
+): Omit<ReadDocument, "problems"> {
+  const head = identityIn(value);
+  const { apiVersion } = (value ?? {}) as { readonly apiVersion?: unknown };
+  return {
+    document,
+    line,
+    lineOf,
+    ...(head === undefined ? {} : { id: identityOf(head) }),
+    ...(typeof apiVersion === "string" ? { apiVersion } : {}),
+  };
+}
+
+/** Returns the error of a document that is not valid YAML. */
+function readFaulty(
+  value: unknown,
+  error: NonNullable<Value["error"]>,
+  at: Place,
   lineOf: ReadDocument["lineOf"],
 ): ReadDocument {
-  const { value, error } = toValue(document);
-  const { document: number, line } = at;
-  const head = identityIn(value);
-  const place = head === undefined ? at : { ...at, object: identityOf(head) };
-  const known = { document: number, line, lineOf, ...(head === undefined ? {} : { id: identityOf(head) }) };
-  if (error !== undefined) {
-    return {
-      ...known,
-      problems: [{ ...place, line: line + (error.line ?? 1) - 1, location: "yaml", message: error.message }],
-    };
-  }
+  const known = knownOf(value, at, lineOf);
+  const place = known.id === undefined ? at : { ...at, object: known.id };
+  const line = at.line + (error.line ?? 1) - 1;
+  return { ...known, problems: [{ ...place, line, location: "yaml", message: error.message }] };
+}
+
+function readManifest(value: unknown, at: Place, lineOf: ReadDocument["lineOf"]): ReadDocument {
+  const known = knownOf(value, at, lineOf);
+  const place = known.id === undefined ? at : { ...at, object: known.id };
   const parsed = parseManifest(value);
   if ("problems" in parsed) {
     const problems = parsed.problems.map((problem) => ({ ...place, ...problem, line: lineOf(problem.location) }));
@@ -118,7 +163,12 @@ function readDocument(
   return { ...known, id: identityOf(desired), desired, problems: [] };
 }
 
-function toValue(document: Document.Parsed): { value?: unknown; error?: { message: string; line?: number } } {
+interface Value {
+  readonly value?: unknown;
+  readonly error?: { readonly message: string; readonly line?: number };
+}
+
+function toValue(document: Document.Parsed): Value {
   const [syntax] = document.errors;
   try {
     if (syntax === undefined) return { value: document.toJS() };
