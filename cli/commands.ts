@@ -48,6 +48,21 @@ const ROWS = [
     load: async () => (await import("./commands/validate.ts")).validate,
   },
   {
+    name: "apply",
+    group: "tools",
+    load: async () => (await import("./commands/apply.ts")).applyCommand,
+  },
+  {
+    name: "diff",
+    group: "tools",
+    load: async () => (await import("./commands/apply.ts")).diff,
+  },
+  {
+    name: "delete",
+    group: "tools",
+    load: async () => (await import("./commands/apply.ts")).deleteCommand,
+  },
+  {
     name: "api create",
     group: "api",
     load: async () => (await import("./commands/api/create.ts")).apiCreate,

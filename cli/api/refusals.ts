@@ -67,7 +67,9 @@ export function refusalOf(answered: Answered, body: unknown, called: Called): Ap
   }
   if (status === 403) return refusal(`${detail}${wayToPermission(detail)}`);
   if (status >= 500) return refusal(`${detail} ${wayOutOf(kind, answered, body as ErrorBody, called)}`);
-  return refusal([detail, ...problemTexts(errors)].join(" "));
+  // The error of a refused manifest repeats its detail at the field.
+  const more = problemsOf(errors).filter(({ message }) => message !== said);
+  return refusal([detail, ...problemTexts(more)].join(" "));
 }
 
 /** Returns advice: the next action after this kind of error. */
