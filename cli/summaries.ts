@@ -9,7 +9,7 @@ export const SUMMARIES = {
   provision: "Store a root key for the operator in a Secret",
   status: "Show the status of the policies of a cluster and of their gates",
   validate: "Check manifests without applying them",
-  apply: "Store manifests through the API, without a cluster",
+  apply: "Store manifests without a cluster",
   diff: "Show how manifests differ from what is stored",
   delete: "Delete what manifests manage",
   "api create": "Create an API, to which keys belong",

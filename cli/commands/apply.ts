@@ -17,7 +17,8 @@ import {
 } from "../manifest-changes.ts";
 import { connection, json, manifestPaths, strict } from "../options.ts";
 
-const setOptions = {
+/** Options of commands that apply or delete a set of manifests. */
+export const setOptions = {
   file: manifestPaths,
   name: {
     type: "string",
@@ -38,9 +39,6 @@ const prune = {
 } as const;
 const yes = { type: "boolean", help: "delete objects that keys depend on without a question" } as const;
 const dryRun = { type: "boolean", help: "show the changes without making them; exit code 2 if there are any" } as const;
-
-const EXIT_CODES =
-  "Exit code 0: in sync or done; 2: differences on a dry run; 1: an object failed, which does not stop the others.";
 
 type SetOptions = OptionValues<typeof setOptions & typeof connection> & {
   readonly json: boolean;
@@ -69,7 +67,8 @@ async function apply(options: SetOptions, io: Io): Promise<number> {
 
 export const applyCommand = defineCommand({
   name: "apply",
-  description: `Stores manifests through the API, without a cluster. Each object is stored in one transaction. ApiKey objects are skipped. Requires the permissions of managed.applyObject, and with --prune those of managed.deleteObject. ${EXIT_CODES}`,
+  description:
+    "Stores each object in one transaction; skips ApiKeys. Requires the permissions of managed.applyObject, and with --prune of managed.deleteObject. Exit code 2: differences on a dry run; 1: an object failed, which does not stop the others.",
   options: { ...setOptions, prune, "dry-run": dryRun, yes, ...connection, json },
   response: CHANGES_SHAPE,
   run: (options, io) => apply({ ...options, dryRun: options["dry-run"] }, io),
@@ -77,7 +76,7 @@ export const applyCommand = defineCommand({
 
 export const diff = defineCommand({
   name: "diff",
-  description: `Like \`postern apply --dry-run\`. Requires only permissions to read. ${EXIT_CODES}`,
+  description: "Like `postern apply --dry-run`. Requires only permissions to read.",
   options: { ...setOptions, prune, ...connection, json },
   response: CHANGES_SHAPE,
   run: (options, io) => apply({ ...options, dryRun: true, yes: false }, io),
@@ -85,7 +84,8 @@ export const diff = defineCommand({
 
 export const deleteCommand = defineCommand({
   name: "delete",
-  description: `Deletes or releases what manifests manage, as their spec.deletionPolicy says. Requires the permissions of managed.deleteObject. ${EXIT_CODES}`,
+  description:
+    "Deletes or releases stored objects as spec.deletionPolicy says. Requires the permissions of managed.deleteObject. Exit codes as of `postern apply`.",
   options: { ...setOptions, "dry-run": dryRun, yes, ...connection, json },
   response: CHANGES_SHAPE,
   run: async (options, io) => {

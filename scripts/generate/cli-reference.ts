@@ -1,4 +1,5 @@
 import { type Command, type OptionRow, repetitionOf } from "../../cli/command.ts";
+import { setOptions } from "../../cli/commands/apply.ts";
 import { IMPORT_RULES, importOptions } from "../../cli/commands/import/import-command.ts";
 import { COMMANDS } from "../../cli/commands.ts";
 import { connection, database, json, paging, workspace } from "../../cli/options.ts";
@@ -25,6 +26,7 @@ interface Group {
 /** Groups of options that commands share. A command that has all options of a group refers to the group. */
 const SHARED: readonly Group[] = [
   { title: "API options", options: connection },
+  { title: "Manifest options", options: setOptions },
   { title: "Database options", options: database },
   { title: "List options", options: paging },
   { title: "Workspace option", options: { workspace } },

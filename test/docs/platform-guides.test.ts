@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
 import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
 import { makeResources } from "../../api-server/test/resources.ts";
 import { ERROR_KINDS } from "../../core/errors.ts";
@@ -58,6 +59,17 @@ async function shell(line: string, cwd: string): Promise<{ text: string; code: n
   }
 }
 
+/** The commands of a GitHub workflow or a GitLab pipeline. */
+function scriptsIn(text: string): string[] {
+  const [document] = parseAllDocuments(text);
+  const { jobs, ...rest } = (document?.toJS() ?? {}) as { jobs?: Record<string, { steps?: { run?: string }[] }> };
+  const ofGitLab = Object.values(rest as Record<string, { script?: string[] } | null>).flatMap(
+    (job) => job?.script ?? [],
+  );
+  const ofGitHub = Object.values(jobs ?? {}).flatMap(({ steps = [] }) => steps.flatMap(({ run: line }) => line ?? []));
+  return [...ofGitHub, ...ofGitLab].filter((line) => line.startsWith("postern "));
+}
+
 /** What asks an installation is in test/docs/explain.test.ts, and what needs a release or its pods in test/cluster/pages.test.ts. */
 const isOurs = ({ line }: Step) => line.startsWith("postern ") && !line.startsWith("postern explain");
 const isOfCluster = ({ line }: Step) => line.startsWith("kubectl ") && !/ -n postern |--raw /.test(line);
@@ -76,6 +88,14 @@ describe.each(pages.filter(({ blocks }) => stepsOf(blocks).some((step) => isOurs
       else if (line.includes("--api-id")) expect(text).toMatch(/^[1-9]\d* keys? imported/);
       else expect(code, text).toBe(0);
     });
+
+    const ofPipelines = blocks.filter(({ language }) => language === "yaml").flatMap(({ text }) => scriptsIn(text));
+    if (ofPipelines.length > 0) {
+      test.each(ofPipelines)("command of a pipeline of a platform guide works: %s", async (line) => {
+        const { text, code } = await shell(line, dir);
+        expect(code, text).toBe(0);
+      });
+    }
 
     const ofCluster = steps.filter(isOfCluster);
     if (ofCluster.length === 0) return;
