@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { KINDS, type Kind } from "../../core/manifests/index.ts";
-import { createStoreApi } from "../../operator/api/client.ts";
+import { type ApiClient, createStoreApi } from "../../operator/api/client.ts";
 import { createPolicyCache } from "../../operator/reconcilers/api-key-policy/policy-cache.ts";
 import type { OperatorContext } from "../../operator/reconcilers/context.ts";
 import { createSyncedObjects } from "../../operator/reconcilers/drift/synced-objects.ts";
@@ -12,7 +12,7 @@ import type { ManifestChange, ManifestObject, ManifestSource } from "../../opera
 import { indexSource } from "../../operator/source/indexed.ts";
 import { anObject } from "../../operator/test/builders.ts";
 import { conditionOf, openStore, type Status, type Store } from "./operator-world.ts";
-import { oneWorkspace } from "./reconciler-world.ts";
+import { oneWorkspace, openReconcilerWorld } from "./reconciler-world.ts";
 
 /*
  * Number of objects that a reconcile reads, and that the search for affected objects reads: equal for 80 and 20 objects of each kind. Times
@@ -170,3 +170,41 @@ test("operator work per object is independent of the number of objects", async (
   expect(await polledAt(80)).toEqual(few);
   expect(Math.max(...Object.values(few)), JSON.stringify(few)).toBeLessThanOrEqual(8);
 }, 60_000);
+
+test("new role with 50 permissions, and a policy with a changed limit, cost one call each", async () => {
+  const world = await openReconcilerWorld();
+  try {
+    const calls: string[] = [];
+    const api: ApiClient = {
+      call: (procedure, ...rest) => {
+        calls.push(procedure);
+        return world.api.call(procedure, ...rest);
+      },
+    };
+    const ctx = { ...world.ctx, workspaces: oneWorkspace(api) };
+    const metadata = { name: "it", namespace: "shop" };
+    const permissions = Array.from({ length: 50 }, (_, i) => `orders.${i}`);
+    const role = { kind: "Role", metadata, spec: { name: "editor", permissions } };
+    const policy = (limit: number) => ({
+      kind: "ApiKeyPolicy",
+      metadata,
+      spec: {
+        api: { name: "orders" },
+        target: { port: 80 },
+        rules: [{ ratelimits: [{ name: "burst", limit, duration: "1m" }] }],
+      },
+    });
+    for (const one of [role, policy(10), policy(20)]) {
+      calls.length = 0;
+      await world.apply(one);
+      await world.work(one, ctx);
+      expect(conditionOf(world.statusIn(one), "Ready"), JSON.stringify(world.statusIn(one))).toMatchObject({
+        status: "True",
+        observedGeneration: world.objectOf(one)?.metadata.generation,
+      });
+      expect(calls).toEqual(["managed.applyObject"]);
+    }
+  } finally {
+    await world.close();
+  }
+});
