@@ -35,6 +35,12 @@ const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
                   left join keys k on o.kind = 'keyId' and k.id = o.id;
                 commit`;
 
+export interface JoinedTransaction {
+  readonly tx: PoolClient;
+  /** Runs after the transaction has been committed or rolled back. */
+  readonly afterwards: (work: () => Promise<void>) => void;
+}
+
 /** Dependencies of a transaction: the database, this process's record cache, and a function that wakes the relay. */
 export interface Transacting {
   readonly db: Pool;
@@ -42,7 +48,7 @@ export interface Transacting {
   /** Notifies the relay, in whichever process it runs, of new outbox entries. Returns immediately. */
   readonly wakeRelay: () => void;
   /** Open transaction of an enclosing use case, which commits or rolls back the work of this one too. */
-  readonly joined?: PoolClient;
+  readonly joined?: JoinedTransaction;
 }
 
 /**
@@ -51,7 +57,7 @@ export interface Transacting {
  * every record that the transaction changed. With `deps.joined`, runs `work` in that transaction instead.
  */
 export async function inTransaction<T>(deps: Transacting, work: (tx: PoolClient) => Promise<T>): Promise<T> {
-  if (deps.joined !== undefined) return await work(deps.joined);
+  if (deps.joined !== undefined) return await work(deps.joined.tx);
   for (let attempt = 1; ; attempt++) {
     try {
       return await attemptTransaction(deps, work);

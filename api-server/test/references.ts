@@ -117,6 +117,7 @@ const KIND_OF_MANIFEST: Readonly<Record<string, string>> = {
   RatelimitNamespace: "namespace",
   RatelimitOverride: "override",
   ApiKeyPolicy: "policy",
+  ApiKey: "key",
 };
 
 /** Functions that return the values of a list of strings, by field name. */

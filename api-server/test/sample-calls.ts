@@ -497,6 +497,17 @@ export const SAMPLE_CALLS: SampleCalls = {
       const { body, namespaceId } = await appliedOverride(resources);
       return { body: { ...body, spec: { ...body.spec, identifier: "umbrella" } }, namespaceId };
     },
+    key: (resources) => aKey(resources),
+    changedKey: async (resources) => {
+      const { body, apiId } = await aKey(resources);
+      const { key } = await resources.ask("managed.applyObject", body);
+      return { body: { ...body, secret: { keyId: key.issued.keyId, mayIssue: false } }, apiId };
+    },
+    replacedKey: async (resources) => {
+      const { body, apiId } = await aKey(resources);
+      await resources.ask("managed.applyObject", body);
+      return { body: { ...body, secret: { mayIssue: false } }, apiId };
+    },
     policy: async (resources) => ({
       body: manifest(resources, "ApiKeyPolicy", { api: { name: resources.name("api") }, target: { port: 8080 } }),
     }),
@@ -529,6 +540,11 @@ export const SAMPLE_CALLS: SampleCalls = {
       const { body, apiId } = await appliedPolicy(resources);
       return { body: { manager: body.manager, kind: body.kind }, apiId };
     },
+    key: async (resources) => {
+      const { body, apiId } = await aKey(resources);
+      await resources.ask("managed.applyObject", body);
+      return { body: { manager: body.manager, kind: body.kind }, apiId };
+    },
     withApi: async (resources) => {
       const { body, apiId } = await appliedPolicy(resources);
       return { body: { manager: body.manager, kind: body.kind, deletionPolicy: "Delete" }, apiId };
@@ -542,6 +558,12 @@ const manifest = <Spec extends object>({ name }: Resources, kind: string, spec: 
   kind,
   spec,
 });
+
+async function aKey(resources: Resources) {
+  const apiId = await resources.api();
+  const body = manifest(resources, "ApiKey", { apiRef: { id: apiId }, secretRef: { name: "billing" } });
+  return { body: { ...body, secret: { mayIssue: true } }, apiId };
+}
 
 async function anOverride(resources: Resources) {
   const namespace = manifest(resources, "RatelimitNamespace", { name: resources.name("namespace") });

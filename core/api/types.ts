@@ -1828,13 +1828,17 @@ export interface paths {
     post: {
       requestBody: { content: { "application/json": {
         manager: string;
-        kind: "ApiKeyPolicy" | "RatelimitNamespace" | "RatelimitOverride" | "Role";
+        kind: "ApiKey" | "ApiKeyPolicy" | "RatelimitNamespace" | "RatelimitOverride" | "Role";
         spec: Record<string, unknown>;
         uid?: string | undefined;
         generation?: number | undefined;
         mayReferTo?: Array<string> | undefined;
         adopt?: "Match" | "Override" | undefined;
         onlyIfManaged?: boolean | undefined;
+        secret?: {
+          keyId?: string | undefined;
+          mayIssue: boolean;
+        } | undefined;
         dryRun?: boolean | undefined;
         onlyIfFence?: number | undefined;
       } } };
@@ -1848,6 +1852,7 @@ export interface paths {
               overrideId?: string | undefined;
               apiId?: string | undefined;
               policyId?: string | undefined;
+              keyId?: string | undefined;
             };
             digest?: string | undefined;
             changes: Array<{
@@ -1874,6 +1879,17 @@ export interface paths {
                 manager?: string | undefined;
               } | undefined;
             } | undefined;
+            key?: {
+              issued?: {
+                keyId: string;
+                key: string;
+              } | undefined;
+              successorOf?: string | undefined;
+              needsIssue: boolean;
+              nextRotation?: number | undefined;
+              nextMs?: number | undefined;
+              hasEnded: boolean;
+            } | undefined;
           };
           meta: components["schemas"]["ResponseMeta"];
         } } };
@@ -1886,7 +1902,7 @@ export interface paths {
     post: {
       requestBody: { content: { "application/json": {
         manager: string;
-        kind: "ApiKeyPolicy" | "RatelimitNamespace" | "RatelimitOverride" | "Role";
+        kind: "ApiKey" | "ApiKeyPolicy" | "RatelimitNamespace" | "RatelimitOverride" | "Role";
         deletionPolicy?: "Delete" | "Orphan" | undefined;
         dryRun?: boolean | undefined;
         onlyIfFence?: number | undefined;
@@ -1901,6 +1917,7 @@ export interface paths {
               overrideId?: string | undefined;
               apiId?: string | undefined;
               policyId?: string | undefined;
+              keyId?: string | undefined;
             };
           };
           meta: components["schemas"]["ResponseMeta"];

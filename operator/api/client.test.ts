@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
+import { waitFor } from "../../test/harness/wait.ts";
 import { ApiUnavailable, createStoreApi } from "./client.ts";
 
 let server: Server | undefined;
@@ -29,7 +30,7 @@ const failure = (status: number, kind: string, detail = "It is so."): Reply => (
 });
 
 /** Starts a server that sends these responses in order, repeats the last one and records its requests. */
-async function serve(replies: Reply[], options: { timeoutMs?: number } = {}) {
+async function serve(replies: Reply[], options: { timeoutMs?: number; signal?: () => AbortSignal } = {}) {
   const requests: Array<{ path: string | undefined; headers: IncomingMessage["headers"]; body: unknown }> = [];
   const listening = createServer(async (request, response) => {
     requests.push({ path: request.url, headers: request.headers, body: await json(request) });
@@ -49,22 +50,23 @@ async function serve(replies: Reply[], options: { timeoutMs?: number } = {}) {
 
 const create = { name: "editor" };
 
-test("operator API client sends the root key, the body and the manager", async () => {
+test("operator API client sends the root key and the body", async () => {
   const { api, requests } = await serve([done]);
-  const management = { manager: "test/Role/shop/editor", adopt: true };
-  expect(await api.call("permissions.createRole", create, management)).toEqual({ data: { roleId: "role_1" } });
+  expect(await api.call("permissions.createRole", create)).toEqual({ data: { roleId: "role_1" } });
   expect(requests).toMatchObject([
-    {
-      path: "/v2/permissions.createRole",
-      body: create,
-      headers: {
-        authorization: "Bearer root_secret",
-        "postern-manager": "test/Role/shop/editor",
-        "postern-adopt": "true",
-      },
-    },
+    { path: "/v2/permissions.createRole", body: create, headers: { authorization: "Bearer root_secret" } },
   ]);
-  expect(requests[0]?.headers).not.toHaveProperty("postern-release");
+});
+
+test("operator API client aborts a running call when the leadership ends, and sends no later one", async () => {
+  const term = new AbortController();
+  const { api, requests } = await serve([], { signal: () => term.signal });
+  const running = api.call("permissions.createRole", create);
+  await waitFor("the call to arrive", () => requests.length === 1);
+  term.abort();
+  await expect(running).rejects.toThrow(ApiUnavailable);
+  await expect(api.call("permissions.createRole", create)).rejects.toThrow(ApiUnavailable);
+  expect(requests).toHaveLength(1);
 });
 
 test.each([

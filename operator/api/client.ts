@@ -5,14 +5,6 @@ import { mayRetry, NO_RESPONSE, readRetryAfterMs } from "../../core/api/retry.ts
 import type { paths } from "../../core/api/types.ts";
 import { jitterMs } from "../../core/backoff.ts";
 
-/** Management headers of a call (api-v2.md section 24.1). */
-export interface Management {
-  /** Name of the manager, in the form `<cluster>/<Kind>/<namespace>/<name>`. */
-  readonly manager: string;
-  readonly adopt?: boolean;
-  readonly release?: boolean;
-}
-
 /** Error response that a caller expects and handles, such as 404 or 409. */
 export interface Refusal {
   readonly status: number;
@@ -30,7 +22,7 @@ export type ApiResponse<T> =
 
 export interface ApiClient {
   /** Calls a procedure. Throws `ApiUnavailable` if the API does not respond or rejects the operator's root key. */
-  call<P extends Procedure>(procedure: P, body: Input<P>, management?: Management): Promise<ApiResponse<Data<P>>>;
+  call<P extends Procedure>(procedure: P, body: Input<P>): Promise<ApiResponse<Data<P>>>;
 }
 
 /** Error for an API that cannot be used now: it is unreachable, fails, or rejects the operator's root key. */
@@ -74,7 +66,7 @@ export interface ApiOptions {
 
 /**
  * Statuses of error responses that a caller handles. Some other statuses are retried (core/api/retry.ts). Every call is safe to repeat,
- * because reads change nothing, each create call names a manager, and updates and deletes describe the desired state.
+ * because reads change nothing, and writes name a manager and describe the desired state.
  */
 const REFUSALS: ReadonlySet<number> = new Set([400, 404, 409, 410, 412, 413]);
 
@@ -103,27 +95,19 @@ export function createStoreApi({
   // openapi-fetch cannot infer the path of a generic procedure, so `call` restores the exact types for its callers.
   const post = client.POST as unknown as (path: string, init: object) => Promise<RawResponse>;
 
-  const send = (
-    procedure: string,
-    body: unknown,
-    { management, stop }: { management: Management | undefined; stop: AbortSignal | undefined },
-  ): Promise<RawResponse> =>
+  const send = (procedure: string, body: unknown, stop: AbortSignal | undefined): Promise<RawResponse> =>
     post(`/v2/${procedure}`, {
       body,
-      headers: { Authorization: `Bearer ${rootKey()}`, ...managementHeaders(management) },
+      headers: { Authorization: `Bearer ${rootKey()}` },
       signal: deadline(stop),
     });
 
   return {
-    async call<P extends Procedure>(
-      procedure: P,
-      body: Input<P>,
-      management?: Management,
-    ): Promise<ApiResponse<Data<P>>> {
+    async call<P extends Procedure>(procedure: P, body: Input<P>): Promise<ApiResponse<Data<P>>> {
       const stop = signal?.();
       for (let attempt = 1; ; attempt++) {
         const startedAt = performance.now();
-        const outcome = await outcomeOf(procedure, () => send(procedure, body, { management, stop }));
+        const outcome = await outcomeOf(procedure, () => send(procedure, body, stop));
         const result = "data" in outcome ? "success" : "refusal" in outcome ? "refusal" : "error";
         observe?.({ procedure, result, durationMs: performance.now() - startedAt });
         if (!("error" in outcome)) onRootKey?.(undefined);
@@ -178,15 +162,5 @@ async function outcomeOf(procedure: string, send: () => Promise<RawResponse>): P
     error: new ApiUnavailable(`${procedure} returned ${status} ${kind}${status < 500 && detail ? `: ${detail}` : ""}`),
     status,
     retryAfterMs: readRetryAfterMs(response.headers.get("retry-after")),
-  };
-}
-
-function managementHeaders(management: Management | undefined): Record<string, string> {
-  if (management === undefined) return {};
-  const { manager, adopt, release } = management;
-  return {
-    "Postern-Manager": manager,
-    ...(adopt ? { "Postern-Adopt": "true" } : {}),
-    ...(release ? { "Postern-Release": "true" } : {}),
   };
 }

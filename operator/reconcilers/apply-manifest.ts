@@ -3,7 +3,7 @@ import type { DeletionPolicy } from "../../core/manifests/fields.ts";
 import type { Refusal } from "../api/client.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { oldestOf } from "./claims.ts";
-import { type Context, managerOf } from "./context.ts";
+import { type Context, managedBy, managerOf } from "./context.ts";
 import { labelFor, labelOf } from "./names-in-messages.ts";
 import { stalled, type Verdict } from "./plan.ts";
 import type { Ownership } from "./reconcile-object.ts";
@@ -20,6 +20,8 @@ export interface Application {
   readonly spec: object;
   /** Managers of other Kubernetes namespaces to whose objects the manifest may refer. */
   readonly mayReferTo?: readonly string[];
+  /** State of the Secret of an ApiKey. */
+  readonly secret?: Input<"managed.applyObject">["secret"];
   /** All objects with the same claim, including this one. The oldest creates or adopts the stored object. */
   readonly claimants?: readonly ManifestObject[];
   /** Returns the message if an older object has the same claim. */
@@ -40,7 +42,7 @@ export async function applyManifest(
   object: ManifestObject,
   ctx: Context,
   ownership: Ownership,
-  { spec, mayReferTo = [], claimants = [], sayCompetitor }: Application,
+  { spec, secret, mayReferTo = [], claimants = [], sayCompetitor }: Application,
 ): Promise<ApplyResult> {
   const { uid, generation, namespace } = object.metadata;
   const oldest = oldestOf(object, claimants);
@@ -52,6 +54,7 @@ export async function applyManifest(
     // An object keeps what it has stored, so that a new manifest never takes over a resource in use.
     onlyIfManaged: oldest !== object && oldest.metadata.uid !== uid,
     ...(object.kind === "ApiKeyPolicy" ? { uid, generation } : {}),
+    ...(secret === undefined ? {} : { secret }),
   };
   const call = async (dryRun: boolean): Promise<ApplyResult> => {
     const { data, refusal } = await ctx.api.call("managed.applyObject", { ...body, dryRun, ...fenceOf(ctx) });
@@ -84,10 +87,17 @@ const PATHS_MAX = 10;
 /** Returns what another writer has changed, if the object matched the database at this generation before. */
 function driftOf(object: ManifestObject, { outcome, changes }: Applied): string | undefined {
   if (!wasReady(object) || outcome === "unchanged") return undefined;
-  if (outcome === "created") return "it was deleted";
+  // A key is issued anew when it is due, or when its Secret was deleted.
+  if (outcome === "created") return object.kind === "ApiKey" ? undefined : "it was deleted";
   const paths = changes.slice(0, PATHS_MAX).map(({ path }) => path);
   if (paths.length === 0) return undefined;
   return `${paths.join(", ")}${changes.length > PATHS_MAX ? ` and ${changes.length - PATHS_MAX} more` : ""}`;
+}
+
+/** Returns the manifest that manages an API; `undefined` if no manifest of this workspace and cluster manages it. */
+export async function ownerOfApi(id: string, ctx: Context): Promise<ManifestObject | undefined> {
+  const { data } = await ctx.api.call("managed.getObject", { kind: "api", id });
+  return data?.manager === undefined ? undefined : managedBy(ctx, "ApiKeyPolicy", data.manager);
 }
 
 /**

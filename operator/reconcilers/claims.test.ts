@@ -3,7 +3,7 @@ import { KINDS, type Kind } from "../../core/manifests/index.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import { createIndex } from "../source/indexed.ts";
 import { anObject } from "../test/builders.ts";
-import { claimOf, competitorConflict, competitorsOf, olderCompetitor, reservedFor } from "./claims.ts";
+import { claimOf, competitorConflict, competitorsOf, olderCompetitor } from "./claims.ts";
 import { INDEXES } from "./indexes.ts";
 
 describe("two objects claim one name", () => {
@@ -122,13 +122,4 @@ test.each([
   );
   const verdict = competitorConflict(object, [object, other], (competitor) => `older: ${competitor}`);
   expect(verdict).toEqual(says && { state: "Stalled", reason: "Conflict", message: says });
-});
-
-test("unmanaged stored object is reserved for the namespace whose manifest released it", () => {
-  const us = "test/ApiKey/shop/billing";
-  const of = (lastManager: string | undefined) => reservedFor({ lastManager }, us);
-  expect(of(undefined)).toBeUndefined();
-  expect(of("test/ApiKeyPolicy/shop/orders")).toBeUndefined();
-  expect(of("test/ApiKeyPolicy/bank/orders")).toContain("an ApiKeyPolicy of another namespace");
-  expect(of("west/ApiKeyPolicy/shop/orders")).toContain("an ApiKeyPolicy of the cluster west");
 });

@@ -1,7 +1,7 @@
 import type { Kind } from "../../core/manifests/index.ts";
 import type { ManifestObject } from "../source/contract.ts";
 import type { Lookup } from "../source/indexed.ts";
-import { labelFor, managerFor } from "./names-in-messages.ts";
+import { labelFor } from "./names-in-messages.ts";
 import { stalled, type Verdict } from "./plan.ts";
 import { apiIn, identifierIn, namespaceNameIn, namespaceRefOf, roleNameIn, secretNameIn } from "./raw-spec.ts";
 
@@ -91,27 +91,3 @@ export function competitorConflict(
 
 /** Returns the verdict if another object in the cluster has the reserved name. The operator does not change such an object. */
 export const takenInCluster = (message: string): Verdict => stalled("Conflict", message);
-
-/**
- * Returns whether an object may adopt a resource that another object orphaned. This is allowed within one namespace of a cluster, because
- * its writers could apply the former manifest again; all other objects need an explicit permission.
- */
-export function mayTakeOver(lastManager: string, manager: string): boolean {
-  const [lastCluster, , lastNamespace] = lastManager.split("/");
-  const [cluster, , namespace] = manager.split("/");
-  return cluster === lastCluster && namespace === lastNamespace;
-}
-
-/**
- * Returns the reason why an object may not refer to an unmanaged resource: an object of another namespace orphaned it and may take it back.
- * Returns `undefined` if the reference is allowed.
- */
-export const reservedFor = (
-  { lastManager }: { readonly lastManager?: string | undefined },
-  manager: string,
-): string | undefined =>
-  lastManager === undefined || mayTakeOver(lastManager, manager) ? undefined : orphanedByOther(lastManager, manager);
-
-/** Returns the message about a resource that an object of another namespace or cluster orphaned. */
-const orphanedByOther = (lastManager: string, manager: string): string =>
-  `It was released by ${managerFor(lastManager, manager)} and remains reserved for this manager. An administrator can allow the adoption with \`postern ownership release\` or \`postern ownership transfer\`.`;

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Kind } from "../../core/manifests/index.ts";
-import type { ApiClient, Management } from "../api/client.ts";
+import type { ApiClient } from "../api/client.ts";
 import type { OwnNetworkPolicies } from "../network/own-network-policies.ts";
 import type { Services } from "../network/service.ts";
 import type { Pods } from "../pods/pod.ts";
@@ -77,12 +77,3 @@ export function managedBy(
   const [of, managerKind, namespace = "", name = ""] = manager.split("/");
   return of === cluster && managerKind === kind ? source.get(kind, { namespace, name }) : undefined;
 }
-
-export const managementOf = (
-  ctx: Context,
-  object: ManifestObject,
-  extra: Omit<Management, "manager"> = {},
-): Management => ({
-  manager: managerOf(ctx, object),
-  ...extra,
-});

@@ -2,7 +2,7 @@ import type { WorkResult } from "../runtime/queue.ts";
 import type { Pace } from "./api-key-policy/poll-pace.ts";
 
 /*
- * Result of a planner. The verdict is one of:
+ * Result of a reconcile. The verdict is one of:
  *
  *   Ready        the database matches the spec
  *   Progressing  the database does not match the spec yet; the operator retries
@@ -84,14 +84,6 @@ export interface Result extends WorkResult {
   readonly digest?: string | undefined;
 }
 
-/** Result that is reported until all `actions` have succeeded. */
-export interface Plan<Action> extends Result {
-  /** Actions to perform in this order, after which the state is read again. */
-  readonly actions: readonly Action[];
-  /** Whether the actions result from elapsed time, such as a rotation, and are therefore no drift. */
-  readonly isDue?: true;
-}
-
 export const ready = (message: string): Verdict => ({ state: "Ready", reason: "Succeeded", message });
 export const progressing = (reason: Reason, message: string): Verdict => ({ state: "Progressing", reason, message });
 export const stalled = (reason: Reason, message: string): Verdict => ({ state: "Stalled", reason, message });
@@ -109,18 +101,6 @@ export const blocked = (verdict: Verdict, status: object): Result => ({
   status,
   ...(verdict.reason === "Conflict" ? { requeueAfterMs: CONFLICT_REQUEUE_MS } : {}),
 });
-
-/** Returns the first failure of a list of checks, so that the list documents their order. */
-export function firstOf<T>(
-  observed: T,
-  checks: ReadonlyArray<(observed: T) => Verdict | undefined>,
-): Verdict | undefined {
-  for (const check of checks) {
-    const verdict = check(observed);
-    if (verdict !== undefined) return verdict;
-  }
-  return undefined;
-}
 
 /**
  * Requeue interval of an object with a conflict. It is shorter than the resync period, because other writers, in this or another cluster,

@@ -18,8 +18,11 @@ export function verdictOn(
   const { kind, faults = [] } = refusal;
   const detail = withoutForeignManagers(refusal.detail, managerOf(ctx, object));
   switch (kind) {
-    case "managed_by_manifest":
     case "managed_exists":
+      // Another operator issues a key at the same time. The next call finds that key.
+      if (object.kind === "ApiKey") throw new Error(`${kind}: ${detail}`);
+      return stalled("Conflict", detail);
+    case "managed_by_manifest":
     case "unmanaged_exists":
     case "role_already_exists":
     case "ratelimit_namespace_already_exists":

@@ -284,10 +284,23 @@ describe("an operator that is killed", () => {
   const dies = (): never => {
     throw new Killed("killed");
   };
-  const withApi = (call: (procedure: string, go: () => Promise<unknown>) => Promise<unknown>): OperatorContext => {
+  /** The call that issues a key, and the one after it, which brings the key in the Secret into use. */
+  type KeyCall = "issue" | "use";
+  const withApi = (
+    call: (which: KeyCall | undefined, go: () => Promise<unknown>) => Promise<unknown>,
+  ): OperatorContext => {
+    let isIssued = false;
+    const whichOf = (procedure: string, body: unknown): KeyCall | undefined => {
+      if (procedure !== "managed.applyObject") return undefined;
+      if (isIssued) return "use";
+      isIssued = (body as { secret?: { mayIssue: boolean } }).secret?.mayIssue === true;
+      return isIssued ? "issue" : undefined;
+    };
     const api = {
-      call: (procedure: string, ...rest: unknown[]) =>
-        call(procedure, () => (world.api.call as (...all: unknown[]) => Promise<unknown>)(procedure, ...rest)),
+      call: (procedure: string, body: unknown) =>
+        call(whichOf(procedure, body), () =>
+          (world.api.call as (...all: unknown[]) => Promise<unknown>)(procedure, body),
+        ),
     } as ApiClient;
     return context({ workspaces: oneWorkspace(api) });
   };
@@ -295,28 +308,24 @@ describe("an operator that is killed", () => {
     const { source } = world.ctx;
     return context({ source: { ...source, secrets: { ...source.secrets, ...change(source.secrets) } } });
   };
-  const beforeCall = (name: string) => withApi((procedure, go) => (procedure === name ? dies() : go()));
-  const afterCall = (name: string, nth = 1) => {
-    let count = 0;
-    return withApi(async (procedure, go) => {
+  const beforeCall = (name: KeyCall) => withApi((which, go) => (which === name ? dies() : go()));
+  const afterCall = (name: KeyCall) =>
+    withApi(async (which, go) => {
       const response = await go();
-      if (procedure === name && ++count === nth) dies();
-      return response;
+      return which === name ? dies() : response;
     });
-  };
   const STEPS: ReadonlyArray<{ readonly name: string; readonly ctx: () => OperatorContext; readonly unheld: boolean }> =
     [
-      { name: "before the key is made", ctx: () => beforeCall("keys.createKey"), unheld: false },
-      { name: "after the key is made", ctx: () => afterCall("keys.createKey"), unheld: true },
+      { name: "before the key is made", ctx: () => beforeCall("issue"), unheld: false },
+      { name: "after the key is made", ctx: () => afterCall("issue"), unheld: true },
       { name: "before the Secret is written", ctx: () => withSecrets(() => ({ write: dies })), unheld: true },
       {
         name: "after the Secret is written",
         ctx: () => withSecrets(({ write }) => ({ write: async (...all) => (await write(...all)) ?? dies() })),
         unheld: false,
       },
-      { name: "before the key gets its name and end", ctx: () => beforeCall("keys.updateKey"), unheld: false },
-      { name: "after the first key got its name and end", ctx: () => afterCall("keys.updateKey"), unheld: false },
-      { name: "after both keys got theirs", ctx: () => afterCall("keys.updateKey", 2), unheld: false },
+      { name: "before the key comes into use", ctx: () => beforeCall("use"), unheld: false },
+      { name: "after the key came into use", ctx: () => afterCall("use"), unheld: false },
     ];
   const killed = async (one: TestManifest, ctx: OperatorContext) => {
     const outcome = await world.work(one, ctx).catch((error: unknown) => error);

@@ -19,13 +19,12 @@ const policy = (name: string): TestManifest => ({
 
 /** Returns an API client like that of the next version: its specs contain a member that this version does not have. */
 const asTheNextRelease = (change: object): ApiClient => ({
-  call: (procedure, body, management) =>
+  call: (procedure, body) =>
     world.api.call(
       procedure,
       procedure === "managed.applyObject"
         ? { ...body, spec: { ...(body as unknown as { spec: object }).spec, ...change } }
         : body,
-      management,
     ),
 });
 

@@ -10,7 +10,7 @@ export type ChangeCredits = (change: (current: CreditRow | undefined) => CreditR
 /**
  * Runs a transaction that may change a key's credits. The Redis counter is suspended during the transaction, and reopened after commit or
  * rollback. The caller gets the result of the transaction even if reopening fails: the next call that spends credits finds the counter
- * suspended and requests a reload.
+ * suspended and requests a reload. In a joined transaction, the counter is reopened after that one ends.
  */
 export async function inCreditsTransaction<T>(
   deps: CreditsDeps,
@@ -34,6 +34,7 @@ export async function inCreditsTransaction<T>(
       }),
     );
   } finally {
-    if (suspended) await deps.credits.reopen([key]);
+    if (suspended && deps.joined !== undefined) deps.joined.afterwards(() => deps.credits.reopen([key]));
+    else if (suspended) await deps.credits.reopen([key]);
   }
 }

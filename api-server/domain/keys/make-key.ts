@@ -93,6 +93,11 @@ export async function makeKey<Required extends RequiredPermission>(
   } catch (error) {
     // The same manager has created a key with this name concurrently. The error of the second check names that key.
     if (!isUniqueViolation(error, "keys_manager")) throw error;
+    // A joined transaction is aborted and cannot read the other key.
+    if (deps.joined !== undefined) {
+      const detail = `A concurrent call has created a key with this name for ${creatingManager(actor)}.`;
+      throw new PublicError("managed_exists", detail, { cause: error });
+    }
     await refuseSecondOfManager(deps.db, actor, requested.name);
     throw error;
   }

@@ -287,6 +287,78 @@ describe("an ApiKeyPolicy", () => {
   });
 });
 
+describe("an ApiKey", () => {
+  const aKey = async (more: object = {}) => {
+    const { apiId } = await api.data("apis.createApi", { name: "orders" });
+    const spec = { apiRef: { id: apiId }, secretRef: { name: "billing" }, ...more };
+    return { manager: aManager("ApiKey"), spec, apiId };
+  };
+  const verify = async (key: string) => (await api.data("keys.verifyKey", { key })).code;
+
+  test("key is issued once, comes into use when the Secret contains it, and keeps its spent credits", async () => {
+    const { manager, spec, apiId } = await aKey({ credits: { remaining: 3 } });
+    expect(refusalOf(await apply(manager, spec))).toMatchObject({ status: 400, location: "body.secret" });
+    const waiting = await applied(manager, spec, { secret: { mayIssue: false } });
+    expect(waiting).toMatchObject({ outcome: "unchanged", ids: { apiId }, key: { needsIssue: true } });
+    const { key } = await applied(manager, spec, { secret: { mayIssue: true } });
+    const { keyId, key: text } = key.issued;
+    expect(await verify(text)).toBe("VALID");
+    const secret = { keyId, mayIssue: false };
+    const used = await applied(manager, spec, { secret });
+    expect(used).toMatchObject({ outcome: "updated", ids: { keyId }, changes: [] });
+    expect(used.key).not.toHaveProperty("issued");
+    expect((await applied(manager, spec, { secret })).outcome).toBe("unchanged");
+    // The change of the refill suspends the counter until the transaction has been committed.
+    const refill = { interval: "Daily", amount: 9 };
+    const changed = await applied(manager, { ...spec, credits: { remaining: 3, refill } }, { secret });
+    expect(changed.changes.map(({ path }: { path: string }) => path)).toEqual(["credits"]);
+    expect([await verify(text), await verify(text), await verify(text)]).toEqual(["VALID", "VALID", "USAGE_EXCEEDED"]);
+    expect((await api.data("keys.getKey", { keyId })).credits).toMatchObject({ remaining: 0, refill: { amount: 9 } });
+    expect((await remove(manager)).body.data).toEqual({ outcome: "deleted", ids: { keyId } });
+    expect(await verify(text)).toBe("NOT_FOUND");
+    expect((await remove(manager)).body.data.outcome).toBe("absent");
+  });
+
+  test("secret of an issued key is in no log, and a dry run issues none", async () => {
+    const { manager, spec } = await aKey();
+    const dry = await applied(manager, spec, { secret: { mayIssue: true }, dryRun: true });
+    expect(dry).toMatchObject({ outcome: "created", ids: {} });
+    expect(dry).not.toHaveProperty("key");
+    const { key } = await applied(manager, spec, { secret: { mayIssue: true } });
+    expect(api.logs.join("\n")).not.toContain(key.issued.key);
+    const audit = await query("select audit_log::text as text from audit_log");
+    expect(audit.some(({ text }) => text.includes(key.issued.key))).toBe(false);
+  });
+
+  test("20 concurrent calls that may issue leave at most one key that is not revoked", async () => {
+    const { manager, spec } = await aKey();
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => apply(manager, spec, { secret: { mayIssue: true } })),
+    );
+    const kinds = new Set(replies.map((reply) => refusalOf(reply).kind));
+    expect([...kinds].filter((kind) => kind !== undefined && kind !== "managed_exists")).toEqual([]);
+    expect(replies.some(({ status }) => status === 200)).toBe(true);
+    expect(await query("select from keys where manager = $1 and deleted_at is null", [manager])).toHaveLength(1);
+  });
+
+  test("key of a policy in another Kubernetes namespace needs its permission", async () => {
+    const owner = aManager("ApiKeyPolicy", { namespace: "platform" });
+    const [cluster = ""] = owner.split("/");
+    const manager = aManager("ApiKey", { cluster });
+    const spec = { policyRef: { name: "it", namespace: "platform" }, secretRef: { name: "billing" } };
+    const secret = { mayIssue: true };
+    expect(refusalOf(await apply(manager, spec, { secret })).kind).toBe("reference_not_allowed");
+    expect(refusalOf(await apply(manager, spec, { secret, mayReferTo: [owner] }))).toEqual({
+      status: 404,
+      kind: "api_not_found",
+      location: "body.spec.policyRef",
+    });
+    const { ids } = await applied(owner, aPolicy());
+    const made = await applied(manager, spec, { secret, mayReferTo: [owner] });
+    expect(made).toMatchObject({ outcome: "created", ids: { apiId: ids.apiId } });
+  });
+});
+
 test.each(["Role", "RatelimitNamespace", "ApiKeyPolicy"])(
   "%s that may only change what it manages neither creates nor adopts, and still changes its own",
   async (kind) => {
@@ -381,7 +453,7 @@ describe("fencing numbers", () => {
 test.each([
   { body: { manager: "main/Role/shop" } },
   { body: { manager: "main/ApiKeyPolicy/shop/it" }, location: "body.manager" },
-  { body: { kind: "ApiKey" } },
+  { body: { kind: "Permission" } },
   { body: { spec: [] } },
   { body: { onlyIfFence: -1 } },
   { body: { onlyIfFence: 2_147_483_648 } },

@@ -1,11 +1,13 @@
 import * as z from "zod";
 import { PublicError } from "../../../core/errors.ts";
+import { ApiKeySpec } from "../../../core/manifests/api-key.ts";
 import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import { problemsOf } from "../../../core/manifests/check.ts";
 import { RatelimitNamespaceSpec } from "../../../core/manifests/ratelimit-namespace.ts";
 import { RatelimitOverrideSpec } from "../../../core/manifests/ratelimit-override.ts";
 import { RoleSpec } from "../../../core/manifests/role.ts";
 import { type DigestedKind, findDigest } from "../../db/managed-digests.ts";
+import { applyApiKey, type KeyOutcome } from "../../domain/managed/manifests/api-key.ts";
 import type { Application, Applied, Transaction } from "../../domain/managed/manifests/application.ts";
 import { type AppliedKind, inManifestTransaction } from "../../domain/managed/manifests/apply-object.ts";
 import { applyNamespace } from "../../domain/managed/manifests/namespace.ts";
@@ -13,8 +15,11 @@ import { applyOverride } from "../../domain/managed/manifests/override.ts";
 import { TO_APPLY } from "../../domain/managed/manifests/permissions.ts";
 import { applyPolicy } from "../../domain/managed/manifests/policy.ts";
 import { applyRole } from "../../domain/managed/manifests/role.ts";
+import { invalidField } from "../../domain/refusals/refusals.ts";
 import { type Call, defineProcedure } from "../../procedure.ts";
+import { NewKey } from "../key-reply.ts";
 import { findPolicyStatus, PolicyStatus } from "../policies/listStatus.ts";
+import { unixMs } from "../schemas.ts";
 import { Digest } from "./managed-kinds.ts";
 import { DryRun, ManagerOfManifest, ManifestKind, OnlyIfFence, requireKind, StoredIds } from "./manifests.ts";
 
@@ -54,6 +59,19 @@ const Body = z.strictObject({
     .boolean()
     .default(false)
     .describe("Whether to change only what the manifest already manages: otherwise 409 `not_managed`."),
+  secret: z
+    .strictObject({
+      keyId: z
+        .string()
+        .min(1)
+        .max(255)
+        .optional()
+        .describe("Id of the key that the Secret contains; omitted if it contains none.")
+        .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
+      mayIssue: z.boolean().describe("Whether a key may be issued, because the caller can write it to the Secret."),
+    })
+    .optional()
+    .describe("State of the Secret. Required for kind `ApiKey`."),
   dryRun: DryRun,
   onlyIfFence: OnlyIfFence,
 });
@@ -97,6 +115,25 @@ const Data = z.strictObject({
   policy: PolicyStatus.optional().describe(
     "Stored policy as in `policies.listStatus`; only for policies, not on a dry run.",
   ),
+  key: z
+    .strictObject({
+      issued: NewKey.optional().describe("The issued key. Its secret is returned only here."),
+      successorOf: z
+        .string()
+        .optional()
+        .describe("Id of the key that the issued one replaces.")
+        .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
+      needsIssue: z.boolean().describe("Whether a key must be issued, which `mayIssue` did not allow."),
+      nextRotation: unixMs("Time of the next rotation, Unix milliseconds.").optional(),
+      nextMs: z
+        .number()
+        .optional()
+        .describe("Time until a call changes something again, in ms.")
+        .meta({ examples: [3_600_000] }),
+      hasEnded: z.boolean().describe("Whether `spec.expires` is over."),
+    })
+    .optional()
+    .describe("State of the key; only for kind `ApiKey`."),
 });
 type Data = z.input<typeof Data>;
 
@@ -118,6 +155,7 @@ export const applyObject = defineProcedure({
     "not_managed",
     "reference_not_allowed",
     "role_already_exists",
+    "role_not_found",
     "stale_policy_generation",
     "stale_leader",
   ],
@@ -142,11 +180,19 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const answer = { outcome, changes: [...changes], warnings: [...warnings] };
   // The ids of objects that a dry run created do not exist.
   if (dryRun) return { ...answer, ids: outcome === "created" ? {} : applied.ids };
-  const stored = { ...answer, ids: applied.ids, ...(digest === undefined ? {} : { digest }) };
+  const { key } = applied;
+  const stored = {
+    ...answer,
+    ids: applied.ids,
+    ...(digest === undefined ? {} : { digest }),
+    ...(key === undefined ? {} : { key: keyOut(key) }),
+  };
   const { policyId } = applied.ids;
   const policy = policyId === undefined ? undefined : await findPolicyStatus(deps, { workspaceId, policyId });
   return policy === undefined ? stored : { ...stored, policy };
 }
+
+const keyOut = ({ keyId: _, ...key }: KeyOutcome): NonNullable<Data["key"]> => key;
 
 const DIGESTED: Readonly<Partial<Record<AppliedKind, DigestedKind>>> = {
   Role: "role",
@@ -154,22 +200,26 @@ const DIGESTED: Readonly<Partial<Record<AppliedKind, DigestedKind>>> = {
   RatelimitOverride: "override",
 };
 
-type Apply = (transaction: Transaction) => Promise<Applied>;
+type Apply = (transaction: Transaction) => Promise<Applied & { readonly key?: KeyOutcome }>;
 
 /** Validates the spec of each kind, and returns what applies it. */
 const APPLY: Readonly<Record<AppliedKind, (body: Body) => Apply>> = {
   Role: (body) => applying(body, RoleSpec, applyRole),
   RatelimitNamespace: (body) => applying(body, RatelimitNamespaceSpec, applyNamespace),
   RatelimitOverride: (body) => applying(body, RatelimitOverrideSpec, applyOverride),
+  ApiKey: ({ secret, ...body }) => {
+    if (secret === undefined) throw invalidField("body.secret", "is required for the kind ApiKey");
+    return applying(body, ApiKeySpec, (transaction, desired) => applyApiKey(transaction, { ...desired, secret }));
+  },
   ApiKeyPolicy: (body) => applying(body, ApiKeyPolicySpec, applyPolicy),
 };
 
 /** @throws PublicError 400 with the path of each invalid field. */
-function applying<Spec extends { readonly adopt?: Body["adopt"] }>(
-  { spec: given, ...body }: Body,
+function applying<Spec extends object, Result extends Applied>(
+  { spec: given, ...body }: Omit<Body, "secret">,
   schema: z.ZodType<Spec>,
-  apply: (transaction: Transaction, desired: Application<Spec>) => Promise<Applied>,
-): Apply {
+  apply: (transaction: Transaction, desired: Application<Spec>) => Promise<Result>,
+): (transaction: Transaction) => Promise<Result> {
   const parsed = schema.safeParse(given);
   if (!parsed.success) {
     const errors = problemsOf(parsed.error).map(({ location, message }) => ({
@@ -179,6 +229,7 @@ function applying<Spec extends { readonly adopt?: Body["adopt"] }>(
     throw new PublicError("invalid_input", errors[0]?.message ?? "the spec is invalid", { errors });
   }
   const spec = parsed.data;
-  const { manager, uid, generation, mayReferTo, onlyIfManaged, adopt = spec.adopt } = body;
+  const { adopt: inSpec } = spec as { readonly adopt?: Body["adopt"] };
+  const { manager, uid, generation, mayReferTo, onlyIfManaged, adopt = inSpec } = body;
   return (transaction) => apply(transaction, { manager, spec, uid, generation, mayReferTo, onlyIfManaged, adopt });
 }

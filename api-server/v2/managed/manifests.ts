@@ -56,6 +56,11 @@ export const StoredIds = z
       .optional()
       .describe("Id of the policy.")
       .meta({ examples: ["pol_6e5bd26a08226eff56e6d06e59fb97d8"] }),
+    keyId: z
+      .string()
+      .optional()
+      .describe("Id of the key that the Secret contains.")
+      .meta({ examples: ["key_4fGh7Jk2LmN8pQrS"] }),
   })
   .describe("Ids of the stored objects of the manifest. On a dry run, new objects have none.");
 

@@ -1,6 +1,6 @@
 import type { ManifestObject } from "../../source/contract.ts";
 import { competitorConflict } from "../claims.ts";
-import { CONFLICT_REQUEUE_MS, type FurtherCondition, type Plan, ready, type Verdict } from "../plan.ts";
+import { CONFLICT_REQUEUE_MS, type FurtherCondition, type Result, ready, type Verdict } from "../plan.ts";
 import { bypassable } from "./bypassable.ts";
 import { enforced, paceOf, toDataPlaneStatus } from "./enforced.ts";
 import { type NetworkAction, networkActions, networkConflict } from "./network.ts";
@@ -13,7 +13,7 @@ import { ofSidecars } from "./sidecars.ts";
 const OPEN_MS = 2_000;
 
 /** Returns the status of a policy that is stored as its manifest says, and the actions on its NetworkPolicy. */
-export function reportPolicy(observed: ObservedPolicy): Plan<NetworkAction> {
+export function reportPolicy(observed: ObservedPolicy): Result & { readonly actions: readonly NetworkAction[] } {
   const { stored } = observed;
   const active = enforced(stored?.dataPlane, observed);
   const sidecars = ofSidecars(observed);

@@ -3,9 +3,9 @@ import { ApiKeyPolicySpec } from "../../../core/manifests/api-key-policy.ts";
 import { compileOnStale, namespacesOf } from "../../../core/manifests/compile-policy.ts";
 import { isKubeError } from "../../runtime/kube-client.ts";
 import type { ManifestObject } from "../../source/contract.ts";
-import { applyManifest, deleteManifest } from "../apply-manifest.ts";
+import { applyManifest, deleteManifest, ownerOfApi } from "../apply-manifest.ts";
 import { competitorsOf } from "../claims.ts";
-import { type Context, managedBy, managerOf } from "../context.ts";
+import { type Context, managerOf } from "../context.ts";
 import { labelOf } from "../names-in-messages.ts";
 import { referToNames } from "../namespace-ref.ts";
 import { CONFLICT_REQUEUE_MS, progressing, type Result, released, stalled, type Verdict } from "../plan.ts";
@@ -101,12 +101,6 @@ async function store(
   const owner = await ownerOfApi(spec.api.id, ctx);
   if (owner === undefined || !mayRefer(ApiKeyPolicySpec, owner, namespace)) return result;
   return await apply([...managers, managerOf(ctx, owner)]);
-}
-
-/** Returns the manifest that manages an API; `undefined` if no manifest of this workspace and cluster manages it. */
-async function ownerOfApi(id: string, ctx: Context): Promise<ManifestObject | undefined> {
-  const { data } = await ctx.api.call("managed.getObject", { kind: "api", id });
-  return data?.manager === undefined ? undefined : managedBy(ctx, "ApiKeyPolicy", data.manager);
 }
 
 /** Reads the policy that stays active while its changed manifest cannot be applied. */

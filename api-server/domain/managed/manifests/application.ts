@@ -3,6 +3,7 @@ import type { Queryable } from "../../../../postgres/queryable.ts";
 import type { ManagedKind } from "../../../db/managed-objects.ts";
 import { findLastManager } from "../../../db/orphaned-objects.ts";
 import type { Actor } from "../../actor.ts";
+import type { CreditsDeps, LogDeps, VaultDeps } from "../../deps.ts";
 import type { RequiredPermission } from "../../permissions/required-permissions.ts";
 import type { Management } from "../rules.ts";
 import type { Claimant, Owned } from "./claim.ts";
@@ -33,6 +34,7 @@ export interface StoredIds {
   readonly overrideId?: string;
   readonly apiId?: string;
   readonly policyId?: string;
+  readonly keyId?: string;
 }
 
 export interface Applied {
@@ -46,14 +48,17 @@ export interface Applied {
 /** An open transaction and the actor for use cases that run in it. */
 export interface Transaction<Required extends RequiredPermission = ToApply> {
   readonly tx: PoolClient;
-  readonly actor: Actor<Required>;
+  readonly actor: Actor<Required, ManifestDeps>;
 }
+
+/** Dependencies of the use cases that manifests need. */
+export type ManifestDeps = CreditsDeps & VaultDeps & LogDeps;
 
 /** Returns the actor with other management headers, for one step. */
 export const managing = <Required extends RequiredPermission>(
-  actor: Actor<Required>,
+  actor: Actor<Required, ManifestDeps>,
   more: Partial<Management>,
-): Actor<Required> => ({
+): Actor<Required, ManifestDeps> => ({
   ...actor,
   management: { ...actor.management, ...more },
 });

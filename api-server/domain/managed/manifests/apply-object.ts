@@ -1,16 +1,15 @@
-import type { PoolClient } from "pg";
 import { PublicError } from "../../../../core/errors.ts";
 import type { Kind } from "../../../../core/manifests/index.ts";
 import { parseManager } from "../../../../core/manifests/manager.ts";
 import { raiseFence, shareLockFence } from "../../../db/operator-fences.ts";
-import { inTransaction } from "../../../db/transaction.ts";
+import { inTransaction, type JoinedTransaction } from "../../../db/transaction.ts";
 import type { Actor } from "../../actor.ts";
-import type { ChangeDeps } from "../../deps.ts";
 import type { RequiredPermission } from "../../permissions/required-permissions.ts";
-import type { Transaction } from "./application.ts";
+import type { ManifestDeps as Deps, Transaction } from "./application.ts";
 
 /** Kinds whose manifests one call applies. */
 export const APPLIED_KINDS = [
+  "ApiKey",
   "ApiKeyPolicy",
   "RatelimitNamespace",
   "RatelimitOverride",
@@ -31,7 +30,7 @@ export interface ApplyOptions {
  * @throws PublicError 409 `stale_leader` if an operator with a higher fencing number has called before.
  */
 export async function inManifestTransaction<Required extends RequiredPermission, Result>(
-  actor: Actor<Required>,
+  actor: Actor<Required, Deps>,
   { manager, dryRun, onlyIfFence }: ApplyOptions,
   work: (transaction: Transaction<Required>) => Promise<Result>,
 ): Promise<Result> {
@@ -39,10 +38,14 @@ export async function inManifestTransaction<Required extends RequiredPermission,
   const ref = { workspaceId: caller.workspaceId, cluster: parseManager(manager)?.cluster ?? "" };
   if (onlyIfFence !== undefined) await raiseFenceTo(deps.db, { ...ref, fence: onlyIfFence });
   let undone: { readonly result: Result } | undefined;
+  const afterwards: (() => Promise<void>)[] = [];
   try {
     return await inTransaction(deps, async (tx) => {
       if (onlyIfFence !== undefined) requireFence(await shareLockFence(tx, ref), onlyIfFence);
-      const result = await work({ tx, actor: joining(actor, tx, { manager, dryRun }) });
+      const result = await work({
+        tx,
+        actor: joining(actor, { tx, afterwards: (one) => afterwards.push(one) }, { manager, dryRun }),
+      });
       if (!dryRun) return result;
       undone = { result };
       throw new DryRun();
@@ -50,6 +53,8 @@ export async function inManifestTransaction<Required extends RequiredPermission,
   } catch (error) {
     if (error instanceof DryRun && undone !== undefined) return undone.result;
     throw error;
+  } finally {
+    for (const one of afterwards) await one();
   }
 }
 
@@ -58,20 +63,21 @@ class DryRun extends Error {}
 
 /** Returns the actor for use cases that run in `tx`. A dry run writes nothing that stays, so it needs only the permissions to read. */
 const joining = <Required extends RequiredPermission>(
-  actor: Actor<Required>,
-  tx: PoolClient,
+  actor: Actor<Required, Deps>,
+  joined: JoinedTransaction,
   { manager, dryRun }: Pick<ApplyOptions, "manager" | "dryRun">,
-): Actor<Required> => ({
+): Actor<Required, Deps> => ({
   ...actor,
   management: { manager, adopt: false, release: false },
-  deps: { ...actor.deps, joined: tx },
+  // Reads in the same transaction too: a second connection per call could use up the pool.
+  deps: { ...actor.deps, joined, db: joined.tx as unknown as Deps["db"] },
   ...(dryRun ? { require: (required, id) => (isRead(required.action) ? actor.require(required, id) : undefined) } : {}),
 });
 
 const isRead = (action: string): boolean => action.startsWith("read_");
 
 async function raiseFenceTo(
-  db: ChangeDeps["db"],
+  db: Deps["db"],
   { fence, ...ref }: { readonly workspaceId: string; readonly cluster: string; readonly fence: number },
 ): Promise<void> {
   const stored = await shareLockFence(db, ref);

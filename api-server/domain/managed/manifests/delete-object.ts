@@ -1,11 +1,13 @@
 import { PublicError } from "../../../../core/errors.ts";
 import type { DeletionPolicy } from "../../../../core/manifests/fields.ts";
 import { lockApi } from "../../../db/apis.ts";
+import { listKeysOfManager } from "../../../db/keys.ts";
 import { findOneKeyOfApi } from "../../../db/keys-of-api.ts";
 import { findOwn } from "../../../db/managed-objects.ts";
 import { lockNamespace, shareLockNamespace } from "../../../db/namespaces.ts";
 import { lockOverrideOfManager } from "../../../db/overrides.ts";
 import { lockPolicy } from "../../../db/policies.ts";
+import { removeKey } from "../../keys/remove-key.ts";
 import { deleteHeld } from "../../permissions/many-holders.ts";
 import { deleteManaged } from "../changes.ts";
 import { MANAGED } from "../resources.ts";
@@ -25,6 +27,9 @@ export interface Deleted {
 }
 
 type Delete = (transaction: Transaction<ToDelete>, deletion: Deletion) => Promise<Deleted>;
+
+/** Maximum number of keys that one call revokes; a manifest has far fewer. */
+const KEYS_MAX = 1_000;
 
 const ABSENT: Deleted = { outcome: "absent", ids: {} };
 
@@ -73,6 +78,19 @@ export const DELETE: Readonly<Record<AppliedKind, Delete>> = {
     const acting = managing(actor, { release: deletionPolicy === "Orphan" });
     await deleteManaged(tx, acting, MANAGED.override, { ...row, namespace });
     return { outcome: outcomeOf(deletionPolicy), ids: { overrideId: row.id, namespaceId: namespace.id } };
+  },
+
+  /** Revokes all keys, including replaced ones within their overlap. */
+  ApiKey: async ({ tx, actor }, { manager }) => {
+    const { workspaceId } = actor.caller;
+    const keys = await listKeysOfManager(tx, { workspaceId, manager, rowsMax: KEYS_MAX });
+    if (keys.length === 0) actor.require(TO_DELETE.readKey);
+    for (const { id: keyId, api_id } of keys) {
+      actor.require(TO_DELETE.readKey, api_id);
+      await removeKey(actor, { keyId, permanent: false, needed: TO_DELETE.deleteKey });
+    }
+    const [current] = keys;
+    return current === undefined ? ABSENT : { outcome: "deleted", ids: { keyId: current.id } };
   },
 
   /** Deletes the policy in any case. The deletion policy is that of the API, which is deleted only if it has no keys. */

@@ -9,6 +9,7 @@ const READ = {
   readNamespace: onNamespace("read_namespace", "for kind `RatelimitNamespace`"),
   readOverride: onNamespace("read_override", "for kind `RatelimitOverride`"),
   readApi: onApi("read_api", "for kind `ApiKeyPolicy`"),
+  readKey: onApi("read_key", "for kind `ApiKey`"),
   updateApi: onApi("update_api", toWrite("ApiKeyPolicy", "to change or delete it")),
 };
 
@@ -22,6 +23,9 @@ export const TO_APPLY = {
   createNamespace: onNamespaces("create_namespace", toWrite("RatelimitNamespace", "to create or adopt it")),
   setOverride: onNamespace("set_override", toWrite("RatelimitOverride", "to set it")),
   deleteOverride: onNamespace("delete_override", toWrite("RatelimitOverride", "to move it")),
+  createKey: onApi("create_key", toWrite("ApiKey", "to issue it")),
+  updateKey: onApi("update_key", toWrite("ApiKey", "to change it")),
+  deleteKey: onApi("delete_key", toWrite("ApiKey", "to revoke a replaced one")),
   createApi: onApis("create_api", toWrite("ApiKeyPolicy", "to create its API")),
 };
 
@@ -30,6 +34,7 @@ export const TO_DELETE = {
   deleteRole: onRbac("delete_role", toWrite("Role", "to delete it")),
   deleteNamespace: onNamespace("delete_namespace", toWrite("RatelimitNamespace", "to delete it")),
   deleteOverride: onNamespace("delete_override", toWrite("RatelimitOverride", "to delete it")),
+  deleteKey: onApi("delete_key", toWrite("ApiKey", "to revoke it")),
   deleteApi: onApi("delete_api", toWrite("ApiKeyPolicy", "to delete its API")),
 };
 
