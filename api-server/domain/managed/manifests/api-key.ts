@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { PublicError } from "../../../../core/errors.ts";
 import { type ApiKeySpec, BEING_ISSUED } from "../../../../core/manifests/api-key.ts";
 import { parseDuration } from "../../../../core/manifests/duration.ts";
 import { parseManager } from "../../../../core/manifests/manager.ts";
@@ -255,7 +256,7 @@ export async function applyApiKey(
   let successorOf: string | undefined;
   for (const step of steps) {
     if (step.type === "revoke") {
-      await removeKey(actor, { keyId: step.keyId, permanent: false, needed: TO_APPLY.deleteKey });
+      await revoke(actor, step.keyId);
     } else if (step.type === "update") await update(transaction, step);
     else {
       ({ successorOf } = step);
@@ -274,6 +275,15 @@ export async function applyApiKey(
       ...(successorOf === undefined ? {} : { successorOf }),
     },
   };
+}
+
+/** Revokes a key. A concurrent call may have revoked it already. */
+async function revoke(actor: Transaction["actor"], keyId: string): Promise<void> {
+  try {
+    await removeKey(actor, { keyId, permanent: false, needed: TO_APPLY.deleteKey });
+  } catch (error) {
+    if (!(error instanceof PublicError) || error.kind !== "key_not_found") throw error;
+  }
 }
 
 const pathsOf = ({ changes }: Extract<ApiKeyStep, { type: "update" }>) =>
