@@ -49,17 +49,17 @@ const ROWS = [
   },
   {
     name: "apply",
-    group: "tools",
+    group: "api",
     load: async () => (await import("./commands/apply.ts")).applyCommand,
   },
   {
     name: "diff",
-    group: "tools",
+    group: "api",
     load: async () => (await import("./commands/apply.ts")).diff,
   },
   {
     name: "delete",
-    group: "tools",
+    group: "api",
     load: async () => (await import("./commands/apply.ts")).deleteCommand,
   },
   {

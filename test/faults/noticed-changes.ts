@@ -150,6 +150,14 @@ const refusesRootKey =
   };
 
 /** Cases of v2; `noticed-changes-v1.ts` has those of v1. */
+/** Stores a role with a manifest. */
+async function appliedRole(resources: Resources, permissions: readonly string[]) {
+  const name = resources.name("role");
+  const body = { manager: `main/Role/shop/${name.replaceAll("_", "-")}`, kind: "Role", spec: { name, permissions } };
+  await resources.ask("managed.applyObject", body);
+  return { name, body };
+}
+
 export const NOTICED: Noticed = {
   "keys.createKey": {
     "the key is known": async ({ apiId }) => ({
@@ -324,6 +332,30 @@ export const NOTICED: Noticed = {
     "a revoked root key is refused": refusesRootKey((rootKeyId) => ({ rootKeyId })),
   },
 
+  "managed.applyObject": {
+    "a key has what the manifest of its role grants": async ({ resources, apiId }) => {
+      const { name, body } = await appliedRole(resources, []);
+      const { key } = await resources.key({ apiId, roles: [name] });
+      return {
+        body: () => ({ ...body, spec: { name, permissions: [SLUG] } }),
+        rules: [aRule({ permissions: SLUG })],
+        before: { sidecar: { key, status: 403 } },
+        after: () => [{ sidecar: { key, status: 200 } }],
+      };
+    },
+  },
+  "managed.deleteObject": {
+    "a key loses what the manifest of its role granted": async ({ resources, apiId }) => {
+      const { name, body } = await appliedRole(resources, [SLUG]);
+      const { key } = await resources.key({ apiId, roles: [name] });
+      return {
+        body: () => ({ manager: body.manager, kind: body.kind, deletionPolicy: "Delete" }),
+        rules: [aRule({ permissions: SLUG })],
+        before: { sidecar: { key, status: 200 } },
+        after: () => [{ sidecar: { key, status: 403 } }],
+      };
+    },
+  },
   "policies.setPolicy": {
     "the sidecar asks for what the policy asks for": async (ground) => {
       const { key } = await ground.resources.key({ apiId: ground.apiId });
