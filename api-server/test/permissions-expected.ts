@@ -179,8 +179,6 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
     },
     lookedUpFirst: ["id"],
   },
-  // The permission is required for the API of each returned key.
-  "managed.listKeys": { needs: [], also: { always: [api("read_key")] } },
   // The permission is required for each returned object.
   "managed.listDigests": {
     needs: [],

@@ -102,8 +102,8 @@ const REFERENCES: Readonly<Record<string, Names>> = {
     return [id(each)];
   },
   manager: ({ managers }, body) => {
-    // managed.listKeys has no `kind` field.
-    const { kind = "key" } = body as { kind?: string };
+    // policies.getPolicy has no `kind` field.
+    const { kind = "policy" } = body as { kind?: string };
     const manager = managers[KIND_OF_MANIFEST[kind] ?? kind];
     if (manager === undefined)
       throw new Error(`api-server/test/references.ts has no manager of the kind in ${JSON.stringify(body)}`);

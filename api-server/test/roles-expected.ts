@@ -31,7 +31,6 @@ const VIEWER = [
   "policies.listStatus",
   "admin.listPolicies",
   "admin.getPolicy",
-  "managed.listKeys",
   "managed.listDigests",
   "managed.listDigests namespace",
   "managed.listDigests override",

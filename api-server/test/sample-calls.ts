@@ -448,12 +448,6 @@ export const SAMPLE_CALLS: SampleCalls = {
       return { body: { kind: "override", id: overrideId }, namespaceId };
     },
   },
-  "managed.listKeys": {
-    always: async (resources) => {
-      const { apiId, keyId } = await resources.key();
-      return { body: { manager: await resources.manage("keys", keyId) }, apiId };
-    },
-  },
   "managed.listDigests": {
     always: async (resources) => {
       const cluster = firstPartOf(await resources.manage("roles", (await resources.role()).roleId));

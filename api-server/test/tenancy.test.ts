@@ -117,8 +117,8 @@ const NOT_404: Readonly<Record<string, string>> = {
   "admin.getLatencies externalId": "an unknown owner used no key",
   "admin.resolveNames ids": "an unknown id has no name",
   "managed.applyObject manager": "each workspace has its own",
+  "managed.applyObject secret.keyId": "a key that is not the manifest's is not in use",
   "managed.deleteObject manager": "an unknown manager has no objects",
-  "managed.listKeys manager": "an unknown manager has no keys",
   "admin.listPermissions roleIds": "an unknown role grants nothing",
   ...Object.fromEntries(
     ["keyId", "hash", "externalId", "role", "permission"].map((field) => [

@@ -59,7 +59,6 @@ import { applyObject } from "./managed/applyObject.ts";
 import { deleteObject } from "./managed/deleteObject.ts";
 import { getObject } from "./managed/getObject.ts";
 import { listDigests } from "./managed/listDigests.ts";
-import { listKeys as listManagedKeys } from "./managed/listKeys.ts";
 import { createPermission } from "./permissions/createPermission.ts";
 import { createRole } from "./permissions/createRole.ts";
 import { deletePermission } from "./permissions/deletePermission.ts";
@@ -148,7 +147,6 @@ export const procedures: readonly AnyProcedure[] = [
   getInstallation,
   explainVerification,
   explainRequest,
-  listManagedKeys,
   listDigests,
   deletePolicy,
   applyObject,

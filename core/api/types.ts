@@ -1971,41 +1971,6 @@ export interface paths {
       };
     };
   };
-  /** List the keys of a manifest. */
-  "/v2/managed.listKeys": {
-    post: {
-      requestBody: { content: { "application/json": {
-        manager: string;
-      } } };
-      responses: {
-        200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: {
-            now: number;
-            keys: Array<{
-              keyId: string;
-              start: string;
-              enabled: boolean;
-              createdAt: number;
-              name?: string | undefined;
-              meta?: Record<string, unknown> | undefined;
-              updatedAt?: number | undefined;
-              lastUsedAt?: number | undefined;
-              expires?: number | undefined;
-              permissions?: Array<string> | undefined;
-              roles?: Array<string> | undefined;
-              credits?: components["schemas"]["Credits"] | undefined;
-              identity?: components["schemas"]["Identity"] | undefined;
-              ratelimits?: Array<components["schemas"]["Ratelimit"]> | undefined;
-              apiId: string;
-              directPermissions?: Array<string> | undefined;
-            }>;
-          };
-          meta: components["schemas"]["ResponseMeta"];
-        } } };
-        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
-      };
-    };
-  };
   /** Create a permission. */
   "/v2/permissions.createPermission": {
     post: {

@@ -46,7 +46,7 @@ function page(commands: readonly Command[]): string {
     "# Command line",
     "",
     "Exit codes: 0 success, 1 failure, 2 invalid call. A failure prints one line on",
-    "standard error. `--json` prints one line; times are Unix milliseconds, and null means no value. Later versions may add members, but do not rename or remove them.",
+    "standard error. `--json` prints one line; times are Unix milliseconds, and null means no value. Later versions may add members, but do not rename or remove them. `--help` also lists the permissions that a command requires.",
     "[Configuration](../operations/configuration.md) lists the options of services and all environment variables. An option that several commands of a section",
     "have is described at the first one.",
     "",
@@ -98,8 +98,11 @@ const sharedBy = ({ options }: Command): Group[] =>
 const textOf = ({ summary, description }: Command): string =>
   [...ELSEWHERE].reduce(
     (text, [shared, instead]) => text.replace(shared, instead),
-    `${summary}.${description === undefined ? "" : ` ${description}`}`,
+    `${summary}.${description === undefined ? "" : ` ${description}`}`.replaceAll(PERMISSIONS, ""),
   );
+
+/** Sentence about permissions, which only `--help` shows. A dot within a permission is followed by no space. */
+const PERMISSIONS = / Requires .*?\.(?=\s|$)/g;
 
 /** Returns the section of a command. `described` holds the option texts that the chapter already contains, so that each appears once. */
 function section(command: Command, common: readonly Group[], described: Set<string>, heading: string): string[] {

@@ -46,7 +46,7 @@ const BOUNDS = [
   { name: "KEYS_PER_CALL_MAX", value: 5_000, section: "24.4", says: "5,000 per call" },
   { name: "COUNTED_KEYS_MAX", value: 10_000, section: "22", says: "`admin.listApis` counts: 10,000" },
   { name: "DIFFERENCES_MAX", value: 200, section: "24.1", says: "at most 200 differences" },
-  { name: "KEYS_MAX", value: 100, section: "22", says: "`managed.listKeys` lists: 100" },
+  { name: "KEYS_MAX", value: 100, section: "22", says: "keys of an ApiKey that are read: 100" },
   { name: "MATCHES_MAX", value: 50, section: "22", says: "`admin.explainOverride` shows: 50" },
   { name: "POD_IDS_MAX", value: 1_000, section: "22", says: "`admin.getPolicy` shows: 1,000" },
   { name: "UPSTREAM_PORTS_MAX", value: 10, section: "22", says: "`dataPlane.upstreamPorts`: 10" },

@@ -52,8 +52,7 @@ async function secretOf(name: string): Promise<Secret | undefined> {
 const textIn = (secret: Secret | undefined, member = "key") =>
   Buffer.from(secret?.data[member] ?? "", "base64").toString();
 const verify = async (key: string) => (await world.call("keys.verifyKey", { key })).data;
-const keysOf = async (name: string): Promise<Array<{ keyId: string }>> =>
-  (await world.call("managed.listKeys", { manager: `test/ApiKey/${world.namespace}/${name}` })).data.keys;
+const keysOf = (name: string) => world.keysOf(`test/ApiKey/${world.namespace}/${name}`);
 /** Makes the operator reconcile the object now instead of at its next resync. */
 const nudge = (name: string) =>
   kubectl("annotate", resourceOf("ApiKey"), name, `test/nudge=${crypto.randomUUID()}`, "--overwrite");
@@ -220,8 +219,7 @@ test("ApiKey without Secret permissions reports them and creates no key", async 
       const ready = conditionOf(await world.status(one), "Ready");
       return ready?.reason === "Forbidden" && ready.message.includes(says);
     });
-    const { data } = await world.call("managed.listKeys", { manager: `limited/ApiKey/${own.name}/limited` });
-    expect(data.keys).toEqual([]);
+    expect(await world.keysOf(`limited/ApiKey/${own.name}/limited`)).toEqual([]);
   };
   await until(`User "${user}" cannot get resource "secrets"`);
   await grant("secrets-get", "get", "secrets");
@@ -229,6 +227,5 @@ test("ApiKey without Secret permissions reports them and creates no key", async 
   await grant("secrets-write", "create,patch", "secrets");
   await admin("annotate", resourceOf("ApiKey"), "limited", "test/nudge=last", "--overwrite");
   await untilReason(world, one, "Succeeded");
-  const { data } = await world.call("managed.listKeys", { manager: `limited/ApiKey/${own.name}/limited` });
-  expect(data.keys).toHaveLength(1);
+  expect(await world.keysOf(`limited/ApiKey/${own.name}/limited`)).toHaveLength(1);
 });

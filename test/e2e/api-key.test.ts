@@ -65,8 +65,7 @@ async function given(one: TestManifest = apiKey()) {
 }
 const secretFile = (name = "orders-key", member = "key") => join(world.stateDir, "secrets", "shop", name, member);
 const secretText = (name?: string, member?: string) => readFile(secretFile(name, member), "utf8");
-const listed = async (name = "billing"): Promise<Array<{ keyId: string; name: string; expires?: number }>> =>
-  (await world.store.call("managed.listKeys", { manager: `test/ApiKey/shop/${name}` })).data.keys;
+const listed = (name = "billing") => world.store.keysOf(`test/ApiKey/shop/${name}`);
 const verify = async (key: string) => (await world.store.call("keys.verifyKey", { key })).data;
 const reasonOf = (status: Parameters<typeof conditionOf>[0]) => conditionOf(status, "Ready")?.reason;
 

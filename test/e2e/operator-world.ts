@@ -46,6 +46,14 @@ export interface HttpResponse {
   readonly error: any;
 }
 
+export interface ManagedKey {
+  readonly keyId: string;
+  readonly name: string;
+  readonly enabled: boolean;
+  /** Unix ms; absent for a key that does not expire. */
+  readonly expires?: number;
+}
+
 export interface Store {
   readonly server: ApiServer;
   readonly databaseUrl: string;
@@ -56,6 +64,8 @@ export interface Store {
   reopen(port: number): Promise<() => Promise<void>>;
   /** Runs SQL for effects that no procedure has, such as passing time. */
   sql(text: string, values: unknown[]): Promise<void>;
+  /** Returns the keys of a manager that are not revoked, the newest first. */
+  keysOf(manager: string): Promise<ManagedKey[]>;
   close(): Promise<void>;
 }
 
@@ -91,6 +101,14 @@ export async function openStore(): Promise<Store> {
       });
       const answer = (await response.json()) as { data?: unknown; error?: unknown };
       return { status: response.status, data: answer.data, error: answer.error };
+    },
+    keysOf: async (manager) => {
+      const { rows } = await server.deps.db.query<ManagedKey & { expires: number | null }>(
+        `select id as "keyId", name, enabled, expires_at as expires
+           from keys where manager = $1 and deleted_at is null order by created_at desc, id desc`,
+        [manager],
+      );
+      return rows.map(({ expires, ...key }) => ({ ...key, ...(expires === null ? {} : { expires }) }));
     },
     sql: async (text, values) => {
       const client = new Client({ connectionString: database.url });
