@@ -77,7 +77,8 @@ function logged(result: ApplyResult, object: ManifestObject, ctx: Context): Appl
   if (result !== "moved" && result.applied !== undefined && result.applied.outcome !== "unchanged") {
     const { outcome, changes } = result.applied;
     const paths = changes.slice(0, PATHS_MAX).map(({ path }) => path);
-    ctx.log.info({ object: labelOf(object), generation: object.metadata.generation, changes: paths }, outcome);
+    const { generation } = object.metadata;
+    ctx.log.info({ object: labelOf(object), generation, outcome, changes: paths }, "manifest stored");
   }
   return result;
 }

@@ -156,6 +156,9 @@ const A_RULE = {
   ],
 };
 
+/** Fields with a strict schema of their own. Its texts are those of the procedures that store the same objects. */
+const STRICT: ReadonlySet<string> = new Set(["managed.applyObject spec{}"]);
+
 /** Fields that name an object, which must exist. Of the others only those take no hostile text whose schema has a pattern. */
 const NAMES =
   /(?:^|\.|\])(?:\w*[iI]d|key|hash|keys|roles|role|permission|permissions|identity|namespace|manager|cursor|expected|identifier|\w*Ids)(?:\[\])?$/;
@@ -177,7 +180,8 @@ test("stored text of an API caller never runs as a script", { timeout: 900_000 }
       .filter(
         ({ path, field, pattern }) => !accepted.has(`${path} ${field}`) && pattern === undefined && !NAMES.test(field),
       )
-      .map(({ path, field }) => `${path} ${field}`);
+      .map(({ path, field }) => `${path} ${field}`)
+      .filter((name) => !STRICT.has(name));
     expect(untouched).toEqual([]);
     expect(accepted.size).toBeGreaterThan(20);
 

@@ -411,10 +411,25 @@ describe("fencing numbers", () => {
     expect(refusalOf(late)).toMatchObject({ status: 409, kind: "stale_leader" });
     expect(refusalOf(await remove(manager, { onlyIfFence: 6 })).kind).toBe("stale_leader");
     expect((await applied(manager, aRole({ permissions: [] }))).outcome).toBe("unchanged");
-    await applied(manager, aRole({ permissions: [] }), { onlyIfFence: 8, dryRun: true });
+    expect(refusalOf(await apply(manager, aRole(), { onlyIfFence: 6, dryRun: true })).kind).toBe("stale_leader");
+    await applied(manager, aRole({ permissions: [] }), { onlyIfFence: 8 });
     expect(refusalOf(await apply(manager, aRole(), { onlyIfFence: 7 })).kind).toBe("stale_leader");
     await applied(aManager("Role"), aRole(), { onlyIfFence: 1 });
     await applied(aManager("Role", { cluster: `${cluster}x` }), aRole(), { onlyIfFence: 0 });
+  });
+
+  test("number is not raised by a dry run, a refused call, or a root key without permissions", async () => {
+    const manager = aManager("Role");
+    const spec = aRole();
+    await applied(manager, spec, { onlyIfFence: 1 });
+    const body = { manager, kind: "Role", spec: aRole({ permissions: ["other"] }), onlyIfFence: 2_147_483_647 };
+    expect((await api.call("managed.applyObject", { ...body, dryRun: true })).status).toBe(200);
+    const rootKey = await api.rootKey(["rbac.*.read_role"]);
+    expect((await api.call("managed.applyObject", body, { rootKey })).status).toBe(403);
+    await api.data("permissions.createRole", { name: `fenced-${count}` });
+    const taken = { ...body, spec: aRole({ name: `fenced-${count}` }) };
+    expect((await api.call("managed.applyObject", taken)).status).toBe(409);
+    expect((await applied(manager, spec, { onlyIfFence: 1 })).outcome).toBe("unchanged");
   });
 
   test("call of the former leader that has begun ends before the number rises, and a later one is refused", async () => {

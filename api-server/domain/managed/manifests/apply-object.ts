@@ -31,35 +31,47 @@ export interface ApplyOptions {
  */
 export async function inManifestTransaction<Required extends RequiredPermission, Result>(
   actor: Actor<Required, Deps>,
-  { manager, dryRun, onlyIfFence }: ApplyOptions,
+  options: ApplyOptions,
   work: (transaction: Transaction<Required>) => Promise<Result>,
 ): Promise<Result> {
+  const { manager, dryRun, onlyIfFence: fence } = options;
   const { deps, caller } = actor;
   const ref = { workspaceId: caller.workspaceId, cluster: parseManager(manager)?.cluster ?? "" };
-  if (onlyIfFence !== undefined) await raiseFenceTo(deps.db, { ...ref, fence: onlyIfFence });
   let undone: { readonly result: Result } | undefined;
   const afterwards: (() => Promise<void>)[] = [];
-  try {
-    return await inTransaction(deps, async (tx) => {
-      if (onlyIfFence !== undefined) requireFence(await shareLockFence(tx, ref), onlyIfFence);
-      const result = await work({
-        tx,
-        actor: joining(actor, { tx, afterwards: (one) => afterwards.push(one) }, { manager, dryRun }),
-      });
-      if (!dryRun) return result;
+  const attempt = () =>
+    inTransaction(deps, async (tx) => {
+      const stored = fence === undefined ? undefined : await shareLockFence(tx, ref);
+      requireFence(stored, fence);
+      const joined = { tx, afterwards: (one: () => Promise<void>) => afterwards.push(one) };
+      const result = await work({ tx, actor: joining(actor, joined, options) });
+      if (!dryRun && stored === fence) return result;
       undone = { result };
-      throw new DryRun();
+      throw new RolledBack();
     });
+  try {
+    return await attempt();
   } catch (error) {
-    if (error instanceof DryRun && undone !== undefined) return undone.result;
-    throw error;
+    if (!(error instanceof RolledBack) || undone === undefined) throw error;
+    if (dryRun || fence === undefined) return undone.result;
+    // Raises the number only for a caller that may do the work, and outside of the transaction, which has locked the lower one.
+    await raiseFence(deps.db, { ...ref, fence });
+    return await attempt();
   } finally {
     for (const one of afterwards) await one();
   }
 }
 
-/** Thrown to roll back a dry run. */
-class DryRun extends Error {}
+/** Thrown to roll back a dry run, or an attempt before the fencing number is raised. */
+class RolledBack extends Error {}
+
+function requireFence(stored: number | undefined, fence: number | undefined): void {
+  if (stored === undefined || fence === undefined || stored <= fence) return;
+  throw new PublicError(
+    "stale_leader",
+    `The fencing number ${fence} is older than ${stored}: another replica of the operator leads.`,
+  );
+}
 
 /** Returns the actor for use cases that run in `tx`. A dry run writes nothing that stays, so it needs only the permissions to read. */
 const joining = <Required extends RequiredPermission>(
@@ -75,19 +87,3 @@ const joining = <Required extends RequiredPermission>(
 });
 
 const isRead = (action: string): boolean => action.startsWith("read_");
-
-async function raiseFenceTo(
-  db: Deps["db"],
-  { fence, ...ref }: { readonly workspaceId: string; readonly cluster: string; readonly fence: number },
-): Promise<void> {
-  const stored = await shareLockFence(db, ref);
-  if (stored === undefined || stored < fence) await raiseFence(db, { ...ref, fence });
-}
-
-function requireFence(stored: number | undefined, fence: number): void {
-  if (stored === fence) return;
-  throw new PublicError(
-    "stale_leader",
-    `The fencing number ${fence} is older than ${stored}: another replica of the operator leads.`,
-  );
-}
