@@ -3,7 +3,8 @@ import type { Logger } from "pino";
 import { GateProbes } from "../../core/gates/probes.ts";
 import { ID_PREFIXES } from "../../core/ids.ts";
 import { formatDuration } from "../../core/manifests/from-store/format-duration.ts";
-import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
+import { managerOfPolicy } from "../../core/manifests/manager.ts";
+import { parseNamedPolicy, policyIdOf } from "../../core/policies/policy-id.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import {
   DEFAULT_LIMITS,

@@ -1,5 +1,6 @@
 import * as z from "zod";
-import { managerOfPolicy, policyIdOf } from "../policies/policy-id.ts";
+import { managerOfPolicy } from "../manifests/manager.ts";
+import { policyIdOf } from "../policies/policy-id.ts";
 
 /*
  * Issues a Redis user to a gate: the gate sends a token of its pod's ServiceAccount to an api-server, which validates it with the

@@ -14,11 +14,26 @@ const PART = "[a-zA-Z0-9._-]{1,253}";
 /** A manager's name: four non-empty parts. */
 export const MANAGER = new RegExp(`^${PART}(?:/${PART}){3}$`);
 
+/** Returns a manager's name. */
+export const formatManager = ({ cluster, kind, namespace, name }: ManifestName): string =>
+  `${cluster}/${kind}/${namespace}/${name}`;
+
+/** Returns the manager's name of an ApiKeyPolicy. */
+export const managerOfPolicy = (policy: Omit<ManifestName, "kind">): string =>
+  formatManager({ ...policy, kind: "ApiKeyPolicy" });
+
 /** Parses a manager's name; returns `undefined` for any other form. The kind may be unknown to this version. */
 export function parseManager(manager: string): ManifestName | undefined {
   if (!MANAGER.test(manager)) return undefined;
   const [cluster = "", kind = "", namespace = "", name = ""] = manager.split("/");
   return { cluster, kind, namespace, name };
+}
+
+/** Like `parseManager`, for a name that was validated before. Throws an error for any other form. */
+export function requireManager(manager: string): ManifestName {
+  const parsed = parseManager(manager);
+  if (parsed === undefined) throw new Error(`invalid name of a manager: ${JSON.stringify(manager)}`);
+  return parsed;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { managerOfPolicy, parseNamedPolicy, policyIdOf } from "./policy-id.ts";
+import { managerOfPolicy } from "../manifests/manager.ts";
+import { parseNamedPolicy, policyIdOf } from "./policy-id.ts";
 
 const manager = managerOfPolicy({ cluster: "main", namespace: "shop", name: "orders" });
 

@@ -8,9 +8,6 @@ import { ID_PREFIXES } from "../ids.ts";
 
 const DIGITS = 32;
 
-/** Kind in the manager name of a policy that a manifest manages. */
-const KIND = "ApiKeyPolicy";
-
 /** Parts of `<cluster>/<namespace>/<name>`, which names an ApiKeyPolicy. */
 export interface NamedPolicy {
   readonly cluster: string;
@@ -26,10 +23,6 @@ export function policyIdOf({ workspaceId, manager }: { workspaceId: string; mana
   const digest = createHash("sha256").update(`${workspaceId}\n${manager}`).digest("hex");
   return `${ID_PREFIXES.policy}_${digest.slice(0, DIGITS)}`;
 }
-
-/** Returns the manager's name of an ApiKeyPolicy. */
-export const managerOfPolicy = ({ cluster, namespace, name }: NamedPolicy): string =>
-  `${cluster}/${KIND}/${namespace}/${name}`;
 
 /** Parses `<cluster>/<namespace>/<name>`; returns `undefined` for any other form, such as an id. */
 export function parseNamedPolicy(text: string): NamedPolicy | undefined {

@@ -2,7 +2,7 @@ import type { Data, Input } from "../../core/api/procedures.ts";
 import type { DeletionPolicy } from "../../core/manifests/fields.ts";
 import type { Refusal } from "../api/client.ts";
 import type { ManifestObject } from "../source/contract.ts";
-import { oldestOf } from "./claims.ts";
+import { olderCompetitor } from "./claims.ts";
 import { type Context, managedBy, managerOf } from "./context.ts";
 import { labelFor, labelOf } from "./names-in-messages.ts";
 import { stalled, type Verdict } from "./plan.ts";
@@ -45,22 +45,24 @@ export async function applyManifest(
   { spec, secret, mayReferTo = [], claimants = [], sayCompetitor }: Application,
 ): Promise<ApplyResult> {
   const { uid, generation, namespace } = object.metadata;
-  const oldest = oldestOf(object, claimants);
+  const competitor = olderCompetitor(object, claimants);
   const body: Input<"managed.applyObject"> = {
     manager: managerOf(ctx, object),
     kind: object.kind as StoredKind,
     spec: { ...spec },
     mayReferTo: [...mayReferTo],
     // An object keeps what it has stored, so that a new manifest never takes over a resource in use.
-    onlyIfManaged: oldest !== object && oldest.metadata.uid !== uid,
+    onlyIfManaged: competitor !== undefined,
     ...(object.kind === "ApiKeyPolicy" ? { uid, generation } : {}),
     ...(secret === undefined ? {} : { secret }),
   };
   const call = async (dryRun: boolean): Promise<ApplyResult> => {
     const { data, refusal } = await ctx.api.call("managed.applyObject", { ...body, dryRun, ...fenceOf(ctx) });
     if (data !== undefined) return { applied: data, drift: driftOf(object, data) };
-    if (refusal.kind !== "not_managed") return { verdict: verdictOn(refusal, object, ctx), refusal };
-    return { verdict: stalled("Conflict", sayCompetitor(labelFor(oldest, namespace))), refusal };
+    if (refusal.kind !== "not_managed" || competitor === undefined) {
+      return { verdict: verdictOn(refusal, object, ctx), refusal };
+    }
+    return { verdict: stalled("Conflict", sayCompetitor(labelFor(competitor, namespace))), refusal };
   };
   if (ownership.isOwned) return logged(await call(false), object, ctx);
   if (isHeld(object)) {
@@ -75,24 +77,25 @@ export async function applyManifest(
 
 function logged(result: ApplyResult, object: ManifestObject, ctx: Context): ApplyResult {
   if (result !== "moved" && result.applied !== undefined && result.applied.outcome !== "unchanged") {
-    const { outcome, changes } = result.applied;
-    const paths = changes.slice(0, PATHS_MAX).map(({ path }) => path);
+    const { outcome } = result.applied;
     const { generation } = object.metadata;
-    ctx.log.info({ object: labelOf(object), generation, outcome, changes: paths }, "manifest stored");
+    ctx.log.info({ object: labelOf(object), generation, outcome, changes: pathsOf(result.applied) }, "manifest stored");
   }
   return result;
 }
 
 const PATHS_MAX = 10;
 
-/** Returns what another writer has changed, if the object matched the database at this generation before. */
+const pathsOf = ({ changes }: Pick<Applied, "changes">): string[] =>
+  changes.slice(0, PATHS_MAX).map(({ path }) => path);
+
+/** Returns what another writer has changed; `undefined` if nothing, or if this generation was not stored before. */
 function driftOf(object: ManifestObject, { outcome, changes }: Applied): string | undefined {
   if (!wasReady(object) || outcome === "unchanged") return undefined;
   // A key is issued anew when it is due, or when its Secret was deleted.
   if (outcome === "created") return object.kind === "ApiKey" ? undefined : "it was deleted";
-  const paths = changes.slice(0, PATHS_MAX).map(({ path }) => path);
-  if (paths.length === 0) return undefined;
-  return `${paths.join(", ")}${changes.length > PATHS_MAX ? ` and ${changes.length - PATHS_MAX} more` : ""}`;
+  if (changes.length === 0) return undefined;
+  return `${pathsOf({ changes }).join(", ")}${changes.length > PATHS_MAX ? ` and ${changes.length - PATHS_MAX} more` : ""}`;
 }
 
 /** Returns the manifest that manages an API; `undefined` if no manifest of this workspace and cluster manages it. */

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Kind } from "../../core/manifests/index.ts";
+import { formatManager, parseManager } from "../../core/manifests/manager.ts";
 import type { ApiClient } from "../api/client.ts";
 import type { OwnNetworkPolicies } from "../network/own-network-policies.ts";
 import type { Services } from "../network/service.ts";
@@ -66,7 +67,7 @@ export interface Context extends Omit<OperatorContext, "workspaces" | "source" |
 
 /** Returns the manager name of the object, as sent to the API. */
 export const managerOf = ({ cluster }: Pick<Context, "cluster">, { kind, metadata }: ManifestObject): string =>
-  `${cluster}/${kind}/${metadata.namespace}/${metadata.name}`;
+  formatManager({ cluster, kind, namespace: metadata.namespace, name: metadata.name });
 
 /** Returns the object of this source for a manager name; `undefined` if it belongs to another cluster or kind, or is deleted. */
 export function managedBy(
@@ -74,6 +75,6 @@ export function managedBy(
   kind: Kind,
   manager: string,
 ): ManifestObject | undefined {
-  const [of, managerKind, namespace = "", name = ""] = manager.split("/");
-  return of === cluster && managerKind === kind ? source.get(kind, { namespace, name }) : undefined;
+  const parsed = parseManager(manager);
+  return parsed?.cluster === cluster && parsed.kind === kind ? source.get(kind, parsed) : undefined;
 }

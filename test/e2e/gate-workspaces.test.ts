@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { CREDENTIALS_PATH } from "../../core/gates/credentials.ts";
-import { managerOfPolicy } from "../../core/policies/policy-id.ts";
+import { managerOfPolicy } from "../../core/manifests/manager.ts";
 import { controlPlaneAclRules } from "../../edge/redis/acl.ts";
 import { makeWorkspace, openSystem, type SpawnedApi, type System } from "../faults/system.ts";
 import { aPolicy, aRule, call, startApp, withKey } from "../harness/gate.ts";

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { start } from "../../api-server/start.ts";
-import { managerOfPolicy } from "../../core/policies/policy-id.ts";
+import { managerOfPolicy } from "../../core/manifests/manager.ts";
 import { openRedisEdge } from "../../edge/open.ts";
 import { aPolicy, call, startApp, withKey } from "../harness/gate.ts";
 import { createTestDatabase } from "../harness/postgres.ts";

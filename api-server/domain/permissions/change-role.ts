@@ -17,7 +17,7 @@ import { MANAGED } from "../managed/resources.ts";
 import { adopting, guardManaged } from "../managed/rules.ts";
 import { roleNotFound } from "../refusals/refusals.ts";
 import { toStoredDescription } from "./create-permission.ts";
-import { ensurePermissions, requireForNewSlugs } from "./permission-links.ts";
+import { areSameNames, ensurePermissions, requireForNewSlugs } from "./permission-links.ts";
 import type { RequiredPermission } from "./required-permissions.ts";
 import { roleConnected, roleDisconnected } from "./role-events.ts";
 
@@ -94,7 +94,7 @@ export async function setRolePermissions<Required extends RequiredPermission>(
   const { caller, deps } = actor;
   const { workspaceId } = caller;
   return inTransaction(deps, async (tx) => {
-    // Locks the role, so that concurrent actors for it run one at a time and do not mix their results.
+    // Locks the role, so that concurrent calls for it run one at a time and do not mix their results.
     const role = await lockRoleById(tx, { workspaceId, roleId });
     if (role === undefined) throw roleNotFound(roleId);
     await requireForNewSlugs(tx, actor, slugs, newSlugsNeed);
@@ -125,10 +125,9 @@ export async function setRolePermissions<Required extends RequiredPermission>(
   });
 }
 
-/** @throws PublicError 409 `role_changed` if the locked role no longer grants exactly the permissions that the actorer expects. */
+/** @throws PublicError 409 `role_changed` if the locked role no longer grants exactly the permissions that the caller expects. */
 function requireUnchanged({ id }: RoleRow, granted: readonly PermissionRow[], expected: readonly string[]): void {
-  const folded = new Set(expected.map((slug) => slug.toLowerCase()));
-  const isSame = granted.length === folded.size && granted.every(({ slug }) => folded.has(slug.toLowerCase()));
-  if (isSame) return;
+  const slugs = granted.map(({ slug }) => slug);
+  if (areSameNames(slugs, expected)) return;
   throw new PublicError("role_changed", `The role ${id} was changed: it no longer grants the expected permissions.`);
 }

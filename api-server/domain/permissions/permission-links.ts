@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { PoolClient } from "pg";
 import { makeId } from "../../../core/ids.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";
@@ -28,6 +29,11 @@ export interface EnsuredPermissions {
 
 /** Folds the case of ASCII slugs exactly as the database does. */
 const foldCase = (slug: string): string => slug.toLowerCase();
+
+/** Returns whether both lists contain the same slugs or names of roles, in any order and spelling that the database treats as equal. */
+export function areSameNames(a: readonly string[], b: readonly string[]): boolean {
+  return isDeepStrictEqual(new Set(a.map(foldCase)), new Set(b.map(foldCase)));
+}
 
 /** Returns the distinct slugs. Slugs that differ only in case count once, in their first spelling. */
 function distinctSlugs(slugs: readonly string[]): string[] {

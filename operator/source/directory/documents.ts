@@ -77,12 +77,12 @@ export function readDocuments(file: string, text: string): ReadDocument[] {
  * unclosed bracket, but the parser would read all following documents into the bracket. `line` starts with 1.
  */
 function splitDocuments(text: string): Array<{ text: string; line: number }> {
-  const deps: Array<{ text: string; line: number }> = [];
+  const documents: Array<{ text: string; line: number }> = [];
   let lines: string[] = [];
   let line = 1;
   const end = (next: number) => {
     // Directives and comments before the first marker do not form a document.
-    if (lines.some((one) => /^[^%#\s]|^\s+[^#\s]/.test(one))) deps.push({ text: lines.join("\n"), line });
+    if (lines.some((one) => /^[^%#\s]|^\s+[^#\s]/.test(one))) documents.push({ text: lines.join("\n"), line });
     lines = [];
     line = next;
   };
@@ -95,7 +95,7 @@ function splitDocuments(text: string): Array<{ text: string; line: number }> {
     }
   }
   end(0);
-  return deps;
+  return documents;
 }
 
 interface Place {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { PublicError } from "../../../../core/errors.ts";
 import { type ApiKeySpec, BEING_ISSUED } from "../../../../core/manifests/api-key.ts";
 import { parseDuration } from "../../../../core/manifests/duration.ts";
-import { parseManager } from "../../../../core/manifests/manager.ts";
+import { managerOfPolicy, requireManager } from "../../../../core/manifests/manager.ts";
 import { findApi } from "../../../db/apis.ts";
 import { replaceKeyPermissions, replaceKeyRoles } from "../../../db/key-changes.ts";
 import { listDirectPermissions } from "../../../db/key-permissions.ts";
@@ -14,7 +14,7 @@ import { toCreditsState } from "../../keys/credits.ts";
 import { type FullKey, readFullKeys } from "../../keys/full-keys.ts";
 import { type KeyToMake, type MadeKey, makeKey } from "../../keys/make-key.ts";
 import { removeKey } from "../../keys/remove-key.ts";
-import { ensurePermissions, getRolesByName } from "../../permissions/permission-links.ts";
+import { areSameNames, ensurePermissions, getRolesByName } from "../../permissions/permission-links.ts";
 import { type Application, type Applied, type Transaction, withLastManager } from "./application.ts";
 import { refuse, requireReference } from "./claim.ts";
 import { TO_APPLY } from "./permissions.ts";
@@ -35,7 +35,7 @@ import { TO_APPLY } from "./permissions.ts";
 /** Lifetime of a key that is being issued, which is enough time for another operator to take over. */
 const ISSUING_MS = 3_600_000;
 
-/** Maximum number of keys of a manifest that are read: the active key, and those that expire after their replacement. */
+/** Maximum number of keys of one manifest that are read: the active key, and replaced keys that have not expired yet. */
 const KEYS_MAX = 100;
 
 /** State of the Secret of an ApiKey. */
@@ -86,7 +86,7 @@ export interface KeyOutcome {
   readonly keyId?: string;
   /** The issued key, with its secret. */
   readonly issued?: MadeKey;
-  /** Id of the key that the issued one replaces. */
+  /** Id of the key that `issued` replaces. */
   readonly successorOf?: string;
   /** Whether a key must be issued, which `mayIssue` did not allow. */
   readonly needsIssue: boolean;
@@ -112,7 +112,7 @@ export function planApiKey(
   { spec, manager }: Pick<Application<ApiKeySpec>, "spec" | "manager">,
   { apiId, keys, secret, nowMs }: { apiId: string; keys: readonly StoredKey[]; secret: SecretState; nowMs: number },
 ): PlannedKey {
-  const name = spec.name ?? (parseManager(manager)?.name ?? "").slice(0, 200);
+  const name = spec.name ?? requireManager(manager).name.slice(0, 200);
   const named = keys.find(({ id }) => id === secret.keyId);
   const current = named === undefined || isReplaced(named) || named.apiId !== apiId ? undefined : named;
   const others = keys.filter((key) => key !== current);
@@ -217,18 +217,12 @@ function changesOf(key: StoredKey, spec: ApiKeySpec, name: string): KeyUpdate | 
     ...(key.enabled ? {} : { enabled: true }),
     ...(key.expires === expires ? {} : { expires }),
     ...(key.owner === owner ? {} : { externalId: owner }),
-    ...(areSame(key.roles, roles) ? {} : { roles }),
-    ...(areSame(key.permissions, permissions) ? {} : { permissions }),
+    ...(areSameNames(key.roles, roles) ? {} : { roles }),
+    ...(areSameNames(key.permissions, permissions) ? {} : { permissions }),
     ...(isDeepStrictEqual(byName(key.ratelimits), byName(ratelimits)) ? {} : { ratelimits }),
     ...creditChanges(key, spec),
   };
   return Object.keys(changes).length === 0 ? undefined : changes;
-}
-
-/** Returns whether both lists are equal apart from case, because names and slugs are unique in the database apart from case. */
-function areSame(stored: readonly string[], desired: readonly string[]): boolean {
-  const fold = (names: readonly string[]) => new Set(names.map((name) => name.toLowerCase()));
-  return isDeepStrictEqual(fold(stored), fold(desired));
 }
 
 const byName = (limits: readonly Limit[]) =>
@@ -332,9 +326,9 @@ async function apiOfPolicy(
   { name, namespace: given }: NonNullable<ApiKeySpec["policyRef"]>,
 ): Promise<string> {
   const { workspaceId } = actor.caller;
-  const self = parseManager(desired.manager);
-  const namespace = given ?? self?.namespace;
-  const manager = `${self?.cluster}/ApiKeyPolicy/${namespace}/${name}`;
+  const self = requireManager(desired.manager);
+  const namespace = given ?? self.namespace;
+  const manager = managerOfPolicy({ cluster: self.cluster, namespace, name });
   const label = `The ApiKeyPolicy ${namespace}/${name}`;
   requireReference(desired, { manager, lastManager: undefined }, { label, field: "policyRef" });
   const own = await findOwn(tx, "policy", { workspaceId, manager });

@@ -1,5 +1,5 @@
 import { type ErrorKind, PublicError } from "../../../../core/errors.ts";
-import { parseManager } from "../../../../core/manifests/manager.ts";
+import { parseManager, requireManager } from "../../../../core/manifests/manager.ts";
 
 /* Rules for the stored objects that a manifest may manage or refer to. Pure. */
 
@@ -13,7 +13,7 @@ export interface Claimant {
 }
 
 /**
- * Requires that a manifest may create or adopt an object.
+ * Throws if the manifest may only change what it already manages.
  * @throws PublicError 409 `not_managed`.
  */
 export function requireManaged({ onlyIfManaged }: Pick<Claimant, "onlyIfManaged">, field: string): void {
@@ -43,7 +43,7 @@ export interface Claim {
 }
 
 /**
- * Requires that a manifest manages a stored object, or may adopt it.
+ * Throws unless the manifest manages the stored object or may adopt it.
  * @throws PublicError 409 `managed_by_manifest`, `unmanaged_exists` or `not_managed`.
  */
 export function requireClaim(claimant: Claimant, stored: Owned, claim: Claim): void {
@@ -79,7 +79,7 @@ export function reservationOf({ lastManager }: Pick<Owned, "lastManager">, manag
 }
 
 /**
- * Requires that a manifest may refer to a stored object.
+ * Throws unless the manifest may refer to the stored object.
  * @param mayReferTo managers of other namespaces whose manifests allow the reference.
  * @throws PublicError 409 `reference_not_allowed`.
  */
@@ -95,7 +95,7 @@ export function requireReference(
     throw refuse("reference_not_allowed", field, `${label} does not belong to this namespace. ${reserved}`);
   }
   if (areNeighbours(owner, manager) || mayReferTo.includes(owner)) return;
-  const namespace = parseManager(manager)?.namespace;
+  const { namespace } = requireManager(manager);
   throw refuse(
     "reference_not_allowed",
     field,

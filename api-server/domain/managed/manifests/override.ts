@@ -1,5 +1,5 @@
 import { parseDuration } from "../../../../core/manifests/duration.ts";
-import { parseManager } from "../../../../core/manifests/manager.ts";
+import { formatManager, requireManager } from "../../../../core/manifests/manager.ts";
 import type { RatelimitOverrideSpec } from "../../../../core/manifests/ratelimit-override.ts";
 import { findOwn } from "../../../db/managed-objects.ts";
 import { type NamespaceRow, shareLockNamespace } from "../../../db/namespaces.ts";
@@ -103,9 +103,9 @@ async function resolveNamespace(
   desired: Application<RatelimitOverrideSpec>,
 ): Promise<Pick<NamespaceRow, "id">> {
   const { workspaceId } = actor.caller;
-  const self = parseManager(desired.manager);
-  const { name, namespace = self?.namespace } = desired.spec.namespaceRef;
-  const manager = `${self?.cluster}/RatelimitNamespace/${namespace}/${name}`;
+  const self = requireManager(desired.manager);
+  const { name, namespace = self.namespace } = desired.spec.namespaceRef;
+  const manager = formatManager({ cluster: self.cluster, kind: "RatelimitNamespace", namespace, name });
   const label = `The RatelimitNamespace ${namespace}/${name}`;
   const found = await findOwn(tx, "namespace", { workspaceId, manager });
   if (found === undefined) {

@@ -4,7 +4,8 @@ import { onApi, onApis, onNamespace, onNamespaces, onRbac } from "../../permissi
 
 const toWrite = (kind: string, when: string) => `for kind \`${kind}\`, unless \`dryRun\`, ${when}`;
 
-const READ = {
+/** Permissions that both procedures need: to read, and `update_api`, which covers the policy of an API. */
+const SHARED = {
   readRole: onRbac("read_role", "for kind `Role`"),
   readNamespace: onNamespace("read_namespace", "for kind `RatelimitNamespace`"),
   readOverride: onNamespace("read_override", "for kind `RatelimitOverride`"),
@@ -14,7 +15,7 @@ const READ = {
 };
 
 export const TO_APPLY = {
-  ...READ,
+  ...SHARED,
   createRole: onRbac("create_role", toWrite("Role", "to create it")),
   updateRole: onRbac("update_role", toWrite("Role", "to change it")),
   addPermissionToRole: onRbac("add_permission_to_role", toWrite("Role", "to change its permissions")),
@@ -30,7 +31,7 @@ export const TO_APPLY = {
 };
 
 export const TO_DELETE = {
-  ...READ,
+  ...SHARED,
   deleteRole: onRbac("delete_role", toWrite("Role", "to delete it")),
   deleteNamespace: onNamespace("delete_namespace", toWrite("RatelimitNamespace", "to delete it")),
   deleteOverride: onNamespace("delete_override", toWrite("RatelimitOverride", "to delete it")),

@@ -4,6 +4,7 @@ import { listPermissionsOfRole } from "../../../db/permissions.ts";
 import { listRolesByName, lockRoleById } from "../../../db/roles.ts";
 import { setRolePermissions, updateRole } from "../../permissions/change-role.ts";
 import { createRole } from "../../permissions/create-role.ts";
+import { areSameNames } from "../../permissions/permission-links.ts";
 import {
   type Application,
   type Applied,
@@ -38,7 +39,7 @@ export function planRole(desired: Application<RoleSpec>, stored: StoredRole | un
     return { steps: ["create"], changes: differencesBetween(undefined, members) };
   }
   const { name, description } = stored;
-  const permissions = areSameSlugs(stored.permissions, spec.permissions) ? spec.permissions : stored.permissions;
+  const permissions = areSameNames(stored.permissions, spec.permissions) ? spec.permissions : stored.permissions;
   const changes = differencesBetween({ name, description: description ?? undefined, permissions }, members);
   requireClaim(desired, stored, {
     label: `The role ${name}`,
@@ -54,13 +55,6 @@ export function planRole(desired: Application<RoleSpec>, stored: StoredRole | un
     ],
     changes,
   };
-}
-
-/** Returns whether both lists are equal apart from case and order, because slugs are unique in the database apart from case. */
-function areSameSlugs(a: readonly string[], b: readonly string[]): boolean {
-  const fold = (slugs: readonly string[]) => new Set(slugs.map((slug) => slug.toLowerCase()));
-  const [one, other] = [fold(a), fold(b)];
-  return one.size === other.size && one.isSubsetOf(other);
 }
 
 export async function applyRole(transaction: Transaction, desired: Application<RoleSpec>): Promise<Applied> {
