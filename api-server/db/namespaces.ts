@@ -37,6 +37,19 @@ export async function listNamespaceIds(
   return rows.map((row) => row.id);
 }
 
+/** Returns the live namespaces with these names. */
+export async function listNamespacesNamed(
+  db: Queryable,
+  { workspaceId, names }: { workspaceId: string; names: readonly string[] },
+): Promise<NamespaceRow[]> {
+  const text = `select id, name, manager, created_at
+                  from ratelimit_namespaces
+                 where workspace_id = $1 and name = any($2) and deleted_at is null`;
+  const values = [workspaceId, names];
+  const { rows } = await db.query<NamespaceRow>({ name: "list-namespaces-named", text, values });
+  return rows;
+}
+
 /** Finds a live namespace by its name only, even if the name is also the id of another namespace. */
 export async function findNamespaceByName(
   db: Queryable,

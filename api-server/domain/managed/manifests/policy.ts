@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import { PublicError } from "../../../../core/errors.ts";
 import type { ApiKeyPolicySpec } from "../../../../core/manifests/api-key-policy.ts";
 import { compilePolicy, namespacesOf } from "../../../../core/manifests/compile-policy.ts";
-import { parseManager } from "../../../../core/manifests/manager.ts";
+import { requireManager } from "../../../../core/manifests/manager.ts";
 import type { CompiledPolicy } from "../../../../core/policies/policy.ts";
 import { policyWarnings } from "../../../../core/policies/policy-warnings.ts";
 import { lockApi } from "../../../db/apis.ts";
 import { findOwn } from "../../../db/managed-objects.ts";
-import { findNamespaceByName } from "../../../db/namespaces.ts";
+import { listNamespacesNamed } from "../../../db/namespaces.ts";
 import { findRemaining } from "../../../db/orphaned-objects.ts";
 import { lockPolicy, lockPolicyByName, type PolicyRow } from "../../../db/policies.ts";
 import { createApi, updateApi } from "../../apis/apis.ts";
@@ -41,7 +41,7 @@ export interface PolicyState {
   readonly api: StoredApi | undefined;
   readonly policy: StoredPolicy | undefined;
   /** Rate-limit namespaces of the rules, by name. */
-  readonly namespaces: ReadonlyMap<string, Owned | undefined>;
+  readonly namespaces: ReadonlyMap<string, Owned>;
 }
 
 export type PolicyStep = "createApi" | "updateApi" | "setPolicy";
@@ -178,8 +178,8 @@ export async function applyPolicy(transaction: Transaction, desired: Application
 
 /** Returns the name of the policy of a manager, `<cluster>/<namespace>/<name>`. */
 export function policyNameOf(manager: string): string {
-  const self = parseManager(manager);
-  return `${self?.cluster}/${self?.namespace}/${self?.name}`;
+  const { cluster, namespace, name } = requireManager(manager);
+  return `${cluster}/${namespace}/${name}`;
 }
 
 /** Reads and locks what the manifest manages. */
@@ -198,10 +198,10 @@ async function readPolicyState(
     own ?? (api && (await lockPolicyByName(tx, { workspaceId, apiId: api.id, name: policyNameOf(manager) })));
   const policy: (PolicyRow & Owned) | undefined =
     named && (await withLastManager(tx, { workspaceId, kind: "policy" }, named));
-  const namespaces = new Map<string, Owned | undefined>();
-  for (const name of namespacesOf(spec)) {
-    const namespace = await findNamespaceByName(tx, { workspaceId, name });
-    namespaces.set(name, namespace && (await withLastManager(tx, { workspaceId, kind: "namespace" }, namespace)));
+  const names = namespacesOf(spec);
+  const namespaces = new Map<string, Owned>();
+  for (const namespace of names.length === 0 ? [] : await listNamespacesNamed(tx, { workspaceId, names })) {
+    namespaces.set(namespace.name, await withLastManager(tx, { workspaceId, kind: "namespace" }, namespace));
   }
   return { api, policy, namespaces };
 }
