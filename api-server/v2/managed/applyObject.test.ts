@@ -452,6 +452,29 @@ describe("fencing numbers", () => {
     }
   });
 
+  test.each([
+    { name: "succeeds", spec: () => aRole({ permissions: ["next"] }), status: 200, formerStatus: 409 },
+    { name: "fails", spec: () => aRole({ name: `fenced-${count}` }), status: 409, formerStatus: 200 },
+  ])("former leader's call during the first call of the next waits for it, which $name", async (given) => {
+    const manager = aManager("Role");
+    await applied(manager, aRole(), { onlyIfFence: 1 });
+    await api.data("permissions.createRole", { name: `fenced-${count}` });
+    const block = await api.deps.db.connect();
+    try {
+      await block.query("begin");
+      await block.query("select from roles where manager = $1 for update", [manager]);
+      const next = apply(manager, given.spec(), { onlyIfFence: 2 });
+      await expect.poll(async () => (await query(WAITING)).length).toBe(1);
+      const former = apply(manager, aRole({ permissions: ["former"] }), { onlyIfFence: 1 });
+      await expect.poll(async () => (await query(WAITING)).length).toBe(2);
+      await block.query("rollback");
+      expect((await next).status).toBe(given.status);
+      expect((await former).status).toBe(given.formerStatus);
+    } finally {
+      block.release();
+    }
+  });
+
   const WAITING = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
 
   test("100 concurrent first calls with new numbers raise the number without a deadlock", async () => {

@@ -1,13 +1,14 @@
 import { PublicError } from "../../../../core/errors.ts";
 import type { Kind } from "../../../../core/manifests/index.ts";
-import { parseManager } from "../../../../core/manifests/manager.ts";
-import { raiseFence, shareLockFence } from "../../../db/operator-fences.ts";
+import { requireManager } from "../../../../core/manifests/manager.ts";
+import type { Queryable } from "../../../../postgres/queryable.ts";
+import { type Fence, raiseFence, shareLockFence } from "../../../db/operator-fences.ts";
 import { inTransaction, type JoinedTransaction } from "../../../db/transaction.ts";
 import type { Actor } from "../../actor.ts";
 import type { RequiredPermission } from "../../permissions/required-permissions.ts";
 import type { ManifestDeps as Deps, Transaction } from "./application.ts";
 
-/** Kinds whose manifests one call applies. */
+/** Kinds that `managed.applyObject` stores. */
 export const APPLIED_KINDS = [
   "ApiKey",
   "ApiKeyPolicy",
@@ -36,40 +37,45 @@ export async function inManifestTransaction<Required extends RequiredPermission,
 ): Promise<Result> {
   const { manager, dryRun, onlyIfFence: fence } = options;
   const { deps, caller } = actor;
-  const ref = { workspaceId: caller.workspaceId, cluster: parseManager(manager)?.cluster ?? "" };
-  let undone: { readonly result: Result } | undefined;
   const afterwards: (() => Promise<void>)[] = [];
-  const attempt = () =>
-    inTransaction(deps, async (tx) => {
-      const stored = fence === undefined ? undefined : await shareLockFence(tx, ref);
-      requireFence(stored, fence);
+  try {
+    return await inTransaction(deps, async (tx) => {
+      if (fence !== undefined) {
+        const { cluster } = requireManager(manager);
+        await requireFence(tx, { workspaceId: caller.workspaceId, cluster, fence }, dryRun);
+      }
       const joined = { tx, afterwards: (one: () => Promise<void>) => afterwards.push(one) };
       const result = await work({ tx, actor: joining(actor, joined, options) });
-      if (!dryRun && stored === fence) return result;
-      undone = { result };
-      throw new RolledBack();
+      if (dryRun) throw new DryRunDone(result);
+      return result;
     });
-  try {
-    return await attempt();
   } catch (error) {
-    if (!(error instanceof RolledBack) || undone === undefined) throw error;
-    if (dryRun || fence === undefined) return undone.result;
-    // Raises the number only for a caller that may do the work, and outside of the transaction, which has locked the lower one.
-    await raiseFence(deps.db, { ...ref, fence });
-    return await attempt();
+    if (error instanceof DryRunDone) return error.result as Result;
+    throw error;
   } finally {
     for (const one of afterwards) await one();
   }
 }
 
-/** Thrown to roll back a dry run, or an attempt before the fencing number is raised. */
-class RolledBack extends Error {}
+/** Thrown to roll back a dry run. */
+class DryRunDone extends Error {
+  readonly result: unknown;
+  constructor(result: unknown) {
+    super();
+    this.result = result;
+  }
+}
 
-function requireFence(stored: number | undefined, fence: number | undefined): void {
-  if (stored === undefined || fence === undefined || stored <= fence) return;
+/**
+ * Checks the fencing number before the transaction locks anything else, and raises the stored one. A call that fails afterwards rolls the
+ * increase back, so that a root key without permissions cannot lock out the operator.
+ */
+async function requireFence(tx: Queryable, wanted: Fence, dryRun: boolean): Promise<void> {
+  const stored = (await shareLockFence(tx, wanted)) ?? (dryRun ? undefined : await raiseFence(tx, wanted));
+  if (stored === undefined || stored <= wanted.fence) return;
   throw new PublicError(
     "stale_leader",
-    `The fencing number ${fence} is older than ${stored}: another replica of the operator leads.`,
+    `The fencing number ${wanted.fence} is older than ${stored}: another replica of the operator leads.`,
   );
 }
 
@@ -81,7 +87,7 @@ const joining = <Required extends RequiredPermission>(
 ): Actor<Required, Deps> => ({
   ...actor,
   management: { manager, adopt: false, release: false },
-  // Reads in the same transaction too: a second connection per call could use up the pool.
+  // Reads use the connection of the transaction too, because a second one per call could exhaust the pool.
   deps: { ...actor.deps, joined, db: joined.tx as unknown as Deps["db"] },
   ...(dryRun ? { require: (required, id) => (isRead(required.action) ? actor.require(required, id) : undefined) } : {}),
 });
