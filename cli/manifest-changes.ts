@@ -1,14 +1,22 @@
 import type { Data, Input } from "../core/api/procedures.ts";
 import type { Kind } from "../core/manifests/index.ts";
-import { parseManager } from "../core/manifests/manager.ts";
-import { limitedIn } from "../operator/reconcilers/indexes.ts";
-import { namespaceRefOf } from "../operator/reconcilers/raw-spec.ts";
+import { formatManager, requireManager } from "../core/manifests/manager.ts";
+import { apiIn } from "../operator/reconcilers/raw-spec.ts";
 import { deletionPolicyOf } from "../operator/reconcilers/spec.ts";
+import { identityOf } from "../operator/source/directory/documents.ts";
 import type { Api } from "./api/client.ts";
 import { ApiRefusal } from "./api/refusals.ts";
 import { type Io, UsageError } from "./command.ts";
 import { printable, printableJson } from "./fields.ts";
-import { type ManifestSet, mayUse, readManifests, type SetObject, sayProblem } from "./manifests.ts";
+import {
+  type ManifestSet,
+  mayUse,
+  type Reference,
+  readManifests,
+  referencesOf,
+  type SetObject,
+  sayProblem,
+} from "./manifests.ts";
 import { counted } from "./values.ts";
 
 /* Applies and deletes a set of manifests through the API, one call per object, and prints what changed. */
@@ -78,7 +86,7 @@ export async function requireWorkspace(api: Api, workspace: string | undefined):
 }
 
 const managerOf = (first: string, { kind, metadata }: Pick<SetObject, "kind" | "metadata">): string =>
-  `${first}/${kind}/${metadata.namespace}/${metadata.name}`;
+  formatManager({ cluster: first, kind, namespace: metadata.namespace, name: metadata.name });
 
 interface Run {
   readonly api: Api;
@@ -91,41 +99,41 @@ export async function* applySet(objects: readonly SetObject[], { api, first, dry
   const created = new Set<SetObject>();
   for (const kind of ORDER) {
     for (const object of objects.filter((one) => one.kind === kind)) {
+      const references = referencesOf(object, objects);
       const body = {
         manager: managerOf(first, object),
         kind: kind as AppliedKind,
         spec: object.spec as Record<string, unknown>,
-        mayReferTo: objects
-          .filter((one) => one !== object && isReferable(one) && one.metadata.namespace !== object.metadata.namespace)
-          .filter((one) => mayUse(one, object.metadata.namespace))
-          .map((one) => managerOf(first, one)),
+        mayReferTo: [...foreignTargetsOf(object, references, objects)].map((one) => managerOf(first, one)),
         onlyIfManaged: false,
         dryRun,
       };
-      const change = await outcomeOf(object, async () => {
+      const change = await outcomeOf(object.metadata.uid, object, async () => {
         const { data } = await api.call("managed.applyObject", body);
         const { outcome: action, ids, changes, warnings } = data;
-        return { object: object.metadata.uid, action, ids, changes, warnings };
+        return { action, ids, changes, warnings };
       });
       if (change.action === "created") created.add(object);
       // On a dry run, what this run would create does not exist yet.
-      const isWaiting = dryRun && change.error?.kind === "ratelimit_namespace_not_found" && refersTo(object, created);
-      yield isWaiting ? { ...unchanged(object), action: "created" } : change;
+      const refersToCreated = references.some(({ target }) => target !== undefined && created.has(target));
+      const isWaiting = dryRun && change.error?.kind === "ratelimit_namespace_not_found" && refersToCreated;
+      yield isWaiting ? { ...NOTHING, object: object.metadata.uid, action: "created" } : change;
     }
   }
 }
 
-const isReferable = ({ kind }: SetObject): boolean => kind === "RatelimitNamespace" || kind === "ApiKeyPolicy";
-
-/** Whether an object refers to a rate-limit namespace among others. */
-function refersTo(object: SetObject, others: ReadonlySet<SetObject>): boolean {
-  const ref = namespaceRefOf(object);
-  const names = new Set(limitedIn(object));
-  return [...others].some(({ kind, metadata, spec }) => {
-    if (kind !== "RatelimitNamespace") return false;
-    const isTarget = ref !== undefined && ref.namespace === metadata.namespace && ref.name === metadata.name;
-    return isTarget || names.has((spec as { readonly name: string }).name);
-  });
+/** Returns the objects of other Kubernetes namespaces to which an object may refer. */
+function foreignTargetsOf(
+  object: SetObject,
+  references: readonly Reference[],
+  objects: readonly SetObject[],
+): Set<SetObject> {
+  const { namespace } = object.metadata;
+  // The set does not say which of its policies manages the API with this id.
+  const mayOwnApi = object.kind === "ApiKeyPolicy" && apiIn(object).id !== undefined;
+  const policies = mayOwnApi ? objects.filter(({ kind }) => kind === "ApiKeyPolicy") : [];
+  const targets = [...references.flatMap(({ target }) => target ?? []), ...policies];
+  return new Set(targets.filter((one) => one.metadata.namespace !== namespace && mayUse(one, namespace)));
 }
 
 /** A stored object to delete, with its manifest if there is one. */
@@ -139,7 +147,7 @@ export const doomedOf = (objects: readonly SetObject[], first: string): Doomed[]
   inReverse(objects.filter(isApplied).map((object) => ({ manager: managerOf(first, object), object })));
 
 const inReverse = (doomed: readonly Doomed[]): Doomed[] => {
-  const rank = ({ manager }: Doomed) => ORDER.indexOf(parseManager(manager)?.kind as Kind);
+  const rank = ({ manager }: Doomed) => ORDER.indexOf(requireManager(manager).kind as Kind);
   return [...doomed].sort((a, b) => rank(b) - rank(a));
 };
 
@@ -187,51 +195,43 @@ export async function* deleteAll(
   { api, dryRun }: Omit<Run, "first">,
 ): AsyncGenerator<Change> {
   for (const { manager, object } of doomed) {
-    const kind = parseManager(manager)?.kind as AppliedKind;
+    const kind = requireManager(manager).kind as AppliedKind;
     const deletionPolicy = object && deletionPolicyOf(object);
     const body = { manager, kind, ...(deletionPolicy === undefined ? {} : { deletionPolicy }), dryRun };
-    yield await outcomeOf(object ?? labelOf(manager), async () => {
+    yield await outcomeOf(labelOf(manager), object, async () => {
       const { data } = await api.call("managed.deleteObject", body);
-      const { outcome: action, ids } = data;
-      return { object: labelOf(manager), action, ids, changes: [], warnings: [] };
+      return { ...NOTHING, action: data.outcome, ids: data.ids };
     });
   }
 }
 
-/** Returns `Role shop/editor`. */
-export function labelOf(manager: string): string {
-  const { kind, namespace, name } = parseManager(manager) ?? { kind: manager, namespace: "", name: "" };
-  return `${kind} ${namespace}/${name}`;
-}
+const labelOf = (manager: string): string => identityOf(requireManager(manager));
 
-/** Kinds whose deletion can take something from keys: the API of a policy owns keys, and keys have roles. */
+/** Kinds whose deletion can affect keys: an API owns keys, and keys have roles. */
 const OF_KEYS: ReadonlySet<string> = new Set(["ApiKeyPolicy", "Role"]);
 
-const affectsKeys = ({ manager }: Doomed): boolean => OF_KEYS.has(parseManager(manager)?.kind ?? "");
+const affectsKeys = ({ manager }: Doomed): boolean => OF_KEYS.has(requireManager(manager).kind);
 
-const unchanged = ({ metadata }: SetObject): Change => ({
-  object: metadata.uid,
-  action: "unchanged",
-  ids: {},
-  changes: [],
-  warnings: [],
-});
+const NOTHING: Pick<Change, "ids" | "changes" | "warnings"> = { ids: {}, changes: [], warnings: [] };
 
 /** Statuses of refusals that concern one object. Any other error ends the run. */
 const OF_ONE: ReadonlySet<number> = new Set([400, 403, 404, 409, 412]);
 
-async function outcomeOf(object: SetObject | string, call: () => Promise<Change>): Promise<Change> {
+/** Returns the change that `call` makes, or its failure, at the refused field of the manifest if there is one. */
+async function outcomeOf(
+  object: string,
+  manifest: SetObject | undefined,
+  call: () => Promise<Omit<Change, "object">>,
+): Promise<Change> {
   try {
-    return await call();
+    return { object, ...(await call()) };
   } catch (error) {
     if (!(error instanceof ApiRefusal) || !OF_ONE.has(error.status) || error.kind === "") throw error;
     const { kind, message, faults } = error;
     const location = faults[0]?.location.replace(/^body\./, "");
-    if (typeof object === "string") {
-      return { object, action: "failed", ids: {}, changes: [], warnings: [], error: { kind, message } };
-    }
-    const line = location === undefined ? object.line : object.lineOf(location);
-    return { ...unchanged(object), action: "failed", error: { kind, message, file: object.file, line } };
+    const line = location === undefined ? manifest?.line : manifest?.lineOf(location);
+    const place = manifest === undefined || line === undefined ? {} : { file: manifest.file, line };
+    return { ...NOTHING, object, action: "failed", error: { kind, message, ...place } };
   }
 }
 

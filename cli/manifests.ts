@@ -185,56 +185,44 @@ function checkSet(objects: readonly SetObject[]): Record<"problems" | "notes", D
       problems.push(at(object, CLAIMED[object.kind], message));
     }
   }
-  const references = objects.flatMap((object) => checkReferences(object, objects));
-  return {
-    problems: [...problems, ...references.filter(({ isProblem }) => isProblem).map(({ found }) => found)],
-    notes: references.filter(({ isProblem }) => !isProblem).map(({ found }) => found),
-  };
-}
-
-interface Reference {
-  readonly found: DocumentProblem;
-  readonly isProblem: boolean;
-}
-
-function checkReferences(object: SetObject, objects: readonly SetObject[]): Reference[] {
-  const { kind, metadata } = object;
-  const { namespace } = metadata;
-  if (kind === "RatelimitOverride") {
-    const ref = namespaceRefOf(object);
-    return ref === undefined
-      ? []
-      : checkTarget(object, "spec.namespaceRef.name", { kind: "RatelimitNamespace", ref }, objects);
-  }
-  if (kind === "ApiKey") {
-    const ref = policyRefOf(object);
-    return ref === undefined ? [] : checkTarget(object, "spec.policyRef.name", { kind: "ApiKeyPolicy", ref }, objects);
-  }
-  if (kind !== "ApiKeyPolicy") return [];
-  return [...new Set(limitedIn(object))].flatMap((name): Reference[] => {
-    const target = objects.find((one) => one.kind === "RatelimitNamespace" && namespaceNameIn(one) === name);
-    if (target === undefined) {
-      const message = `the rate-limit namespace ${name} is not among these manifests, so it must already be stored`;
-      return [{ found: at(object, "spec.rules", message), isProblem: false }];
+  const notes: DocumentProblem[] = [];
+  for (const object of objects) {
+    for (const { location, label, target } of referencesOf(object, objects)) {
+      if (target === undefined) {
+        const message = `${label} is not among these manifests, so it must already be stored`;
+        notes.push(at(object, location, message));
+      } else if (!mayUse(target, object.metadata.namespace)) problems.push(notAllowed(object, location, target));
     }
-    return mayUse(target, namespace) ? [] : [{ found: notAllowed(object, "spec.rules", target), isProblem: true }];
-  });
+  }
+  return { problems, notes };
 }
 
-function checkTarget(
-  object: SetObject,
-  location: string,
-  { kind, ref }: { readonly kind: "RatelimitNamespace" | "ApiKeyPolicy"; readonly ref: ObjectKey },
-  objects: readonly SetObject[],
-): Reference[] {
-  const id = identityOf({ kind, ...ref });
-  const target = objects.find(({ metadata }) => metadata.uid === id);
-  if (target === undefined) {
-    const message = `${id} is not among these manifests, so it must already be stored`;
-    return [{ found: at(object, location, message), isProblem: false }];
+export interface Reference {
+  /** Field of the manifest that contains the reference. */
+  readonly location: string;
+  /** Object that is referred to, such as `RatelimitNamespace shop/limits`. */
+  readonly label: string;
+  /** Manifest of that object; `undefined` if the set does not contain it. */
+  readonly target: SetObject | undefined;
+}
+
+/** Returns the references of an object by name to objects of the set and to others. */
+export function referencesOf(object: SetObject, objects: readonly SetObject[]): Reference[] {
+  const named = (location: string, kind: Kind, ref: ObjectKey | undefined): Reference[] => {
+    if (ref === undefined) return [];
+    const label = identityOf({ kind, ...ref });
+    return [{ location, label, target: objects.find(({ metadata }) => metadata.uid === label) }];
+  };
+  if (object.kind === "RatelimitOverride") {
+    return named("spec.namespaceRef.name", "RatelimitNamespace", namespaceRefOf(object));
   }
-  const isAllowed = mayUse(target, object.metadata.namespace);
-  return isAllowed ? [] : [{ found: notAllowed(object, location, target), isProblem: true }];
+  if (object.kind === "ApiKey") return named("spec.policyRef.name", "ApiKeyPolicy", policyRefOf(object));
+  if (object.kind !== "ApiKeyPolicy") return [];
+  return [...new Set(limitedIn(object))].map((name) => ({
+    location: "spec.rules",
+    label: `the rate-limit namespace ${name}`,
+    target: objects.find((one) => one.kind === "RatelimitNamespace" && namespaceNameIn(one) === name),
+  }));
 }
 
 /** Whether objects of a Kubernetes namespace may refer to an object of the set. */

@@ -139,6 +139,14 @@ test("reference to another Kubernetes namespace of the set follows its allowedNa
   expect(alone.out[0]).toContain("does not allow references from the namespace shop");
 });
 
+test("set with more shared namespaces than one call may name is applied", async () => {
+  const shared = Array.from({ length: 260 }, (_, i) =>
+    namespace(`many-${i}`, "platform", { allowedNamespaces: ["shop"] }),
+  );
+  const folder = folderOf(...shared, override("many", { name: "many-259", namespace: "platform" }), role("many"));
+  expect(await run("apply", folder, ["--name", "many"])).toMatchObject({ code: 0 });
+});
+
 test("prune deletes what is no longer in the set, in the reverse order, and only what this set made", async () => {
   const all = [namespace("pruned-limits"), role("pruned"), override("pruned", { name: "pruned-limits" })];
   await run("apply", folderOf(role("untouched")), ["--name", "untouched"]);
