@@ -4,10 +4,9 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestNamespace, KUBERNETES_START_MS, startKubernetes } from "../harness/kubernetes.ts";
 import { openObjects } from "../harness/kubernetes-objects.ts";
-import { freePort } from "../harness/ports.ts";
-import { type RunningProcess, startProcess } from "../harness/process.ts";
+import type { RunningProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
-import { applyCrds, openStore, type Store, type TestManifest } from "./operator-world.ts";
+import { applyCrds, openStore, type Store, startElectedOperator, type TestManifest } from "./operator-world.ts";
 
 /* A leader that is frozen in the middle of a call, and wakes after another replica has taken the Lease and changed the same object. */
 
@@ -69,20 +68,10 @@ test(
     const proxy = await startProxy(store.server.url);
     const started: RunningProcess[] = [];
     const start = async (apiUrl: string) => {
-      const port = await freePort();
-      const args = [
-        ...["cli/main.ts", "operator", "--api-url", apiUrl, "--kubeconfig", kubernetes.kubeconfigPath],
-        ...["--namespaces", namespace, "--cluster", "frozen", "--admin-port", String(port)],
-        ...["--leader-election", "--lease-name", "frozen", "--lease-namespace", namespace],
-      ];
-      const env = { POSTERN_ROOT_KEY: store.rootKey };
-      const running = await startProcess(process.execPath, args, { env, readyLine: /watching/ });
-      started.push(running);
-      const leads = async () => {
-        const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-        return /^postern_operator_leading 1$/m.test(metrics);
-      };
-      return { ...running, leads };
+      const { rootKey } = store;
+      const operator = await startElectedOperator({ name: "frozen", apiUrl, rootKey, kubernetes, namespace });
+      started.push(operator);
+      return operator;
     };
     const role = (permission: string): TestManifest => ({
       kind: "Role",

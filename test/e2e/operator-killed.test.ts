@@ -6,10 +6,16 @@ import {
   startOwnKubernetes,
 } from "../harness/kubernetes.ts";
 import { type KubernetesObjects, openObjects } from "../harness/kubernetes-objects.ts";
-import { freePort } from "../harness/ports.ts";
-import { type RunningProcess, startProcess } from "../harness/process.ts";
+import type { RunningProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
-import { applyCrds, openStore, operatorOf, type Store, type TestManifest } from "./operator-world.ts";
+import {
+  applyCrds,
+  openStore,
+  operatorOf,
+  type Store,
+  startElectedOperator,
+  type TestManifest,
+} from "./operator-world.ts";
 
 /* Crashes during work: of the leader process and of the Kubernetes API server. */
 
@@ -88,20 +94,16 @@ test(
     const objects = await openObjects(kubernetes);
     const started: RunningProcess[] = [];
     const start = async () => {
-      const port = await freePort();
-      const args = [
-        ...["cli/main.ts", "operator", "--api-url", store.server.url, "--kubeconfig", kubernetes.kubeconfigPath],
-        ...["--namespaces", namespace, "--cluster", "killed", "--admin-port", String(port)],
-        ...["--leader-election", "--lease-name", "killed", "--lease-namespace", namespace],
-      ];
-      const env = { POSTERN_ROOT_KEY: store.rootKey };
-      const running = await startProcess(process.execPath, args, { env, readyLine: /watching/ });
-      started.push(running);
-      const leads = async () => {
-        const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-        return /^postern_operator_leading 1$/m.test(metrics);
-      };
-      return { ...running, leads };
+      const { rootKey } = store;
+      const operator = await startElectedOperator({
+        name: "killed",
+        apiUrl: store.server.url,
+        rootKey,
+        kubernetes,
+        namespace,
+      });
+      started.push(operator);
+      return operator;
     };
     try {
       const leader = await start();

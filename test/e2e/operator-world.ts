@@ -12,7 +12,9 @@ import { createMemoryEdge } from "../../edge/open.ts";
 import { type Operator, type OperatorConfig, startOperator } from "../../operator/start.ts";
 import { createTestNamespace, startKubernetes, type TestKubernetes } from "../harness/kubernetes.ts";
 import { type KubernetesObjects, type ObjectName, openObjects } from "../harness/kubernetes-objects.ts";
+import { freePort } from "../harness/ports.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
+import { type RunningProcess, startProcess } from "../harness/process.ts";
 import { waitFor } from "../harness/wait.ts";
 
 export { resourceOf };
@@ -295,3 +297,31 @@ export const untilDisconnected = (world: Pick<World, "status">, manifest: Pick<T
     `${manifest.kind} ${manifest.metadata.name} to be gone`,
     async () => (await world.status(manifest)) === undefined,
   );
+
+export interface ElectedOperator extends RunningProcess {
+  leads(): Promise<boolean>;
+}
+
+/** Starts an operator as a process of its own that takes part in a leader election. `name` is its cluster and its Lease. */
+export async function startElectedOperator(options: {
+  readonly name: string;
+  readonly apiUrl: string;
+  readonly rootKey: string;
+  readonly kubernetes: TestKubernetes;
+  readonly namespace: string;
+}): Promise<ElectedOperator> {
+  const { name, apiUrl, rootKey, kubernetes, namespace } = options;
+  const port = await freePort();
+  const args = [
+    ...["cli/main.ts", "operator", "--api-url", apiUrl, "--kubeconfig", kubernetes.kubeconfigPath],
+    ...["--namespaces", namespace, "--cluster", name, "--admin-port", String(port)],
+    ...["--leader-election", "--lease-name", name, "--lease-namespace", namespace],
+  ];
+  const env = { POSTERN_ROOT_KEY: rootKey };
+  const running = await startProcess(process.execPath, args, { env, readyLine: /watching/ });
+  const leads = async () => {
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    return /^postern_operator_leading 1$/m.test(metrics);
+  };
+  return { ...running, leads };
+}
