@@ -59,7 +59,7 @@ export function createCreditService(deps: {
 
   return {
     async readRemaining(key) {
-      return (await this.readManyRemaining(key.workspaceId, [key.keyId])).get(key.keyId);
+      return (await this.readManyRemaining(db, key.workspaceId, [key.keyId])).get(key.keyId);
     },
 
     async readSharedRemaining({ workspaceId, keyId }) {
@@ -69,8 +69,8 @@ export function createCreditService(deps: {
       return row.granted - trueSpent(row, counter);
     },
 
-    async readManyRemaining(workspaceId, keyIds) {
-      const rows = await listKeyCredits(db, { workspaceId, keyIds });
+    async readManyRemaining(queryable, workspaceId, keyIds) {
+      const rows = await listKeyCredits(queryable, { workspaceId, keyIds });
       // Uses the stored rows without the counters if Redis is unreachable.
       const counters = await store.read(rows.map(toRef)).catch(() => []);
       return new Map(rows.map((row, i) => [row.key_id, row.granted - trueSpent(row, counters[i])]));

@@ -1,4 +1,5 @@
 import type { PoolClient } from "pg";
+import type { Queryable } from "../../postgres/queryable.ts";
 
 /** Credits of a key, and its refill. */
 export interface CreditRow {
@@ -18,8 +19,11 @@ export interface CreditService {
   readRemaining(key: CreditKey): Promise<number | undefined>;
   /** Like `readRemaining`, but rejects with `CountersUnavailable` if Redis does not respond, instead of using the row. */
   readSharedRemaining(key: CreditKey): Promise<number | undefined>;
-  /** Returns the remaining credits of several keys, like `readRemaining`. The map has no entry for an unlimited key. */
-  readManyRemaining(workspaceId: string, keyIds: readonly string[]): Promise<Map<string, number>>;
+  /**
+   * Returns the remaining credits of several keys, like `readRemaining`. The map has no entry for an unlimited key. `db` reads the rows; a
+   * caller with an open transaction passes its connection.
+   */
+  readManyRemaining(db: Queryable, workspaceId: string, keyIds: readonly string[]): Promise<Map<string, number>>;
   /**
    * Runs inside the caller's transaction: locks the rows, suspends the Redis counters, passes each exact state to `change` (`undefined`:
    * unlimited), and stores its result (`undefined`: unlimited, the row is deleted) under a new `rev`. Call `reopen` after the transaction

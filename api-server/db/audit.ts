@@ -63,17 +63,24 @@ export interface AuditedCall {
   readonly caller: { readonly workspaceId: string; readonly actor: CallingActor };
   readonly management: { readonly manager: string | undefined };
   readonly origin: { readonly requestId: string; readonly clientIp: string; readonly userAgent: string | undefined };
-  readonly deps: { readonly nowMs: () => number; readonly randomBytes: (size: number) => Uint8Array };
+  readonly deps: {
+    readonly nowMs: () => number;
+    readonly randomBytes: (size: number) => Uint8Array;
+    readonly joined?: { readonly events: Iterable<AuditEvent>[] };
+  };
 }
 
 export const SYSTEM_ACTOR: AuditActor = { type: "system", id: "system", name: "system" };
 
 /**
  * Writes the events of one call in the caller's transaction. All of them share a correlation id. Pass a lazy iterable for many events,
- * because each is larger than the change that it describes.
+ * because each is larger than the change that it describes. In a joined transaction, the enclosing use case writes them at its end, with
+ * the events of its other parts.
  */
-export function insertAudit(tx: Queryable, call: AuditedCall, events: Iterable<AuditEvent>): Promise<void> {
-  return insertAuditEvents(tx, auditContext(call), events);
+export async function insertAudit(tx: Queryable, call: AuditedCall, events: Iterable<AuditEvent>): Promise<void> {
+  const { joined } = call.deps;
+  if (joined === undefined) await insertAuditEvents(tx, auditContext(call), events);
+  else joined.events.push(events);
 }
 
 export function auditContext({ caller, management, origin, deps }: AuditedCall): AuditContext {

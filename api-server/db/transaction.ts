@@ -3,6 +3,7 @@ import type { Pool, PoolClient, QueryResult } from "pg";
 import type { Projection } from "../../edge/projection/contract.ts";
 import type { RecordRef } from "../../edge/records.ts";
 import { isRetryable } from "../../postgres/failures.ts";
+import type { AuditEvent } from "./audit.ts";
 import type { ReadEntry } from "./outbox.ts";
 
 const ATTEMPTS_MAX = 5;
@@ -37,6 +38,8 @@ const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
 
 export interface JoinedTransaction {
   readonly tx: PoolClient;
+  /** Audit events that are written before the commit. */
+  readonly events: Iterable<AuditEvent>[];
   /** Runs after the transaction has been committed or rolled back. */
   readonly afterwards: (work: () => Promise<void>) => void;
 }

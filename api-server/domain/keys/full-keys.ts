@@ -29,7 +29,7 @@ export async function readFullKeys(
   const limited = rows.filter(({ remaining }) => remaining !== null).map(({ id }) => id);
   const [parts, remaining, plaintexts] = await Promise.all([
     listKeyParts(deps.db, { workspaceId, keyIds }),
-    limited.length === 0 ? new Map<string, number>() : deps.credits.readManyRemaining(workspaceId, limited),
+    limited.length === 0 ? new Map<string, number>() : deps.credits.readManyRemaining(deps.db, workspaceId, limited),
     vault === undefined ? new Map<string, string>() : decryptKeys(deps, vault, { workspaceId, keyIds }),
   ]);
   const partsByKey = new Map(parts.map((one) => [one.key_id, one]));

@@ -61,6 +61,26 @@ describe("a Role", () => {
     expect(role.description).toBeUndefined();
   });
 
+  test("audit rows of one call share a correlation id, whichever part of the role changes", async () => {
+    const manager = aManager("Role");
+    await applied(manager, aRole());
+    const { status, body } = await apply(manager, aRole({ description: "Reads.", permissions: [`new-${count}.read`] }));
+    expect(status).toBe(200);
+    const rows = (await api.audit()).filter(({ request_id }) => request_id === body.meta.requestId);
+    expect(new Set(rows.map(({ event }) => event))).toEqual(
+      new Set([
+        "role.update",
+        "permission.create",
+        "authorization.disconnect_role_and_permissions",
+        "authorization.connect_role_and_permission",
+      ]),
+    );
+    expect(new Set(rows.map(({ correlation_id }) => correlation_id))).toEqual(
+      new Set([expect.stringMatching(/^cor_/)]),
+    );
+    expect(rows.map(({ actor }) => actor)).toEqual(rows.map(() => expect.objectContaining({ meta: { manager } })));
+  });
+
   test("a role with 1,000 permissions is stored whole or not at all", async () => {
     const manager = aManager("Role");
     const permissions = Array.from({ length: 1000 }, (_, i) => `many-${count}.${i}`);
@@ -317,6 +337,20 @@ describe("an ApiKey", () => {
     expect((await remove(manager)).body.data).toEqual({ outcome: "deleted", ids: { keyId } });
     expect(await verify(text)).toBe("NOT_FOUND");
     expect((await remove(manager)).body.data.outcome).toBe("absent");
+  });
+
+  test("keys with credits are applied concurrently by more callers than the pool has connections", async () => {
+    const keys = await Promise.all(Array.from({ length: 12 }, () => aKey({ credits: { remaining: 3 } })));
+    const states = await Promise.all(
+      keys.map(async ({ manager, spec }) => {
+        const { key } = await applied(manager, spec, { secret: { mayIssue: true } });
+        const secret = { keyId: key.issued.keyId, mayIssue: false };
+        await applied(manager, spec, { secret });
+        return { manager, spec, secret };
+      }),
+    );
+    const replies = await Promise.all(states.map(({ manager, spec, secret }) => applied(manager, spec, { secret })));
+    expect(replies.map(({ outcome }) => outcome)).toEqual(states.map(() => "unchanged"));
   });
 
   test("secret of an issued key is in no log, and a dry run issues none", async () => {

@@ -2,11 +2,12 @@ import { PublicError } from "../../../../core/errors.ts";
 import type { Kind } from "../../../../core/manifests/index.ts";
 import { requireManager } from "../../../../core/manifests/manager.ts";
 import type { Queryable } from "../../../../postgres/queryable.ts";
+import { insertAudit } from "../../../db/audit.ts";
 import { type Fence, raiseFence, shareLockFence } from "../../../db/operator-fences.ts";
 import { inTransaction, type JoinedTransaction } from "../../../db/transaction.ts";
 import type { Actor } from "../../actor.ts";
 import type { RequiredPermission } from "../../permissions/required-permissions.ts";
-import type { ManifestDeps as Deps, Transaction } from "./application.ts";
+import { type ManifestDeps as Deps, managing, type Transaction } from "./application.ts";
 
 /** Kinds that `managed.applyObject` stores. */
 export const APPLIED_KINDS = [
@@ -44,9 +45,11 @@ export async function inManifestTransaction<Required extends RequiredPermission,
         const { cluster } = requireManager(manager);
         await requireFence(tx, { workspaceId: caller.workspaceId, cluster, fence }, dryRun);
       }
-      const joined = { tx, afterwards: (one: () => Promise<void>) => afterwards.push(one) };
+      const events: JoinedTransaction["events"] = [];
+      const joined = { tx, events, afterwards: (one: () => Promise<void>) => afterwards.push(one) };
       const result = await work({ tx, actor: joining(actor, joined, options) });
       if (dryRun) throw new DryRunDone(result);
+      await insertAudit(tx, managing(actor, { manager }), concatenate(events));
       return result;
     });
   } catch (error) {
@@ -55,6 +58,10 @@ export async function inManifestTransaction<Required extends RequiredPermission,
   } finally {
     for (const one of afterwards) await one();
   }
+}
+
+function* concatenate<T>(lists: readonly Iterable<T>[]): Iterable<T> {
+  for (const list of lists) yield* list;
 }
 
 /** Thrown to roll back a dry run. */
