@@ -65,7 +65,10 @@ export function IdentityDetails({ identity, onClose }: { identity: string; onClo
             {data.identity.meta === undefined ? (
               <p className="muted">None.</p>
             ) : (
-              <pre className="meta-view">{JSON.stringify(data.identity.meta, null, 2)}</pre>
+              // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
+              <pre className="meta-view" tabIndex={0}>
+                {JSON.stringify(data.identity.meta, null, 2)}
+              </pre>
             )}
           </section>
           <UsageOfIdentity externalId={data.identity.externalId} />
