@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { ALL_WINDOWS, EVERY_WINDOW } from "./every-window.ts";
 
-/* Holds that every component that opens a window is in the table which windows-of-*.test.ts and xss-in-windows.test.ts go through. */
+/* Holds that every component that opens a window is in the table that windows-of-*.test.ts test. */
 
 const DASHBOARD = resolve(import.meta.dirname, "../../dashboard");
 /** What of the headless library opens nothing. */

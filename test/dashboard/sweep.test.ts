@@ -34,7 +34,9 @@ const unfolded = (page: Page): Promise<void> =>
   });
 
 describe.each(SWEPT)("%s", (path) => {
-  test("dashboard page is accessible in both themes and by keyboard", async ({ open }) => {
+  test("dashboard page is accessible in both themes and by keyboard, and fits phone, tablet and wide screens", async ({
+    open,
+  }) => {
     const page = await open(path);
     await settled(page);
     await expectAccessible(page);
@@ -43,12 +45,6 @@ describe.each(SWEPT)("%s", (path) => {
     await expectReachable(page);
     await unfolded(page);
     await expectAccessible(page);
-  });
-
-  test("dashboard page fits phone, tablet and wide screens", async ({ open }) => {
-    const page = await open(path);
-    await settled(page);
-    await unfolded(page);
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 800 });
       await expectNoSideways(page);

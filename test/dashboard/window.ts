@@ -3,6 +3,7 @@ import { describe, expect } from "vitest";
 import { waitFor } from "../harness/wait.ts";
 import { expectAccessible } from "./accessible.ts";
 import { EVERY_WINDOW, type Opening, openWindow } from "./every-window.ts";
+import { expectHarmless } from "./harmless.ts";
 import { dashboardTest } from "./harness.ts";
 import { type Made, makeObjects } from "./window-objects.ts";
 
@@ -25,17 +26,29 @@ async function until(isSo: () => Promise<boolean>, problem: () => Promise<string
 const focused = (page: Page): Promise<string> =>
   page.evaluate(() => document.activeElement?.outerHTML.slice(0, 160) ?? "nothing");
 
-/** What is to hold of each window of one part of the table. */
+const MARKUP = "<img src=x onerror=hacked=N>\"><script>hacked=N</script>'-hacked=N-'{{hacked=N}}";
+
+/** Windows that are empty, or about no single object, show no stored text. */
+const SHOWS_NOTHING =
+  /^(create |the new |the menu of|the only |set an|import|export|change the |switch |(rename|enable) a workspace)/;
+
+/**
+ * Tests each window of one part of the table. The stored names, descriptions and data look like markup and are as long as they may be, in
+ * forms, in the matrix and its review, in manifests as YAML and in the audit log's values before and after.
+ */
 export function testWindows(of: keyof typeof EVERY_WINDOW): void {
   const test = dashboardTest();
   let made: Made;
   let count = 0;
+  // Many names must be unique.
+  const hostile = (_what: string, lengthMax: number): string =>
+    MARKUP.replaceAll("N", String(++count)).padEnd(lengthMax, "W").slice(0, lengthMax);
   test.beforeAll(async ({ dashboard }) => {
-    made = await makeObjects(dashboard, (what, lengthMax) => `${what} of somebody ${++count}`.slice(0, lengthMax));
+    made = await makeObjects(dashboard, hostile);
   });
-  describe("is accessible, keeps focus, closes by Escape and fits 375 px", () => {
+  describe("accessible, keeps focus, closes by Escape, fits 375 px, shows stored scripts as text", () => {
     test.for<Opening>(EVERY_WINDOW[of])(
-      "dialog is accessible, keeps focus, closes by Escape and fits 375 px: $name",
+      "dialog is accessible, keeps focus, closes by Escape, fits 375 px and shows stored scripts as text: $name",
       async (opening, { open }) => {
         await expectGoodWindow(await open(opening.at(made)), opening, made);
       },
@@ -46,6 +59,8 @@ export function testWindows(of: keyof typeof EVERY_WINDOW): void {
 async function expectGoodWindow(page: Page, opening: Opening, made: Made): Promise<void> {
   const { kind = "dialog", isKept = false } = opening;
   const { window, opener } = await openWindow(page, opening, made);
+  await expectHarmless(page, opening.name);
+  if (!SHOWS_NOTHING.test(opening.name)) expect(await textsOf(page)).toContain("onerror=hacked=");
   if (kind === "dialog" || kind === "menu") {
     await until(
       () => focusIn(window),
@@ -80,6 +95,14 @@ async function expectGoodWindow(page: Page, opening: Opening, made: Made): Promi
     expect(await page.locator("[aria-hidden=true] :focus").count()).toBe(0);
   }
 }
+
+const textsOf = (page: Page): Promise<string> =>
+  page.evaluate(() =>
+    [
+      document.body.textContent,
+      ...[...document.querySelectorAll("input, textarea")].map((one) => (one as HTMLInputElement).value),
+    ].join(" "),
+  );
 
 /** The keys that go around in a window leave the focus in it. */
 async function expectInside(page: Page, window: Locator, kind: NonNullable<Opening["kind"]> | "dialog"): Promise<void> {
@@ -120,7 +143,7 @@ async function expectInside(page: Page, window: Locator, kind: NonNullable<Openi
 }
 
 /** Nothing of a window is beyond the edge of the page, or of the window itself but for what scrolls by itself. */
-export async function expectFits(window: Locator): Promise<void> {
+async function expectFits(window: Locator): Promise<void> {
   // What is placed beside its opener follows when that has moved.
   await expect.poll(() => beyondEdges(window)).toEqual([]);
 }

@@ -10,8 +10,8 @@ import { type TextField, textFields, withText } from "./text-fields.ts";
 
 /*
  * A caller with a root key can store texts that people then look at. Every text field of every procedure that stores something gets hostile
- * ones, and then every page of the dashboard is visited: no script of theirs runs, and none of them breaks a page. The windows that pages open are
- * opened in xss-in-windows.test.ts.
+ * ones, and then every page of the dashboard is visited: no script of theirs runs, and none of them breaks a page. windows-of-*.test.ts do the
+ * same with every dialog, drawer and menu.
  */
 
 const test = dashboardTest();
@@ -215,5 +215,19 @@ test("stored text of an API caller never runs as a script", { timeout: 900_000 }
     expect(dialogs).toEqual([]);
   } finally {
     await pool.end();
+  }
+});
+
+test("toast and error message show entered scripts as text", async ({ open, faults }) => {
+  faults.expect(/409/);
+  const page = await open("/permissions");
+  const name = hostileText(HOSTILE.slice(0, 3).join(""), 128);
+  for (const says of [`Role ${name} created.`, "failed."]) {
+    await page.getByRole("button", { name: "Create a role" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill(name);
+    await dialog.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByText(says).waitFor();
+    await expectHarmless(page, says);
   }
 });
