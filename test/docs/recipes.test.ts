@@ -6,7 +6,6 @@ import { addACommand } from "./recipes/add-a-command.ts";
 import { addAManifestField } from "./recipes/add-a-manifest-field.ts";
 import { addAMigration } from "./recipes/add-a-migration.ts";
 import { addAProcedure } from "./recipes/add-a-procedure.ts";
-import { addAV1Procedure } from "./recipes/add-a-v1-procedure.ts";
 import { Copy, type Omission, type Part, type Recipe, type Run, stepsOf, type TestRun } from "./recipes/recipe.ts";
 
 /*
@@ -14,7 +13,7 @@ import { Copy, type Omission, type Part, type Recipe, type Run, stepsOf, type Te
  * left out is noticed by a test. A change that makes a recipe untrue fails here; if a recipe is incomplete, add to both.
  */
 
-const RECIPES: readonly Recipe[] = [addAProcedure, addAV1Procedure, addAMigration, addAManifestField, addACommand];
+const RECIPES: readonly Recipe[] = [addAProcedure, addAMigration, addAManifestField, addACommand];
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const contributing = readFileSync(join(ROOT, "CONTRIBUTING.md"), "utf8");
