@@ -19,14 +19,14 @@ test("page runner checks the output lines that the page shows", async () => {
   expect(await runSteps([step], shell())).toMatchObject([{ printed: "root key_… now\n(not printed: no)\n" }]);
 });
 
-test("page runner replaces a value that ends in … with the last output", async () => {
+test("page runner replaces a value that ends in … with the last output, and leaves out meta", async () => {
   const steps = [
     { commands: "echo first acme_1abc acme_2\n", shown: undefined },
     { commands: "export KEY=acme_…   # of the answer\nexport URL=http://here\n", shown: undefined },
-    json('echo "[\\"$KEY\\", \\"$URL\\"]"\n', ""),
+    json('echo "{ \\"data\\": [\\"$KEY\\", \\"$URL\\"], \\"meta\\": {} }"\n', ""),
   ];
   const ran = await runSteps(steps, { variables: { URL: "http://there" }, printed: "" });
-  expect(ran.map(({ printed }) => JSON.parse(printed))).toEqual([["acme_1abc", "http://there"]]);
+  expect(ran.map(({ printed }) => JSON.parse(printed))).toEqual([{ data: ["acme_1abc", "http://there"] }]);
   await expect(runSteps([{ commands: "export ID=api_…", shown: undefined }], shell())).rejects.toThrow(
     "nothing like api_…",
   );

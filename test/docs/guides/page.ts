@@ -140,12 +140,17 @@ function setVariable(line: string, { variables, printed }: Shell): boolean {
   return true;
 }
 
-/** The JSON of the last line, with what varies masked; of a text those lines that the page shows, by the words before each `…`. */
+/**
+ * The JSON of the last line, with what varies masked, and without `meta` if the page leaves it out; of a text those lines that the page shows,
+ * by the words before each `…`.
+ */
 function inFormOf(shown: { language: string; text: string }, printed: string): string {
   if (shown.language === "json") {
     const line = printed.trim().split("\n").at(-1) ?? "";
     const atItsPort = line.replaceAll(/http:\/\/127\.0\.0\.1:\d+/g, "http://127.0.0.1:8080");
-    return responseText(masked(JSON.parse(atItsPort), Date.now()));
+    const { meta, ...rest } = JSON.parse(atItsPort) as Record<string, unknown>;
+    const value = shown.text.includes('"meta": { "requestId"') ? { ...rest, meta } : rest;
+    return responseText(masked(value, Date.now()));
   }
   const lines = printed.split("\n");
   const found = shown.text
