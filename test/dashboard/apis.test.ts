@@ -1,5 +1,4 @@
 import { describe, expect } from "vitest";
-import { expectAccessible, expectNoSideways } from "./accessible.ts";
 import { inDatabase } from "./database.ts";
 import { dashboardTest } from "./harness.ts";
 
@@ -87,17 +86,5 @@ describe("APIs", () => {
     expect(await create.getAttribute("title")).toContain("api.*.create_api");
     await create.click({ force: true });
     expect(await page.getByRole("dialog").count()).toBe(0);
-  });
-
-  test.for(["light", "dark"] as const)("API pages are accessible in the %s theme", async (colorScheme, { open }) => {
-    const page = await open("/apis", { colorScheme });
-    await page.getByRole("link", { name: "managed-api" }).waitFor();
-    await expectAccessible(page);
-  });
-
-  test.for([375, 1920])("API pages fit a window of %d px", async (width, { open }) => {
-    const page = await open("/apis", { width });
-    await page.getByRole("link", { name: "managed-api" }).waitFor();
-    await expectNoSideways(page);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { expectAccessible } from "./accessible.ts";
 import { dashboardTest } from "./harness.ts";
 
 const test = dashboardTest();
@@ -51,12 +51,6 @@ describe("the audit log", () => {
     await page.getByRole("row").nth(1).click();
     await page.getByRole("dialog").getByText(name).first().waitFor();
     expect(await page.title()).toBe("Audit log · Postern");
-  });
-
-  test.for([375, 1280, 1920])("dashboard audit log fits a window of %d px", async (width, { open }) => {
-    const page = await open("/audit", { width });
-    await page.getByRole("row").nth(1).waitFor();
-    await expectNoSideways(page);
   });
 
   test.for(["viewer", "operator"] as const)("dashboard audit log is readable for a %s", async (role, { open }) => {

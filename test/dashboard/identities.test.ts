@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { expectAccessible } from "./accessible.ts";
 import { dashboardTest } from "./harness.ts";
 
 const test = dashboardTest();
@@ -35,24 +35,6 @@ describe("the list of identities", () => {
     await page.getByLabel("External id or id contains").fill("nobody");
     await page.getByText("No identity contains “nobody”.").waitFor();
     expect(new URL(page.url()).searchParams.get("search")).toBe("nobody");
-  });
-
-  test.for(["light", "dark"] as const)("identity list is accessible in the %s theme", async (colorScheme, { open }) => {
-    const page = await open("/identities", { colorScheme });
-    await page
-      .getByText(/^customer-/)
-      .first()
-      .waitFor();
-    await expectAccessible(page);
-  });
-
-  test.for([375, 768, 1280, 1920])("identity list fits a window of %d px", async (width, { open }) => {
-    const page = await open("/identities", { width });
-    await page
-      .getByText(/^customer-/)
-      .first()
-      .waitFor();
-    await expectNoSideways(page);
   });
 
   test("identity list shows advice and the request id on an error", async ({ open, context, faults }) => {

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { expectAccessible } from "./accessible.ts";
 import { dashboardTest } from "./harness.ts";
 
 const test = dashboardTest();
@@ -23,10 +23,4 @@ describe("the installation", () => {
       await page.getByText(/installation\.\*\.read_installation/).waitFor();
     },
   );
-
-  test.for([375, 1920])("installation page fits a window of %d px", async (width, { open }) => {
-    const page = await open("/installation", { width });
-    await page.getByRole("region", { name: "Postgres", exact: true }).waitFor();
-    await expectNoSideways(page);
-  });
 });

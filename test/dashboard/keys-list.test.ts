@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Page, Request } from "playwright-core";
 import { describe, expect } from "vitest";
-import { expectAccessible, expectNoSideways } from "./accessible.ts";
 import { inDatabase } from "./database.ts";
 import { dashboardTest } from "./harness.ts";
 
@@ -178,18 +177,6 @@ describe("the list of keys", () => {
     await page.getByRole("heading", { name: HOSTILE }).waitFor();
     await page.getByText(JSON.stringify(HOSTILE).slice(1, 30)).first().waitFor();
     expect(await page.evaluate(() => document.querySelectorAll("main script").length)).toBe(0);
-  });
-
-  test.for(["light", "dark"] as const)("key list is accessible in the %s theme", async (colorScheme, { open }) => {
-    const page = await open("/keys", { colorScheme });
-    await page.getByText("has-credits").waitFor();
-    await expectAccessible(page);
-  });
-
-  test.for([375, 1920])("key list fits a window of %d px", async (width, { open }) => {
-    const page = await open("/keys", { width });
-    await page.getByText("has-credits").waitFor();
-    await expectNoSideways(page);
   });
 
   test("key list asks an unauthenticated user to sign in and sends no request", async ({ dashboard }) => {

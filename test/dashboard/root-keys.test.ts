@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect } from "vitest";
-import { expectAccessible, expectNoSideways } from "./accessible.ts";
+import { expectNoSideways } from "./accessible.ts";
 import { inDatabase } from "./database.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";
 
@@ -157,28 +157,6 @@ test("root key list of 2,000 root keys is loaded page by page", async ({ dashboa
   await page.getByRole("row").nth(1).focus();
   await page.keyboard.press("End");
   await page.getByText("200 root keys loaded; there are more").waitFor();
-});
-
-test.for(["light", "dark"] as const)(
-  "root key pages and dialogs are accessible in the %s theme",
-  async (colorScheme, { dashboard, open }) => {
-    const { rootKeyId } = await make(dashboard, `accessible in ${colorScheme}`);
-    const page = await open(`/root-keys?rootKey=${rootKeyId}`, { colorScheme });
-    await page.getByText("not used").first().waitFor();
-    await expectAccessible(page);
-    await page.getByRole("button", { name: "Change" }).click();
-    await page.getByText("Stored as").waitFor();
-    await expectAccessible(page);
-  },
-);
-
-test.for([375, 1920])("root key pages fit a window of %d px", async (width, { open }) => {
-  const page = await open("/root-keys", { width });
-  await page.getByRole("row").nth(1).waitFor();
-  await expectNoSideways(page);
-  await page.getByRole("button", { name: "Create a root key" }).click();
-  await page.getByText("Stored as").waitFor();
-  await expectNoSideways(page);
 });
 
 test.for([
