@@ -50,7 +50,7 @@ export const importOptions = {
 
 /** Description of the import rules, which is part of the help of every import command. */
 export const IMPORT_RULES =
-  "Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Shows limits and denials of routes as rules for a policy. Requires create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.";
+  "Hashes the keys and sends only the hashes, so that their owners keep using them. Groups become roles, owners become identities. Shows limits and denials of routes as rules for a policy. The root key needs create_key on the API. Safe to repeat: existing keys stay unchanged. Exit code 1 if a key was not imported; each is listed with the reason.";
 
 const options = {
   "ttl-is": {
