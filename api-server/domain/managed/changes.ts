@@ -1,5 +1,5 @@
 import type { Queryable } from "../../../postgres/queryable.ts";
-import { type AuditContext, type AuditEvent, auditContext, insertAuditEvents } from "../../db/audit.ts";
+import { type AuditContext, type AuditEvent, auditContext, insertAudit } from "../../db/audit.ts";
 import { changeOf } from "../../db/audit-change.ts";
 import { deleteOrphan, upsertOrphan } from "../../db/orphaned-objects.ts";
 import type { Actor } from "../actor.ts";
@@ -88,7 +88,7 @@ export async function deleteManaged<Row extends ManagedRow>(
   const actor = acting(caller);
   guardManaged(actor, resource, row);
   if (!isRemoval(actor)) {
-    await insertAuditEvents(tx, actor.context, await setManager(tx, actor, resource, row, null));
+    await insertAudit(tx, caller, await setManager(tx, actor, resource, row, null));
     return;
   }
   await resource.remove(tx, row, actor.context);
@@ -96,5 +96,5 @@ export async function deleteManaged<Row extends ManagedRow>(
   if (row.manager === null && resource.kind !== "key") {
     await deleteOrphan(tx, { workspaceId: actor.context.workspaceId, kind: resource.kind, id: row.id });
   }
-  await insertAuditEvents(tx, actor.context, [auditEvent(resource, row, "Deleted")]);
+  await insertAudit(tx, caller, [auditEvent(resource, row, "Deleted")]);
 }

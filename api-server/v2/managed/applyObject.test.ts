@@ -30,6 +30,8 @@ const refusalOf = ({ status, body }: Reply) => ({
   location: body.error?.errors?.[0]?.location,
 });
 const query = async (text: string, values: unknown[] = []) => (await api.deps.db.query(text, values)).rows;
+const auditOf = async (body: Reply["body"]) =>
+  (await api.audit()).filter(({ request_id }) => request_id === body.meta.requestId);
 const auditCount = async () => Number((await query("select count(*) as n from audit_log"))[0].n);
 const aRole = (more: object = {}) => ({ name: `role-${count}`, permissions: ["a.read", "b.read"], ...more });
 const aPolicy = (more: object = {}) => ({ api: { name: `orders-${count}` }, target: { port: 8080 }, ...more });
@@ -66,7 +68,7 @@ describe("a Role", () => {
     await applied(manager, aRole());
     const { status, body } = await apply(manager, aRole({ description: "Reads.", permissions: [`new-${count}.read`] }));
     expect(status).toBe(200);
-    const rows = (await api.audit()).filter(({ request_id }) => request_id === body.meta.requestId);
+    const rows = await auditOf(body);
     expect(new Set(rows.map(({ event }) => event))).toEqual(
       new Set([
         "role.update",
@@ -288,7 +290,13 @@ describe("an ApiKeyPolicy", () => {
       kind: "invalid_input",
       location: "body.spec.api",
     });
-    expect((await remove(owner)).body.data).toEqual({ outcome: "released", ids });
+    const removed = (await remove(owner)).body;
+    expect(removed.data).toEqual({ outcome: "released", ids });
+    const rows = await auditOf(removed);
+    expect(rows.map(({ event }) => event).sort()).toEqual(["api.update", "policy.delete"]);
+    expect(new Set(rows.map(({ correlation_id }) => correlation_id))).toEqual(
+      new Set([expect.stringMatching(/^cor_/)]),
+    );
     expect((await applied(owner, aPolicy())).ids.apiId).toBe(ids.apiId);
   });
 
