@@ -319,9 +319,9 @@ const cases = Object.entries(REFERENCES).flatMap(([reference, scenarios]) =>
 );
 
 describe.each(cases)("$reference: $title", ({ dev, reason }) => {
-  async function attack(prod: Prod, isForged: boolean): Promise<TestManifest[]> {
+  async function attack(prod: Prod, forge: { status: boolean; annotations: boolean }): Promise<TestManifest[]> {
     const objects = dev(prod).map((one) =>
-      isForged
+      forge.annotations
         ? manifest(one.kind as Kind, "dev", one.metadata.name, one.spec, forgedAnnotations(prod, one.kind as Kind))
         : one,
     );
@@ -329,7 +329,7 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
     // Several rounds, so that effects on one object reach the next; the forgery is repeated in each.
     for (let round = 0; round < 3; round++) {
       for (const one of objects) {
-        if (isForged) for (const each of objects) await forgeStatus(each, prod);
+        if (forge.status) for (const each of objects) await forgeStatus(each, prod);
         await reconcile(one);
       }
     }
@@ -337,12 +337,13 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
   }
 
   test.each([
-    { name: "a spec alone", isForged: false },
-    { name: "a spec with a forged status and annotations", isForged: true },
-  ])("reference through $name gives no access to prod", async ({ isForged }) => {
+    { name: "a spec alone", forge: { status: false, annotations: false } },
+    { name: "a forged status", forge: { status: true, annotations: false } },
+    { name: "forged annotations", forge: { status: false, annotations: true } },
+  ])("reference through $name gives no access to prod", async ({ forge }) => {
     const prod = await openProd();
     const before = await prod.read();
-    const objects = await attack(prod, isForged);
+    const objects = await attack(prod, forge);
     expect(await prod.read()).toEqual(before);
     const last = objects.at(-1) as TestManifest;
     const status = await reconcile(last);
@@ -356,7 +357,7 @@ describe.each(cases)("$reference: $title", ({ dev, reason }) => {
 
     for (const one of objects.toReversed()) {
       await remove(one);
-      if (isForged) await forgeStatus(one, prod);
+      if (forge.status) await forgeStatus(one, prod);
       await reconcile(one);
       expect(objectOf(one), `${labelOf(one)} is let go`).toBeUndefined();
     }
