@@ -20,8 +20,8 @@ export interface CreditService {
   /** Like `readRemaining`, but rejects with `CountersUnavailable` if Redis does not respond, instead of using the row. */
   readSharedRemaining(key: CreditKey): Promise<number | undefined>;
   /**
-   * Returns the remaining credits of several keys, like `readRemaining`. The map has no entry for an unlimited key. `db` reads the rows; a
-   * caller with an open transaction passes its connection.
+   * Returns the remaining credits of several keys, like `readRemaining`. The map has no entry for an unlimited key. Inside a transaction,
+   * pass its connection as `db`, because a second connection per call could exhaust the pool.
    */
   readManyRemaining(db: Queryable, workspaceId: string, keyIds: readonly string[]): Promise<Map<string, number>>;
   /**

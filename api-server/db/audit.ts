@@ -66,7 +66,7 @@ export interface AuditedCall {
   readonly deps: {
     readonly nowMs: () => number;
     readonly randomBytes: (size: number) => Uint8Array;
-    readonly joined?: { readonly events: Iterable<AuditEvent>[] };
+    readonly joined?: { readonly events: AuditEvent[] };
   };
 }
 
@@ -74,13 +74,13 @@ export const SYSTEM_ACTOR: AuditActor = { type: "system", id: "system", name: "s
 
 /**
  * Writes the events of one call in the caller's transaction. All of them share a correlation id. Pass a lazy iterable for many events,
- * because each is larger than the change that it describes. In a joined transaction, the enclosing use case writes them at its end, with
- * the events of its other parts.
+ * because each is larger than the change that it describes. In a joined transaction this only collects the events (see
+ * `JoinedTransaction`).
  */
 export async function insertAudit(tx: Queryable, call: AuditedCall, events: Iterable<AuditEvent>): Promise<void> {
   const { joined } = call.deps;
   if (joined === undefined) await insertAuditEvents(tx, auditContext(call), events);
-  else joined.events.push(events);
+  else joined.events.push(...events);
 }
 
 export function auditContext({ caller, management, origin, deps }: AuditedCall): AuditContext {

@@ -38,8 +38,8 @@ const COMMIT = `select coalesce(k.workspace_id, o.workspace_id) as workspace_id,
 
 export interface JoinedTransaction {
   readonly tx: PoolClient;
-  /** Audit events that are written before the commit. */
-  readonly events: Iterable<AuditEvent>[];
+  /** Audit events of all parts, which the enclosing use case writes together before the commit. */
+  readonly events: AuditEvent[];
   /** Runs after the transaction has been committed or rolled back. */
   readonly afterwards: (work: () => Promise<void>) => void;
 }

@@ -49,7 +49,7 @@ export async function inManifestTransaction<Required extends RequiredPermission,
       const joined = { tx, events, afterwards: (one: () => Promise<void>) => afterwards.push(one) };
       const result = await work({ tx, actor: joining(actor, joined, options) });
       if (dryRun) throw new DryRunDone(result);
-      await insertAudit(tx, managing(actor, { manager }), concatenate(events));
+      await insertAudit(tx, managing(actor, { manager }), events);
       return result;
     });
   } catch (error) {
@@ -58,10 +58,6 @@ export async function inManifestTransaction<Required extends RequiredPermission,
   } finally {
     for (const one of afterwards) await one();
   }
-}
-
-function* concatenate<T>(lists: readonly Iterable<T>[]): Iterable<T> {
-  for (const list of lists) yield* list;
 }
 
 /** Thrown to roll back a dry run. */
