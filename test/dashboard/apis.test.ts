@@ -1,4 +1,5 @@
 import { describe, expect } from "vitest";
+import { expectPresentable } from "./accessible.ts";
 import { inDatabase } from "./database.ts";
 import { dashboardTest } from "./harness.ts";
 
@@ -86,5 +87,11 @@ describe("APIs", () => {
     expect(await create.getAttribute("title")).toContain("api.*.create_api");
     await create.click({ force: true });
     expect(await page.getByRole("dialog").count()).toBe(0);
+  });
+
+  test("list with a managed API is accessible and fits every window", async ({ open }) => {
+    const page = await open("/apis");
+    await page.getByRole("link", { name: "managed-api" }).waitFor();
+    await expectPresentable(page);
   });
 });

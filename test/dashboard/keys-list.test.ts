@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Page, Request } from "playwright-core";
 import { describe, expect } from "vitest";
+import { expectPresentable } from "./accessible.ts";
 import { inDatabase } from "./database.ts";
 import { dashboardTest } from "./harness.ts";
 
@@ -177,6 +178,12 @@ describe("the list of keys", () => {
     await page.getByRole("heading", { name: HOSTILE }).waitFor();
     await page.getByText(JSON.stringify(HOSTILE).slice(1, 30)).first().waitFor();
     expect(await page.evaluate(() => document.querySelectorAll("main script").length)).toBe(0);
+  });
+
+  test("list with keys in every state is accessible and fits every window", async ({ open }) => {
+    const page = await open("/keys");
+    await page.getByText("has-credits").waitFor();
+    await expectPresentable(page);
   });
 
   test("key list asks an unauthenticated user to sign in and sends no request", async ({ dashboard }) => {

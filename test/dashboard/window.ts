@@ -1,5 +1,5 @@
 import type { Locator, Page } from "playwright-core";
-import { describe, expect } from "vitest";
+import { expect } from "vitest";
 import { waitFor } from "../harness/wait.ts";
 import { expectAccessible } from "./accessible.ts";
 import { EVERY_WINDOW, type Opening, openWindow } from "./every-window.ts";
@@ -46,14 +46,12 @@ export function testWindows(of: keyof typeof EVERY_WINDOW): void {
   test.beforeAll(async ({ dashboard }) => {
     made = await makeObjects(dashboard, hostile);
   });
-  describe("accessible, keeps focus, closes by Escape, fits 375 px, shows stored scripts as text", () => {
-    test.for<Opening>(EVERY_WINDOW[of])(
-      "dialog is accessible, keeps focus, closes by Escape, fits 375 px and shows stored scripts as text: $name",
-      async (opening, { open }) => {
-        await expectGoodWindow(await open(opening.at(made)), opening, made);
-      },
-    );
-  });
+  test.for<Opening>(EVERY_WINDOW[of])(
+    "dialog is accessible, keeps focus, closes by Escape, fits 375 px and shows stored scripts as text: $name",
+    async (opening, { open }) => {
+      await expectGoodWindow(await open(opening.at(made)), opening, made);
+    },
+  );
 }
 
 async function expectGoodWindow(page: Page, opening: Opening, made: Made): Promise<void> {

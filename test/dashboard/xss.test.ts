@@ -10,8 +10,8 @@ import { type TextField, textFields, withText } from "./text-fields.ts";
 
 /*
  * A caller with a root key can store texts that people then look at. Every text field of every procedure that stores something gets hostile
- * ones, and then every page of the dashboard is visited: no script of theirs runs, and none of them breaks a page. windows-of-*.test.ts do the
- * same with every dialog, drawer and menu.
+ * ones, and then every page of the dashboard is visited: no script of theirs runs, and none of them breaks a page. windows-of-*.test.ts test
+ * dialogs, drawers and menus in the same way.
  */
 
 const test = dashboardTest();
