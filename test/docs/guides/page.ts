@@ -141,8 +141,8 @@ function setVariable(line: string, { variables, printed }: Shell): boolean {
 }
 
 /**
- * The JSON of the last line, with what varies masked, and without `meta` if the page leaves it out; of a text those lines that the page shows,
- * by the words before each `…`.
+ * Returns the output in the form that the page has. JSON: the last line with ids, keys and times masked, and without `meta` if the page omits it.
+ * Text: the lines that the page shows, compared by the words before each `…`.
  */
 function inFormOf(shown: { language: string; text: string }, printed: string): string {
   if (shown.language === "json") {
