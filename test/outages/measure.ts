@@ -17,6 +17,8 @@ export interface Seen {
   readonly slowestMs: number;
   /** From the end of the fault until everything was as always; undefined when it was not in time. */
   readonly normalAfterMs: number | undefined;
+  /** What was last not as always after the end of the fault. */
+  readonly lastReason: string | undefined;
 }
 
 /** Makes the fault of a row, asks everything all the time while it lasts, ends it, and waits until everything is as always. */
@@ -43,19 +45,21 @@ export async function measure(world: World, row: Row): Promise<Seen> {
   const endedMs = performance.now();
   await row.end(world);
   await asking;
-  while (!(await world.isNormal())) {
+  let lastReason: string | undefined;
+  for (let reason = await world.notNormal(); reason !== undefined; reason = await world.notNormal()) {
+    lastReason = reason;
     if (performance.now() - endedMs > 2 * row.normalMs) return done(undefined);
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
   const normalAfterMs = performance.now() - endedMs;
   // What the next fault finds was asked for after the last announcement.
   await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
-  while (!(await world.isNormal())) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  while ((await world.notNormal()) !== undefined) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   return done(normalAfterMs);
 
   function done(normalAfterMs: number | undefined): Seen {
     const log = world.gateLog().slice(logged);
-    return { log, statuses, late, slowestMs, normalAfterMs };
+    return { log, statuses, late, slowestMs, normalAfterMs, lastReason };
   }
 }
 
@@ -106,7 +110,7 @@ export function broken(row: Row, seen: Seen): string[] {
   if (row.told !== undefined && !row.told.test(seen.log)) wrong.push(`the gate's log has nothing like ${row.told}`);
   if (seen.slowestMs > row.slowestMs) wrong.push(`an answer took ${Math.round(seen.slowestMs)} ms`);
   if (seen.normalAfterMs === undefined || seen.normalAfterMs > row.normalMs) {
-    wrong.push(`not as always after ${row.normalMs} ms`);
+    wrong.push(`not as always after ${row.normalMs} ms, at last: ${seen.lastReason}`);
   }
   return wrong;
 }

@@ -13,7 +13,7 @@ import type { OwnRedis } from "../harness/redis.ts";
 import { type SidecarProcess, spawnSidecar } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
 import { type MoodyApp, openMoodyApp } from "./app.ts";
-import { type Ask, NORMAL } from "./rows.ts";
+import { ASKS, type Ask, NORMAL } from "./rows.ts";
 
 /* An api-server, two gates, an app, Postgres and Redis, all real processes, with lines between them that can be disturbed. */
 
@@ -43,8 +43,8 @@ export interface World {
   killOtherGate(): Promise<void>;
   /** The status of one answer, 0 when there was none, and how long it took. */
   ask(what: Ask): Promise<{ readonly status: number; readonly tookMs: number }>;
-  /** Whether everything is answered as always, and the gate is up to date. */
-  isNormal(): Promise<boolean>;
+  /** What is not answered as always, or what is not up to date; undefined when everything is as always. */
+  notNormal(): Promise<string | undefined>;
 }
 
 /** With which the gates sign in at Redis; its password is in a file, as that of a Secret. */
@@ -188,19 +188,24 @@ export async function openWorld(whenDone: (close: () => Promise<void>) => void):
       await other.process.exited;
     },
     ask,
-    isNormal: async () => {
+    notNormal: async () => {
       for (const what of Object.keys(NORMAL) as Ask[]) {
-        if (!NORMAL[what].includes((await ask(what)).status)) return false;
+        const { status } = await ask(what);
+        if (!NORMAL[what].includes(status)) return `${ASKS[what]}: ${status}`;
       }
       const { body } = await call(gate.adminPort, { path: "/readyz" });
       const { stalenessMs, source, snapshot } = JSON.parse(body);
+      if (stalenessMs >= 3_000 || !source.usable || snapshot !== null) return `gate: ${body}`;
       // While a projection is made again, what it announces makes gates read again.
-      const isComplete = (await system.raw.hget(keys.projectionState(workspaceId), "complete")) === "1";
-      const isFresh = stalenessMs < 3_000 && source.usable && snapshot === null;
-      return isComplete && isFresh && (await api.isReady()) && (await api.degradations()).every(isOver);
+      const complete = await system.raw.hget(keys.projectionState(workspaceId), "complete");
+      if (complete !== "1") return "projection is incomplete";
+      if (!(await api.isReady())) return "api-server is not ready";
+      return (await api.degradations()).find((degradation) => !isOver(degradation));
     },
   };
-  await waitFor("everything to be as always", () => world.isNormal(), { deadlineMs: 30_000 });
+  await waitFor("everything to be as always", async () => (await world.notNormal()) === undefined, {
+    deadlineMs: 60_000,
+  });
   return world;
 }
 
