@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Pool } from "pg";
+import type { PolicyFields } from "../../core/manifests/from-store/policy-spec.ts";
+import { managerOfPolicy } from "../../core/manifests/manager.ts";
 
 /* Creates objects of a workspace through the API, each with a unique name, for tests that call every procedure. */
 
@@ -46,8 +48,8 @@ export interface Resources {
   role(permissions?: readonly string[]): Promise<{ roleId: string; name: string }>;
   namespace(): Promise<{ namespaceId: string; namespace: string }>;
   override(): Promise<{ namespaceId: string; namespace: string; identifier: string; overrideId: string }>;
-  /** Creates a policy in a new API unless one is given. */
-  policy(apiId?: string): Promise<{ apiId: string; policyId: string; name: string }>;
+  /** Applies the manifest of a policy, in a new API unless one is given. */
+  policy(apiId?: string, fields?: PolicyFields): Promise<{ apiId: string; policyId: string; name: string }>;
   /** Sets the manager of an object, as if it had been created with the manager header. Returns the manager name. */
   manage(table: ManagedTable, id: string): Promise<string>;
   /** Creates a root key with the permission that creating root keys requires. */
@@ -102,10 +104,10 @@ export function makeResources(db: Pool, { workspaceId, ask }: { workspaceId: str
       const body = { namespace: where.namespaceId, identifier, limit: OVERRIDDEN_LIMIT, duration: HOUR_MS };
       return { ...where, identifier, overrideId: (await ask("ratelimit.setOverride", body)).overrideId };
     },
-    policy: async (given) => {
+    policy: async (given, fields) => {
       const apiId = given ?? (await api());
-      const body = policyBody(apiId, name("policy"));
-      return { apiId, name: body.name, policyId: (await ask("policies.setPolicy", body)).policyId };
+      const { ids, policy } = await ask("managed.applyObject", policyBody(apiId, name("policy"), fields));
+      return { apiId, name: policy.name, policyId: ids.policyId };
     },
     rootKey: async () => {
       const body = { name: name("root key"), permissions: ["workspace.*.create_root_key"] };
@@ -132,8 +134,15 @@ export function makeResources(db: Pool, { workspaceId, ask }: { workspaceId: str
   };
 }
 
+/** Returns the body of managed.applyObject for the policy `main/shop/<name>` of an existing API. */
+export const policyBody = (apiId: string, name: string, fields: PolicyFields = {}) => ({
+  manager: managerOfPolicy({ cluster: "main", namespace: "shop", name }),
+  kind: "ApiKeyPolicy" as const,
+  spec: { api: { id: apiId }, target: { port: 8080 }, ...fields },
+});
+
 /** Returns the smallest body that policies.setPolicy accepts. */
-export const policyBody = (apiId: string, name: string, rules: readonly object[] = []) => ({
+export const compiledBody = (apiId: string, name: string, rules: readonly object[] = []) => ({
   apiId,
   name: `main/shop/${name}`,
   uid: "uid-1",

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomInt } from "node:crypto";
-import { policyBody, type Resources } from "./resources.ts";
+import { compiledBody, type Resources } from "./resources.ts";
 
 /*
  * Calls of every procedure that succeed with every permission: the ordinary call, `always`, and one for each circumstance that requires
@@ -253,12 +253,12 @@ export const SAMPLE_CALLS: SampleCalls = {
   "policies.setPolicy": {
     always: async (resources) => {
       const apiId = await resources.api();
-      return { body: policyBody(apiId, resources.name("policy")), apiId };
+      return { body: compiledBody(apiId, resources.name("policy")), apiId };
     },
     sharedLimit: async (resources) => {
       const apiId = await resources.api();
       const { namespaceId } = await resources.namespace();
-      return { body: policyBody(apiId, resources.name("policy"), [ruleWithNamespace(namespaceId)]), apiId };
+      return { body: compiledBody(apiId, resources.name("policy"), [ruleWithNamespace(namespaceId)]), apiId };
     },
   },
   "policies.getPolicy": {

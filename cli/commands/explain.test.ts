@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildTestApp, type TestApp } from "../../api-server/test/app.ts";
 import { makeResources, policyBody, type Resources } from "../../api-server/test/resources.ts";
+import type { PolicyFields } from "../../core/manifests/from-store/policy-spec.ts";
 import { COMMANDS } from "../commands.ts";
 import { runCommand } from "../run-command.ts";
 
-const HOUR_MS = 3_600_000;
+const FEW = [{ name: "few", limit: 0, duration: "1h" }];
 
 let t: TestApp;
 let resources: Resources;
@@ -70,18 +71,8 @@ test("explain reads the key from a file and never prints it", async () => {
 
 test("explain evaluates the policy for a request at a gate; --json prints the API response", async () => {
   const { keyId, apiId } = await resources.key();
-  const ratelimits = [
-    {
-      scope: { kind: "name", name: "few" },
-      identifier: "key",
-      limit: 0,
-      durationMs: HOUR_MS,
-      cost: 1,
-      accuracy: "strict",
-    },
-  ];
-  const rules = [{ access: "Key", creditCost: 1, ratelimits, methods: ["POST"], path: { prefix: "/orders" } }];
-  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, resources.name("policy"), rules as never));
+  const rules: PolicyFields["rules"] = [{ match: { methods: ["POST"], path: { prefix: "/orders" } }, ratelimits: FEW }];
+  const { policyId } = await resources.policy(apiId, { rules });
   const args = ["--key-id", keyId, "--policy", policyId];
   expect((await run([...args, "--request", "GET /orders"])).code).toBe(0);
   const refused = await run([...args, "--request", "POST /orders?a=b", "--json"]);
@@ -93,14 +84,12 @@ test("explain evaluates the policy for a request at a gate; --json prints the AP
 
 test("explain uses the host and headers of the options to find the rule, whose name --json shows", async () => {
   const { keyId, apiId } = await resources.key();
-  const rule = { access: "Key", creditCost: 1, ratelimits: [] };
-  const rules = [
-    { ...rule, name: "new", hosts: ["api.test"], headers: [{ name: "X-Version", exact: "2" }] },
-    { ...rule, name: "never", access: "Deny" },
-  ];
-  const body = policyBody(apiId, resources.name("policy"), rules as never) as { policy: object };
-  const policy = { ...body.policy, formatVersion: 2 };
-  const { policyId } = await t.data("policies.setPolicy", { ...body, policy });
+  const { policyId } = await resources.policy(apiId, {
+    rules: [
+      { name: "new", match: { hosts: ["api.test"], headers: [{ name: "X-Version", exact: "2" }] } },
+      { name: "never", access: "Deny" },
+    ],
+  });
   const args = ["--key-id", keyId, "--policy", policyId];
   const found = await run([
     ...args,
@@ -122,16 +111,18 @@ test("explain uses the host and headers of the options to find the rule, whose n
 test("explain finds a policy by its manifest name among names with the same ending", async () => {
   const { keyId, apiId } = await resources.key();
   const other = await resources.key();
-  const rules = [{ access: "Key", creditCost: 1, ratelimits: [], methods: ["GET"], path: { prefix: "/mine" } }];
-  const setPolicy = (api: string, name: string, of: object[]) =>
-    t.data("policies.setPolicy", { ...policyBody(api, "x", of as never), name, uid: name });
-  await setPolicy(apiId, "one/shop/named", rules);
-  await setPolicy(other.apiId, "one/bigshop/named", []);
+  const set = (apiId: string, name: string, rules: PolicyFields["rules"] = []) =>
+    t.data("managed.applyObject", {
+      ...policyBody(apiId, "x", { rules }),
+      manager: name.replace("/", "/ApiKeyPolicy/"),
+    });
+  await set(apiId, "one/shop/named", [{ match: { methods: ["GET"], path: { prefix: "/mine" } } }]);
+  await set(other.apiId, "one/bigshop/named");
   for (const name of ["shop/named", "one/shop/named"]) {
     const ran = await run(["--key-id", keyId, "--policy", name, "--request", "GET /mine", "--json"]);
     expect(JSON.parse(ran.out[0] ?? "")).toMatchObject({ code: "VALID", rule: 0 });
   }
-  await setPolicy(apiId, "two/shop/named", []);
+  await set(apiId, "two/shop/named");
   const several = await run(["--key-id", keyId, "--policy", "shop/named"]);
   expect(several).toMatchObject({ code: 1, out: [] });
   expect(several.notes.join()).toMatch(/several policies .*(one|two)\/shop\/named, (one|two)\/shop\/named/);
@@ -141,22 +132,9 @@ test("explain finds a policy by its manifest name among names with the same endi
 
 test("explain of a request that a gate rejected uses its method and path", async () => {
   const { keyId, apiId } = await resources.key();
-  const ratelimits = [
-    {
-      scope: { kind: "name", name: "few" },
-      identifier: "key",
-      limit: 0,
-      durationMs: HOUR_MS,
-      cost: 1,
-      accuracy: "strict",
-    },
-  ];
-  const rule = { access: "Key", creditCost: 1 };
-  const rules = [
-    { ...rule, ratelimits, methods: ["POST"] },
-    { ...rule, ratelimits: [] },
-  ];
-  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, resources.name("policy"), rules as never));
+  const { policyId } = await resources.policy(apiId, {
+    rules: [{ match: { methods: ["POST"] }, ratelimits: FEW }, {}],
+  });
   const requestId = "req_ofTheGate";
   const id = "ev_ofTheGate";
   const of = { workspaceId: t.workspace.id, keySpaceId: "ks_1", apiId, keyId, appId: policyId };

@@ -70,22 +70,23 @@ describe("explain", () => {
     open,
   }) => {
     const { apiId, keyId } = await newKey(dashboard);
-    const scope = { kind: "name", name: "versions" } as const;
-    const limit = {
-      scope,
-      by: ["host", "header.X-Api-Version"],
-      limit: 60,
-      durationMs: HOUR_MS,
-      cost: 1,
-      accuracy: "strict",
-    };
-    const matched = { hosts: ["api.example.com"], headers: [{ name: "X-Api-Version", exact: "2" }] };
-    const rule = { name: "second", access: "Key", creditCost: 1, ...matched, ratelimits: [limit] };
-    const guests = { ...limit, scope: { kind: "name", name: "guests" }, by: ["address"], limit: 2 };
-    const anonymous = { access: "Anonymous", creditCost: 1, path: { exact: "/catalogue" }, ratelimits: [guests] };
-    const body = policyBody(apiId, "explained", [rule, anonymous]);
-    const policy = { ...body.policy, formatVersion: 2, defaultAccess: "Deny", clientAddress: { from: "connection" } };
-    const { policyId } = await dashboard.call("policies.setPolicy", { ...body, policy } as never);
+    const body = policyBody(apiId, "explained", {
+      rules: [
+        {
+          name: "second",
+          match: { hosts: ["api.example.com"], headers: [{ name: "X-Api-Version", exact: "2" }] },
+          ratelimits: [{ name: "versions", by: ["host", "header.X-Api-Version"], limit: 60, duration: "1h" }],
+        },
+        {
+          match: { path: { exact: "/catalogue" } },
+          access: "Anonymous",
+          ratelimits: [{ name: "guests", by: ["address"], limit: 2, duration: "1h" }],
+        },
+      ],
+      defaultAccess: "Deny",
+      clientAddress: { from: "Connection" },
+    });
+    const { policyId } = (await dashboard.call("managed.applyObject", body)).ids;
     const page = await open(`/explain?keyId=${keyId}&policyId=${policyId}`);
     const explain = page.getByRole("button", { name: "Explain", exact: true });
     await page.getByText("DENIED", { exact: true }).waitFor();

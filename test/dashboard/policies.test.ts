@@ -58,36 +58,30 @@ describe("policies and pods", () => {
 
   test("policy page shows every field of rules and their manifest", async ({ dashboard, open }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "second edition" });
-    const scope = { kind: "name", name: "guests" } as const;
-    const limit = { limit: 60, durationMs: 60_000, cost: 1, accuracy: "strict" } as const;
-    const keyed = { access: "Key", creditCost: 1 };
-    const rules = [
-      {
-        ...keyed,
-        name: "refund",
-        methods: ["POST"],
-        path: { template: "/orders/{order}/refund" },
-        hosts: ["api.example.com"],
-        headers: [{ name: "X-Api-Version", exact: "2" }],
-        ratelimits: [{ ...limit, scope, by: ["key", "path.order"] }],
-      },
-      {
-        ...keyed,
-        access: "Anonymous",
-        path: { prefix: "/catalogue" },
-        ratelimits: [{ ...limit, scope, by: ["address"] }],
-      },
-      { ...keyed, access: "Deny", path: { prefix: "/internal" }, ratelimits: [] },
-    ];
-    const body = policyBody(apiId, "second-edition", rules);
-    const policy = {
-      ...body.policy,
-      formatVersion: 2,
+    const body = policyBody(apiId, "second-edition", {
+      rules: [
+        {
+          name: "refund",
+          match: {
+            methods: ["POST"],
+            path: { template: "/orders/{order}/refund" },
+            hosts: ["api.example.com"],
+            headers: [{ name: "X-Api-Version", exact: "2" }],
+          },
+          ratelimits: [{ name: "guests", by: ["key", "path.order"], limit: 60, duration: "1m" }],
+        },
+        {
+          match: { path: { prefix: "/catalogue" } },
+          access: "Anonymous",
+          ratelimits: [{ name: "guests", by: ["address"], limit: 60, duration: "1m" }],
+        },
+        { match: { path: { prefix: "/internal" } }, access: "Deny" },
+      ],
       defaultAccess: "Deny",
-      failedAttempts: { limit: 20, durationMs: 60_000 },
-      clientAddress: { from: "connection", ipv6PrefixBits: 56 },
-    };
-    const { policyId } = await dashboard.call("policies.setPolicy", { ...body, policy } as never);
+      failedAttempts: { limit: 20, duration: "1m" },
+      clientAddress: { from: "Connection", ipv6PrefixBits: 56 },
+    });
+    const { policyId } = (await dashboard.call("managed.applyObject", body)).ids;
     const page = await open(`/policies/${policyId}`, { width: 375 });
     const list = page.getByRole("region", { name: "Rules" });
     await list.waitFor();
@@ -117,7 +111,7 @@ describe("policies and pods", () => {
     for (let at = 0; at < 1_000; at += 50) {
       await Promise.all(
         Array.from({ length: 50 }, (_, i) =>
-          dashboard.call("policies.setPolicy", policyBody(apiId, `many-${at + i}`) as never),
+          dashboard.call("managed.applyObject", policyBody(apiId, `many-${at + i}`)),
         ),
       );
     }

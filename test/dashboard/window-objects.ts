@@ -64,22 +64,12 @@ export async function makeObjects(
   const limit = { namespace: namespaceId, limit: 5, duration: 60_000 };
   await call("ratelimit.setOverride", { ...limit, identifier: text("identifier", 255) });
   const rule = {
-    access: "Key",
-    creditCost: 1,
-    path: { prefix: "/" },
+    match: { path: { prefix: "/" } },
     permissions: slug,
-    ratelimits: [
-      {
-        scope: { kind: "name", name: text("limit", 128) },
-        identifier: "key",
-        limit: 5,
-        durationMs: 60_000,
-        cost: 1,
-        accuracy: "strict",
-      },
-    ],
+    ratelimits: [{ name: text("limit", 128), limit: 5, duration: "1m" }],
   };
-  const { policyId } = await call("policies.setPolicy", policyBody(apiId, `policy-${unique}`, [rule]) as never);
+  const policy = policyBody(apiId, `policy-${unique}`, { rules: [rule] });
+  const { policyId = "" } = (await call("managed.applyObject", policy)).ids;
   const { workspaceId } = await call("admin.createWorkspace", { name: `enabled-${unique}` });
   const { workspaceId: disabledWorkspaceId } = await call("admin.createWorkspace", { name: `off-${unique}` });
   await call("admin.updateWorkspace", { workspaceId: disabledWorkspaceId, enabled: false });

@@ -61,32 +61,20 @@ describe("postern explain", () => {
     await t.data("permissions.createRole", { name: "orders.editor", permissions: ["orders.read", "orders.write"] });
     const made = await resources.key({ apiId, name: "Billing", externalId: "premium_acme", roles: ["orders.editor"] });
     ids.key_4fGh7Jk2LmN8pQrS = made.keyId;
-    const { namespaceId } = await t.data("ratelimit.createNamespace", { name: "public-api" });
+    await t.data("ratelimit.createNamespace", { name: "public-api" });
     const limit = { namespace: "public-api", identifier: "premium_acme", limit: 5000, duration: 3_600_000 };
     await t.data("ratelimit.setOverride", { ...limit, identifier: "premium_*", limit: 3 });
-    const rules = [
-      { access: "Anonymous", creditCost: 1, ratelimits: [], methods: ["GET"], path: { prefix: "/healthz" } },
-      {
-        access: "Key",
-        creditCost: 1,
-        methods: ["POST", "PUT"],
-        path: { prefix: "/orders" },
-        permissions: "orders.write",
-        ratelimits: [
-          {
-            scope: { kind: "namespace", namespaceId },
-            identifier: "identity",
-            limit: 5000,
-            durationMs: 3_600_000,
-            cost: 1,
-            accuracy: "strict",
-          },
-        ],
-      },
-    ];
-    const policy = await t.data("policies.setPolicy", policyBody(apiId, "orders", rules as never));
-    const { policyId } = policy;
-    const { version, generation } = await t.data("policies.getPolicy", { policyId });
+    const body = policyBody(apiId, "orders", {
+      rules: [
+        { match: { methods: ["GET"], path: { prefix: "/healthz" } }, access: "Anonymous" },
+        {
+          match: { methods: ["POST", "PUT"], path: { prefix: "/orders" } },
+          permissions: "orders.write",
+          ratelimits: [{ namespace: "public-api", identifier: "Identity", limit: 5000, duration: "1h" }],
+        },
+      ],
+    });
+    const { policyId, version, generation } = (await t.data("managed.applyObject", body)).policy;
     const report = { workspaceId: t.workspace.id, policyId, version, generation, stalenessMs: 640 };
     for (const podId of ["shop/a", "shop/b", "shop/c"]) await t.edge.pods.report({ ...report, podId });
     for (let i = 0; i < 3; i++) await t.data("ratelimit.limit", limit);

@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { CREDENTIALS_PATH } from "../../core/gates/credentials.ts";
 import { managerOfPolicy } from "../../core/manifests/manager.ts";
 import { controlPlaneAclRules } from "../../edge/redis/acl.ts";
 import { makeWorkspace, openSystem, type SpawnedApi, type System } from "../faults/system.ts";
-import { aPolicy, aRule, call, startApp, withKey } from "../harness/gate.ts";
+import { call, startApp, withKey } from "../harness/gate.ts";
 import { KUBERNETES_START_MS } from "../harness/kubernetes.ts";
 import { isReady, type SidecarProcess, spawnUnready } from "../harness/sidecar-process.ts";
 import { waitFor } from "../harness/wait.ts";
@@ -167,22 +168,7 @@ test("neither a pod nor a root key alone can attach a gate to another workspace"
   // A root key of dev may send any manager name. The gates of prod get their workspace from the cluster.
   const apiId = (await api.data("apis.createApi", { name: "forged" }, dev.rootKey)).apiId;
   const manager = managerOfPolicy({ cluster: "main", namespace: prod.namespace, name: "orders" });
-  const forged = await fetch(`${api.url}/v2/policies.setPolicy`, {
-    method: "POST",
-    headers: {
-      Authorization: `Bearer ${dev.rootKey}`,
-      "Content-Type": "application/json",
-      "Postern-Manager": manager,
-    },
-    body: JSON.stringify({
-      apiId,
-      name: `main/${prod.namespace}/orders`,
-      uid: "u",
-      generation: 1,
-      policy: aPolicy({ apiId, rules: [aRule({ creditCost: 1 })] }),
-    }),
-  });
-  expect({ status: forged.status, body: await forged.json() }).toMatchObject({ status: 200 });
+  await api.data("managed.applyObject", { ...policyBody(apiId, "orders"), manager }, dev.rootKey);
   expect(environmentOf(await createPod(prod.namespace)).POSTERN_WORKSPACE).toBe(prod.workspaceId);
   expect(await ask(prodToken, prod.workspaceId)).toBe("issued");
   const { key } = await api.data("keys.createKey", { apiId }, dev.rootKey);

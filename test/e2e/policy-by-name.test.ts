@@ -1,9 +1,9 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { start } from "../../api-server/start.ts";
-import { managerOfPolicy } from "../../core/manifests/manager.ts";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { openRedisEdge } from "../../edge/open.ts";
-import { aPolicy, call, startApp, withKey } from "../harness/gate.ts";
+import { call, startApp, withKey } from "../harness/gate.ts";
 import { createTestDatabase } from "../harness/postgres.ts";
 import { startProcess } from "../harness/process.ts";
 import { createTestRedis } from "../harness/redis.ts";
@@ -22,10 +22,10 @@ async function openSystem(closers: AsyncDisposableStack) {
   const options = { databaseUrl: database.url, edge, host: "127.0.0.1", port: 0, rootKey: ROOT_KEY, logger };
   const server = closers.adopt(await start(options), (one) => one.close());
   const { workspaceId } = await server.devRootKey(ROOT_KEY);
-  const ask = async (procedure: string, body: object, headers: Record<string, string> = {}) => {
+  const ask = async (procedure: string, body: object) => {
     const response = await fetch(`${server.url}/v2/${procedure}`, {
       method: "POST",
-      headers: { authorization: `Bearer ${ROOT_KEY}`, "content-type": "application/json", ...headers },
+      headers: { authorization: `Bearer ${ROOT_KEY}`, "content-type": "application/json" },
       body: JSON.stringify(body),
     });
     const { data, error } = (await response.json()) as { data?: Record<string, string>; error?: unknown };
@@ -58,20 +58,13 @@ test("gate responds 503 until its named policy exists, enforces it, and follows 
   expect(await gate.isReady()).toBe(false);
   expect(await gate.status(key)).toBe(503);
 
-  // Policies of another name, manager or kind do not match.
-  const policy = { ...aPolicy(), apiId };
-  const named = { apiId, uid: "u", generation: 1, policy };
-  const manager = (name: string) => ({
-    "postern-manager": managerOfPolicy({ cluster: "main", namespace: "shop", name }),
-  });
-  await ask("policies.setPolicy", { ...named, name: "main/shop/other" }, manager("other"));
-  await ask("policies.setPolicy", { ...named, name: "main/shop/orders" });
-  const { policyId: unmanaged } = await ask("policies.getPolicy", { apiId, name: "main/shop/orders" });
+  // Policies of another name do not match.
+  await ask("managed.applyObject", policyBody(apiId, "other"));
   expect(await gate.status(key)).toBe(503);
   expect(await gate.isReady()).toBe(false);
-  await ask("policies.deletePolicy", { policyId: unmanaged });
 
-  const { policyId } = await ask("policies.setPolicy", { ...named, name: "main/shop/orders" }, manager("orders"));
+  const { manager, kind, spec } = policyBody(apiId, "orders");
+  await ask("managed.applyObject", { manager, kind, spec });
   await waitFor("the gate to be ready", gate.isReady);
   const lines = gate.log().split("\n");
   expect(lines.find((line) => line.includes("policy in force"))).toContain('"policy":"main/shop/orders"');
@@ -79,10 +72,9 @@ test("gate responds 503 until its named policy exists, enforces it, and follows 
   expect(await gate.status("wrong")).toBe(401);
 
   // Deletes and recreates the policy: the gate follows the new one without a restart.
-  await ask("policies.deletePolicy", { policyId }, manager("orders"));
+  await ask("managed.deleteObject", { manager, kind });
   const { apiId: next = "" } = await ask("apis.createApi", { name: "next" });
-  const again = { ...named, apiId: next, uid: "v", policy: { ...policy, apiId: next }, name: "main/shop/orders" };
-  await ask("policies.setPolicy", again, manager("orders"));
+  await ask("managed.applyObject", policyBody(next, "orders"));
   const { key: nextKey = "" } = await ask("keys.createKey", { apiId: next });
   await waitFor("the key of the new policy's API to be accepted", async () => (await gate.status(nextKey)) === 200);
   expect(await gate.status(key)).toBe(401);

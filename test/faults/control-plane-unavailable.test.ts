@@ -9,16 +9,6 @@ import { openSystem } from "./system.ts";
  * Redis with short bounds.
  */
 
-const HOUR_MS = 3_600_000;
-const limitOf = (limit: number) => ({
-  scope: { kind: "name" as const, name: "few" },
-  identifier: "key" as const,
-  limit,
-  durationMs: HOUR_MS,
-  cost: 1,
-  accuracy: "strict" as const,
-});
-
 test("gates serve cached keys, limits and credits without api-servers until denyAfter", async () => {
   const system = await openSystem();
   const api = await system.spawnApi();
@@ -27,10 +17,14 @@ test("gates serve cached keys, limits and credits without api-servers until deny
   const gate = await system.gate(api, {
     apiId,
     policy: {
-      onStale: { afterMs: 1500, action: "Serve", denyAfterMs: 6000 },
+      onStale: { after: 1500, action: "Serve", denyAfter: "6s" },
       rules: [
-        { path: { prefix: "/few" }, access: "Key", creditCost: 0, ratelimits: [limitOf(2)] },
-        { access: "Key", creditCost: 1, ratelimits: [] },
+        {
+          match: { path: { prefix: "/few" } },
+          credits: { cost: 0 },
+          ratelimits: [{ name: "few", limit: 2, duration: "1h" }],
+        },
+        {},
       ],
     },
   });
@@ -60,7 +54,7 @@ test("policy action Deny rejects requests after the first staleness bound", asyn
   const system = await openSystem();
   const api = await system.spawnApi();
   const { apiId, key } = await makeKey(api);
-  const onStale = { afterMs: 1500, action: "Deny" as const, denyAfterMs: 60_000 };
+  const onStale = { after: 1500, action: "Deny" as const, denyAfter: "1m" };
   const gate = await system.gate(api, { apiId, policy: { onStale } });
   expect(await gate.status(key)).toBe(200);
   await api.process.stop();

@@ -8,12 +8,13 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { CREDENTIALS_PATH } from "../../core/gates/credentials.ts";
 import { managerOfPolicy } from "../../core/manifests/manager.ts";
 import { policyIdOf } from "../../core/policies/policy-id.ts";
 import { controlPlaneAclRules } from "../../edge/redis/acl.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
-import { aPolicy, aRule, call, startApp, withKey } from "../harness/gate.ts";
+import { call, startApp, withKey } from "../harness/gate.ts";
 import {
   createTestNamespace,
   KUBERNETES_START_MS,
@@ -113,22 +114,7 @@ async function openWorld(): Promise<World> {
     ratelimits: [{ name: "all", limit: 1_000, duration: 3_600_000, autoApply: true }],
   });
   const manager = managerOfPolicy({ cluster: CLUSTER, namespace, name: "orders" });
-  const response = await fetch(`${api.url}/v2/policies.setPolicy`, {
-    method: "POST",
-    headers: {
-      Authorization: `Bearer ${system.rootKey}`,
-      "Content-Type": "application/json",
-      "Postern-Manager": manager,
-    },
-    body: JSON.stringify({
-      apiId,
-      name: `${CLUSTER}/${namespace}/orders`,
-      uid: "uid-1",
-      generation: 1,
-      policy: aPolicy({ apiId, rules: [aRule({ creditCost: 1 })] }),
-    }),
-  });
-  expect({ status: response.status, body: await response.json() }).toMatchObject({ status: 200 });
+  await api.data("managed.applyObject", { ...policyBody(apiId, "orders"), manager });
   const workspaceId = await system.workspaceId();
   const policyId = policyIdOf({ workspaceId, manager });
   const record = new RedisKeys(prefix).record({ workspaceId, kind: "policy", id: policyId }).key;

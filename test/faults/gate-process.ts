@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { CompiledPolicy } from "../../core/policies/policy.ts";
-import { aPolicy, call, startApp, withKey } from "../harness/gate.ts";
+import { policyBody } from "../../api-server/test/resources.ts";
+import type { PolicyFields } from "../../core/manifests/from-store/policy-spec.ts";
+import { call, startApp, withKey } from "../harness/gate.ts";
 import type { RunningProcess } from "../harness/process.ts";
 import { spawnSidecar } from "../harness/sidecar-process.ts";
 import type { Api } from "./client.ts";
@@ -17,9 +18,7 @@ export interface GateProcess {
 
 interface GuardedBy {
   readonly apiId: string;
-  /** Name of the policy. */
-  readonly name?: string;
-  readonly policy?: Partial<CompiledPolicy>;
+  readonly policy?: PolicyFields;
   readonly env?: Record<string, string>;
 }
 
@@ -27,10 +26,9 @@ interface GuardedBy {
 export async function spawnGate(
   system: System,
   api: Api,
-  { apiId, name = "test/faults/gate", policy = {}, env = {} }: GuardedBy,
+  { apiId, policy, env = {} }: GuardedBy,
 ): Promise<GateProcess> {
-  const body = { apiId, name, uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) };
-  const { policyId } = await api.data("policies.setPolicy", body);
+  const { policyId } = (await api.data("managed.applyObject", policyBody(apiId, apiId, policy))).ids;
   const app = system.closing(await startApp());
   const { process, port } = await spawnSidecar({
     REDIS_URL: system.redisUrl,

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import type { CompiledPolicy } from "../../core/policies/policy.ts";
+import { policyBody } from "../../api-server/test/resources.ts";
+import type { PolicyFields } from "../../core/manifests/from-store/policy-spec.ts";
 import type { Edge } from "../../edge/open.ts";
 import { startSidecar } from "../../sidecar/start.ts";
-import { aPolicy, call, startApp, withKey } from "../harness/gate.ts";
+import { call, startApp, withKey } from "../harness/gate.ts";
 import { waitFor } from "../harness/wait.ts";
 import type { Api } from "./client.ts";
 import type { System } from "./system.ts";
@@ -23,7 +24,7 @@ export interface Gate {
 
 export interface GateOptions {
   readonly apiId: string;
-  readonly policy?: Partial<CompiledPolicy>;
+  readonly policy?: PolicyFields;
   readonly workspaceId?: string;
   readonly rootKey?: string;
   /** Existing policy; the gate may then be unready. Default: a new one. */
@@ -35,9 +36,9 @@ export interface GateOptions {
 const LOCAL = { host: "127.0.0.1", port: 0 };
 
 /** Starts a gate of the system in front of an API with a policy of this test, and waits until it is ready. */
-export async function startGate(system: System, api: Api, { apiId, policy = {}, ...of }: GateOptions): Promise<Gate> {
-  const body = { apiId, name: "test/faults/gate", uid: "uid-1", generation: 1, policy: aPolicy({ apiId, ...policy }) };
-  const policyId: string = of.policyId ?? (await api.data("policies.setPolicy", body, of.rootKey)).policyId;
+export async function startGate(system: System, api: Api, { apiId, policy, ...of }: GateOptions): Promise<Gate> {
+  const body = policyBody(apiId, apiId, policy);
+  const policyId: string = of.policyId ?? (await api.data("managed.applyObject", body, of.rootKey)).ids.policyId;
   const app = system.closing(await startApp());
   const edge = await system.edge("test-sidecar", of.redisUrl);
   const sidecar = await startSidecar({

@@ -40,7 +40,7 @@ test.each(["the key's new hash first", "the deletion first"])(
       const [record] = read.usable ? read.records : [];
       return record?.state === "found" && (record.data as { permissions: string[] }).permissions.length === 0;
     });
-    const gate = await system.gate(api, { apiId, policy: { rules: [] } });
+    const gate = await system.gate(api, { apiId });
     expect(await gate.status(newKey)).toBe(200);
   },
 );

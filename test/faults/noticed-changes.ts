@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
-import type { Resources } from "../../api-server/test/resources.ts";
+import { policyBody, type Resources } from "../../api-server/test/resources.ts";
 import { hashKey, makeKeyString } from "../../core/keys/key-string.ts";
-import type { PolicyRule } from "../../core/policies/policy.ts";
+import type { PolicyFields } from "../../core/manifests/from-store/policy-spec.ts";
 import type { Code } from "../../core/verification/codes.ts";
-import { aRule } from "../harness/gate.ts";
 
 /*
  * Observable effects of each change at another api-server and at a gate. A changing procedure has one or more cases here or is listed in
@@ -33,7 +32,7 @@ export interface NoticedChange {
   /** Called when the change is made. */
   readonly body: () => unknown;
   /** Rules of the gate's policy. Default: every request with a valid key. */
-  readonly rules?: readonly PolicyRule[];
+  readonly rules?: PolicyFields["rules"];
   /** Omitted if the change itself creates the key. */
   readonly before?: Responses;
   /** `data` is the response of the procedure. */
@@ -45,8 +44,6 @@ export interface NoticedChange {
 export interface Ground {
   readonly resources: Resources;
   readonly apiId: string;
-  /** Returns the body of `policies.setPolicy` for the next generation of the gate's policy. */
-  policyBody(rules: readonly PolicyRule[]): object;
 }
 
 export type MakeNoticed = (ground: Ground) => Promise<NoticedChange>;
@@ -86,7 +83,7 @@ export const becomes =
     const { key, body, permissions } = await change(ground);
     return {
       body: () => body,
-      ...(permissions === undefined ? {} : { rules: [aRule({ permissions })] }),
+      ...(permissions === undefined ? {} : { rules: [{ permissions }] }),
       before: verified(key, before, permissions),
       after: () => [verified(key, after, permissions)],
     };
@@ -122,9 +119,8 @@ export async function keyOfLimitedIdentity({ resources, apiId }: Ground, limit: 
 export async function limitedKey({ resources, apiId }: Ground) {
   const { namespace, namespaceId } = await resources.namespace();
   const { keyId, key } = await resources.key({ apiId });
-  const limit = { limit: 1_000_000, durationMs: HOUR_MS, cost: 1, accuracy: "strict" } as const;
-  const scope = { kind: "namespace", namespaceId } as const;
-  const asked = { namespace: namespaceId, identifier: keyId, limit: limit.limit, duration: HOUR_MS };
+  const limit = 1_000_000;
+  const asked = { namespace: namespaceId, identifier: keyId, limit, duration: HOUR_MS };
   const override = { namespace, identifier: keyId, limit: 0, duration: HOUR_MS };
   const responds = (sidecarStatus: number, api: { data?: object; status?: number }): Responses => ({
     api: { path: "ratelimit.limit", body: asked, ...api },
@@ -133,8 +129,8 @@ export async function limitedKey({ resources, apiId }: Ground) {
   return {
     namespace,
     override,
-    rules: [aRule({ ratelimits: [{ scope, identifier: "key", ...limit }] })],
-    free: responds(200, { data: { success: true, limit: limit.limit } }),
+    rules: [{ ratelimits: [{ namespace, identifier: "Key" as const, limit, duration: HOUR_MS }] }],
+    free: responds(200, { data: { success: true, limit } }),
     overridden: responds(429, { data: { success: false, limit: 0 } }),
     namespaceDeleted: responds(200, { status: 410 }),
   };
@@ -149,7 +145,6 @@ const refusesRootKey =
     return { body: () => change(rootKeyId), before: { api }, after: () => [{ api: { ...api, status: 401 } }] };
   };
 
-/** Cases of v2; `noticed-changes-v1.ts` has those of v1. */
 /** Stores a role with a manifest. */
 async function appliedRole(resources: Resources, permissions: readonly string[]) {
   const name = resources.name("role");
@@ -158,6 +153,7 @@ async function appliedRole(resources: Resources, permissions: readonly string[])
   return { name, body };
 }
 
+/** Cases of v2; `noticed-changes-v1.ts` has those of v1. */
 export const NOTICED: Noticed = {
   "keys.createKey": {
     "the key is known": async ({ apiId }) => ({
@@ -338,9 +334,17 @@ export const NOTICED: Noticed = {
       const { key } = await resources.key({ apiId, roles: [name] });
       return {
         body: () => ({ ...body, spec: { name, permissions: [SLUG] } }),
-        rules: [aRule({ permissions: SLUG })],
+        rules: [{ permissions: SLUG }],
         before: { sidecar: { key, status: 403 } },
         after: () => [{ sidecar: { key, status: 200 } }],
+      };
+    },
+    "the sidecar asks for what the policy asks for": async ({ resources, apiId }) => {
+      const { key } = await resources.key({ apiId });
+      return {
+        body: () => policyBody(apiId, apiId, { rules: [{ permissions: SLUG }] }),
+        before: { sidecar: { key, status: 200 } },
+        after: () => [{ sidecar: { key, status: 403 } }],
       };
     },
   },
@@ -350,17 +354,7 @@ export const NOTICED: Noticed = {
       const { key } = await resources.key({ apiId, roles: [name] });
       return {
         body: () => ({ manager: body.manager, kind: body.kind, deletionPolicy: "Delete" }),
-        rules: [aRule({ permissions: SLUG })],
-        before: { sidecar: { key, status: 200 } },
-        after: () => [{ sidecar: { key, status: 403 } }],
-      };
-    },
-  },
-  "policies.setPolicy": {
-    "the sidecar asks for what the policy asks for": async (ground) => {
-      const { key } = await ground.resources.key({ apiId: ground.apiId });
-      return {
-        body: () => ground.policyBody([aRule({ permissions: SLUG })]),
+        rules: [{ permissions: SLUG }],
         before: { sidecar: { key, status: 200 } },
         after: () => [{ sidecar: { key, status: 403 } }],
       };
@@ -383,6 +377,7 @@ export const UNNOTICED: Readonly<Record<string, string>> = {
   "admin.updateQueryLimits": "no cache has what bounds queries: each query reads it",
   "admin.updateSettings": "no cache has what bounds queries: each query reads it",
   "admin.startImport": "no key is imported yet",
+  "policies.setPolicy": "managed.applyObject stores a policy in the same way",
   "admin.createRootKey": "an api-server reads a root key when it is sent for the first time, and a sidecar knows none",
   "policies.deletePolicy": "a sidecar whose policy is gone keeps the last one, as it must not open",
 };

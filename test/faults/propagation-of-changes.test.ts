@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { makeResources } from "../../api-server/test/resources.ts";
-import type { PolicyRule } from "../../core/policies/policy.ts";
-import { aPolicy } from "../harness/gate.ts";
+import { makeResources, policyBody } from "../../api-server/test/resources.ts";
 import { waitFor } from "../harness/wait.ts";
 import { type GateProcess, spawnGate } from "./gate-process.ts";
 import {
@@ -53,16 +51,10 @@ interface Guarded {
 
 async function guardApi(): Promise<Guarded> {
   const { apiId } = await here.data("apis.createApi", { name: "guarded" });
-  const name = `test/faults/${apiId}`;
-  let generation = 1;
-  const policyBody = (rules: readonly PolicyRule[]) => {
-    generation++;
-    return { apiId, name, uid: "uid-1", generation, policy: aPolicy({ apiId, rules: [...rules] }) };
-  };
-  const gate = await spawnGate(system, here, { apiId, name });
+  const gate = await spawnGate(system, here, { apiId });
   const workspaceId = await system.workspaceId();
   const resources = makeResources(system.db, { workspaceId, ask: here.data });
-  return { ground: { resources, apiId, policyBody }, gate };
+  return { ground: { resources, apiId }, gate };
 }
 
 interface PerComponent<T> {
@@ -150,7 +142,7 @@ describe.each(Object.entries({ ...NOTICED, ...V1_NOTICED }))("%s", (path, cases)
       const { ground, gate } = deletesApi ? await guardApi() : shared;
       const makeRound = async (): Promise<Round> => {
         const { body, rules = [], before, after }: NoticedChange = await makeNoticed(ground);
-        await here.data("policies.setPolicy", ground.policyBody(rules));
+        await here.data("managed.applyObject", policyBody(ground.apiId, ground.apiId, { rules }));
         return { before, change: async () => after(await here.data(path, body())) };
       };
       await measure(gate, makeRound, deletesApi ? 1 : ROUNDS);
@@ -160,8 +152,8 @@ describe.each(Object.entries({ ...NOTICED, ...V1_NOTICED }))("%s", (path, cases)
 
 test("refill makes an exhausted key usable again", async () => {
   const { ground, gate } = shared;
-  const { resources, apiId, policyBody } = ground;
-  await here.data("policies.setPolicy", policyBody([]));
+  const { resources, apiId } = ground;
+  await here.data("managed.applyObject", policyBody(apiId, apiId));
   await measure(gate, async (round) => {
     const refill = { interval: "daily", amount: 100_000 };
     const { keyId, key } = await resources.key({ apiId, credits: { remaining: 0, refill } });

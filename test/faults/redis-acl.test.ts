@@ -4,7 +4,6 @@ import { openRedisEdge } from "../../edge/open.ts";
 import { SET_RECORDS } from "../../edge/projection/scripts.ts";
 import { controlPlaneAclRules, podAclRules } from "../../edge/redis/acl.ts";
 import { countedHash, RedisKeys } from "../../edge/redis/keys.ts";
-import { aRule } from "../harness/gate.ts";
 import { startOwnRedis } from "../harness/redis.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
@@ -59,16 +58,7 @@ test.each([
     credits: { remaining: 100 },
     ratelimits: [{ name: "all", limit: 1_000, duration: HOUR, autoApply: true }],
   });
-  const limit = {
-    scope: { kind: "name", name: "w" },
-    identifier: "key",
-    limit: 4,
-    durationMs: HOUR,
-    cost: 1,
-  } as const;
-  const policy = {
-    rules: [aRule({ creditCost: 1, ratelimits: [{ ...limit, accuracy: "strict" }] })],
-  };
+  const policy = { rules: [{ ratelimits: [{ name: "w", limit: 4, duration: "1h" }] }] };
   const gate = await spawnGate(system, api, { apiId, policy, env });
   // Exercises limits and credits.
   const codes = [];

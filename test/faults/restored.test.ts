@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import { aPolicy, aRule } from "../harness/gate.ts";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { waitFor } from "../harness/wait.ts";
 import { makeKey } from "./client.ts";
 import { type LocalApi, openSystem, type System } from "./system.ts";
@@ -99,9 +99,8 @@ test.each([
 
   try {
     const second = await system.api();
-    const refusing = aPolicy({ apiId, rules: [aRule({ permissions: "orders.write" })] });
-    const named = { apiId, name: "test/faults/gate", uid: "uid-1" };
-    const { version } = await second.data("policies.setPolicy", { ...named, generation: 2, policy: refusing });
+    const refusing = policyBody(apiId, apiId, { rules: [{ permissions: "orders.write" }] });
+    const { version } = (await second.data("managed.applyObject", refusing)).policy;
     await waitFor("the gate to refuse", async () => (await gate.status(key)) === 403);
     await stop(second);
     await admin(system, [`drop database "${name}" with (force)`, `create database "${name}" template ${left}`]);

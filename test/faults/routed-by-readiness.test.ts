@@ -52,7 +52,7 @@ test("requests routed by readiness are verified without Redis, for cached and ne
   expect((await verify(system, service, key)).body.data.code).toBe("VALID");
   const limited = await replicas[0].data("keys.createKey", { apiId, ratelimits: [A_LIMIT], credits: { remaining: 3 } });
   const counted = await replicas[0].data("keys.createKey", { apiId, ratelimits: [A_LIMIT] });
-  const { policyId } = await replicas[0].data("policies.setPolicy", policyBody(apiId, "explained"));
+  const { policyId } = (await replicas[0].data("managed.applyObject", policyBody(apiId, "explained"))).ids;
 
   await system.redis.kill("SIGKILL");
   await waitFor("both to say so", () => everyone(replicas, "redis_unavailable"));

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { insertMigration } from "../../api-server/db/migrations-of-keys.ts";
 import { findWorkspace } from "../../api-server/db/workspaces.ts";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { makeId } from "../../core/ids.ts";
 import { createPool } from "../../postgres/pool.ts";
 
@@ -45,7 +46,7 @@ async function seedOne(call: Call, own: string, add: (place: string, ...values: 
   const { namespaceId } = await call<{ namespaceId: string }>("ratelimit.createNamespace", { name: `ns-${own}` });
   const override = { namespace: namespaceId, identifier: IDENTIFIER, limit: 5, duration: 60_000 };
   const { overrideId } = await call<{ overrideId: string }>("ratelimit.setOverride", override);
-  const { policyId } = await call<{ policyId: string }>("policies.setPolicy", aPolicy(apiId, own));
+  const { policyId } = (await call<{ ids: { policyId: string } }>("managed.applyObject", policyBody(apiId, own))).ids;
 
   add("apiId", apiId);
   add("keyId", keyId);
@@ -67,24 +68,6 @@ async function seedOne(call: Call, own: string, add: (place: string, ...values: 
   add("ownerId", externalId);
   add("id", apiId, keyId, permissionId, roleId, namespaceId, overrideId, policyId);
 }
-
-const aPolicy = (apiId: string, own: string) => ({
-  apiId,
-  name: `fuzz/default/${own}`,
-  uid: own,
-  generation: 1,
-  policy: {
-    formatVersion: 1,
-    apiId,
-    mode: "Enforce",
-    credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
-    rules: [],
-    onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
-    onCounterFailure: "Local",
-    onCreditFailure: "Deny",
-    allowPaths: [],
-  },
-});
 
 /** Makes what no procedure can: migrations, whose ids it returns, and APIs whose keys may be recoverable. */
 async function prepare(databaseUrl: string): Promise<string[]> {
@@ -115,9 +98,8 @@ const bind = (place: string, dictionary: string): string => bindIn("body", place
 
 /** The seeded values as a part of Schemathesis' configuration (TOML); JSON texts and lists are TOML too. */
 export function toDictionaries(seeded: Seeded): string {
-  const dictionaries = Object.entries({ ...seeded, oneApi: seeded.apiId?.slice(0, 1) ?? [] });
   return [
-    ...dictionaries.map(
+    ...Object.entries(seeded).map(
       ([name, values]) => `[dictionaries.${JSON.stringify(name)}]\nvalues = ${JSON.stringify(values)}`,
     ),
     "[parameters]",
@@ -126,12 +108,6 @@ export function toDictionaries(seeded: Seeded): string {
     ...Object.keys(seeded)
       .filter((place) => /^\w+$/.test(place))
       .map((place) => bindIn("query", place, place)),
-    // A policy names its API in two places.
-    "[[operations]]",
-    'include-path = "/v2/policies.setPolicy"',
-    "[operations.parameters]",
-    bind("apiId", "oneApi"),
-    bind("policy.apiId", "oneApi"),
     "",
   ].join("\n");
 }

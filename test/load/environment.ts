@@ -2,8 +2,11 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { startEmbeddedPostgres } from "../../cli/embedded-postgres.ts";
-import type { PolicyInput, RuleRatelimit } from "../../core/policies/policy.ts";
+import { policyFieldsOf } from "../../core/manifests/from-store/policy-spec.ts";
+import type { RuleRatelimit } from "../../core/policies/policy.ts";
+import { aPolicy, aRule } from "../harness/gate.ts";
 import { openStack, READY_LOG, type Running, type Stack } from "./stack.ts";
 
 /* The environment of the benchmarks: a Postgres, an api-server, an app, and further sidecars and api-servers on request. */
@@ -88,9 +91,15 @@ export async function createPolicy(
   { call }: Stack,
   { apiId, name, ratelimits }: { apiId: string; name: string; ratelimits: readonly RuleRatelimit[] },
 ): Promise<string> {
-  const policy = onePolicy(apiId, ratelimits);
-  const body = { apiId, name: `bench/default/${name}`, uid: name, generation: 1, policy };
-  return (await call<{ policyId: string }>("policies.setPolicy", body)).policyId;
+  const policy = aPolicy({
+    credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
+    rules: [aRule({ ratelimits: [...ratelimits] })],
+    ...(ratelimits.some(({ by }) => by !== undefined) ? { clientAddress: { from: "connection" } } : {}),
+    // Longer than any load, because the api-server may be stopped during one.
+    onStale: { afterMs: 600_000, action: "Serve", denyAfterMs: 900_000 },
+  });
+  const body = policyBody(apiId, name, policyFieldsOf(policy));
+  return (await call<{ ids: { policyId: string } }>("managed.applyObject", body)).ids.policyId;
 }
 
 /** Starts a sidecar of the stack's workspace; its admin port is a free one when left out. */
@@ -102,21 +111,4 @@ export function startSidecar(
   const ids = ["--workspace", workspaceId, "--policy", policyId, "--upstream", upstream.url];
   const ports = ["--host", "127.0.0.1", "--port", "0", "--admin-port", String(adminPort)];
   return start([...main, ...ids, ...ports], READY_LOG);
-}
-
-function onePolicy(apiId: string, ratelimits: readonly RuleRatelimit[]): PolicyInput {
-  const isSecond = ratelimits.some(({ by }) => by !== undefined);
-  return {
-    formatVersion: isSecond ? 2 : 1,
-    apiId,
-    mode: "Enforce",
-    credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
-    rules: [{ access: "Key", creditCost: 1, ratelimits: [...ratelimits] }],
-    ...(isSecond ? { clientAddress: { from: "connection" } } : {}),
-    // Longer than any load, because the api-server may be stopped during one.
-    onStale: { afterMs: 600_000, action: "Serve", denyAfterMs: 900_000 },
-    onCounterFailure: "Local",
-    onCreditFailure: "Deny",
-    allowPaths: [],
-  };
 }

@@ -2,12 +2,13 @@ import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { policyBody } from "../../api-server/test/resources.ts";
 import { podAclRules } from "../../edge/redis/acl.ts";
 import { RedisKeys } from "../../edge/redis/keys.ts";
 import { makeKey } from "../faults/client.ts";
 import { openSystem, type SpawnedApi, type System } from "../faults/system.ts";
 import { type FaultLine, openFaultLine } from "../harness/fault-line.ts";
-import { aPolicy, aRule, call, withKey } from "../harness/gate.ts";
+import { call, withKey } from "../harness/gate.ts";
 import { freePort } from "../harness/ports.ts";
 import type { OwnRedis } from "../harness/redis.ts";
 import { type SidecarProcess, spawnSidecar } from "../harness/sidecar-process.ts";
@@ -80,31 +81,18 @@ export async function openWorld(whenDone: (close: () => Promise<void>) => void):
   const limited = (await api.data("keys.createKey", { apiId })).key;
   const credits = (await api.data("keys.createKey", { apiId, credits: { remaining: LOCAL_CREDITS } })).key;
   const spent = (await api.data("keys.createKey", { apiId, credits: { remaining: LOCAL_CREDITS } })).key;
-  const ratelimits = [
-    {
-      scope: { kind: "name" as const, name: "many" },
-      identifier: "key" as const,
-      limit: 1_000_000,
-      durationMs: HOUR_MS,
-      cost: 1,
-      accuracy: "strict" as const,
-    },
-  ];
-  const policy = aPolicy({
-    apiId,
+  const policy = policyBody(apiId, "outages", {
     rules: [
-      aRule({ path: { prefix: "/limited" }, creditCost: 0, ratelimits }),
-      aRule({ path: { prefix: "/credits" }, creditCost: 1 }),
-      aRule({ creditCost: 0 }),
+      {
+        match: { path: { prefix: "/limited" } },
+        credits: { cost: 0 },
+        ratelimits: [{ name: "many", limit: 1_000_000, duration: "1h" }],
+      },
+      { match: { path: { prefix: "/credits" } } },
+      { credits: { cost: 0 } },
     ],
   });
-  const { policyId } = await api.data("policies.setPolicy", {
-    apiId,
-    name: "test/faults/outages",
-    uid: "uid-1",
-    generation: 1,
-    policy,
-  });
+  const { policyId } = (await api.data("managed.applyObject", policy)).ids;
   const app = system.closing(await openMoodyApp());
   const appLine = system.closing(await openFaultLine(app.url));
   const workspaceId = await system.workspaceId();

@@ -116,10 +116,9 @@ test("audit entries of roles, permissions and overrides list changed fields", as
 
 test("audit entry of a policy update lists changed members", async () => {
   const apiId = await resources.api();
-  const body = policyBody(apiId, resources.name("policy"));
-  const { policyId } = await t.data("policies.setPolicy", body);
-  const policy = { ...(body as { policy: object }).policy, mode: "Audit" };
-  await t.data("policies.setPolicy", { ...body, generation: 2, policy });
+  const name = resources.name("policy");
+  const { policyId } = (await t.data("managed.applyObject", policyBody(apiId, name))).ids;
+  await t.data("managed.applyObject", policyBody(apiId, name, { mode: "Audit" }));
   const { before, after } = await lastChange(policyId, "policy.update");
   expect(before).toMatchObject({ generation: 1, mode: "Enforce" });
   expect(after).toMatchObject({ generation: 2, mode: "Audit" });

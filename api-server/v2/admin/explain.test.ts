@@ -4,7 +4,7 @@ import { CountersUnavailable } from "../../../edge/counters/contract.ts";
 import { createMemoryEdge } from "../../../edge/open.ts";
 import { createCreditService } from "../../credits/postgres-credits.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
-import { makeResources, policyBody, type Resources } from "../../test/resources.ts";
+import { makeResources, type Resources } from "../../test/resources.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -148,15 +148,12 @@ test("admin explanation shows the source of each permission, and the missing per
 test("admin explanation of a gate request uses the matching rule and its status", async () => {
   const { keyId, apiId } = await resources.key();
   const other = await resources.key();
-  const rule = (prefix: string, more: object = {}) => ({
-    access: "Key",
-    creditCost: 1,
-    ratelimits: [],
-    path: { prefix },
-    ...more,
+  const { policyId } = await resources.policy(apiId, {
+    rules: [
+      { match: { path: { prefix: "/open" } }, access: "Anonymous" },
+      { match: { path: { prefix: "/orders" } }, permissions: "orders.write" },
+    ],
   });
-  const rules = [rule("/open", { access: "Anonymous" }), rule("/orders", { permissions: "orders.write" })];
-  const { policyId } = await t.data("policies.setPolicy", policyBody(apiId, resources.name("policy"), rules as never));
   const at = (path: string, of = keyId) => explain({ keyId: of, policyId, path });
   expect(await at("/orders/1?a=b")).toMatchObject({
     code: "INSUFFICIENT_PERMISSIONS",
@@ -225,16 +222,14 @@ describe("unavailable counters", () => {
   });
 
   test.each([
-    { onCounterFailure: "Local", code: "VALID", status: 200 },
-    { onCounterFailure: "Allow", code: "VALID", status: 200 },
-    { onCounterFailure: "Deny", code: "UNKNOWN", status: 503 },
+    { onCounterFailure: "Local" as const, code: "VALID", status: 200 },
+    { onCounterFailure: "Allow" as const, code: "VALID", status: 200 },
+    { onCounterFailure: "Deny" as const, code: "UNKNOWN", status: 503 },
   ])(
     "admin explanation of a gate without Redis follows onCounterFailure: $onCounterFailure",
     async ({ onCounterFailure, code, status }) => {
       const { keyId, apiId } = await own.key({ ratelimits: [limit] });
-      const body = policyBody(apiId, own.name("policy"));
-      const policy = { ...(body as { policy: object }).policy, onCounterFailure };
-      const { policyId } = await away.data("policies.setPolicy", { ...body, policy });
+      const { policyId } = await own.policy(apiId, { onCounterFailure });
       const explained = await away.data("admin.explainVerification", { keyId, policyId, path: "/" });
       expect(explained).toMatchObject({ code, status, allowed: status === 200 });
       expect(shown(explained, "limits")?.detail).toContain(`onCounterFailure is ${onCounterFailure}`);

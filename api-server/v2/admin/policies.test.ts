@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PolicyFields } from "../../../core/manifests/from-store/policy-spec.ts";
 import type { PodRefusals } from "../../../edge/pods/contract.ts";
 import { buildTestApp, type TestApp, type Workspace } from "../../test/app.ts";
 import { makeResources, policyBody, type Resources } from "../../test/resources.ts";
@@ -98,11 +99,8 @@ test("admin policy details show each gate and the rejections of each rule", asyn
 });
 
 test("admin policy details show the names of the rules that reject requests", async () => {
-  const rule = { access: "Key", creditCost: 1, ratelimits: [] };
-  const rules = [rule, { ...rule, name: "refund", access: "Deny", methods: ["POST"] }];
-  const body = policyBody(await resources.api(), resources.name("policy"), rules as never) as { policy: object };
-  const policy = { ...body.policy, formatVersion: 2 };
-  const { policyId } = await t.data("policies.setPolicy", { ...body, policy });
+  const rules: PolicyFields["rules"] = [{}, { name: "refund", access: "Deny", match: { methods: ["POST"] } }];
+  const { policyId } = await resources.policy(undefined, { rules });
   await t.edge.pods.report({
     ...{ workspaceId: t.workspace.id, policyId, podId: "shop/a", generation: 1, version: 1, stalenessMs: 20 },
     refusals: refusals("Enforce", [1, "DENIED", 7], [0, "NOT_FOUND", 5], [-1, "NOT_FOUND", 3], [9, "NOT_FOUND", 1]),
@@ -133,7 +131,7 @@ test("admin policy list and search return each policy of the workspace once acro
   const mine = resourcesOf(own);
   const apiId = await mine.api();
   for (let i = 0; i < 7; i++) {
-    await t.data("policies.setPolicy", policyBody(apiId, `${i < 3 ? "Orders" : "else"}-${i}`), {
+    await t.data("managed.applyObject", policyBody(apiId, `${i < 3 ? "Orders" : "else"}-${i}`), {
       rootKey: own.rootKey,
     });
   }

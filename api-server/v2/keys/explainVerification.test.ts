@@ -1,9 +1,10 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hashKey } from "../../../core/keys/key-string.ts";
+import type { PolicyFields } from "../../../core/manifests/from-store/policy-spec.ts";
 import { attemptCounters } from "../../../core/policies/failed-attempts.ts";
 import { buildTestApp, type TestApp } from "../../test/app.ts";
-import { makeResources, policyBody, type Resources } from "../../test/resources.ts";
+import { makeResources, type Resources } from "../../test/resources.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -104,33 +105,16 @@ describe("the same as keys.verifyKey", () => {
 });
 
 describe("at a gate", () => {
-  const rules = [
-    { access: "Anonymous", creditCost: 1, ratelimits: [], path: { prefix: "/open" } },
+  const rules: PolicyFields["rules"] = [
+    { match: { path: { prefix: "/open" } }, access: "Anonymous" },
     {
-      access: "Key",
-      creditCost: 2,
-      ratelimits: [
-        {
-          scope: { kind: "name", name: "orders" },
-          identifier: "key",
-          limit: 1,
-          durationMs: HOUR_MS,
-          cost: 1,
-          accuracy: "strict",
-        },
-      ],
-      methods: ["POST"],
-      path: { prefix: "/orders" },
+      match: { methods: ["POST"], path: { prefix: "/orders" } },
+      credits: { cost: 2 },
+      ratelimits: [{ name: "orders", limit: 1, duration: "1h" }],
     },
   ];
-  const aGate = async (apiId: string, more: object = {}) => {
-    const body = policyBody(apiId, resources.name("policy"), rules as never);
-    const made = await t.data("policies.setPolicy", {
-      ...body,
-      policy: { ...(body as { policy: object }).policy, ...more },
-    });
-    return made.policyId as string;
-  };
+  const aGate = async (apiId: string, more: PolicyFields = {}) =>
+    (await resources.policy(apiId, { rules, ...more })).policyId;
 
   test("explainVerification of a gate request shows the policy, rule and limit", async () => {
     const { keyId, apiId } = await resources.key({
@@ -163,29 +147,17 @@ describe("at a gate", () => {
   });
 
   describe("with rules of the second edition", () => {
-    const guests = {
-      name: "guests",
-      access: "Anonymous",
-      creditCost: 1,
-      path: { template: "/catalogue/{item}" },
-      ratelimits: [
-        {
-          scope: { kind: "name", name: "guests" },
-          by: ["address", "path.item"],
-          limit: 1,
-          durationMs: HOUR_MS,
-          cost: 1,
-          accuracy: "strict",
-        },
-      ],
-    };
-    const more = {
-      formatVersion: 2,
-      clientAddress: { from: "connection" },
+    const more: PolicyFields = {
+      clientAddress: { from: "Connection" },
       rules: [
-        guests,
-        { name: "internal", access: "Deny", creditCost: 1, ratelimits: [], hosts: ["internal.test"] },
-        { name: "beta", access: "Anonymous", creditCost: 1, ratelimits: [], headers: [{ name: "X-Beta" }] },
+        {
+          name: "guests",
+          match: { path: { template: "/catalogue/{item}" } },
+          access: "Anonymous",
+          ratelimits: [{ name: "guests", by: ["address", "path.item"], limit: 1, duration: "1h" }],
+        },
+        { name: "internal", match: { hosts: ["internal.test"] }, access: "Deny" },
+        { name: "beta", match: { headers: [{ name: "X-Beta", present: true }] }, access: "Anonymous" },
       ],
     };
 
@@ -227,8 +199,7 @@ describe("at a gate", () => {
 
     test("explainVerification shows the failed attempts of the address, and that a key is spared", async () => {
       const { keyId, apiId } = await resources.key();
-      const failedAttempts = { limit: 2, durationMs: HOUR_MS };
-      const policyId = await aGate(apiId, { ...more, rules: [], failedAttempts });
+      const policyId = await aGate(apiId, { ...more, rules: [], failedAttempts: { limit: 2, duration: "1h" } });
       const asked = { keyId, policyId, clientIp: "198.51.100.7" };
       const attemptsOf = ({ steps }: { steps: StepOut[] }) => steps.find(({ step }) => step === "attempts");
       const first = await explain(asked);
@@ -237,7 +208,8 @@ describe("at a gate", () => {
       expect(attemptsOf(await explain({ keyId, policyId }))).toBeUndefined();
 
       const { rows } = await t.deps.db.query<{ hash: string }>("select hash from keys where id = $1", [keyId]);
-      const of = { workspaceId: t.workspace.id, policyId, limit: failedAttempts, address: "198.51.100.7" };
+      const limit = { limit: 2, durationMs: HOUR_MS };
+      const of = { workspaceId: t.workspace.id, policyId, limit, address: "198.51.100.7" };
       const { failure, success } = attemptCounters({ ...of, hash: rows[0]?.hash ?? "" });
       const counters = t.edge.counters({ timeoutMs: 5_000 });
       await counters.consume({ limits: [{ ...failure, cost: 2, accuracy: "strict" }] });
@@ -289,7 +261,7 @@ describe("at a gate", () => {
 
   test("explainVerification states onStale and whether gates apply it now", async () => {
     const { keyId, apiId } = await resources.key();
-    const stale = async (onStale: object, stalenessMs: number | undefined) => {
+    const stale = async (onStale: PolicyFields["onStale"], stalenessMs: number | undefined) => {
       const policyId = await aGate(apiId, { onStale });
       const report = { workspaceId: t.workspace.id, policyId, podId: "shop/a", generation: 1, version: 0 };
       if (stalenessMs !== undefined) await t.edge.pods.report({ ...report, stalenessMs });
@@ -299,7 +271,7 @@ describe("at a gate", () => {
       expect({ code, allowed, decisive }).toEqual({ code: "VALID", allowed: true, decisive: false });
       return { result, observed, detail };
     };
-    const serve = { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 };
+    const serve = { after: "30s", action: "Serve", denyAfter: "15m" } as const;
     expect(await stale(serve, undefined)).toMatchObject({ result: "passed", observed: "at most 30s" });
     expect(await stale(serve, 640)).toMatchObject({ result: "passed", observed: "640ms, at most 30s" });
     const served = await stale(serve, 45_000);
@@ -321,7 +293,7 @@ describe("at a gate", () => {
     t.deps.projection.forgetAll();
     const blind = await aGate(apiId);
     expect((await explain({ keyId, policyId: blind, clientIp: "192.0.2.2" })).code).toBe("VALID");
-    const seeing = await aGate(apiId, { clientAddress: { from: "connection" } });
+    const seeing = await aGate(apiId, { clientAddress: { from: "Connection" } });
     expect((await explain({ keyId, policyId: seeing, clientIp: "192.0.2.2" })).code).toBe("FORBIDDEN");
   });
 

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { policyBody } from "../../../api-server/test/resources.ts";
 import { hashKey, makeKeyString } from "../../../core/keys/key-string.ts";
-import { aPolicy } from "../../harness/gate.ts";
+import type { PolicyFields } from "../../../core/manifests/from-store/policy-spec.ts";
 import { type Journal, SEED_ID } from "../journal.ts";
 import type { KeyKind } from "../model.ts";
 import type { Part } from "../world/part.ts";
@@ -77,28 +78,26 @@ export async function seed(options: {
   };
   const apiIds = { main: await apiId("main"), second: await apiId("second"), attacker: await apiId("attacker") };
   const policyId = async (name: "main" | "second"): Promise<string> => {
-    const body = { apiId: apiIds[name], name: `torture/default/${name}`, uid: name, generation: 1 };
-    const policy = policyOf(name, apiIds[name], [PERMISSION, ...bulkSlugs(keys)]);
-    return (await data<{ policyId: string }>(world.workspaces[name], "policies.setPolicy", { ...body, policy }))
-      .policyId;
+    const body = policyBody(apiIds[name], name, policyOf(name, [PERMISSION, ...bulkSlugs(keys)]));
+    const { ids } = await data<{ ids: { policyId: string } }>(world.workspaces[name], "managed.applyObject", body);
+    return ids.policyId;
   };
   return { apiIds, policyIds: { main: await policyId("main"), second: await policyId("second") } };
 }
 
 /** `main` fails closed when the store is down; `second` counts in the pod and denies what is stale. */
-const policyOf = (name: "main" | "second", apiId: string, slugs: readonly string[]) =>
-  aPolicy({
-    apiId,
-    rules: [
-      ...slugs.map((slug) => ({
-        ...{ path: { prefix: guardedPath(slug) }, access: "Key" as const, permissions: slug },
-        ...{ creditCost: 0, ratelimits: [] },
-      })),
-      { access: "Key", creditCost: 1, ratelimits: [] },
-    ],
-    onStale: { afterMs: 30_000, action: name === "main" ? "Serve" : "Deny", denyAfterMs: 900_000 },
-    onCounterFailure: name === LOCAL_WORKSPACE ? "Local" : "Deny",
-  });
+const policyOf = (name: "main" | "second", slugs: readonly string[]): PolicyFields => ({
+  rules: [
+    ...slugs.map((slug) => ({
+      match: { path: { prefix: guardedPath(slug) } },
+      permissions: slug,
+      credits: { cost: 0 },
+    })),
+    {},
+  ],
+  onStale: { action: name === "main" ? "Serve" : "Deny" },
+  onCounterFailure: name === LOCAL_WORKSPACE ? "Local" : "Deny",
+});
 
 interface Seeding {
   readonly keys: Keys;
