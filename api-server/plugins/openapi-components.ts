@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { ERROR_KINDS, type ErrorKind } from "../../core/errors.ts";
-import { PolicyInput } from "../../core/policies/policy.ts";
 import { StoredPolicy } from "../../core/policies/stored-policy.ts";
 import { Code } from "../../core/verification/codes.ts";
 import { SESSION_COOKIE } from "../sessions/cookies.ts";
@@ -92,7 +91,6 @@ export const SECURITY_SCHEMES: JsonSchema = {
 
 /** Names of schemas, which are type names in generated clients. */
 export const SCHEMA_NAMES: ReadonlyMap<z.ZodType, string> = new Map<z.ZodType, string>([
-  [PolicyInput, "CompiledPolicy"],
   [Credits, "NewCredits"],
   [CreditsOut, "Credits"],
   [DataPlane, "DataPlane"],

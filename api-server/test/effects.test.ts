@@ -57,9 +57,8 @@ const MIND_NO_MANAGER: Readonly<
   "permissions.createPermission": "makes something new",
   "permissions.createRole": "makes something new",
   "ratelimit.createNamespace": "makes something new",
-  // managed.test.ts tests that these procedures respect the manager of existing objects.
+  // managed.test.ts tests that it respects the manager of existing objects.
   "ratelimit.setOverride": "makes something new",
-  "policies.setPolicy": "makes something new",
   "managed.applyObject": "makes something new",
   // applyObject.test.ts tests that it deletes only what its own manager has.
   "managed.deleteObject": "not guarded",

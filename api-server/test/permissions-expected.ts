@@ -125,7 +125,6 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   "analytics.getVerifications": { needs: [api("read_analytics")], narrows: true, strangersLearnNoId: true },
   "analytics.getRatelimits": { needs: [namespace("read_analytics")], narrows: true, strangersLearnNoId: true },
 
-  "policies.setPolicy": { needs: [api("update_api")], lookedUpFirst: ["apiId", "policy.apiId"] },
   "policies.getPolicy": { needs: [api("read_api")], lookedUpFirst: ["policyId", "apiId", "manager"] },
   // The permission is required for the API of each returned policy.
   "policies.listPolicies": {
@@ -134,7 +133,6 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
     lookedUpFirst: ["apiId"],
   },
   "policies.listStatus": { needs: [], also: { always: [api("read_api")] } },
-  "policies.deletePolicy": { needs: [api("update_api")], lookedUpFirst: ["policyId"] },
 
   "workspaces.getWorkspace": { needs: [] },
 
@@ -202,6 +200,7 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
       changedKey: [api("read_key"), api("update_key")],
       replacedKey: [api("read_key"), api("delete_key")],
       policy: [api("read_api"), "api.*.create_api", api("update_api")],
+      sharedLimit: [api("read_api"), api("update_api")],
       changedPolicy: [api("read_api"), api("update_api")],
     },
   },

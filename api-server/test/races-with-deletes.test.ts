@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { waitFor } from "../../test/harness/wait.ts";
 import { procedures } from "../v2/index.ts";
 import { buildTestApp, type Reply, type TestApp } from "./app.ts";
-import { compiledBody, makeResources, type Resources } from "./resources.ts";
+import { makeResources, policyBody, type Resources } from "./resources.ts";
 
 /*
  * A change runs concurrently with the deletion of a referenced object, in both possible orders of the transactions: the deletion is in
@@ -69,7 +69,10 @@ const CHANGES: Record<string, (world: World) => unknown> = {
   "permissions.setRolePermissions": ({ role, permission }) => ({ roleId: role.roleId, permissions: [permission.slug] }),
   "permissions.deleteRole": ({ role }) => ({ role: role.name }),
   "permissions.deletePermission": ({ permission }) => ({ permission: permission.slug }),
-  "policies.setPolicy": ({ key }) => compiledBody(key.apiId, resources.name("policy")),
+  "managed.applyObject": ({ key, namespace }) =>
+    policyBody(key.apiId, resources.name("policy"), {
+      rules: [{ ratelimits: [{ namespace: namespace.namespace, identifier: "Key", limit: 5, duration: "1m" }] }],
+    }),
   "apis.deleteApi": ({ key }) => ({ apiId: key.apiId }),
   "ratelimit.setOverride": ({ namespace }) => ({
     namespace: namespace.namespace,

@@ -140,22 +140,3 @@ export const policyBody = (apiId: string, name: string, fields: PolicyFields = {
   kind: "ApiKeyPolicy" as const,
   spec: { api: { id: apiId }, target: { port: 8080 }, ...fields },
 });
-
-/** Returns the smallest body that policies.setPolicy accepts. */
-export const compiledBody = (apiId: string, name: string, rules: readonly object[] = []) => ({
-  apiId,
-  name: `main/shop/${name}`,
-  uid: "uid-1",
-  generation: 1,
-  policy: {
-    formatVersion: 1,
-    apiId,
-    mode: "Enforce",
-    credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
-    rules,
-    onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
-    onCounterFailure: "Local",
-    onCreditFailure: "Deny",
-    allowPaths: [],
-  },
-});

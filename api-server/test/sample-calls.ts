@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomInt } from "node:crypto";
-import { compiledBody, type Resources } from "./resources.ts";
+import { policyBody, type Resources } from "./resources.ts";
 
 /*
  * Calls of every procedure that succeed with every permission: the ordinary call, `always`, and one for each circumstance that requires
@@ -89,21 +89,6 @@ export const ofEncryptingApi =
 const roleNames = async (resources: Resources) => ({ roles: [(await resources.role()).name] });
 const slugs = async (resources: Resources) => ({ permissions: [(await resources.permission()).slug] });
 const newSlugs = (resources: Resources) => ({ permissions: [resources.name("new.slug")] });
-
-const ruleWithNamespace = (namespaceId: string) => ({
-  access: "Key",
-  creditCost: 1,
-  ratelimits: [
-    {
-      scope: { kind: "namespace", namespaceId },
-      identifier: "key",
-      limit: 10,
-      durationMs: HOUR_MS,
-      cost: 1,
-      accuracy: "strict",
-    },
-  ],
-});
 
 /** Sample calls by procedure path and circumstance. `permissions-expected.ts` uses the same circumstances. */
 export type SampleCalls = Readonly<Record<string, Readonly<Record<string, MakeCall>> & { always: MakeCall }>>;
@@ -250,17 +235,6 @@ export const SAMPLE_CALLS: SampleCalls = {
     }),
   },
 
-  "policies.setPolicy": {
-    always: async (resources) => {
-      const apiId = await resources.api();
-      return { body: compiledBody(apiId, resources.name("policy")), apiId };
-    },
-    sharedLimit: async (resources) => {
-      const apiId = await resources.api();
-      const { namespaceId } = await resources.namespace();
-      return { body: compiledBody(apiId, resources.name("policy"), [ruleWithNamespace(namespaceId)]), apiId };
-    },
-  },
   "policies.getPolicy": {
     always: async (resources) => {
       const { apiId, policyId } = await resources.policy();
@@ -285,12 +259,6 @@ export const SAMPLE_CALLS: SampleCalls = {
   },
   // The workspace has only one policy, so the permission for that policy suffices, as in identities.listIdentities.
   "policies.listStatus": { always: async (resources) => ({ body: {}, apiId: (await resources.policy()).apiId }) },
-  "policies.deletePolicy": {
-    always: async (resources) => {
-      const { apiId, policyId } = await resources.policy();
-      return { body: { policyId }, apiId };
-    },
-  },
 
   "admin.listPolicies": { always: nothing },
   "admin.getPolicy": { always: async (resources) => ({ body: { policyId: (await resources.policy()).policyId } }) },
@@ -505,6 +473,12 @@ export const SAMPLE_CALLS: SampleCalls = {
     policy: async (resources) => ({
       body: manifest(resources, "ApiKeyPolicy", { api: { name: resources.name("api") }, target: { port: 8080 } }),
     }),
+    sharedLimit: async (resources) => {
+      const apiId = await resources.api();
+      const { namespace } = await resources.namespace();
+      const rules = [{ ratelimits: [{ namespace, identifier: "Key" as const, limit: 10, duration: "1h" }] }];
+      return { body: policyBody(apiId, resources.name("policy"), { rules }), apiId };
+    },
     changedPolicy: async (resources) => {
       const { body, apiId } = await appliedPolicy(resources);
       return { body: { ...body, spec: { ...body.spec, mode: "Audit" } }, apiId };

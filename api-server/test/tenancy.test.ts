@@ -127,7 +127,6 @@ const NOT_404: Readonly<Record<string, string>> = {
     ]),
   ),
   "admin.disableKeysOfOwner externalId": "an unknown owner has no keys",
-  "policies.setPolicy policy.rules[].ratelimits[].scope.namespaceId": "a sidecar looks in its own workspace alone",
 };
 
 const referencesByPath = everyReference();

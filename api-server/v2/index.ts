@@ -70,11 +70,9 @@ import { listRoles } from "./permissions/listRoles.ts";
 import { setRolePermissions } from "./permissions/setRolePermissions.ts";
 import { updatePermission } from "./permissions/updatePermission.ts";
 import { updateRole } from "./permissions/updateRole.ts";
-import { deletePolicy } from "./policies/deletePolicy.ts";
 import { getPolicy } from "./policies/getPolicy.ts";
 import { listPolicies } from "./policies/listPolicies.ts";
 import { listStatus } from "./policies/listStatus.ts";
-import { setPolicy } from "./policies/setPolicy.ts";
 import { createNamespace } from "./ratelimit/createNamespace.ts";
 import { deleteNamespace } from "./ratelimit/deleteNamespace.ts";
 import { deleteOverride } from "./ratelimit/deleteOverride.ts";
@@ -138,7 +136,6 @@ export const procedures: readonly AnyProcedure[] = [
   setRolePermissions,
   getVerifications,
   getRatelimits,
-  setPolicy,
   getPolicy,
   listPolicies,
   listStatus,
@@ -148,7 +145,6 @@ export const procedures: readonly AnyProcedure[] = [
   explainVerification,
   explainRequest,
   listDigests,
-  deletePolicy,
   applyObject,
   deleteObject,
   getObject,

@@ -2157,21 +2157,6 @@ export interface paths {
       };
     };
   };
-  /** Delete a policy. */
-  "/v2/policies.deletePolicy": {
-    post: {
-      requestBody: { content: { "application/json": {
-        policyId: string;
-      } } };
-      responses: {
-        200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: Record<string, never>;
-          meta: components["schemas"]["ResponseMeta"];
-        } } };
-        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
-      };
-    };
-  };
   /** Read a policy. */
   "/v2/policies.getPolicy": {
     post: {
@@ -2245,28 +2230,6 @@ export interface paths {
             } | undefined;
           }>;
           pagination: components["schemas"]["Pagination"];
-          meta: components["schemas"]["ResponseMeta"];
-        } } };
-        default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
-      };
-    };
-  };
-  /** Store a compiled policy. */
-  "/v2/policies.setPolicy": {
-    post: {
-      requestBody: { content: { "application/json": {
-        apiId: string;
-        name: string;
-        uid: string;
-        generation: number;
-        policy: components["schemas"]["CompiledPolicy"];
-      } } };
-      responses: {
-        200: { headers: Record<string, unknown>; content: { "application/json": {
-          data: {
-            policyId: string;
-            version: number;
-          };
           meta: components["schemas"]["ResponseMeta"];
         } } };
         default: { headers: Record<string, unknown>; content: { "application/json": components["schemas"]["ErrorResponse"] } };
@@ -2484,74 +2447,6 @@ export interface paths {
 
 export interface components {
   schemas: {
-    CompiledPolicy: {
-      formatVersion: number;
-      apiId: string;
-      mode: "Enforce" | "Audit";
-      credentials: Array<{
-        in: "header";
-        name: string;
-        scheme?: string | undefined;
-      } | {
-        in: "query";
-        name: string;
-      }>;
-      rules: Array<{
-        name?: string | undefined;
-        methods?: Array<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" | "TRACE" | "CONNECT"> | undefined;
-        path?: {
-          prefix: string;
-        } | {
-          exact: string;
-        } | {
-          template: string;
-        } | undefined;
-        hosts?: Array<string> | undefined;
-        headers?: Array<{
-          name: string;
-          exact?: string | undefined;
-        }> | undefined;
-        access: "Key" | "Anonymous" | "Deny";
-        permissions?: string | undefined;
-        creditCost: number;
-        ratelimits: Array<{
-          scope: {
-            kind: "name";
-            name: string;
-          } | {
-            kind: "namespace";
-            namespaceId: string;
-          };
-          identifier?: "key" | "identity" | undefined;
-          by?: Array<string> | undefined;
-          limit: number;
-          durationMs: number;
-          cost: number;
-          accuracy: "strict" | "local";
-        }>;
-      }>;
-      defaultAccess?: "Key" | "Anonymous" | "Deny" | undefined;
-      failedAttempts?: {
-        limit: number;
-        durationMs: number;
-      } | undefined;
-      onStale: {
-        afterMs: number;
-        action: "Serve" | "Deny";
-        denyAfterMs: number;
-      };
-      onCounterFailure: "Local" | "LocalShare" | "Deny" | "Allow";
-      onCreditFailure: "Deny" | "Allow";
-      clientAddress?: {
-        from: "connection";
-        ipv6PrefixBits?: number | undefined;
-      } | {
-        from: "forwardedFor";
-        trustedProxies: Array<string>;
-        ipv6PrefixBits?: number | undefined;
-      } | undefined;
-      allowPaths: Array<"EncodedSlash" | "Backslash" | "DoubleSlash" | "Semicolon" | "DotSegments" | "ControlCharacters" | "InvalidUtf8" | "NearMatch" | "Suffix">;
-    };
     Credits: {
       remaining: number;
       refill?: components["schemas"]["Refill"] | undefined;

@@ -2,11 +2,11 @@ import * as z from "zod";
 import { whenMissing } from "../tolerant.ts";
 
 /*
- * The compiled policy: the operator compiles it from an ApiKeyPolicy manifest, `policies.setPolicy` stores it, and sidecars enforce it.
+ * The compiled policy: `managed.applyObject` compiles it from an ApiKeyPolicy manifest and stores it, and sidecars enforce it.
  * Names are resolved to ids, durations are in milliseconds, and defaults are filled in. Limits are the same as in the manifest schema, so
  * that an accepted manifest always compiles.
  *
- *   PolicyInput      strict: what a caller may set. In this file.
+ *   PolicyInput      strict: what a manifest compiles to. In this file.
  *   StoredPolicy     tolerant: what is stored and projected, maybe by another version. stored-policy.ts
  *   CompiledPolicy   the complete value that code works with.
  *

@@ -74,7 +74,7 @@ test.each([
   { proxy: "::ffff:10.0.0.0/104", connection: "10.9.9.9", isTrusted: true },
   { proxy: "::ffff:10.0.0.0/104", connection: "11.0.0.0", isTrusted: false },
   { proxy: "::ffff:10.0.0.0/8", connection: "11.0.0.0", isTrusted: true },
-  // Manifests reject these values, but policies.setPolicy accepts them.
+  // Manifests reject these values, but a stored policy may contain them.
   { proxy: "10.0.0.0/", connection: "192.0.2.1", isTrusted: false },
   { proxy: "10.0.0.0/8/8", connection: "10.9.9.9", isTrusted: false },
   { proxy: "10.0.0.0/1e1", connection: "10.0.0.1", isTrusted: false },

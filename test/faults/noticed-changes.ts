@@ -377,7 +377,5 @@ export const UNNOTICED: Readonly<Record<string, string>> = {
   "admin.updateQueryLimits": "no cache has what bounds queries: each query reads it",
   "admin.updateSettings": "no cache has what bounds queries: each query reads it",
   "admin.startImport": "no key is imported yet",
-  "policies.setPolicy": "managed.applyObject stores a policy in the same way",
   "admin.createRootKey": "an api-server reads a root key when it is sent for the first time, and a sidecar knows none",
-  "policies.deletePolicy": "a sidecar whose policy is gone keeps the last one, as it must not open",
 };

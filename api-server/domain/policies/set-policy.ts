@@ -22,7 +22,7 @@ import type { Actor } from "../actor.ts";
 import { auditEvent } from "../managed/changes.ts";
 import { findCreated } from "../managed/create-once.ts";
 import { MANAGED } from "../managed/resources.ts";
-import { adopting, creatingManager, guardManaged } from "../managed/rules.ts";
+import { adopting, guardManaged } from "../managed/rules.ts";
 import type { RequiredPermission } from "../permissions/required-permissions.ts";
 import { apiNotFound, invalidField } from "../refusals/refusals.ts";
 
@@ -33,6 +33,7 @@ const POLICY_BYTES_MAX = 262_144;
 
 export interface RequestedPolicy {
   readonly apiId: string;
+  readonly manager: string;
   /** `<cluster>/<namespace>/<name>` of the manifest. */
   readonly name: string;
   /** Uid of the manifest. Generations are compared only within one uid. */
@@ -47,7 +48,7 @@ export interface StoredVersion {
 }
 
 /**
- * Stores a compiled policy, which its API and its name identify.
+ * Stores the compiled policy of a manifest, which its API and its name identify.
  * @throws PublicError 400 for a policy that gates cannot use, 404 for the API, 403, 409 for an older generation or another manager.
  */
 export async function setPolicy<Required extends RequiredPermission>(
@@ -58,7 +59,7 @@ export async function setPolicy<Required extends RequiredPermission>(
   const { caller, deps } = actor;
   const { workspaceId } = caller;
   const { apiId, name } = requested;
-  validate(requested);
+  validate(requested.policy);
   return inTransaction(deps, async (tx) => {
     const api = await shareLockApi(tx, { workspaceId, apiId });
     if (api === undefined) throw apiNotFound(apiId);
@@ -79,28 +80,27 @@ interface Setting {
 }
 
 /** Validates rules that the schema cannot express. Throws PublicError `invalid_input`, because a sidecar could not use such a policy. */
-function validate({ apiId, policy }: RequestedPolicy): void {
+function validate(policy: CompiledPolicy): void {
   const bytes = Buffer.byteLength(JSON.stringify(policy));
   if (bytes > POLICY_BYTES_MAX) {
-    throw invalidField("body.policy", `expected at most ${POLICY_BYTES_MAX} bytes of JSON, got ${bytes}`);
+    const message = `expected a compiled policy of at most ${POLICY_BYTES_MAX} bytes of JSON, got ${bytes}`;
+    throw invalidField("body.spec", message);
   }
-  if (policy.apiId !== apiId) throw invalidField("body.policy.apiId", "expected the same id as body.apiId");
   const [problem] = checkPolicy(policy);
-  if (problem !== undefined) throw invalidField(`body.policy.${problem.location}`, problem.message);
+  if (problem !== undefined) throw invalidField("body.spec", `${problem.location}: ${problem.message}`);
 }
 
 /** Creates a policy. Returns `undefined` if another transaction has just created a policy with this name. */
 async function create(tx: PoolClient, { actor, requested }: Setting): Promise<StoredVersion | undefined> {
   const { caller, deps } = actor;
   const { workspaceId } = caller;
-  const { apiId, name, uid, generation, policy } = requested;
-  const manager = creatingManager(actor);
+  const { apiId, manager, name, uid, generation, policy } = requested;
   // A manager has at most one policy. A repeated call must succeed, so the response contains the id of the existing policy.
   const own = await findCreated(tx, actor, "policy");
   if (own !== undefined) return { policyId: own.id, version: own.version };
   const otherId = makeId("policy", deps.randomBytes(16));
-  const id = manager === null ? otherId : policyIdOf({ workspaceId, manager });
-  const version = manager === null ? 1 : await freePolicyId(tx, { workspaceId, policyId: id, otherId });
+  const id = policyIdOf({ workspaceId, manager });
+  const version = await freePolicyId(tx, { workspaceId, policyId: id, otherId });
   const createdAt = deps.nowMs();
   const values = { id, workspaceId, apiId, name, uid, generation, version, policy, manager, createdAt };
   if (!(await insertPolicy(tx, values))) return undefined;
@@ -111,12 +111,11 @@ async function create(tx: PoolClient, { actor, requested }: Setting): Promise<St
 async function change(tx: PoolClient, { actor, requested }: Setting, current: PolicyRow): Promise<StoredVersion> {
   const { caller, deps } = actor;
   const { workspaceId } = caller;
-  const { uid, generation, policy } = requested;
+  const { manager, uid, generation, policy } = requested;
   const { id: policyId } = current;
-  const manager = guardManaged(actor, MANAGED.policy, current);
-  // The manager determines the id. A stored policy may have another id if it was adopted, or if an api-server of an earlier release created
-  // it.
-  const id = manager === null ? policyId : policyIdOf({ workspaceId, manager });
+  guardManaged(actor, MANAGED.policy, current);
+  // The manager determines the id. A released policy has another id if its manager then created a policy of another API.
+  const id = policyIdOf({ workspaceId, manager });
   if (current.uid === uid && generation < current.generation) {
     throw new PublicError(
       "stale_policy_generation",

@@ -535,6 +535,8 @@ test.each([
   { body: { manager: "main/ApiKeyPolicy/shop/it" }, location: "body.manager" },
   { body: { kind: "Permission" } },
   { body: { spec: [] } },
+  { body: { uid: "" }, location: "body.uid" },
+  { body: { generation: 0 }, location: "body.generation" },
   { body: { onlyIfFence: -1 } },
   { body: { onlyIfFence: 2_147_483_648 } },
   { body: { spec: JSON.parse('{"name":"it","__proto__":{"permissions":["a"]}}') }, location: "body.spec.__proto__" },

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { PolicyFields } from "../../../core/manifests/from-store/policy-spec.ts";
 import { policyIdOf } from "../../../core/policies/policy-id.ts";
 import { buildTestApp, type Reply, type TestApp } from "../../test/app.ts";
+import { policyBody } from "../../test/resources.ts";
 
 let api: TestApp;
 let apiId: string;
@@ -14,218 +16,205 @@ const kindOf = (reply: Reply): string => reply.body.error.type.split("/").at(-1)
 const auditOf = async (id: string) => (await api.audit()).filter(({ targets }) => targets.some((one) => one.id === id));
 let count = 0;
 
-const aRule = { access: "Key", creditCost: 1, ratelimits: [] };
-const aPolicy = (change: object = {}) => ({
-  formatVersion: 1,
-  apiId,
-  mode: "Enforce",
-  credentials: [{ in: "header", name: "Authorization", scheme: "Bearer" }],
-  rules: [aRule],
-  onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
-  onCounterFailure: "Local",
-  onCreditFailure: "Deny",
-  allowPaths: [],
-  ...change,
-});
-const aBody = (change: object = {}) => ({
-  apiId,
-  name: `main/shop/p${++count}`,
-  uid: "uid-1",
-  generation: 1,
-  policy: aPolicy(),
-  ...change,
-});
+/** Returns the manifest of a new policy, as the body of managed.applyObject. */
+const aBody = (fields: PolicyFields = {}, of = apiId) => policyBody(of, `p${++count}`, fields);
+/** Applies a manifest, and returns the stored policy. */
+const apply = async (body: object, options?: { rootKey: string }): Promise<{ policyId: string; version: number }> =>
+  (await api.data("managed.applyObject", body, options)).policy;
+const remove = ({ manager, kind }: ReturnType<typeof policyBody>) =>
+  api.data("managed.deleteObject", { manager, kind });
 
-describe("setPolicy", () => {
-  test("setPolicy stores a policy that getPolicy returns by id and name", async () => {
-    const scopes = [
-      { kind: "name", name: "writes" },
-      { kind: "namespace", namespaceId: "rlns_1" },
-    ];
-    const ratelimits = scopes.map((scope, i) => ({
-      scope,
-      identifier: ["key", "identity"][i],
-      limit: i,
-      durationMs: 1000,
-      cost: i,
-      accuracy: ["strict", "local"][i],
-    }));
-    const policy = aPolicy({
+describe("an applied policy", () => {
+  test("getPolicy returns an applied policy by id and name", async () => {
+    const { namespaceId } = await api.data("ratelimit.createNamespace", { name: "writes" });
+    const body = aBody({
       credentials: [
-        { in: "header", name: "Authorization", scheme: "Bearer" },
-        { in: "header", name: "X-API-Key" },
-        { in: "query", name: "key" },
+        { header: { name: "Authorization", scheme: "Bearer" } },
+        { header: { name: "X-API-Key" } },
+        { query: { name: "key" } },
       ],
       rules: [
-        { ...aRule, methods: ["GET", "HEAD"], path: { prefix: "/healthz" }, access: "Anonymous" },
-        { ...aRule, path: { exact: "/orders" }, permissions: "a OR (b AND c.*)", creditCost: 0, ratelimits },
-        aRule,
+        { match: { methods: ["GET", "HEAD"], path: { prefix: "/healthz" } }, access: "Anonymous" },
+        {
+          match: { path: { exact: "/orders" } },
+          permissions: "a OR (b AND c.*)",
+          credits: { cost: 0 },
+          ratelimits: [
+            { name: "writes", limit: 0, duration: "1s", cost: 0 },
+            { namespace: "writes", identifier: "Identity", limit: 1, duration: "1s", async: true },
+          ],
+        },
+        {},
       ],
-      clientAddress: { from: "forwardedFor", trustedProxies: ["10.0.0.0/8"] },
+      clientAddress: { from: "ForwardedFor", trustedProxies: ["10.0.0.0/8"] },
       allowPaths: ["EncodedSlash", "Semicolon"],
     });
-    const body = aBody({ name: "main/shop/orders", policy });
-    const { policyId, version } = await api.data("policies.setPolicy", body);
-    expect(policyId).toMatch(/^pol_[a-zA-Z0-9]{16}$/);
-    expect(version).toBe(1);
+    const { policyId } = await apply({ ...body, uid: "uid-1", generation: 3 });
+    const name = `main/shop/p${count}`;
+    const keyed = { access: "Key", creditCost: 1, ratelimits: [] };
+    const limit = { identifier: "key", durationMs: 1000, accuracy: "strict" };
     const expected = {
       policyId,
       workspaceId: api.workspace.id,
       apiId,
-      name: body.name,
+      name,
+      manager: body.manager,
       uid: "uid-1",
-      generation: 1,
+      generation: 3,
       version: 1,
       dataPlane: { pods: 0, updated: 0, maxStalenessMs: 0 },
-      policy: body.policy,
+      policy: {
+        formatVersion: 1,
+        apiId,
+        mode: "Enforce",
+        credentials: [
+          { in: "header", name: "Authorization", scheme: "Bearer" },
+          { in: "header", name: "X-API-Key" },
+          { in: "query", name: "key" },
+        ],
+        rules: [
+          { ...keyed, methods: ["GET", "HEAD"], path: { prefix: "/healthz" }, access: "Anonymous" },
+          {
+            ...keyed,
+            path: { exact: "/orders" },
+            permissions: "a OR (b AND c.*)",
+            creditCost: 0,
+            ratelimits: [
+              { ...limit, scope: { kind: "name", name: "writes" }, limit: 0, cost: 0 },
+              {
+                ...limit,
+                scope: { kind: "namespace", namespaceId },
+                identifier: "identity",
+                limit: 1,
+                cost: 1,
+                accuracy: "local",
+              },
+            ],
+          },
+          keyed,
+        ],
+        onStale: { afterMs: 30_000, action: "Serve", denyAfterMs: 900_000 },
+        onCounterFailure: "Local",
+        onCreditFailure: "Deny",
+        clientAddress: { from: "forwardedFor", trustedProxies: ["10.0.0.0/8"] },
+        allowPaths: ["EncodedSlash", "Semicolon"],
+      },
     };
     expect(await api.data("policies.getPolicy", { policyId })).toEqual(expected);
-    expect(await api.data("policies.getPolicy", { apiId, name: body.name })).toEqual(expected);
+    expect(await api.data("policies.getPolicy", { apiId, name })).toEqual(expected);
     expect(await auditOf(policyId)).toMatchObject([{ event: "policy.create" }]);
+    const [row] = await auditOf(policyId);
+    expect(row?.actor.meta).toEqual({ manager: body.manager });
   });
 
-  test("audit log has the names of changed rules, and setPolicy rejects names that no header can carry", async () => {
-    const body = aBody();
-    const { policyId } = await api.data("policies.setPolicy", body);
-    const named = (name: string) => ({ ...body, policy: aPolicy({ formatVersion: 2, rules: [{ ...aRule, name }] }) });
-    await api.data("policies.setPolicy", named("refund"));
+  test("audit log has the names of changed rules, and names that no header can carry are rejected", async () => {
+    const body = aBody({ rules: [{}] });
+    const { policyId } = await apply(body);
+    const named = (name: string) => ({ ...body, spec: { ...body.spec, rules: [{ name }] } });
+    await apply(named("refund"));
     const rows = await api.data("admin.listAudit", { event: "policy.update" });
     const logged = rows.filter(({ targets }: { targets: { id: string }[] }) => targets[0]?.id === policyId);
-    expect(logged).toMatchObject([{ before: { rules: [aRule] }, after: { rules: [{ name: "refund" }] } }]);
+    expect(logged).toMatchObject([{ before: { rules: [{ access: "Key" }] }, after: { rules: [{ name: "refund" }] } }]);
     for (const name of ['a"b', "a\r\nB: c", "Refund", "-a", ""]) {
-      expect((await api.call("policies.setPolicy", named(name))).status).toBe(400);
+      expect((await api.call("managed.applyObject", named(name))).status).toBe(400);
     }
   });
 
-  test("setPolicy with an equal policy changes nothing, otherwise increments the version", async () => {
-    const body = aBody();
-    const { policyId } = await api.data("policies.setPolicy", body);
-    expect(await api.data("policies.setPolicy", body)).toEqual({ policyId, version: 1 });
-    expect(await api.data("policies.setPolicy", { ...body, generation: 2 })).toEqual({ policyId, version: 2 });
-    const changed = { ...body, generation: 2, policy: aPolicy({ mode: "Audit" }) };
-    expect(await api.data("policies.setPolicy", changed)).toEqual({ policyId, version: 3 });
-    expect((await auditOf(policyId)).map(({ event }) => event).sort()).toEqual([
-      "policy.create",
-      "policy.update",
-      "policy.update",
-    ]);
+  test("another generation or uid of an equal policy increments the version", async () => {
+    const body = { ...aBody(), uid: "uid-1", generation: 5 };
+    const { policyId } = await apply(body);
+    expect(await apply(body)).toMatchObject({ policyId, version: 1 });
+    expect(await apply({ ...body, generation: 6 })).toMatchObject({ policyId, version: 2 });
+    expect(kindOf(await api.call("managed.applyObject", body))).toBe("stale_policy_generation");
+    expect(await apply({ ...body, uid: "uid-2", generation: 1 })).toMatchObject({ policyId, version: 3 });
+    const events = (await auditOf(policyId)).map(({ event }) => event).sort();
+    expect(events).toEqual(["policy.create", "policy.update", "policy.update"]);
   });
 
-  test("setPolicy rejects an older generation of one uid and accepts another uid", async () => {
-    const body = aBody({ generation: 5 });
-    const { policyId } = await api.data("policies.setPolicy", body);
-    const reply = await api.call("policies.setPolicy", { ...body, generation: 4 });
-    expect(reply.status).toBe(409);
-    expect(reply.body.error.title).toBe("Conflicting Resource");
-    expect(kindOf(reply)).toBe("stale_policy_generation");
-    const other = { ...body, uid: "uid-2", generation: 1 };
-    expect(await api.data("policies.setPolicy", other)).toEqual({ policyId, version: 2 });
-  });
-
-  test("100 concurrent setPolicy calls keep the newest generation", async () => {
-    const body = aBody();
+  test("100 concurrent calls keep the newest generation", async () => {
+    const body = { ...aBody(), uid: "uid-1" };
     const replies = await Promise.all(
-      Array.from({ length: 100 }, (_, i) => api.call("policies.setPolicy", { ...body, generation: i + 1 })),
+      Array.from({ length: 100 }, (_, i) => api.call("managed.applyObject", { ...body, generation: i + 1 })),
     );
     const made = replies.filter(({ status }) => status === 200);
-    expect(new Set(made.map((reply) => reply.body.data.policyId)).size).toBe(1);
+    expect(new Set(made.map((reply) => reply.body.data.ids.policyId)).size).toBe(1);
     expect(
       replies.filter(({ status }) => status !== 200).every((reply) => kindOf(reply) === "stale_policy_generation"),
     ).toBe(true);
-    const { policyId } = made[0]?.body.data ?? {};
+    const { policyId } = made[0]?.body.data.ids ?? {};
     expect(await api.data("policies.getPolicy", { policyId })).toMatchObject({ generation: 100, version: made.length });
   });
 
-  test.each([
-    {
-      name: "a rule with a query that does not parse",
-      change: { rules: [aRule, { ...aRule, permissions: "a AND" }] },
-      at: "body.policy.rules[1].permissions",
-    },
-    { name: "another API's policy", change: { apiId: "api_somethingElse" }, at: "body.policy.apiId" },
-    { name: "an unknown field", change: { extra: 1 }, at: "body.policy.extra" },
-    { name: "no credentials", change: { credentials: [] }, at: "body.policy.credentials" },
-    { name: "a wrong type", change: { rules: [{ ...aRule, creditCost: "1" }] }, at: "body.policy.rules[0].creditCost" },
-    { name: "257 rules", change: { rules: Array(257).fill(aRule) }, at: "body.policy.rules" },
-    { name: "an unknown mode", change: { mode: "Off" }, at: "body.policy.mode" },
-  ])("setPolicy rejects $name", async ({ change, at }) => {
-    const reply = await api.call("policies.setPolicy", aBody({ policy: aPolicy(change) }));
-    expect(reply.status).toBe(400);
-    expect(reply.body.error.errors.map(({ location }: { location: string }) => location)).toContain(at);
-  });
-
-  test("setPolicy accepts a policy of up to 256 KiB", async () => {
+  test("compiled policy may have up to 256 KiB", async () => {
     const query = (length: number) => "p".repeat(length);
-    const rules = Array.from({ length: 245 }, () => ({ ...aRule, permissions: query(1000) }));
-    const size = (policy: object) => Buffer.byteLength(JSON.stringify(policy));
-    const room = 262_144 - size(aPolicy({ rules: [...rules, { ...aRule, permissions: "" }] }));
-    expect(room).toBeGreaterThan(0);
+    const full = Array.from({ length: 245 }, () => ({ permissions: query(1000) }));
+    const body = aBody({ rules: [...full, {}] });
+    const withLast = (length: number) => ({
+      ...body,
+      spec: { ...body.spec, rules: [...full, { permissions: query(length) }] },
+    });
+    const { policyId } = await apply(withLast(1));
+    const { policy } = await api.data("policies.getPolicy", { policyId });
+    const room = 262_144 - Buffer.byteLength(JSON.stringify(policy)) + 1;
+    expect(room).toBeGreaterThan(1);
     expect(room).toBeLessThan(1000);
-    const full = aPolicy({ rules: [...rules, { ...aRule, permissions: query(room) }] });
-    expect((await api.call("policies.setPolicy", aBody({ policy: full }))).status).toBe(200);
-    const over = aPolicy({ rules: [...rules, { ...aRule, permissions: query(room + 1) }] });
-    const reply = await api.call("policies.setPolicy", aBody({ policy: over }));
+    expect((await api.call("managed.applyObject", withLast(room))).status).toBe(200);
+    const reply = await api.call("managed.applyObject", withLast(room + 1));
     expect(reply.status).toBe(400);
-    expect(reply.body.error.errors[0].location).toBe("body.policy");
+    expect(reply.body.error.errors[0].location).toBe("body.spec");
   });
 
-  test.each([
-    { field: "name", value: "shop/orders" },
-    { field: "name", value: "a/b/c/d" },
-    { field: "name", value: "a//c" },
-    { field: "name", value: `a/b/${"c".repeat(254)}` },
-    { field: "uid", value: "" },
-    { field: "generation", value: 0 },
-    { field: "apiId", value: "short" },
-  ])("setPolicy rejects the value $value of $field", async ({ field, value }) => {
-    const reply = await api.call("policies.setPolicy", aBody({ [field]: value }));
-    expect(reply.status).toBe(400);
-    expect(reply.body.error.errors[0].location).toBe(`body.${field}`);
-  });
-
-  test("setPolicy checks for 404 before 403, and responds alike for missing and foreign APIs", async () => {
+  test("applyObject responds alike for missing and foreign APIs, and requires to update the API", async () => {
     const rootKey = await api.rootKey(["api.*.read_api"]);
     const other = await api.makeWorkspace();
     const foreign = (await api.data("apis.createApi", { name: "theirs" }, { rootKey: other.rootKey })).apiId;
+    const body = aBody();
     const ask = async (id: string) => {
-      const reply = await api.call("policies.setPolicy", aBody({ apiId: id, policy: aPolicy({ apiId: id }) }), {
-        rootKey,
-      });
+      const spec = { ...body.spec, api: { id } };
+      const reply = await api.call("managed.applyObject", { ...body, spec }, { rootKey });
       expect(reply.status).toBe(404);
       return JSON.stringify(reply.body.error).replaceAll(id, "ID");
     };
     const deleted = (await api.data("apis.createApi", { name: "gone" })).apiId;
     await api.data("apis.deleteApi", { apiId: deleted });
     expect(new Set([await ask(foreign), await ask("api_missing1"), await ask(deleted)]).size).toBe(1);
-    const reply = await api.call("policies.setPolicy", aBody(), { rootKey });
+    const reply = await api.call("managed.applyObject", body, { rootKey });
     expect(reply.status).toBe(403);
     expect(reply.body.error.detail).toContain(`api.*.update_api or api.${apiId}.update_api`);
   });
+
+  test("deleteObject requires to update the API, and deletes nothing of another workspace", async () => {
+    const body = aBody();
+    const { policyId } = await apply(body);
+    const other = await api.makeWorkspace();
+    const { manager, kind } = body;
+    const deleteAs = (rootKey: string) => api.call("managed.deleteObject", { manager, kind }, { rootKey });
+    expect((await deleteAs(other.rootKey)).body.data).toEqual({ outcome: "absent", ids: {} });
+    const reply = await deleteAs(await api.rootKey(["api.*.read_api"]));
+    expect(reply.status).toBe(403);
+    expect(reply.body.error.detail).toContain(`api.*.update_api or api.${apiId}.update_api`);
+    expect((await api.data("managed.getObject", { kind: "policy", id: policyId })).manager).toBe(manager);
+    expect(await remove(body)).toEqual({ outcome: "deleted", ids: { policyId } });
+    expect(await remove(body)).toEqual({ outcome: "absent", ids: {} });
+  });
 });
 
-describe("the id of a managed policy", () => {
-  const managerOf = ({ name }: { name: string }) => name.replace("/", "/ApiKeyPolicy/");
-  const set = async (
-    body: ReturnType<typeof aBody>,
-    manager: string | undefined,
-    more: Record<string, string> = {},
-  ) => {
-    const headers = { ...(manager === undefined ? {} : { "postern-manager": manager }), ...more };
-    return await api.data("policies.setPolicy", body, { headers });
-  };
-  const idOf = (manager: string) => policyIdOf({ workspaceId: api.workspace.id, manager });
-  const adopt = { "postern-adopt": "true" };
-  const release = { "postern-release": "true" };
+describe("the id of a policy", () => {
+  const idOf = ({ manager }: { manager: string }, workspaceId = api.workspace.id) =>
+    policyIdOf({ workspaceId, manager });
+  /** Releases a policy, as an administrator does. Gives it another id if it has one. */
+  const release = (policyId: string, id = policyId) =>
+    api.deps.db.query("update policies set manager = null, id = $2 where id = $1", [policyId, id]);
 
-  test("managed policy id is derived from workspace and manager, and is the same after recreation", async () => {
+  test("id is derived from workspace and manager, and is the same after recreation", async () => {
     const body = aBody();
-    const manager = managerOf(body);
-    expect(await set(body, manager)).toEqual({ policyId: idOf(manager), version: 1 });
-    await set({ ...body, generation: 2 }, manager);
-    await api.data("policies.deletePolicy", { policyId: idOf(manager) }, { headers: { "postern-manager": manager } });
-    expect((await api.call("policies.getPolicy", { policyId: idOf(manager) })).status).toBe(404);
-    expect(await set({ ...body, uid: "uid-2" }, manager)).toEqual({ policyId: idOf(manager), version: 3 });
-    expect((await auditOf(idOf(manager))).map(({ event }) => event).sort()).toEqual([
+    const policyId = idOf(body);
+    expect(await apply(body)).toMatchObject({ policyId, version: 1 });
+    await apply({ ...body, spec: { ...body.spec, mode: "Audit" } });
+    await remove(body);
+    expect((await api.call("policies.getPolicy", { policyId })).status).toBe(404);
+    expect(await apply(body)).toMatchObject({ policyId, version: 3, generation: 1 });
+    expect((await auditOf(policyId)).map(({ event }) => event).sort()).toEqual([
       "policy.create",
       "policy.create",
       "policy.delete",
@@ -233,73 +222,66 @@ describe("the id of a managed policy", () => {
     ]);
   });
 
-  test("managed policy id differs for the same manager name in another workspace", async () => {
+  test("id differs for the same manager name in another workspace", async () => {
     const body = aBody();
     const other = await api.makeWorkspace();
     const of = { rootKey: other.rootKey };
     const foreign = (await api.data("apis.createApi", { name: "theirs" }, of)).apiId;
-    await set(body, managerOf(body));
-    const theirs = { ...body, apiId: foreign, policy: aPolicy({ apiId: foreign }) };
-    const headers = { "postern-manager": managerOf(body) };
-    const { policyId } = await api.data("policies.setPolicy", theirs, { ...of, headers });
-    expect(policyId).toBe(policyIdOf({ workspaceId: other.id, manager: managerOf(body) }));
-    expect(policyId).not.toBe(idOf(managerOf(body)));
+    await apply(body);
+    const { policyId } = await apply({ ...body, spec: { ...body.spec, api: { id: foreign } } }, of);
+    expect(policyId).toBe(idOf(body, other.id));
+    expect(policyId).not.toBe(idOf(body));
   });
 
-  test("adopted policy gets the derived id and stays available under the former one", async () => {
+  test("policy with another id gets the derived one, and stays available under the former one", async () => {
     const body = aBody();
-    const manager = managerOf(body);
-    const { policyId: former } = await set(body, undefined);
-    const { policyId, version } = await set(body, manager, adopt);
-    expect({ policyId, version }).toEqual({ policyId: idOf(manager), version: 1 });
+    const former = `pol_former${count}`;
+    await release((await apply(body)).policyId, former);
+    const { policyId, version } = await apply(body);
+    expect({ policyId, version }).toEqual({ policyId: idOf(body), version: 1 });
     const report = { workspaceId: api.workspace.id, generation: 1, version, stalenessMs: 5 };
     await api.deps.pods.report({ ...report, policyId: former, podId: "old" });
     await api.deps.pods.report({ ...report, policyId, podId: "new" });
     const read = await api.data("policies.getPolicy", { policyId: former });
-    expect(read).toMatchObject({ policyId, version, dataPlane: { pods: 2, updated: 2 } });
+    expect(read).toMatchObject({ policyId, version, manager: body.manager, dataPlane: { pods: 2, updated: 2 } });
     expect(await api.data("policies.getPolicy", { policyId })).toEqual(read);
-    await api.data("policies.deletePolicy", { policyId: former }, { headers: { "postern-manager": manager } });
+    await remove(body);
     expect((await api.call("policies.getPolicy", { policyId: former })).status).toBe(404);
   });
 
-  test("released policy keeps its id until the manager creates another", async () => {
+  test("released policy keeps its id until its manager creates another", async () => {
     const body = aBody();
-    const manager = managerOf(body);
-    await set(body, manager);
-    await set({ ...body, generation: 2 }, manager, release);
-    expect(await api.data("policies.getPolicy", { policyId: idOf(manager) })).toMatchObject({ generation: 2 });
+    const policyId = idOf(body);
+    await apply(body);
+    await release(policyId);
+    expect(await api.data("policies.getPolicy", { policyId })).not.toHaveProperty("manager");
     const second = (await api.data("apis.createApi", { name: "second" })).apiId;
-    const next = { ...body, apiId: second, policy: aPolicy({ apiId: second }) };
-    const { version } = await set(next, manager);
-    expect(version).toBe(3);
-    expect((await api.data("policies.getPolicy", { policyId: idOf(manager) })).policy.apiId).toBe(second);
-    const released = await api.data("policies.getPolicy", { apiId, name: body.name });
+    expect(await apply({ ...body, spec: { ...body.spec, api: { id: second } } })).toMatchObject({
+      policyId,
+      apiId: second,
+      version: 2,
+    });
+    const released = await api.data("policies.getPolicy", { apiId, name: `main/shop/p${count}` });
     expect(released.policy.apiId).toBe(apiId);
     expect(released.policyId).toMatch(/^pol_[a-zA-Z0-9]{16}$/);
-    const refused = await api.call(
-      "policies.setPolicy",
-      { ...body, generation: 3 },
-      { headers: { "postern-manager": manager, ...adopt } },
-    );
-    expect(refused.status).toBe(409);
-    expect(kindOf(refused)).toBe("managed_exists");
+    const moved = await api.call("managed.applyObject", body);
+    expect([moved.status, kindOf(moved)]).toEqual([400, "invalid_input"]);
   });
 
-  test("30 concurrent setPolicy calls of one manager create one policy", async () => {
+  test("30 concurrent calls of one manager create one policy", async () => {
     const body = aBody();
-    const manager = managerOf(body);
     for (const version of [1, 2]) {
-      const made = await Promise.all(Array.from({ length: 30 }, () => set(body, manager)));
-      expect(new Set(made.map(({ policyId }) => policyId))).toEqual(new Set([idOf(manager)]));
+      const made = await Promise.all(Array.from({ length: 30 }, () => apply(body)));
+      expect(new Set(made.map(({ policyId }) => policyId))).toEqual(new Set([idOf(body)]));
       expect(made[0]?.version).toBe(version);
-      await api.data("policies.deletePolicy", { policyId: idOf(manager) }, { headers: { "postern-manager": manager } });
+      await remove(body);
     }
   });
 });
 
 describe("getPolicy", () => {
   test("getPolicy returns the number of pods, updated pods and maximum staleness", async () => {
-    const { policyId, version } = await api.data("policies.setPolicy", aBody());
+    const { policyId, version } = await apply(aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 1 };
     await api.deps.pods.report({ ...report, podId: "a", version, stalenessMs: 120.5 });
     await api.deps.pods.report({ ...report, podId: "b", version: version - 1, stalenessMs: 4000 });
@@ -318,7 +300,7 @@ describe("getPolicy", () => {
   });
 
   test("getPolicy lists up to 1,000 pods and counts all others", async () => {
-    const { policyId, version } = await api.data("policies.setPolicy", aBody());
+    const { policyId, version } = await apply(aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 1, version, stalenessMs: 1 };
     for (let i = 0; i < 1_000; i++) await api.deps.pods.report({ ...report, podId: `shop/orders-${i}` });
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
@@ -328,7 +310,7 @@ describe("getPolicy", () => {
   });
 
   test("getPolicy counts the ten most frequent upstream ports", async () => {
-    const { policyId, version } = await api.data("policies.setPolicy", aBody());
+    const { policyId, version } = await apply(aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 1, version, stalenessMs: 1 };
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane?.upstreamPorts;
     await api.deps.pods.report({ ...report, podId: "former-release" });
@@ -347,7 +329,7 @@ describe("getPolicy", () => {
   });
 
   test("getPolicy sums up exceeded limits reported by pods", async () => {
-    const { policyId, version } = await api.data("policies.setPolicy", aBody());
+    const { policyId, version } = await apply(aBody());
     const report = { workspaceId: api.workspace.id, policyId, generation: 0, version, stalenessMs: 1 };
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
     await api.deps.pods.report({ ...report, podId: "none" });
@@ -371,7 +353,7 @@ describe("getPolicy", () => {
 
   test("getPolicy lists pods that do not support the current version", async () => {
     const body = aBody();
-    const { policyId, version } = await api.data("policies.setPolicy", body);
+    const { policyId, version } = await apply(body);
     const report = { workspaceId: api.workspace.id, policyId, generation: 0, version: 0, stalenessMs: 1 };
     const reason = "format 2 is not known here";
     await api.deps.pods.report({ ...report, podId: "a", refused: { version, reason } });
@@ -381,7 +363,7 @@ describe("getPolicy", () => {
     const read = async () => (await api.data("policies.getPolicy", { policyId })).dataPlane;
     const podIds = ["a", "b", "c", "d"];
     expect(await read()).toEqual({ pods: 4, updated: 1, podIds, maxStalenessMs: 1, unsupported: { pods: 2, reason } });
-    await api.data("policies.setPolicy", { ...body, generation: 2 });
+    await apply({ ...body, generation: 2 });
     expect((await read()).unsupported).toEqual({ pods: 2, reason: "another" });
   });
 
@@ -396,26 +378,28 @@ describe("getPolicy", () => {
 
   test("getPolicy applies defaults to an older format and omits an unknown one", async () => {
     const body = aBody();
-    const { policyId } = await api.data("policies.setPolicy", body);
+    const { policyId } = await apply(body);
     const read = () => api.data("policies.getPolicy", { policyId });
-    const store = (policy: object) =>
-      api.deps.db.query("update policies set policy = $2 where id = $1", [policyId, JSON.stringify(policy)]);
-    const { mode: _, allowPaths: __, ...older } = aPolicy();
+    const { policy } = await read();
+    const store = (stored: object) =>
+      api.deps.db.query("update policies set policy = $2 where id = $1", [policyId, JSON.stringify(stored)]);
+    const { mode: _, allowPaths: __, ...older } = policy;
     await store(older);
-    expect((await read()).policy).toEqual({ ...older, mode: "Enforce", allowPaths: [] });
-    await store({ ...aPolicy(), ofALaterRelease: { deep: 1 } });
+    expect((await read()).policy).toEqual(policy);
+    await store({ ...policy, ofALaterRelease: { deep: 1 } });
     // Shown as it is: an operator that compares must see that it is not what it would set.
-    expect((await read()).policy).toEqual({ ...aPolicy(), ofALaterRelease: { deep: 1 } });
-    await store({ ...aPolicy(), formatVersion: 3 });
+    expect((await read()).policy).toEqual({ ...policy, ofALaterRelease: { deep: 1 } });
+    await store({ ...policy, formatVersion: 3 });
     const later = await read();
     expect(later).toMatchObject({ policyId, version: 1 });
     expect(later).not.toHaveProperty("policy");
-    expect(await api.data("policies.setPolicy", { ...body, generation: 9 })).toEqual({ policyId, version: 2 });
-    expect((await read()).policy).toEqual(body.policy);
+    expect(await apply(body)).toMatchObject({ policyId, version: 2 });
+    expect((await read()).policy).toEqual(policy);
   });
 
   test("getPolicy checks for 404 before 403, and responds alike for missing and foreign policies", async () => {
-    const { policyId } = await api.data("policies.setPolicy", aBody());
+    const body = aBody();
+    const { policyId } = await apply(body);
     const other = await api.makeWorkspace();
     const ask = async (rootKey: string): Promise<string> => {
       const reply = await api.call("policies.getPolicy", { policyId }, { rootKey });
@@ -426,7 +410,7 @@ describe("getPolicy", () => {
     const rootKey = await api.rootKey(["api.*.update_api"]);
     expect((await api.call("policies.getPolicy", { policyId }, { rootKey })).status).toBe(403);
     const foreign = await ask(other.rootKey);
-    await api.data("policies.deletePolicy", { policyId });
+    await remove(body);
     expect(await ask(rootKey)).toBe(foreign);
   });
 });
@@ -439,15 +423,14 @@ describe("listPolicies", () => {
       (await api.data("apis.createApi", { name: "one" }, of)).apiId,
       (await api.data("apis.createApi", { name: "two" }, of)).apiId,
     ];
-    for (const id of [first, first, second]) {
-      await api.data("policies.setPolicy", aBody({ apiId: id, policy: aPolicy({ apiId: id }) }), of);
-    }
+    for (const id of [first, first, second]) await apply(aBody({}, id), of);
     const page = await api.call("policies.listPolicies", { limit: 2 }, of);
     expect(page.body.data).toHaveLength(2);
     expect(Object.keys(page.body.data[0]).sort()).toEqual([
       "apiId",
       "dataPlane",
       "generation",
+      "manager",
       "name",
       "policyId",
       "uid",
@@ -476,9 +459,8 @@ describe("listStatus", () => {
     const { apiId: id } = await api.data("apis.createApi", { name: "watched" }, of);
     const policies = new Map<string, { policyId: string; version: number }>();
     for (const name of names) {
-      const body = aBody({ apiId: id, name, policy: aPolicy({ apiId: id }) });
-      const manager = { "postern-manager": name.replace("/", "/ApiKeyPolicy/") };
-      policies.set(name, await api.data("policies.setPolicy", body, { ...of, headers: manager }));
+      const manager = name.replace("/", "/ApiKeyPolicy/");
+      policies.set(name, await apply({ ...aBody({}, id), manager, uid: "uid-1" }, of));
     }
     return { workspaceId: workspace.id, of, apiId: id, policies };
   }
@@ -538,41 +520,13 @@ describe("listStatus", () => {
   });
 });
 
-describe("deletePolicy", () => {
-  test("deletePolicy frees the name, and returns 404 when repeated", async () => {
-    const body = aBody();
-    const { policyId } = await api.data("policies.setPolicy", body);
-    expect(await api.data("policies.deletePolicy", { policyId })).toEqual({});
-    expect((await api.call("policies.deletePolicy", { policyId })).status).toBe(404);
-    const again = await api.data("policies.setPolicy", body);
-    expect(again).toMatchObject({ version: 1 });
-    expect(again.policyId).not.toBe(policyId);
-    expect((await auditOf(policyId)).map(({ event }) => event).sort()).toEqual(["policy.create", "policy.delete"]);
-  });
-
-  test("deletePolicy checks for 404 before 403, and responds alike for foreign policies", async () => {
-    const { policyId } = await api.data("policies.setPolicy", aBody());
-    const other = await api.makeWorkspace();
-    const foreign = await api.call("policies.deletePolicy", { policyId }, { rootKey: other.rootKey });
-    expect(foreign.status).toBe(404);
-    const rootKey = await api.rootKey(["api.*.read_api"]);
-    const reply = await api.call("policies.deletePolicy", { policyId }, { rootKey });
-    expect(reply.status).toBe(403);
-    expect(reply.body.error.detail).toContain(`api.*.update_api or api.${apiId}.update_api`);
-    await api.data("policies.deletePolicy", { policyId });
-    const missing = await api.call("policies.deletePolicy", { policyId }, { rootKey });
-    expect(missing.body.error).toEqual(foreign.body.error);
-  });
-});
-
 test("policies are readable while pod reports are unavailable", async () => {
   const broken = await buildTestApp({
     deps: (deps) => ({ pods: { ...deps.pods, listEach: () => Promise.reject(new Error("away")) } }),
   });
   try {
     const { apiId: id } = await broken.data("apis.createApi", { name: "orders" });
-    const body = { ...aBody(), apiId: id, policy: aPolicy({ apiId: id }) };
-    const { policyId } = await broken.data("policies.setPolicy", body);
+    const { policyId } = (await broken.data("managed.applyObject", aBody({}, id))).ids;
     const read = await broken.data("policies.getPolicy", { policyId });
     expect(read).not.toHaveProperty("dataPlane");
     expect(read).toMatchObject({ policyId, version: 1 });

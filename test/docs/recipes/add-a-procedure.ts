@@ -46,7 +46,7 @@ const reference: readonly Part[] = [
   {
     step: 7,
     file: REFERENCE,
-    after: "- `apis.updateApi`, `policies.deletePolicy`, `ratelimit.deleteNamespace`: 404 → 403 → 409\n",
+    after: "- `apis.updateApi`, `ratelimit.deleteNamespace`: 404 → 403 → 409\n",
     text: "- `apis.archiveApi`: 404 → 403 → 409\n",
   },
 ];

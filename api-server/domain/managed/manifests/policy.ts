@@ -163,7 +163,8 @@ export async function applyPolicy(transaction: Transaction, desired: Application
     } else if (step === "updateApi") {
       await updateApi(managing(actor, { adopt: true }), TO_APPLY.updateApi, { apiId, name });
     } else {
-      const policy = { apiId, name: policyNameOf(desired.manager), uid, generation, policy: compile(apiId) };
+      const { manager } = desired;
+      const policy = { apiId, manager, name: policyNameOf(manager), uid, generation, policy: compile(apiId) };
       // Only this manifest can have released an unmanaged policy of this name, because the name is reserved for it.
       ({ policyId } = await setPolicy(managing(actor, { adopt: true }), TO_APPLY.updateApi, policy));
     }
