@@ -1,6 +1,6 @@
 import { parseQuery, QuerySyntaxError } from "../permissions/query.ts";
-import { formatOf } from "../policies/check-policy.ts";
 import type { CompiledPolicy, CredentialLocation, PathMatch, PolicyRule, RuleRatelimit } from "../policies/policy.ts";
+import { formatOf } from "../policies/policy-format.ts";
 import { parseTemplate } from "../policies/rule-path.ts";
 import type { ApiKeyPolicySpec } from "./api-key-policy.ts";
 import { parseDuration } from "./duration.ts";

@@ -91,7 +91,7 @@ export function inRealm(problem: Problem, realm: string): Problem {
     },
     {
       step: 5,
-      file: "core/policies/check-policy.test.ts",
+      file: "core/policies/policy-format.test.ts",
       after: '  formatVersion: 2,\n  apiId: "api_1",\n',
       text: '  realm: "postern",\n',
     },
