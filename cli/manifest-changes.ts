@@ -8,15 +8,7 @@ import type { Api } from "./api/client.ts";
 import { ApiRefusal } from "./api/refusals.ts";
 import { type Io, UsageError } from "./command.ts";
 import { printable, printableJson } from "./fields.ts";
-import {
-  type ManifestSet,
-  mayUse,
-  type Reference,
-  readManifests,
-  referencesOf,
-  type SetObject,
-  sayProblem,
-} from "./manifests.ts";
+import { type ManifestSet, mayUse, readManifests, referencesOf, type SetObject, sayProblem } from "./manifests.ts";
 import { counted } from "./values.ts";
 
 /* Applies and deletes a set of manifests through the API, one call per object, and prints what changed. */
@@ -100,19 +92,30 @@ export async function* applySet(objects: readonly SetObject[], { api, first, dry
   for (const kind of ORDER) {
     for (const object of objects.filter((one) => one.kind === kind)) {
       const references = referencesOf(object, objects);
-      const body = {
-        manager: managerOf(first, object),
-        kind: kind as AppliedKind,
-        spec: object.spec as Record<string, unknown>,
-        mayReferTo: [...foreignTargetsOf(object, references, objects)].map((one) => managerOf(first, one)),
-        onlyIfManaged: false,
-        dryRun,
+      const apply = (targets: readonly SetObject[]): Promise<Change> => {
+        const body = {
+          manager: managerOf(first, object),
+          kind: kind as AppliedKind,
+          spec: object.spec as Record<string, unknown>,
+          mayReferTo: [...new Set(targets)].filter((one) => isForeign(one, object)).map((one) => managerOf(first, one)),
+          onlyIfManaged: false,
+          dryRun,
+        };
+        return outcomeOf(object.metadata.uid, object, async () => {
+          const { data } = await api.call("managed.applyObject", body);
+          const { outcome: action, ids, changes, warnings } = data;
+          return { action, ids, changes, warnings };
+        });
       };
-      const change = await outcomeOf(object.metadata.uid, object, async () => {
-        const { data } = await api.call("managed.applyObject", body);
-        const { outcome: action, ids, changes, warnings } = data;
-        return { action, ids, changes, warnings };
-      });
+      const targets = references.flatMap(({ target }) => target ?? []);
+      let change = await apply(targets);
+      const apiId = kind === "ApiKeyPolicy" ? apiIn(object).id : undefined;
+      if (change.error?.kind === "reference_not_allowed" && apiId !== undefined) {
+        // Manifests do not say which of them manages the API with this id.
+        const { manager } = (await api.call("managed.getObject", { kind: "api", id: apiId })).data;
+        const owner = objects.find((one) => managerOf(first, one) === manager);
+        if (owner !== undefined) change = await apply([...targets, owner]);
+      }
       if (change.action === "created") created.add(object);
       // On a dry run, what this run would create does not exist yet.
       const refersToCreated = references.some(({ target }) => target !== undefined && created.has(target));
@@ -122,19 +125,9 @@ export async function* applySet(objects: readonly SetObject[], { api, first, dry
   }
 }
 
-/** Returns the objects of other Kubernetes namespaces to which an object may refer. */
-function foreignTargetsOf(
-  object: SetObject,
-  references: readonly Reference[],
-  objects: readonly SetObject[],
-): Set<SetObject> {
-  const { namespace } = object.metadata;
-  // The set does not say which of its policies manages the API with this id.
-  const mayOwnApi = object.kind === "ApiKeyPolicy" && apiIn(object).id !== undefined;
-  const policies = mayOwnApi ? objects.filter(({ kind }) => kind === "ApiKeyPolicy") : [];
-  const targets = [...references.flatMap(({ target }) => target ?? []), ...policies];
-  return new Set(targets.filter((one) => one.metadata.namespace !== namespace && mayUse(one, namespace)));
-}
+/** Whether an object belongs to another Kubernetes namespace and allows references from the one of `from`. */
+const isForeign = (object: SetObject, { metadata: from }: SetObject): boolean =>
+  object.metadata.namespace !== from.namespace && mayUse(object, from.namespace);
 
 /** A stored object to delete, with its manifest if there is one. */
 export interface Doomed {

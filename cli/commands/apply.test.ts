@@ -147,6 +147,22 @@ test("set with more shared namespaces than one call may name is applied", async 
   expect(await run("apply", folder, ["--name", "many"])).toMatchObject({ code: 0 });
 });
 
+test("policy uses the API of another namespace's policy only if that policy allows it", async () => {
+  const other = (name: string, more: object) =>
+    object("ApiKeyPolicy", `platform/${name}`, { api: { name }, target: { port: 8080 }, ...more });
+  // More policies that allow the reference than one call may name.
+  const others = Array.from({ length: 257 }, (_, i) => other(`others-${i}`, { allowedNamespaces: ["shop"] }));
+  const made = await cli.json(["apply", "-f", folderOf(...others, other("owner", {})), "--name", "api-id"], 0);
+  const { apiId: id } = made.objects.find(({ object }: { object: string }) => object.endsWith("/owner")).ids;
+  const user = policy("user", { api: { id } });
+  const refused = await run("apply", folderOf(...others, other("owner", {}), user), ["--name", "api-id"]);
+  expect(refused.out[0]).toContain("does not allow references from the namespace shop");
+  const allowing = other("owner", { allowedNamespaces: ["shop"] });
+  expect((await run("apply", folderOf(allowing, user), ["--name", "api-id"])).out.at(-1)).toBe(
+    "1 unchanged, 1 created",
+  );
+});
+
 test("prune deletes what is no longer in the set, in the reverse order, and only what this set made", async () => {
   const all = [namespace("pruned-limits"), role("pruned"), override("pruned", { name: "pruned-limits" })];
   await run("apply", folderOf(role("untouched")), ["--name", "untouched"]);
