@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createPool } from "../../postgres/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
-import { listOutbox } from "./outbox.ts";
+import { insertRecentChanges, listOutbox } from "./outbox.ts";
 
 let database: TestDatabase;
 let db: Pool;
@@ -32,4 +32,18 @@ test("permission renamed in psql writes outbox entries for its roles and keys", 
   await db.query("update permissions set slug = 'a.c' where id = 'perm_1'");
   const marks = await listOutbox(db, { max: 10 });
   expect(marks.map(({ kind, id }) => `${kind} ${id}`).sort()).toEqual(["keyId key_direct", "role role_1"]);
+});
+
+test("recent changes return to the outbox once, however often Redis loses its data before they are relayed", async () => {
+  await db.query(`
+    delete from outbox;
+    insert into recent_changes (workspace_id, kind, id, relayed_at)
+    select 'ws_1', 'keyId', 'key_' || i % 300, (extract(epoch from clock_timestamp()) * 1000)::bigint
+      from generate_series(1, 600) i;
+    insert into recent_changes (workspace_id, kind, id, relayed_at) values ('ws_1', 'keyId', 'key_old', 1);
+    insert into outbox (workspace_id, kind, id) values ('ws_1', 'keyId', 'key_7'), ('ws_2', 'keyId', 'key_8')`);
+  for (let loss = 0; loss < 3; loss++) await insertRecentChanges(db, { keptMs: 60_000 });
+  const entries = await listOutbox(db, { max: 1000 });
+  const named = entries.map(({ workspaceId, id }) => `${workspaceId} ${id}`);
+  expect(named.toSorted()).toEqual([...Array.from({ length: 300 }, (_, i) => `ws_1 key_${i}`), "ws_2 key_8"].sort());
 });

@@ -129,14 +129,19 @@ export async function moveToRecent(db: Queryable, seqs: readonly number[]): Prom
   await db.query({ name: "move-to-recent", text, values: [seqs] });
 }
 
-/** Puts the entries that were relayed in the last `keptMs` back into the outbox, so that they are relayed and announced again. */
+/**
+ * Puts the entries that were relayed in the last `keptMs` back into the outbox, so that they are relayed and announced again. Pending entries
+ * are not added twice, so that the outbox does not grow with each restart of a Redis that crashes in a loop.
+ */
 export async function insertRecentChanges(db: Queryable, { keptMs }: { keptMs: number }): Promise<void> {
   // Only the first entries of each workspace are urgent. All others are bulk, like the rest of a large transaction.
   const text = `insert into outbox (workspace_id, kind, id, bulk)
                 select r.workspace_id, r.kind, r.id, row_number() over (partition by r.workspace_id) > 200
-                  from (select distinct workspace_id, kind, id
+                  from (select workspace_id, kind, id
                           from recent_changes
-                         where relayed_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint) r`;
+                         where relayed_at > (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint
+                        except
+                        select workspace_id, kind, id from outbox) r`;
   await db.query({ name: "insert-recent-changes", text, values: [keptMs] });
 }
 
