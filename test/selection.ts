@@ -56,6 +56,8 @@ export const TIMED = [
   "test/faults/rolling-restart.test.ts",
   "test/faults/snapshot.test.ts",
   "test/faults/verify-latency.test.ts",
+  "test/outages/outages.test.ts",
+  "test/torture/torture.test.ts",
 ];
 
 /** Folders of tests that start whole processes. */

@@ -42,8 +42,9 @@ export async function measure(world: World, row: Row): Promise<Seen> {
   const asking = Promise.all((Object.keys(ASKS) as Ask[]).map(asker));
   await new Promise((resolve) => setTimeout(resolve, LASTS_MS));
   isOver = true;
-  const endedMs = performance.now();
+  // An api-server or Redis that starts again still takes part in the outage.
   await row.end(world);
+  const endedMs = performance.now();
   await asking;
   let lastReason: string | undefined;
   for (let reason = await world.notNormal(); reason !== undefined; reason = await world.notNormal()) {
