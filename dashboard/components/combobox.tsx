@@ -1,5 +1,5 @@
 import { Combobox as Base } from "@base-ui/react/combobox";
-import { type ReactNode, useId } from "react";
+import { type ReactNode, useId, useRef } from "react";
 import "./field.css";
 
 export interface ComboboxOption {
@@ -9,9 +9,13 @@ export interface ComboboxOption {
   readonly note?: string;
 }
 
+/** Whether the option matches the typed text, as the server's search for names and ids does. */
+const isMatch = ({ label, note = "" }: ComboboxOption, typed: string): boolean =>
+  [label, note].some((text) => text.toLowerCase().includes(typed.trim().toLowerCase()));
+
 /**
- * Select field with search. With `onSearch` the server filters, and `options` are the matches; without `onSearch` the component filters
- * `options` itself.
+ * Select field with search. Typing highlights the first match, which Enter and Tab choose. Enter never submits the form around the field.
+ * With `onSearch`, the server also searches; until its matches arrive, only those of the earlier `options` that match are offered.
  */
 export function Combobox({
   label,
@@ -33,6 +37,7 @@ export function Combobox({
   empty?: string;
 }): ReactNode {
   const id = useId();
+  const highlighted = useRef<ComboboxOption>(undefined);
   const chosen = options.find((option) => option.value === value) ?? (value === null ? null : { value, label: value });
   return (
     <div className="field">
@@ -44,21 +49,25 @@ export function Combobox({
         value={chosen}
         onValueChange={(option) => onChange(option?.value ?? null)}
         isItemEqualToValue={(one, other) => one.value === other.value}
-        {...(onSearch === undefined
-          ? {}
-          : {
-              filter: null,
-              // The text also changes when a value is selected. Searching for that text would load other options and change the label
-              // again, so only typed text starts a search.
-              onInputValueChange: (text: string, { reason }: { reason: string }) => {
-                if (reason === "input-change" || reason === "input-clear") onSearch(text);
-              },
-            })}
+        filter={isMatch}
+        autoHighlight
+        onItemHighlighted={(option) => {
+          highlighted.current = option;
+        }}
+        onInputValueChange={(text, { reason }) => {
+          // The text also changes when a value is selected. Searching for that text would load other options and change the label
+          // again, so only typed text starts a search.
+          if (reason === "input-change" || reason === "input-clear") onSearch?.(text);
+        }}
       >
         <Base.Input
           id={id}
           className="input"
           placeholder={placeholder}
+          onKeyDown={(event) => {
+            if (event.key === "Enter") event.preventDefault();
+            if (event.key === "Tab" && highlighted.current !== undefined) onChange(highlighted.current.value);
+          }}
           // An open list hides the rest of the page, and so the label element, from screen readers; this attribute still names the field.
           aria-labelledby={`${id}-label`}
           aria-describedby={hint === undefined ? undefined : `${id}-hint`}

@@ -75,6 +75,8 @@ async function withoutOthers(page: Page): Promise<void> {
 
 const fillRootKey = async (window: Locator): Promise<void> => {
   await window.getByLabel("Name", { exact: true }).fill("made in a window");
+  await window.getByLabel("Which").fill("all");
+  await window.page().keyboard.press("Enter");
   await window.getByRole("checkbox", { name: "create api" }).check();
   await pressed(window.getByRole("button", { name: "Create", exact: true }));
 };

@@ -43,7 +43,11 @@ const TYPINGS: readonly Typing[] = [
     route: "/root-keys",
     begin: press("Create a root key"),
     field: inDialog("Name"),
-    more: (page) => page.getByRole("checkbox", { name: "create api" }).check(),
+    more: async (page) => {
+      await page.getByLabel("Which").fill("all");
+      await page.keyboard.press("Enter");
+      await page.getByRole("checkbox", { name: "create api" }).check();
+    },
     send: "Create",
   },
   { route: "/apis", begin: press("Create an API"), field: inDialog("Name"), send: "Create" },

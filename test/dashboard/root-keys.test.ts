@@ -22,6 +22,8 @@ describe("a new root key", () => {
     await page.getByRole("button", { name: "Create a root key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("billing of customers");
     await page.getByRole("textbox", { name: "Environment" }).last().fill("production");
+    await page.getByLabel("Which").click();
+    await page.getByRole("option", { name: "All APIs" }).click();
     await page.getByRole("checkbox", { name: "create api" }).check();
     await page.getByRole("checkbox", { name: "verify key" }).check();
     await page.getByText("api.*.verify_key").waitFor();
@@ -63,6 +65,60 @@ describe("a new root key", () => {
     await page.getByRole("button", { name: "Verify keys of one API" }).click();
     await page.getByText(`api.${apiId}.verify_key`).waitFor();
     expect(await page.getByText("to all APIs or namespaces").count()).toBe(0);
+  });
+});
+
+describe("scope of a new root key", () => {
+  test.for(["Enter", "Tab"])(
+    "%s in the list of APIs chooses the first match and submits nothing",
+    async (key, { dashboard, open, context }) => {
+      const name = `${key} scope`;
+      await dashboard.call("apis.createApi", { name: `before ${key}` });
+      const page = await open("/root-keys");
+      await page.getByRole("button", { name: "Create a root key" }).click();
+      await page.getByLabel("Name", { exact: true }).fill(name);
+      const verify = page.getByRole("checkbox", { name: "verify key" });
+      expect(await verify.isDisabled()).toBe(true);
+      const which = page.getByLabel("Which");
+      await which.click();
+      await page.getByRole("option", { name: `before ${key}` }).waitFor();
+      const { apiId } = await dashboard.call("apis.createApi", { name });
+      // The server is slow, so that Enter is pressed while the list still has the matches of an earlier text.
+      const { promise: responds, resolve: respond } = Promise.withResolvers<void>();
+      await context.route("**/v2/admin.listApis", async (route) => {
+        await responds;
+        await route.continue();
+      });
+      await which.pressSequentially(`${key} sc`);
+      await page.keyboard.press("Enter");
+      expect(await verify.isDisabled()).toBe(true);
+      respond();
+      await which.fill(name);
+      await page.locator("[role=option][data-highlighted]").filter({ hasText: apiId }).waitFor();
+      await page.keyboard.press(key);
+      await expect.poll(() => which.inputValue()).toBe(name);
+      expect(await page.getByText("The key is shown only once").count()).toBe(0);
+      await verify.check();
+      await page.getByText(`api.${apiId}.verify_key`).waitFor();
+      await page.getByRole("button", { name: "Create", exact: true }).click();
+      await page.getByText("The key is shown only once").waitFor();
+      const [row] = await dashboard.call("admin.listRootKeys", { search: name });
+      expect(row?.permissions).toEqual([`api.${apiId}.verify_key`]);
+    },
+  );
+
+  test("text that matches no API leaves the scope open, also after Enter and Tab", async ({ dashboard, open }) => {
+    const page = await open("/root-keys");
+    await page.getByRole("button", { name: "Create a root key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("scope of nothing");
+    // A permission that needs no scope makes the form complete, so that Enter could submit it.
+    await page.getByLabel("Resource").selectOption("Identities");
+    await page.getByRole("checkbox", { name: "read identity" }).check();
+    await page.getByLabel("Resource").selectOption("APIs and their keys");
+    await page.getByLabel("Which").pressSequentially("no API is called this");
+    for (const key of ["Enter", "Enter", "Tab"]) await page.keyboard.press(key);
+    await expect.poll(() => page.getByRole("checkbox", { name: "verify key" }).isDisabled()).toBe(true);
+    expect(await dashboard.call("admin.listRootKeys", { search: "scope of nothing" })).toEqual([]);
   });
 });
 
@@ -176,6 +232,8 @@ test.for([
   );
   await page.getByRole("button", { name: "Create a root key" }).click();
   await page.getByLabel("Name", { exact: true }).fill("never made");
+  await page.getByLabel("Which").fill("all");
+  await page.keyboard.press("Enter");
   await page.getByRole("checkbox", { name: "create api" }).check();
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText(says).first().waitFor();

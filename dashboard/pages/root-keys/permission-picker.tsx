@@ -23,9 +23,10 @@ export function PermissionPicker({
   const [type, setType] = useState<ResourceType>("api");
   const [chosen, setChosen] = useState<string | null>(null);
   const [searched, setSearched] = useState("");
-  const hasOne = type === "api" || type === "ratelimit";
-  const options = useObjects(type, searched);
-  const id = hasOne ? (chosen ?? "*") : "*";
+  const resource = RESOURCES.find((one) => one.type === type);
+  const one = resource !== undefined && "one" in resource ? resource.one : undefined;
+  const found = useObjects(type, searched);
+  const id = one === undefined ? "*" : chosen;
   const set = (tuple: string, isHeld: boolean): void =>
     onChange(isHeld ? [...new Set([...permissions, tuple])] : permissions.filter((one) => one !== tuple));
   return (
@@ -41,28 +42,28 @@ export function PermissionPicker({
             setChosen(null);
           }}
         />
-        {hasOne && (
+        {one !== undefined && (
           <Combobox
             label="Which"
-            options={options}
+            options={[{ value: "*", label: `All ${one}s`, note: "also those created later" }, ...found]}
             value={chosen}
             onChange={setChosen}
             onSearch={setSearched}
-            placeholder="All"
-            hint="Leave it empty for all objects, including objects created later."
+            placeholder={`One ${one}, or all`}
+            hint={id === null ? `Choose one ${one}, or all, before the permissions.` : undefined}
           />
         )}
       </div>
       <div className="picker-actions">
-        {actionsOf(type, id).map((action) => {
+        {actionsOf(type, id ?? "*").map((action) => {
           const tuple = `${type}.${id}.${action}`;
           const isAllowed = may(`${type}.*.${action}`);
           return (
             <Checkbox
-              key={tuple}
+              key={action}
               label={action.replaceAll("_", " ")}
               isChecked={permissions.includes(tuple)}
-              isDisabled={!isAllowed}
+              isDisabled={!isAllowed || id === null}
               {...(isAllowed ? {} : { hint: "You can grant only permissions that you hold." })}
               onChange={(isHeld) => set(tuple, isHeld)}
             />
@@ -72,12 +73,12 @@ export function PermissionPicker({
       <div className="picker-presets">
         <span className="muted">Presets:</span>
         {PRESETS.map(({ label, ofApi, tuples }) => {
-          const isMissing = ofApi && (type !== "api" || chosen === null);
+          const isMissing = ofApi && (type !== "api" || chosen === null || chosen === "*");
           return (
             <Button
               key={label}
               unusable={isMissing ? "Choose the resource APIs and one of its APIs first." : undefined}
-              onClick={() => onChange([...new Set(tuples(id))])}
+              onClick={() => onChange([...new Set(tuples(id ?? "*"))])}
             >
               {label}
             </Button>
