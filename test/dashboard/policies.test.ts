@@ -147,9 +147,10 @@ describe("policies and pods", () => {
     console.log(
       `first row after a filter: ${Math.round(tookMs)} ms (250 of them wait for the last letter); longest task: ${Math.round(longest)} ms`,
     );
-    // This machine may be busy; the bound of the bench machine is 500 and 100.
-    expect(tookMs).toBeLessThan(5_000);
-    expect(longest).toBeLessThan(500);
+    // What is promised is 500 and 100 ms on a machine that does nothing else; tests share theirs with others.
+    const isQuiet = process.env.QUIET_MACHINE === "1";
+    expect(tookMs).toBeLessThan(isQuiet ? 500 : 5_000);
+    expect(longest).toBeLessThan(isQuiet ? 100 : 1_000);
   }, 120_000);
 
   test("policy page is accessible and fits every window", async ({ dashboard, open }) => {
