@@ -1,15 +1,17 @@
-import { createContext, type ReactNode, useCallback, useContext, useRef, useState } from "react";
+import { Toast as Base } from "@base-ui/react/toast";
+import type { ReactNode } from "react";
 import "./toast.css";
 
 const SHOWN_MS = 6000;
-
-const ToastContext = createContext<(text: string) => void>(() => undefined);
 
 /**
  * Returns a function that shows a success message such as "The key is disabled." Errors are shown where the action was started instead, and
  * stay visible.
  */
-export const useToast = (): ((text: string) => void) => useContext(ToastContext);
+export function useToast(): (text: string) => void {
+  const { add } = Base.useToastManager();
+  return (text) => void add({ description: text });
+}
 
 /** Returns a function for a dialog that shows a success message and closes the dialog. */
 export function useDone(onClose: () => void): (text: string) => void {
@@ -21,23 +23,24 @@ export function useDone(onClose: () => void): (text: string) => void {
 }
 
 export function Toasts({ children }: { children: ReactNode }): ReactNode {
-  const [toasts, setToasts] = useState<readonly { readonly id: number; readonly text: string }[]>([]);
-  const lastId = useRef(0);
-  const show = useCallback((text: string) => {
-    const id = ++lastId.current;
-    setToasts((shown) => [...shown, { id, text }]);
-    setTimeout(() => setToasts((shown) => shown.filter((toast) => toast.id !== id)), SHOWN_MS);
-  }, []);
   return (
-    <ToastContext value={show}>
+    <Base.Provider timeout={SHOWN_MS}>
       {children}
-      <div className="toasts" role="status">
-        {toasts.map(({ id, text }) => (
-          <p key={id} className="toast">
-            {text}
-          </p>
-        ))}
-      </div>
-    </ToastContext>
+      <Base.Portal>
+        <Base.Viewport className="toasts">
+          <ToastList />
+        </Base.Viewport>
+      </Base.Portal>
+    </Base.Provider>
   );
+}
+
+function ToastList(): ReactNode {
+  const { toasts } = Base.useToastManager();
+  return toasts.map((toast) => (
+    // Not the default role `dialog`, because it has nothing to operate.
+    <Base.Root key={toast.id} toast={toast} className="toast" role="group">
+      <Base.Description />
+    </Base.Root>
+  ));
 }

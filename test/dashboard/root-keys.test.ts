@@ -128,7 +128,20 @@ describe("a root key", () => {
     const page = await open(`/root-keys?rootKey=${rootKeyId}`);
     await page.getByRole("button", { name: "Disable", exact: true }).click();
     await page.getByRole("button", { name: "Disable the root key" }).click();
-    await page.getByText("Root key disabled.").waitFor();
+    const toast = page.getByText("Root key disabled.");
+    await toast.waitFor();
+    // It lies over the drawer, and an open drawer does not hide it from screen readers.
+    expect(
+      await toast.evaluate((element) => {
+        const { x, y, width, height } = element.getBoundingClientRect();
+        for (const one of document.querySelectorAll<HTMLElement>(".toasts, .toasts *"))
+          one.style.pointerEvents = "auto";
+        const isOnTop = element.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+        return (
+          isOnTop && element.closest("[aria-hidden=true], [inert]") === null && element.closest("[aria-live]") !== null
+        );
+      }),
+    ).toBe(true);
     expect(await statusOf(dashboard, rootKey)).toBe(401);
     await page.getByRole("button", { name: "Enable", exact: true }).click();
     await page.getByRole("button", { name: "Enable the root key" }).click();
