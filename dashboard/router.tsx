@@ -21,14 +21,20 @@ import { readUsageSearch } from "./usage/search.ts";
 interface RootSearch {
   /** Id of the workspace that the page shows, so that a shared link opens the same workspace. */
   readonly workspace?: string;
+  /** Why the sign-in failed; see `shell/sign-in.tsx`. */
+  readonly error?: string;
+  /** Present after a sign-out. */
+  readonly "signed-out"?: "";
 }
 
 const rootRoute = createRootRoute({
   component: Shell,
   notFoundComponent: NoPage,
   errorComponent: ErrorPage,
-  validateSearch: ({ workspace }: Record<string, unknown>): RootSearch =>
-    typeof workspace === "string" && workspace !== "" ? { workspace } : {},
+  validateSearch: (search: Record<string, unknown>): RootSearch => ({
+    ...textsIn(search, "workspace", "error"),
+    ...("signed-out" in search ? { "signed-out": "" } : {}),
+  }),
   search: { middlewares: [retainSearchParams(["workspace"])] },
 });
 
@@ -125,6 +131,8 @@ export const createDashboardRouter = () =>
   createRouter({
     routeTree,
     basepath: "/dashboard",
+    // Anyone may have written the address: a page gets only the search parameters that its route has validated.
+    search: { strict: true },
     defaultPreload: "intent",
     defaultErrorComponent: ErrorPage,
     defaultPendingComponent: PageLoading,

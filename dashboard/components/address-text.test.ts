@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { textsIn, withText } from "./address-text.ts";
+import { choiceIn, textsIn, withText } from "./address-text.ts";
 
 describe("textsIn", () => {
   test.each([
@@ -8,6 +8,8 @@ describe("textsIn", () => {
     { search: { search: 123, identity: 0 }, texts: { search: "123", identity: "0" } },
     { search: { search: ["acme"], identity: { of: 1 } }, texts: {} },
     { search: { search: null, identity: true }, texts: {} },
+    { search: { search: "a\u0000b", identity: "\u202Eid" }, texts: { identity: "\u202Eid" } },
+    { search: { search: "x".repeat(256) }, texts: { search: "x".repeat(255) } },
   ])("textsIn reads $texts from search parameters $search", ({ search, texts }) =>
     expect(textsIn(search, "search", "identity")).toEqual(texts),
   );
@@ -22,3 +24,13 @@ describe("withText", () => {
   test("withText removes an empty search parameter", () =>
     expect(withText("search", "")(before)).toEqual({ identity: "id_1" }));
 });
+
+test.each([
+  { value: "yes", choice: { managed: "yes" } },
+  { value: "YES", choice: {} },
+  { value: "toString", choice: {} },
+  { value: ["yes"], choice: {} },
+  { value: undefined, choice: {} },
+])("choiceIn reads $choice from $value", ({ value, choice }) =>
+  expect(choiceIn({ managed: value }, "managed", ["yes", "no"])).toEqual(choice),
+);

@@ -1,11 +1,11 @@
-/* Text parameters of an address, such as the filters of a list. */
+/* Search parameters of an address. Anyone may have written the address, so invalid values are omitted. */
 
 type Texts<Name extends string> = { readonly [N in Name]?: string };
 
-/**
- * Returns the text parameters with these names. Anyone may have written the address, so values that are not text are omitted. The router
- * parses `?search=123` as a number.
- */
+/** Maximum length of a text; the rest of a longer one is cut off. */
+const LENGTH_MAX = 255;
+
+/** Returns the parameters with these names that are texts without control characters. The router parses `?search=123` as a number. */
 export function textsIn<Name extends string>(
   search: Readonly<Record<string, unknown>>,
   ...names: readonly Name[]
@@ -13,9 +13,20 @@ export function textsIn<Name extends string>(
   const found = names.flatMap((name) => {
     const value = search[name];
     const text = typeof value === "number" ? String(value) : value;
-    return typeof text === "string" && text !== "" ? [[name, text] as const] : [];
+    const isText = typeof text === "string" && text !== "" && !/\p{Cc}/u.test(text);
+    return isText ? [[name, text.slice(0, LENGTH_MAX)] as const] : [];
   });
   return Object.fromEntries(found) as Texts<Name>;
+}
+
+/** Returns the parameter if it is one of the choices. */
+export function choiceIn<Name extends string, Choice extends string>(
+  search: Readonly<Record<string, unknown>>,
+  name: Name,
+  choices: readonly Choice[],
+): { readonly [N in Name]?: Choice } {
+  const chosen = choices.find((choice) => choice === search[name]);
+  return (chosen === undefined ? {} : { [name]: chosen }) as { readonly [N in Name]?: Choice };
 }
 
 /** Returns the search parameters for `navigate`: the current ones with this text set, or without it if the text is empty. */

@@ -1,6 +1,6 @@
-import { Outlet, useRouter, useSearch } from "@tanstack/react-router";
+import { Link, Outlet, useRouter, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useContext, useEffect, useMemo, useRef } from "react";
-import type { Session } from "../../core/sessions/session.ts";
+import type { Session, SessionWorkspace } from "../../core/sessions/session.ts";
 import { ApiContext } from "../api/api-context.ts";
 import { createApi } from "../api/client.ts";
 import { ConnectionContext } from "../api/connection.ts";
@@ -47,15 +47,27 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
   const wanted = useSearch({ from: "__root__", select: (search) => search.workspace });
   const { workspaces } = session;
   const workspace =
-    workspaces.find(({ id }) => id === wanted) ?? workspaces.find(({ enabled }) => enabled) ?? workspaces[0];
+    wanted === undefined
+      ? (workspaces.find(({ enabled }) => enabled) ?? workspaces[0])
+      : workspaces.find(({ id }) => id === wanted);
   const id = workspace?.id;
+  const router = useRouter();
+  useEffect(() => {
+    if (wanted !== undefined || id === undefined) return;
+    const { pathname: to } = router.state.location;
+    void router.navigate({ to, search: (search) => ({ ...search, workspace: id }), hash: true, replace: true });
+  }, [wanted, id, router]);
   const api = useMemo(() => createApi({ workspace: id, report }), [id, report]);
   const place = useMemo(() => (workspace === undefined ? undefined : { session, workspace }), [session, workspace]);
   if (place === undefined) {
     return (
       <main className="alone">
         <h1>No workspace</h1>
-        <WorkspaceNotFound session={session} />
+        {wanted === undefined || workspaces.length === 0 ? (
+          <NoWorkspace session={session} />
+        ) : (
+          <OtherWorkspaces wanted={wanted} workspaces={workspaces} />
+        )}
       </main>
     );
   }
@@ -83,7 +95,7 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
 /**
  * Roles come from the file that maps groups to roles. The admin needs the exact group names from the OpenID provider, so they are shown.
  */
-function WorkspaceNotFound({ session: { person, isInstallationAdmin } }: { session: Session }): ReactNode {
+function NoWorkspace({ session: { person, isInstallationAdmin } }: { session: Session }): ReactNode {
   if (isInstallationAdmin)
     return (
       <p>
@@ -98,6 +110,32 @@ function WorkspaceNotFound({ session: { person, isInstallationAdmin } }: { sessi
       </p>
       <p>Your groups: {person.groups.length === 0 ? "the provider returned no groups" : person.groups.join(", ")}.</p>
       <SignOut hasOthers={false} />
+    </>
+  );
+}
+
+/** Shown for the address of a workspace that the person cannot open, instead of the data of another workspace. */
+function OtherWorkspaces({
+  wanted,
+  workspaces,
+}: {
+  wanted: string;
+  workspaces: readonly SessionWorkspace[];
+}): ReactNode {
+  return (
+    <>
+      <p>
+        The workspace <code>{wanted}</code> does not exist, or you have no role in it. You can open:
+      </p>
+      <ul>
+        {workspaces.map(({ id, name }) => (
+          <li key={id}>
+            <Link to="/" search={{ workspace: id }}>
+              {name}
+            </Link>
+          </li>
+        ))}
+      </ul>
     </>
   );
 }

@@ -1,4 +1,5 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
+import { useSearch } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useState } from "react";
 import { readSignInOptions, signInByLink, startUrl } from "../api/auth.ts";
 import { Button } from "../components/button.tsx";
@@ -24,12 +25,12 @@ export function SignIn(): ReactNode {
     document.title = "Sign in · Postern";
   }, []);
   const [isLinkUntried, setLinkUntried] = useState(linkToken !== undefined);
-  const query = new URLSearchParams(location.search);
+  const { error, "signed-out": signedOut } = useSearch({ from: "__root__" });
   return (
     <main className="alone">
       <h1>Sign in</h1>
-      {query.has("signed-out") && <Notice kind="good">You are signed out.</Notice>}
-      <Failure code={query.get("error")} />
+      {signedOut !== undefined && <Notice kind="good">You are signed out.</Notice>}
+      <Failure code={error} />
       {isLinkUntried && linkToken !== undefined ? (
         <ByLink token={linkToken} giveUp={() => setLinkUntried(false)} />
       ) : (
@@ -39,8 +40,8 @@ export function SignIn(): ReactNode {
   );
 }
 
-function Failure({ code }: { code: string | null }): ReactNode {
-  const text = code === null || !Object.hasOwn(FAILURES, code) ? undefined : FAILURES[code];
+function Failure({ code }: { code: string | undefined }): ReactNode {
+  const text = code === undefined || !Object.hasOwn(FAILURES, code) ? undefined : FAILURES[code];
   return text === undefined ? null : <Notice kind="bad">{text}</Notice>;
 }
 

@@ -13,7 +13,7 @@ describe("the page URL", () => {
       owner: "o'brien 名",
       outcome: "VALID",
     });
-    const wrong = { range: "constructor", from: 5, to: "x", api: {}, key: "", owner: "x".repeat(256), outcome: null };
+    const wrong = { range: "constructor", from: 5, to: "x", api: {}, key: "", owner: ["x"], outcome: null };
     expect(readUsageSearch(wrong)).toEqual({});
     expect(readUsageSearch({ from: 10, to: 5 })).toEqual({});
     expect(readUsageSearch({ from: -1, to: 1e300 })).toEqual({});

@@ -1,3 +1,4 @@
+import { textsIn } from "../components/address-text.ts";
 import { type Bucket, isPreset, type Preset, type Range } from "./buckets.ts";
 
 /*
@@ -16,27 +17,16 @@ export interface UsageSearch {
 }
 
 const DEFAULT_RANGE: Preset = "24h";
-const TEXT_MAX = 255;
-
-const text = (value: unknown): string | undefined => {
-  // The router parses `?key=123` as a number, so numbers become text again.
-  const written = typeof value === "number" ? String(value) : value;
-  return typeof written === "string" && written !== "" && written.length <= TEXT_MAX ? written : undefined;
-};
 
 const instant = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= 8.64e15 ? value : undefined;
 
 export function readUsageSearch(search: Readonly<Record<string, unknown>>): UsageSearch {
   const [from, to] = [instant(search.from), instant(search.to)];
-  const [api, key, owner, outcome] = [search.api, search.key, search.owner, search.outcome].map(text);
   return {
     ...(isPreset(search.range) && search.range !== DEFAULT_RANGE ? { range: search.range } : {}),
     ...(from !== undefined && to !== undefined && from < to ? { from, to } : {}),
-    ...(api === undefined ? {} : { api }),
-    ...(key === undefined ? {} : { key }),
-    ...(owner === undefined ? {} : { owner }),
-    ...(outcome === undefined ? {} : { outcome }),
+    ...textsIn(search, "api", "key", "owner", "outcome"),
   };
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect } from "vitest";
 import { expectAccessible } from "./accessible.ts";
+import { EVERY_PAGE } from "./every-page.ts";
 import { dashboardTest } from "./harness.ts";
 
 const test = dashboardTest();
@@ -29,6 +30,60 @@ describe("the shell", () => {
     await page.waitForURL((url) => !url.pathname.endsWith("/page"));
     await expectAccessible(page);
   });
+
+  test("dashboard shows no other workspace for the address of an unknown or deleted one", async ({
+    dashboard,
+    open,
+  }) => {
+    const { workspaceId } = await dashboard.call("admin.createWorkspace", { name: "soon-deleted" });
+    await dashboard.call("apis.createApi", { name: "api of the default workspace" });
+    const page = await open("/apis");
+    const workspace = new URL(page.url()).searchParams.get("workspace");
+    expect(workspace).toMatch(/^ws_/);
+    await page.getByRole("row").filter({ hasText: "api of the default workspace" }).waitFor();
+    for (const wanted of ["ws_unknown", "__proto__", workspaceId.slice(0, -1)]) {
+      await page.goto(`${dashboard.url}/dashboard/apis?workspace=${wanted}`);
+      await page.getByText(`The workspace ${wanted} does not exist, or you have no role in it.`).waitFor();
+      expect(await page.getByText("api of the default workspace").count()).toBe(0);
+    }
+    await expectAccessible(page);
+    await page.getByRole("link", { name: "default", exact: true }).click();
+    await page.waitForURL((url) => url.searchParams.get("workspace") === workspace);
+    await page.locator("main h1").first().waitFor();
+  });
+
+  test("dashboard pages ignore search parameters with invalid values", async ({ dashboard, open, faults }) => {
+    // What a well-formed parameter names may not exist.
+    faults.expect(/\b40[04]\b/);
+    const page = await open("/apis");
+    const names = ["range", "from", "to", "api", "key", "owner", "outcome", "search", "roles", "identity", "rootKey"];
+    const more = [
+      "state",
+      "environment",
+      "q",
+      "by",
+      "credits",
+      "managed",
+      "role",
+      "permission",
+      "event",
+      "row",
+      "keyId",
+    ];
+    const values = ["999d", "-1", "1e400", "[]", '{"toString":1}', "null", "true", '"', "constructor", "\u0000"];
+    const details = ["/usage/sql", "/keys/none", "/policies/none", "/ratelimits/none", "/workspaces"];
+    for (const path of [...EVERY_PAGE, ...details]) {
+      for (const shift of [0, 3]) {
+        const search = [...names, ...more].map(
+          (name, i) => `${name}=${encodeURIComponent(values[(i + shift) % values.length] ?? "")}`,
+        );
+        await page.goto(`${dashboard.url}/dashboard${path}?${search.join("&")}`);
+        await page.locator("main h1").first().waitFor();
+        await page.waitForLoadState("networkidle");
+        expect(await page.getByText(/This page failed|internal error of the dashboard/).count(), path).toBe(0);
+      }
+    }
+  }, 120_000);
 
   test("dashboard shell remembers the chosen theme", async ({ open }) => {
     const page = await open("/identities", { colorScheme: "light" });

@@ -1,9 +1,9 @@
+import { choiceIn, textsIn } from "../../components/address-text.ts";
+
 /* Address parameters of the audit log: its filters, and the open row. */
 
 export const RANGES = { "1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000, "30d": 2_592_000_000 } as const;
 export type RangeName = keyof typeof RANGES;
-
-const TEXTS = ["event", "actorId", "targetId", "requestId", "row"] as const;
 
 export interface AuditSearch {
   readonly event?: string;
@@ -16,19 +16,11 @@ export interface AuditSearch {
   readonly row?: string;
 }
 
-/**
- * Reads the filters from the address. Anyone may have written the address, so values that are too long, not text, or not a valid range are
- * omitted.
- */
-export function readAuditSearch(search: Readonly<Record<string, unknown>>): AuditSearch {
-  const texts = TEXTS.flatMap((name) => {
-    const value = search[name];
-    return typeof value === "string" && value !== "" && value.length <= 255 ? [[name, value] as const] : [];
-  });
-  const { range } = search;
-  const known = typeof range === "string" && Object.hasOwn(RANGES, range) ? { range: range as RangeName } : {};
-  return { ...Object.fromEntries(texts), ...known };
-}
+/** Reads the filters from the address and omits invalid ones. */
+export const readAuditSearch = (search: Readonly<Record<string, unknown>>): AuditSearch => ({
+  ...textsIn(search, "event", "actorId", "targetId", "requestId", "row"),
+  ...choiceIn(search, "range", Object.keys(RANGES) as RangeName[]),
+});
 
 /** The audit events of api-v2.md section 20. */
 export const EVENTS: readonly string[] = [

@@ -1,4 +1,5 @@
 import type { Input } from "../../../core/api/procedures.ts";
+import { choiceIn, textsIn } from "../../components/address-text.ts";
 
 /* Filters of the key list, as they are in the address and in the API request. Neither contains a secret or its hash. */
 
@@ -20,35 +21,14 @@ export interface KeyFilters {
   readonly permission?: string;
 }
 
-/** Reads the filters from the address. Anyone may have written the address, so invalid filters are omitted. */
-export function readFilters(search: Record<string, unknown>): KeyFilters {
-  const [api, q, role, permission] = ["api", "q", "role", "permission"].map((name) => textOf(search[name]));
-  const by = oneOf(MATCHES, search.by);
-  const state = oneOf(STATES, search.state);
-  const credits = oneOf(YES_NO, search.credits);
-  const managed = oneOf(YES_NO, search.managed);
-  return {
-    ...(api === undefined ? {} : { api }),
-    ...(by === undefined ? {} : { by }),
-    ...(q === undefined ? {} : { q }),
-    ...(state === undefined ? {} : { state }),
-    ...(credits === undefined ? {} : { credits }),
-    ...(managed === undefined ? {} : { managed }),
-    ...(role === undefined ? {} : { role }),
-    ...(permission === undefined ? {} : { permission }),
-  };
-}
-
-const TEXT_LENGTH_MAX = 255;
-
-/** Returns a text parameter; the router parses `?q=123` as a number. */
-const textOf = (value: unknown): string | undefined =>
-  (typeof value === "string" && value !== "") || typeof value === "number"
-    ? String(value).slice(0, TEXT_LENGTH_MAX)
-    : undefined;
-
-const oneOf = <T extends string>(choices: readonly T[], value: unknown): T | undefined =>
-  choices.find((choice) => choice === value);
+/** Reads the filters from the address and omits invalid ones. */
+export const readFilters = (search: Record<string, unknown>): KeyFilters => ({
+  ...textsIn(search, "api", "q", "role", "permission"),
+  ...choiceIn(search, "by", MATCHES),
+  ...choiceIn(search, "state", STATES),
+  ...choiceIn(search, "credits", YES_NO),
+  ...choiceIn(search, "managed", YES_NO),
+});
 
 /** Returns the body for `admin.searchKeys`. */
 export function searchBody(filters: KeyFilters): Omit<Input<"admin.searchKeys">, "limit" | "cursor"> {

@@ -1,4 +1,4 @@
-import { textsIn } from "../../components/address-text.ts";
+import { choiceIn, textsIn } from "../../components/address-text.ts";
 
 const STATES = ["active", "disabled", "expired"] as const;
 
@@ -12,10 +12,7 @@ export interface RootKeySearch {
 }
 
 /** Reads the parameters of the address and omits invalid ones. */
-export function readSearch(search: Record<string, unknown>): RootKeySearch {
-  const state = STATES.find((one) => one === search.state);
-  return {
-    ...textsIn(search, "search", "environment", "rootKey"),
-    ...(state === undefined ? {} : { state }),
-  };
-}
+export const readSearch = (search: Record<string, unknown>): RootKeySearch => ({
+  ...textsIn(search, "search", "environment", "rootKey"),
+  ...choiceIn(search, "state", STATES),
+});
