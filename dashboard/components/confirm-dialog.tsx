@@ -42,6 +42,7 @@ export function ConfirmDialog({
       doing={action}
       onSubmit={onConfirm}
       onClose={onClose}
+      isGuarded={false}
     >
       {children}
       {typed !== undefined && (

@@ -1,7 +1,22 @@
 import { Dialog as Base } from "@base-ui/react/dialog";
-import type { ReactNode } from "react";
+import { useBlocker } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
 import { Button } from "./button.tsx";
 import "./dialog.css";
+
+const QUESTIONS = {
+  input: { title: "Discard your input?", text: "The form has input that is not saved.", leave: "Discard" },
+  import: {
+    title: "Stop the import?",
+    text: "The remaining rows are not imported.",
+    leave: "Stop",
+  },
+  secret: {
+    title: "Leave without the key?",
+    text: "The key is shown only once. If you have not copied it, create another one.",
+    leave: "Leave",
+  },
+} as const;
 
 /**
  * Modal dialog. It keeps the focus until a button or Escape closes it, then returns the focus to the element that opened it. Its content is
@@ -13,8 +28,9 @@ export function Dialog({
   onClose,
   children,
   actions,
+  cancel = actions === undefined ? "Close" : "Cancel",
   isWide = false,
-  isKept = false,
+  keeps,
 }: {
   title: string;
   isOpen: boolean;
@@ -22,16 +38,32 @@ export function Dialog({
   children: ReactNode;
   /** Buttons in the footer, the primary button last, in addition to the close button. */
   actions?: ReactNode;
+  /** Label of the close button. */
+  cancel?: string;
   isWide?: boolean;
-  /** Whether the dialog ignores the Escape key and clicks outside of it, because its content cannot be shown again. */
-  isKept?: boolean;
+  /**
+   * What would be lost: the dialog asks before Escape, a click outside, a navigation or a reload discards it. With `secret`, Escape and
+   * clicks outside have no effect.
+   */
+  keeps?: keyof typeof QUESTIONS | undefined;
 }): ReactNode {
+  const [isAsked, setAsked] = useState(false);
+  const isGuarded = isOpen && keeps !== undefined;
+  const blocker = useBlocker({
+    shouldBlockFn: () => isGuarded,
+    enableBeforeUnload: () => isGuarded,
+    disabled: !isGuarded,
+    withResolver: true,
+  });
+  const question = isGuarded && (isAsked || blocker.status === "blocked") ? QUESTIONS[keeps] : undefined;
   return (
     <Base.Root
       open={isOpen}
-      disablePointerDismissal={isKept}
+      disablePointerDismissal={keeps === "secret"}
       onOpenChange={(open, { reason }) => {
-        if (!open && !(isKept && reason === "escape-key")) onClose();
+        if (open || (keeps === "secret" && reason === "escape-key")) return;
+        if (isGuarded) setAsked(true);
+        else onClose();
       }}
     >
       <Base.Portal>
@@ -40,9 +72,34 @@ export function Dialog({
           <Base.Title className="dialog-title">{title}</Base.Title>
           <div className="dialog-body">{children}</div>
           <div className="dialog-actions">
-            <Button onClick={onClose}>{actions === undefined ? "Close" : "Cancel"}</Button>
+            <Button onClick={onClose}>{cancel}</Button>
             {actions}
           </div>
+          {question !== undefined && (
+            <Dialog
+              title={question.title}
+              isOpen
+              cancel="Stay"
+              onClose={() => {
+                setAsked(false);
+                blocker.reset?.();
+              }}
+              actions={
+                <Button
+                  kind="danger"
+                  onClick={() => {
+                    setAsked(false);
+                    blocker.proceed?.();
+                    onClose();
+                  }}
+                >
+                  {question.leave}
+                </Button>
+              }
+            >
+              <p>{question.text}</p>
+            </Dialog>
+          )}
         </Base.Popup>
       </Base.Portal>
     </Base.Root>

@@ -1,4 +1,4 @@
-import { type ReactNode, useId } from "react";
+import { type ReactNode, useId, useState } from "react";
 import { Button } from "./button.tsx";
 import { Dialog } from "./dialog.tsx";
 import { ChangeFailed, type RequestedChange } from "./managed-badge.tsx";
@@ -21,6 +21,7 @@ export function FormDialog({
   onClose,
   otherActions,
   isWide = false,
+  isGuarded = true,
   children,
 }: {
   title: string;
@@ -41,15 +42,20 @@ export function FormDialog({
   /** Buttons between the close button and the submit button. */
   otherActions?: ReactNode;
   isWide?: boolean;
+  /** Whether to ask before input is discarded. */
+  isGuarded?: boolean;
   children: ReactNode;
 }): ReactNode {
   const form = useId();
+  const [isDirty, setDirty] = useState(false);
   return (
     <Dialog
       title={title}
       isOpen
       onClose={onClose}
       isWide={isWide}
+      // A submission that succeeds closes the dialog, and may open another page.
+      keeps={isGuarded && isDirty && !isBusy ? "input" : undefined}
       actions={
         <>
           {otherActions}
@@ -62,6 +68,7 @@ export function FormDialog({
       <form
         id={form}
         className="form"
+        onInput={() => setDirty(true)}
         onSubmit={(event) => {
           event.preventDefault();
           if (fault === undefined && !isBusy) onSubmit();

@@ -4,8 +4,8 @@ import { Dialog } from "./dialog.tsx";
 import { Notice } from "./notice.tsx";
 
 /**
- * Shows a secret once, until the person closes the dialog by its button; Escape and a click outside do not close it. Only the component
- * that opens the dialog holds the secret: it is not in the address, in the browser's storage or in the response cache.
+ * Shows a secret once, until the person closes the dialog by its button. Only the component that opens the dialog holds the secret: it is
+ * not in the address, in the browser's storage or in the response cache.
  */
 export function SecretDialog({
   title,
@@ -28,7 +28,7 @@ export function SecretDialog({
   children?: ReactNode;
 }): ReactNode {
   return (
-    <Dialog title={title} isOpen isKept isWide={isWide} onClose={onClose}>
+    <Dialog title={title} isOpen keeps="secret" isWide={isWide} onClose={onClose}>
       <Notice kind="warn">
         The key is shown only once, because the server stores only its hash. Copy it to where you need it before you
         close this dialog.

@@ -49,7 +49,7 @@ test("reopened form dialog discards rejected input", async ({ context, open, fau
   await dialog.getByRole("button", { name: "Create" }).click();
   await dialog.getByText("req_refused").waitFor();
   expect(await dialog.getByLabel("Name").inputValue()).toBe("taken");
-  await page.keyboard.press("Escape");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
   await dialog.waitFor({ state: "hidden" });
   await begin.and(page.locator(":focus")).waitFor();
   await begin.click();
@@ -74,4 +74,65 @@ test("form dialog reports that the object became managed while the dialog was op
   await dialog.getByText("A manifest manages this object.").waitFor();
   await dialog.getByText("shop", { exact: true }).waitFor();
   expect(await dialog.getByLabel("Name").inputValue()).toBe("another-name");
+});
+
+test("dialog asks before Escape, a click outside, Back or a link discards input", async ({ dashboard, open }) => {
+  const page = await open("/identities");
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "APIs" }).click();
+  const begin = page.getByRole("button", { name: "Create an API" });
+  await begin.click();
+  const dialog = page.getByRole("dialog", { name: "Create an API" });
+  // Nothing is typed yet, so nothing is asked.
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "hidden" });
+  await begin.click();
+  await dialog.getByLabel("Name").fill("half typed");
+  const question = page.getByRole("dialog", { name: "Discard your input?" });
+  const leaving = [
+    () => page.keyboard.press("Escape"),
+    () => page.mouse.click(5, 5),
+    () => page.goBack().then(() => undefined),
+  ];
+  for (const leave of leaving) {
+    await leave();
+    await question.waitFor();
+    await page.keyboard.press("Escape");
+    await question.waitFor({ state: "hidden" });
+    expect(await dialog.getByLabel("Name").inputValue()).toBe("half typed");
+    expect(new URL(page.url()).pathname).toBe("/dashboard/apis");
+  }
+  await page.goBack();
+  await question.getByRole("button", { name: "Discard" }).click();
+  await page.waitForURL((url) => url.pathname === "/dashboard/identities");
+  expect(await dashboard.call("admin.listApis", { search: "half typed" })).toEqual([]);
+});
+
+test("browser asks before a reload discards input or a key that is shown once", async ({ open }) => {
+  const page = await open("/identities");
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Root keys" }).click();
+  const asked: string[] = [];
+  page.on("dialog", async (shown) => {
+    asked.push(shown.type());
+    await shown.dismiss();
+  });
+  const reload = () => page.evaluate(() => location.reload());
+  await page.getByRole("button", { name: "Create a root key" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("reloaded");
+  await reload();
+  await expect.poll(() => asked).toEqual(["beforeunload"]);
+  await page.getByLabel("Which").fill("all");
+  await page.keyboard.press("Enter");
+  await page.getByRole("checkbox", { name: "create api" }).check();
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  const secret = page.locator("figure pre").first();
+  const text = await secret.textContent();
+  await reload();
+  await expect.poll(() => asked).toEqual(["beforeunload", "beforeunload"]);
+  await page.keyboard.press("Escape");
+  await page.evaluate(() => history.back());
+  const question = page.getByRole("dialog", { name: "Leave without the key?" });
+  await question.getByRole("button", { name: "Stay" }).click();
+  expect(await secret.textContent()).toBe(text);
+  await page.getByRole("button", { name: "Close" }).click();
+  await secret.waitFor({ state: "hidden" });
 });

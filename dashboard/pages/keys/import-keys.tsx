@@ -61,7 +61,7 @@ export function ImportKeys({
       title={`Import keys into ${apiName}`}
       isOpen
       isWide
-      isKept={isRunning}
+      keeps={isRunning ? "import" : undefined}
       onClose={onClose}
       actions={
         isRunning ? (
