@@ -51,6 +51,14 @@ describe("a built dashboard", () => {
     for (const [name, content] of Object.entries(files)) await writeFile(join(folder, "dist", name), content);
   });
 
+  test("root path redirects browsers to /dashboard/, and only browsers", async () => {
+    const { statusCode, headers } = await get("/", { accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8" });
+    expect([statusCode, headers.location]).toEqual([302, "dashboard/"]);
+    for (const accept of ["*/*", "application/json", "text/htmlish"])
+      expect((await get("/", { accept })).statusCode).toBe(404);
+    expect((await get("/")).statusCode).toBe(404);
+  });
+
   test("dashboard without a trailing slash redirects to /dashboard/", async () => {
     const { statusCode, headers } = await get("/dashboard");
     expect([statusCode, headers.location]).toEqual([308, "dashboard/"]);

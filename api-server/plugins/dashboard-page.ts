@@ -40,6 +40,10 @@ const YEAR_SECONDS = 31_536_000;
 /** Serves the build in `folder`, or, without a build, a page that explains how to create one. */
 export function registerDashboardPage(app: FastifyInstance, { folder }: { folder: string }): void {
   const current = followDashboard(folder);
+  app.get("/", (request, reply) => {
+    const isBrowser = /\btext\/html\b/.test(request.headers.accept ?? "");
+    return isBrowser ? reply.redirect("dashboard/", 302) : reply.callNotFound();
+  });
   // The redirect is relative, so that it also works below a proxy's path prefix.
   app.get("/dashboard", (_request, reply) => reply.redirect("dashboard/", 308));
   app.get<{ Params: { "*": string } }>("/dashboard/*", async (request, reply) => {

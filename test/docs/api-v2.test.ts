@@ -7,6 +7,7 @@ import { ERROR_KINDS } from "../../core/errors.ts";
 import { ID_PREFIXES } from "../../core/ids.ts";
 import { ALL_GRANTS } from "../../core/permissions/root-key.ts";
 import { Code } from "../../core/verification/codes.ts";
+import { EVENTS } from "../../dashboard/pages/audit/search.ts";
 import { codesIn, readReference } from "./reference.ts";
 
 /* The lists of docs/reference/api-v2.md hold what the code holds: nothing less, and nothing more. */
@@ -184,11 +185,12 @@ describe("the audit log", () => {
   const plain = findAll(new RegExp(`(?<=")(?:${NOUNS})\\.[a-z_]+(?=")`, "g"));
   const templates = findAll(new RegExp(`(?<=event: \`)(?:${NOUNS})\\.[a-z_]*\\$\\{[^\`]+(?=\`)`, "g"));
 
-  test("api-v2.md lists exactly the audit events of the code", () => {
+  test("api-v2.md and the filter of the audit page list exactly the audit events of the code", () => {
     expect(sorted(new Set(templates))).toEqual(sorted(Object.keys(PUT_TOGETHER)));
     const written = new Set([...plain, ...Object.values(PUT_TOGETHER).flat()].filter((name) => !NO_EVENTS.has(name)));
     const [events = ""] = /^Events, by meaning:\n.*(?=^Target types:)/ms.exec(reference.section("20")) ?? [];
     expect(sorted(codesIn(events))).toEqual(sorted(written));
+    expect(sorted(EVENTS)).toEqual(sorted(written));
   });
 });
 
