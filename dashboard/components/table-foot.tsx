@@ -14,10 +14,12 @@ export function TableFoot({
 }): ReactNode {
   return (
     <p className="table-foot muted">
-      <span>
-        {children}
-        {hasMore ? " loaded; there are more" : ""}
-      </span>
+      {readAtMs > 0 && (
+        <span>
+          {children}
+          {hasMore ? " loaded; there are more" : ""}
+        </span>
+      )}
       {hasMore && (
         <Button kind="quiet" onClick={readMore} isBusy={isLoadingMore}>
           {isLoadingMore ? "Loading …" : "Load more"}
