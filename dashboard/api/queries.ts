@@ -130,6 +130,13 @@ export function useReadAgain(): (procedures: readonly Procedure[]) => void {
   );
 }
 
+/** Returns a function that drops the cached response for an object that was deleted, so that no page shows it again. */
+export function useForget(): <P extends Procedure>(procedure: P, body: Input<P>) => void {
+  const { workspace } = useApi();
+  const client = useQueryClient();
+  return (procedure, body) => client.removeQueries({ queryKey: [workspace, procedure, body] });
+}
+
 /**
  * Returns a function that changes data and then reads the named procedures again. The result is not cached beyond its component because it
  * may be a secret. While a change is pending no second change is sent, because a second click can arrive before the button is disabled.

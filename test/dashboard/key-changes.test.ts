@@ -168,7 +168,8 @@ describe("a key", () => {
     expect(await page.content()).not.toContain(secret);
   });
 
-  test("dashboard disables, enables and deletes a key with typed confirmation", async ({ dashboard, open }) => {
+  test("dashboard disables, enables and deletes a key with typed confirmation", async ({ dashboard, open, faults }) => {
+    faults.expect(/404/);
     const { page, keyId, key } = await aKey(dashboard, open);
     await page.getByRole("button", { name: "Disable", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Disable the key" }).click();
@@ -185,6 +186,9 @@ describe("a key", () => {
     await dialog.getByRole("button", { name: "Delete the key" }).click();
     await page.getByText("Key deleted.").waitFor();
     expect(await inDatabase(dashboard, "select id from keys where id = $1", [keyId])).toEqual([]);
+    await page.goBack();
+    await page.getByText("The object may have been deleted").waitFor();
+    expect(await page.getByText("A request now would be admitted").count()).toBe(0);
   });
 
   test("key form names the manifest when the key became managed and the change is rejected", async ({

@@ -1,6 +1,6 @@
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
-import { useChange } from "../../api/queries.ts";
+import { useChange, useForget } from "../../api/queries.ts";
 import { Button } from "../../components/button.tsx";
 import { Checkbox } from "../../components/checkbox.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
@@ -95,6 +95,7 @@ function EnableDialog({ details, onClose }: DialogProps): ReactNode {
 function DeleteKey({ details, onClose }: DialogProps): ReactNode {
   const navigate = useNavigate();
   const toast = useToast();
+  const forget = useForget();
   const [permanent, setPermanent] = useState(false);
   const remove = useChange("keys.deleteKey", { refreshes: ["admin.searchKeys", "admin.listApis"] });
   const { keyId, name } = details.key;
@@ -110,9 +111,10 @@ function DeleteKey({ details, onClose }: DialogProps): ReactNode {
         remove.mutate(
           { keyId, permanent },
           {
-            onSuccess: () => {
+            onSuccess: async () => {
               toast("Key deleted.");
-              void navigate({ to: "/keys", search: { api: details.apiId } });
+              await navigate({ to: "/keys", search: { api: details.apiId } });
+              forget("admin.getKeyDetails", { keyId });
             },
           },
         )
