@@ -48,7 +48,7 @@ export function Frame({ notices, children }: { notices: ReactNode; children: Rea
         ))}
       </nav>
       <div className="content">
-        {notices}
+        <div className="notices">{notices}</div>
         <main id="page" tabIndex={-1}>
           {children}
         </main>

@@ -128,6 +128,15 @@ describe("the shell", () => {
     await page.getByText("The server has not responded since").waitFor();
     await page.getByText("stays-shown").waitFor();
     await expectAccessible(page);
+    // It stays in sight when a long page is scrolled.
+    const isInSight = await page.evaluate(() => {
+      document.querySelector("main")?.style.setProperty("min-height", "300vh");
+      scrollTo(0, document.documentElement.scrollHeight);
+      const shown = document.querySelector(".notices .notice");
+      const { x, y, width, height } = shown?.getBoundingClientRect() ?? new DOMRect();
+      return scrollY > 0 && shown?.contains(document.elementFromPoint(x + width / 2, y + height / 2)) === true;
+    });
+    expect(isInSight).toBe(true);
     await context.unroute(cutOff);
     await page.getByRole("button", { name: "Try now" }).click();
     await page.getByText("The server has not responded since").waitFor({ state: "detached" });
