@@ -1,6 +1,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useSearch } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useState } from "react";
+import { ApiError } from "../api/api-error.ts";
 import { readSignInOptions, signInByLink, startUrl } from "../api/auth.ts";
 import { Button } from "../components/button.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
@@ -23,6 +24,7 @@ const FAILURES: Readonly<Record<string, string>> = {
 export function SignIn(): ReactNode {
   useEffect(() => {
     document.title = "Sign in · Postern";
+    if (requestedPath() !== HOME) sessionStorage.setItem(REQUESTED, requestedPath());
   }, []);
   const [isLinkUntried, setLinkUntried] = useState(linkToken !== undefined);
   const { error, "signed-out": signedOut } = useSearch({ from: "__root__" });
@@ -50,8 +52,15 @@ function ByLink({ token, giveUp }: { token: string; giveUp: () => void }): React
   const { mutate, error, isPending } = useMutation({
     mutationFn: signInByLink,
     // Loads a new page, so that no data of another person stays in memory.
-    onSuccess: () => location.assign("/dashboard/"),
+    onSuccess: () => location.assign(takeRequestedPath()),
   });
+  if (error instanceof ApiError && error.status === 401) {
+    return (
+      <Notice kind="bad" actions={<Button onClick={giveUp}>Other ways to sign in</Button>}>
+        {error.detail} Create another link with <code>postern dashboard link</code>.
+      </Notice>
+    );
+  }
   if (error !== null) return <ErrorNote error={error} doing="Signing in" again={giveUp} />;
   return (
     <>
@@ -91,9 +100,19 @@ function Ways(): ReactNode {
   );
 }
 
+const HOME = "/dashboard/";
+const REQUESTED = "postern.requested";
+
 /** Returns the address that the person requested, to which the browser returns after the sign-in. */
 const requestedPath = (): string =>
-  location.pathname.startsWith("/dashboard/sign-in") ? "/dashboard/" : location.pathname + location.search;
+  location.pathname.startsWith("/dashboard/sign-in") ? HOME : location.pathname + location.search;
+
+/** Returns the address that was last requested in this tab without a session, once. A sign-in link is another address. */
+function takeRequestedPath(): string {
+  const path = sessionStorage.getItem(REQUESTED) ?? HOME;
+  sessionStorage.removeItem(REQUESTED);
+  return path;
+}
 
 const TOKEN = /^#token=([\w-]+)$/;
 

@@ -56,8 +56,27 @@ describe("a link", () => {
     await page.getByRole("button", { name: "Sign in with this link" }).click();
     await page.getByText("The link was already used").waitFor();
     expect(await sessionCookie(second)).toBeUndefined();
-    await page.getByRole("button", { name: "Try again" }).click();
+    expect(await page.getByText("keeps your input").count()).toBe(0);
+    await page.getByRole("button", { name: "Other ways to sign in" }).click();
     await page.getByText("postern dashboard link").waitFor();
+  });
+
+  test("sign-in link leads to the page that was requested in the same tab before, once", async ({
+    dashboard,
+    context,
+  }) => {
+    const page = await context.newPage();
+    await page.goto(`${dashboard.url}/dashboard/audit?event=key.create`);
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    const signIn = async (): Promise<string> => {
+      await page.goto(await linkOf(dashboard, { name: "Ada" }));
+      await page.getByRole("button", { name: "Sign in with this link" }).click();
+      await page.waitForURL((url) => url.searchParams.has("workspace"));
+      const { pathname, searchParams } = new URL(page.url());
+      return `${pathname} ${searchParams.get("event")}`;
+    };
+    expect(await signIn()).toBe("/dashboard/audit key.create");
+    expect(await signIn()).not.toContain("audit");
   });
 
   test("sign-in link asks a signed-in user before replacing the session", async ({ dashboard, context }) => {
