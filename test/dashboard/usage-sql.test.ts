@@ -86,6 +86,22 @@ describe("a query", () => {
     expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Run");
   });
 
+  test("Ctrl+Enter immediately after a paste runs the pasted query", async ({ open, seeded }) => {
+    expect(seeded.workspaceId).toMatch(/^ws_/);
+    const page = await open(at("SELECT 1 AS old FROM key_verifications_v1 LIMIT 1"));
+    await editor(page).focus();
+    await page.keyboard.press("Control+a");
+    // The page has no time to render between the two.
+    await editor(page).evaluate((element, text) => {
+      const clipboardData = new DataTransfer();
+      clipboardData.setData("text/plain", text);
+      element.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+      const enter = { key: "Enter", ctrlKey: true, bubbles: true, cancelable: true };
+      element.dispatchEvent(new KeyboardEvent("keydown", enter));
+    }, "SELECT 2 AS pasted FROM key_verifications_v1 LIMIT 1");
+    await page.getByRole("columnheader", { name: "pasted" }).waitFor();
+  });
+
   test("query editor keeps a letter typed during rendering", async ({ open, seeded, context }) => {
     expect(seeded.workspaceId).toMatch(/^ws_/);
     const page = await open("/usage/sql");

@@ -101,7 +101,8 @@ export interface QueryEditorProps {
   readonly problemAt: number | undefined;
   readonly describedBy: string;
   readonly onChange: (sql: string) => void;
-  readonly onRun: () => void;
+  /** Called with the text of the editor, which may be newer than that of the last `onChange` that the page has rendered. */
+  readonly onRun: (sql: string) => void;
 }
 
 export function QueryEditor(props: QueryEditorProps): ReactNode {
@@ -125,8 +126,8 @@ export function QueryEditor(props: QueryEditorProps): ReactNode {
             keymap.of([
               {
                 key: "Mod-Enter",
-                run: () => {
-                  latest.current.onRun();
+                run: ({ state }) => {
+                  latest.current.onRun(state.doc.toString());
                   return true;
                 },
               },

@@ -59,13 +59,14 @@ function SqlPage(): ReactNode {
     run.kind === "failed" && run.sql === sql && run.error instanceof ApiError
       ? errorPosition(run.error.detail)
       : undefined;
-  const runIt = (): void => {
-    if (sql.trim() === "") return;
-    addressed.current = sql;
-    start(sql);
-    add(sql);
-    void navigate({ hash: fragmentOf(sql), replace: true });
+  const runText = (text: string): void => {
+    if (text.trim() === "") return;
+    addressed.current = text;
+    start(text);
+    add(text);
+    void navigate({ hash: fragmentOf(text), replace: true });
   };
+  const runIt = (): void => runText(sql);
 
   return (
     <Page
@@ -89,7 +90,7 @@ function SqlPage(): ReactNode {
             problemAt={place && offsetOf(sql, place)}
             describedBy={hintId}
             onChange={setSql}
-            onRun={runIt}
+            onRun={runText}
           />
           <div className="sql-bar">
             {run.kind === "running" ? (
