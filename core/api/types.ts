@@ -525,6 +525,7 @@ export interface paths {
             changedAt: number;
             dataPlane?: {
               pods: number;
+              silent: number;
               updated: number;
               behind: number;
               unsupported: number;
@@ -538,7 +539,7 @@ export interface paths {
             policy: unknown;
             podList: Array<{
               podId: string;
-              state: "updated" | "behind" | "unsupported";
+              state: "updated" | "behind" | "unsupported" | "silent";
               reason?: string | undefined;
               generation: number;
               version: number;
@@ -864,6 +865,7 @@ export interface paths {
             changedAt: number;
             dataPlane?: {
               pods: number;
+              silent: number;
               updated: number;
               behind: number;
               unsupported: number;

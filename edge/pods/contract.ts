@@ -7,6 +7,9 @@ import type { Closeable } from "../closeable.ts";
 
 export const POD_REPORT_MAX_AGE_MS = 15_000;
 
+/** A pod that stopped reporting without signing off, because it hangs or was killed, is listed as silent for this long. */
+export const POD_SILENT_MAX_AGE_MS = 600_000;
+
 export interface PolicyRef {
   readonly workspaceId: string;
   readonly policyId: string;
@@ -97,6 +100,8 @@ export const toReason = (text: string): string => text.replaceAll(/\p{C}/gu, " "
 export interface PodReportSummary extends PodReport {
   /** Time of the last report, Unix ms of the shared store's clock. */
   readonly lastSeenMs: number;
+  /** Whether the last report is older than `POD_REPORT_MAX_AGE_MS`. */
+  readonly isSilent: boolean;
 }
 
 /** Reports from pods. All methods throw if the store is unreachable. */
@@ -107,7 +112,7 @@ export interface PodReports extends Closeable {
    * counts until then. Returns `undefined` if the pod's user lacks permission.
    */
   countAlive(ref: PolicyRef & { readonly podId: string }): Promise<number | undefined>;
-  /** Returns the reports younger than `POD_REPORT_MAX_AGE_MS`, sorted by pod id. */
+  /** Returns the reports younger than `POD_SILENT_MAX_AGE_MS`, sorted by pod id. */
   list(ref: PolicyRef): Promise<PodReportSummary[]>;
   /** Returns the reports of several policies, as `list` does, in one round trip and in the order of `refs`. */
   listEach(refs: readonly PolicyRef[]): Promise<PodReportSummary[][]>;

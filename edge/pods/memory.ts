@@ -1,5 +1,6 @@
 import {
   POD_REPORT_MAX_AGE_MS,
+  POD_SILENT_MAX_AGE_MS,
   type PodReport,
   type PodReportSummary,
   type PodReports,
@@ -7,10 +8,12 @@ import {
   toReason,
 } from "./contract.ts";
 
+type StoredReport = Omit<PodReportSummary, "isSilent">;
+
 /** Reports of the sidecars of this process. */
 export class MemoryPodReports implements PodReports {
   readonly #nowMs: () => number;
-  readonly #byPolicy = new Map<string, Map<string, PodReportSummary>>();
+  readonly #byPolicy = new Map<string, Map<string, StoredReport>>();
 
   constructor(nowMs: () => number = Date.now) {
     this.#nowMs = nowMs;
@@ -18,7 +21,7 @@ export class MemoryPodReports implements PodReports {
 
   async report(report: PodReport): Promise<void> {
     const name = policyName(report);
-    const pods = this.#byPolicy.get(name) ?? new Map<string, PodReportSummary>();
+    const pods = this.#byPolicy.get(name) ?? new Map<string, StoredReport>();
     this.#byPolicy.set(name, pods);
     const { refused } = report;
     const said = refused === undefined ? {} : { refused: { ...refused, reason: toReason(refused.reason) } };
@@ -26,15 +29,17 @@ export class MemoryPodReports implements PodReports {
   }
 
   async countAlive(ref: PolicyRef): Promise<number> {
-    return (await this.list(ref)).length;
+    return (await this.list(ref)).filter(({ isSilent }) => !isSilent).length;
   }
 
   async list(ref: PolicyRef): Promise<PodReportSummary[]> {
     const pods = this.#byPolicy.get(policyName(ref));
     if (pods === undefined) return [];
-    const oldestMs = this.#nowMs() - POD_REPORT_MAX_AGE_MS;
-    for (const [podId, report] of pods) if (report.lastSeenMs < oldestMs) pods.delete(podId);
-    return [...pods.values()].sort((a, b) => (a.podId < b.podId ? -1 : 1));
+    const nowMs = this.#nowMs();
+    for (const [podId, { lastSeenMs }] of pods) if (lastSeenMs < nowMs - POD_SILENT_MAX_AGE_MS) pods.delete(podId);
+    return [...pods.values()]
+      .map((report) => ({ ...report, isSilent: report.lastSeenMs < nowMs - POD_REPORT_MAX_AGE_MS }))
+      .sort((a, b) => (a.podId < b.podId ? -1 : 1));
   }
 
   async listEach(refs: readonly PolicyRef[]): Promise<PodReportSummary[][]> {

@@ -103,6 +103,18 @@ test.each([
   expect(await edge.pods.countAlive({ ...REF, podId: "shop/honest" })).toBe(1);
 });
 
+test("pod that stopped reporting is listed as silent for ten minutes, and does not count as alive", async () => {
+  const ago = (ms: number) => raw.hset(KEY, `shop/${ms}`, `${Date.now() - ms} ${JSON.stringify(REPORT)}`);
+  for (const ms of [10_000, 20_000, 580_000, 610_000]) await ago(ms);
+  const found = (await edge.pods.list(REF)).map(({ podId, isSilent }) => `${podId} ${isSilent}`);
+  expect(found).toEqual(["shop/10000 false", "shop/20000 true", "shop/580000 true", "shop/honest false"]);
+  expect(await raw.hexists(KEY, "shop/610000")).toBe(0);
+  // The hash outlives the last report of its last pod.
+  expect(await raw.pttl(KEY)).toBeGreaterThan(590_000);
+  await edge.pods.remove({ ...REF, podId: "shop/20000" });
+  expect(await listed()).not.toContain("shop/20000");
+});
+
 test("pod report list includes by how much limits were exceeded", async () => {
   const overAdmitted = { units: 40, percent: 134, lastMs: 1_700_000_000_000 };
   await edge.pods.report({ ...REF, podId: "shop/a", ...REPORT, overAdmitted });

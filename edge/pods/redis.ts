@@ -4,6 +4,7 @@ import type { RedisKeys } from "../redis/keys.ts";
 import { defineScript, runReadingScript, runScript } from "../redis/script.ts";
 import {
   POD_REPORT_MAX_AGE_MS,
+  POD_SILENT_MAX_AGE_MS,
   type PodReport,
   type PodReportSummary,
   type PodReports,
@@ -14,7 +15,7 @@ import {
 } from "./contract.ts";
 
 /** Lifetime of a hash of reports. Reports that are never listed expire with their hash; `list` removes single expired reports. */
-const KEPT_MS = 60_000;
+const KEPT_MS = POD_SILENT_MAX_AGE_MS;
 const POD_ID_BYTES_MAX = 512;
 
 /**
@@ -269,9 +270,12 @@ function readReports(
   const past: string[] = [];
   for (const [podId, text] of Object.entries(fields)) {
     const report = readReport(text);
-    if (report !== undefined && report.lastSeenMs >= nowMs - POD_REPORT_MAX_AGE_MS) {
-      reports.push({ workspaceId, policyId, podId, ...report });
-    } else if (report === undefined || report.lastSeenMs < nowMs - KEPT_MS) past.push(podId);
+    if (report === undefined || report.lastSeenMs < nowMs - KEPT_MS) {
+      past.push(podId);
+      continue;
+    }
+    const isSilent = report.lastSeenMs < nowMs - POD_REPORT_MAX_AGE_MS;
+    reports.push({ workspaceId, policyId, podId, ...report, isSilent });
   }
   return { reports: reports.sort((a, b) => (a.podId < b.podId ? -1 : 1)), past };
 }

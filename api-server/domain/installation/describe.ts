@@ -182,7 +182,7 @@ async function seeServers({ db, installation }: InstallationDeps): Promise<Seen>
 
 async function seeSidecars({ db, pods }: InstallationDeps): Promise<Seen> {
   const refs = await listEveryPolicyRef(db, { max: POLICIES_MAX });
-  const reports = (await pods.listEach(refs)).flat();
+  const reports = (await pods.listEach(refs)).flat().filter(({ isSilent }) => !isSilent);
   const byRelease = Map.groupBy(reports, ({ release }) =>
     release === undefined || release === "" ? "unknown" : release,
   );

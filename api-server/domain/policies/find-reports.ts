@@ -3,6 +3,12 @@ import type { PodReportSummary } from "../../../edge/pods/contract.ts";
 import type { PolicyHeadRow } from "../../db/policies.ts";
 import type { PodDeps } from "../deps.ts";
 
+export interface PolicyReports {
+  readonly reporting: readonly PodReportSummary[];
+  /** Last reports of pods that stopped reporting without signing off. */
+  readonly silent: readonly PodReportSummary[];
+}
+
 /**
  * Reads the reports from the sidecars of these policies in one round trip, and returns them in the order of the policies. The reports for a
  * renamed policy include those for its former id. Returns `undefined` if Redis is unreachable, because policies must be readable and
@@ -12,13 +18,16 @@ export async function findReports(
   { pods, throttle, log }: PodDeps,
   workspaceId: string,
   rows: readonly Pick<PolicyHeadRow, "id" | "former_id">[],
-): Promise<readonly (readonly PodReportSummary[])[] | undefined> {
+): Promise<readonly PolicyReports[] | undefined> {
   const idsOf = ({ id, former_id }: Pick<PolicyHeadRow, "id" | "former_id">) =>
     former_id === null ? [id] : [id, former_id];
   try {
     const reports = await pods.listEach(rows.flatMap(idsOf).map((policyId) => ({ workspaceId, policyId })));
     const byPolicy = Map.groupBy(reports.flat(), ({ policyId }) => policyId);
-    return rows.map((row) => idsOf(row).flatMap((id) => byPolicy.get(id) ?? []));
+    return rows.map((row) => {
+      const all = idsOf(row).flatMap((id) => byPolicy.get(id) ?? []);
+      return { reporting: all.filter(({ isSilent }) => !isSilent), silent: all.filter(({ isSilent }) => isSilent) };
+    });
   } catch (error) {
     // Throttles the log of this failure, because the operator reads every policy repeatedly.
     const reason = error instanceof Error ? error.message : String(error);

@@ -2,6 +2,7 @@ import { checkFreshness, type Freshness } from "../../../core/policies/freshness
 import { type CompiledPolicy, PolicyInput } from "../../../core/policies/policy.ts";
 import { tolerant } from "../../../core/tolerant.ts";
 import type { PodReportSummary, RuleCount } from "../../../edge/pods/contract.ts";
+import type { PolicyReports } from "./find-reports.ts";
 
 /*
  * Aggregates the reports from a policy's sidecars. Pure: the caller reads the reports. Reports are unverified data from the pods, so no
@@ -13,6 +14,8 @@ export type PodState = "updated" | "behind" | "unsupported";
 
 export interface PodsTogether {
   readonly pods: number;
+  /** Number of pods that stopped reporting without signing off; no other number includes them. */
+  readonly silent: number;
   readonly updated: number;
   readonly behind: number;
   readonly unsupported: number;
@@ -63,7 +66,7 @@ export function overAdmittedBy(
 export const toJsonMs = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
 
 export function together(
-  reports: readonly PodReportSummary[],
+  { reporting: reports, silent }: PolicyReports,
   { version, onStale }: { readonly version: number; readonly onStale: CompiledPolicy["onStale"] },
 ): PodsTogether {
   const states = reports.map((report) => stateOf(report, version));
@@ -73,6 +76,7 @@ export function together(
     reports.filter((report) => report.version === version).reduce((sum, report) => sum + countIn(report, mode), 0);
   return {
     pods: reports.length,
+    silent: silent.length,
     updated: count(states, "updated"),
     behind: count(states, "behind"),
     unsupported: count(states, "unsupported"),

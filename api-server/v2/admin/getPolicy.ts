@@ -24,8 +24,10 @@ const PodOut = z.strictObject({
     .describe("Name of the pod, as the gate reports it.")
     .meta({ examples: ["shop/orders-7c9d8f6b5-x2k4q"] }),
   state: z
-    .enum(["updated", "behind", "unsupported"])
-    .describe("Whether the gate enforces this version or another one, or cannot enforce this one."),
+    .enum(["updated", "behind", "unsupported", "silent"])
+    .describe(
+      "Whether the gate enforces this version or another one, cannot enforce this one, or stopped reporting without signing off; the other fields are then those of its last report.",
+    ),
   reason: z
     .string()
     .optional()
@@ -116,14 +118,17 @@ async function handle(call: Call<Body, typeof required>): Promise<Data> {
   const row = await findPolicyOverview(deps.db, { workspaceId, policyId: body.policyId });
   if (row === undefined) throw policyNotFound(body.policyId);
   const found = await findReports(deps, workspaceId, [row]);
-  const reports = found?.[0] ?? [];
+  const { reporting: reports, silent } = found?.[0] ?? { reporting: [], silent: [] };
   const { sinceMs, counts, others } = byRule(reports, row.version);
   const read = StoredPolicy.safeParse(row.policy);
   const rules = read.data?.rules ?? [];
   return {
     ...toOverview(row, found?.[0]),
     policy: read.success ? read.data : row.policy,
-    podList: reports.slice(0, PODS_SHOWN_MAX).map((report) => toPod(report, row)),
+    podList: [...silent, ...reports]
+      .slice(0, PODS_SHOWN_MAX)
+      .sort((a, b) => (a.podId < b.podId ? -1 : 1))
+      .map((report) => toPod(report, row)),
     refusals: {
       ...(sinceMs === undefined ? {} : { since: sinceMs }),
       counts: counts.map((one) => withName(one, rules)),
@@ -146,7 +151,7 @@ function toPod(report: PodReportSummary, { version, on_stale }: PolicyOverviewRo
   const sum = refusals?.counts.reduce((all, one) => all + one.count, refusals.others) ?? 0;
   return {
     podId,
-    state: stateOf(report, version),
+    state: report.isSilent ? "silent" : stateOf(report, version),
     reason: report.refused?.reason,
     generation: toJsonMs(generation),
     version: toJsonMs(report.version),

@@ -98,6 +98,30 @@ test("admin policy details show each gate and the rejections of each rule", asyn
   expect(policy.policy.mode).toBe("Enforce");
 });
 
+test("gate that hangs is shown as silent, with its last report, and one that signs off is not", async () => {
+  const { policyId } = await resources.policy();
+  const ref = { workspaceId: t.workspace.id, policyId };
+  const report = { ...ref, generation: 1, version: 1, stalenessMs: 20 };
+  for (const podId of ["shop/hangs", "shop/leaves", "shop/works"]) await t.edge.pods.report({ ...report, podId });
+  const { podList: before } = await t.data("admin.getPolicy", { policyId });
+  t.advance(16_000);
+  await t.edge.pods.remove({ ...ref, podId: "shop/leaves" });
+  await t.edge.pods.report({ ...report, podId: "shop/works" });
+  const { podList, dataPlane } = await t.data("admin.getPolicy", { policyId });
+  expect(dataPlane).toMatchObject({ pods: 1, silent: 1, updated: 1, behind: 0, stale: 0 });
+  expect(podList).toMatchObject([
+    { podId: "shop/hangs", state: "silent", lastSeenAt: before[0].lastSeenAt },
+    { podId: "shop/works", state: "updated" },
+  ]);
+  // The operator compares running pods with these, so a silent one must not count.
+  expect((await t.data("policies.getPolicy", { policyId })).dataPlane).toMatchObject({
+    pods: 1,
+    podIds: ["shop/works"],
+  });
+  t.advance(600_000);
+  expect((await t.data("admin.getPolicy", { policyId })).dataPlane).toMatchObject({ pods: 0, silent: 0 });
+});
+
 test("admin policy details show the names of the rules that reject requests", async () => {
   const rules: PolicyFields["rules"] = [{}, { name: "refund", access: "Deny", match: { methods: ["POST"] } }];
   const { policyId } = await resources.policy(undefined, { rules });

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { PodReportSummary } from "../../../edge/pods/contract.ts";
 import type { PolicyOverviewRow } from "../../db/policies.ts";
+import type { PolicyReports } from "../../domain/policies/find-reports.ts";
 import { readOnStale, together } from "../../domain/policies/pod-state.ts";
 import { ManagerOut, PolicyId, PolicyName } from "../policies/schemas.ts";
 import { ApiId, unixMs } from "../schemas.ts";
@@ -15,6 +15,7 @@ export const count = (description: string, example = 3) =>
 
 export const DataPlaneOut = z.strictObject({
   pods: count("Number of gates that reported on the policy in the last 15 seconds."),
+  silent: count("Number of gates that stopped reporting in the last 10 minutes without signing off.", 0),
   updated: count("Number of gates that enforce this version."),
   behind: count("How many enforce another version.", 0),
   unsupported: count("How many cannot enforce this version, because they are of an older release.", 0),
@@ -52,7 +53,7 @@ export const PolicyOverview = z.strictObject({
 });
 export type PolicyOverview = z.input<typeof PolicyOverview>;
 
-export function toOverview(row: PolicyOverviewRow, reports: readonly PodReportSummary[] | undefined): PolicyOverview {
+export function toOverview(row: PolicyOverviewRow, reports: PolicyReports | undefined): PolicyOverview {
   const { version } = row;
   return {
     policyId: row.id,

@@ -138,7 +138,7 @@ export async function describePolicies(
   const reports = await findReports(deps, workspaceId, rows);
   return rows.map((row, i) => {
     const { id, api_id: apiId, name, manager, uid, generation, version } = row;
-    const reported = reports?.[i];
+    const reported = reports?.[i]?.reporting;
     return {
       policyId: id,
       workspaceId,

@@ -109,7 +109,8 @@ function useSamples(policy: Policy | undefined): readonly Sample[] {
   useEffect(() => setSamples([]), [policyId]);
   useEffect(() => {
     if (policy === undefined) return;
-    setSamples((before) => withSample(before, { atMs: policy.now, pods: policy.podList }));
+    const pods = policy.podList.filter(({ state }) => state !== "silent");
+    setSamples((before) => withSample(before, { atMs: policy.now, pods }));
   }, [policy]);
   return samples;
 }

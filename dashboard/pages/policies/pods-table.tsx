@@ -10,7 +10,7 @@ import { lagText } from "./words.ts";
 type Policy = Data<"admin.getPolicy">;
 type Pod = Policy["podList"][number];
 
-const STATES = { updated: "good", behind: "warn", unsupported: "bad" } as const;
+const STATES = { updated: "good", behind: "warn", unsupported: "bad", silent: "bad" } as const;
 const FRESHNESS = { Fresh: "fresh", Stale: "stale, served", Expired: "stale, denied" } as const;
 
 const COLUMNS: readonly Column<Pod>[] = [
@@ -60,7 +60,8 @@ export function PodsTable({ policy }: { policy: Policy }): ReactNode {
     readMore: () => undefined,
     again: () => undefined,
   };
-  const more = (policy.dataPlane?.pods ?? 0) - policy.podList.length;
+  const { pods = 0, silent = 0 } = policy.dataPlane ?? {};
+  const more = pods + silent - policy.podList.length;
   return (
     <>
       <div className="pods">

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clientFacts, demandText, otherRequestsText, requestsText, ruleText } from "./words.ts";
+import { clientFacts, demandText, otherRequestsText, requestsText, ruleText, stateOf } from "./words.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -77,3 +77,17 @@ test.each([
     ],
   },
 ])("facts about clients: $facts", ({ policy, facts }) => expect(clientFacts(policy)).toEqual(facts));
+
+describe("state of the pods of a policy", () => {
+  const all = { pods: 2, silent: 0, updated: 2, behind: 0, unsupported: 0, stale: 0, expired: 0 };
+  test.each([
+    { dataPlane: undefined, word: "unknown" },
+    { dataPlane: { ...all, pods: 0, updated: 0 }, word: "no pods" },
+    { dataPlane: all, word: "in effect" },
+    { dataPlane: { ...all, silent: 1 }, word: "silent" },
+    { dataPlane: { ...all, pods: 0, updated: 0, silent: 1 }, word: "silent" },
+    { dataPlane: { ...all, silent: 1, expired: 1 }, word: "expired" },
+    { dataPlane: { ...all, silent: 1, behind: 1 }, word: "silent" },
+    { dataPlane: { ...all, behind: 1, stale: 1 }, word: "behind" },
+  ])("worst state is $word", ({ dataPlane, word }) => expect(stateOf(dataPlane).word).toBe(word));
+});

@@ -4,6 +4,7 @@ import { durationText } from "../../components/time.ts";
 
 export interface DataPlane {
   readonly pods: number;
+  readonly silent: number;
   readonly updated: number;
   readonly behind: number;
   readonly unsupported: number;
@@ -22,8 +23,9 @@ export interface StateInWords {
 export function stateOf(dataPlane: DataPlane | undefined): StateInWords {
   if (dataPlane === undefined)
     return { kind: "warn", word: "unknown", why: "Redis, to which pods report, does not respond." };
-  const { pods, behind, unsupported, reason = "", stale, expired } = dataPlane;
-  if (pods === 0) return { kind: "plain", word: "no pods", why: "No gate has reported in the last 15 seconds." };
+  const { pods, silent, behind, unsupported, reason = "", stale, expired } = dataPlane;
+  if (pods === 0 && silent === 0)
+    return { kind: "plain", word: "no pods", why: "No gate has reported in the last 15 seconds." };
   if (unsupported > 0)
     return { kind: "bad", word: "unsupported", why: `${podsText(unsupported)} cannot enforce the policy: ${reason}` };
   if (expired > 0)
@@ -31,6 +33,12 @@ export function stateOf(dataPlane: DataPlane | undefined): StateInWords {
       kind: "bad",
       word: "expired",
       why: `${podsText(expired)} deny all requests, because their data is too old.`,
+    };
+  if (silent > 0)
+    return {
+      kind: "bad",
+      word: "silent",
+      why: `${podsText(silent)} stopped reporting in the last 10 minutes without signing off: ${silent === 1 ? "it hangs or was" : "they hang or were"} killed.`,
     };
   if (behind > 0) return { kind: "warn", word: "behind", why: `${podsText(behind)} do not enforce this version yet.` };
   if (stale > 0)
