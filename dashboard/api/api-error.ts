@@ -36,7 +36,3 @@ export class ApiError extends Error {
 }
 
 export const UNREACHABLE = "unreachable";
-
-/** Returns the server's problem with one member of the body, which the form shows at the field; `undefined` for any other error. */
-export const problemAt = (error: unknown, member: string): string | undefined =>
-  error instanceof ApiError ? error.faults.find(({ location }) => location === `body.${member}`)?.message : undefined;

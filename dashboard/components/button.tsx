@@ -1,11 +1,14 @@
 import type { ButtonHTMLAttributes, ReactNode, Ref } from "react";
+import { useToast } from "./toast.tsx";
 import "./button.css";
 
 export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "type" | "disabled"> {
   readonly kind?: "plain" | "main" | "danger" | "quiet";
   readonly type?: "button" | "submit";
-  /** Reason why the button is disabled. A disabled button stays in the Tab order so that the reason can be read. */
+  /** Reason why the button is disabled. A disabled button stays in the Tab order, and says the reason when it is pressed. */
   readonly unusable?: string | undefined;
+  /** Called when the disabled button is pressed; default: shows the reason as a toast. */
+  readonly onUnusable?: ((reason: string) => void) | undefined;
   /** Whether the action of the button is still running; clicks are ignored until it ends. */
   readonly isBusy?: boolean;
   readonly ref?: Ref<HTMLButtonElement>;
@@ -15,6 +18,7 @@ export function Button({
   kind = "plain",
   type = "button",
   unusable,
+  onUnusable,
   isBusy = false,
   className = "",
   onClick,
@@ -22,6 +26,7 @@ export function Button({
   children,
   ...rest
 }: ButtonProps): ReactNode {
+  const toast = useToast();
   const isOff = unusable !== undefined || isBusy;
   return (
     <button
@@ -34,6 +39,7 @@ export function Button({
       onClick={(event) => {
         if (isOff) event.preventDefault();
         else onClick?.(event);
+        if (unusable !== undefined) (onUnusable ?? toast)(unusable);
       }}
     >
       {children}

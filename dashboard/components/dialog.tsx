@@ -28,6 +28,7 @@ export function Dialog({
   onClose,
   children,
   actions,
+  notice,
   cancel = actions === undefined ? "Close" : "Cancel",
   isWide = false,
   keeps,
@@ -38,6 +39,8 @@ export function Dialog({
   children: ReactNode;
   /** Buttons in the footer, the primary button last, in addition to the close button. */
   actions?: ReactNode;
+  /** Shown above the footer, where it is always in sight. */
+  notice?: ReactNode;
   /** Label of the close button. */
   cancel?: string;
   isWide?: boolean;
@@ -71,6 +74,7 @@ export function Dialog({
         <Base.Popup className={isWide ? "dialog dialog-wide" : "dialog"}>
           <Base.Title className="dialog-title">{title}</Base.Title>
           <div className="dialog-body">{children}</div>
+          {notice && <div className="dialog-notice">{notice}</div>}
           <div className="dialog-actions">
             <Button onClick={onClose}>{cancel}</Button>
             {actions}

@@ -3,6 +3,7 @@ import { ApiError } from "../api/api-error.ts";
 import { Button } from "./button.tsx";
 import { CopyButton } from "./copy-button.tsx";
 import { explainError } from "./explain-error.ts";
+import { memberOf } from "./form-faults.ts";
 import { Notice } from "./notice.tsx";
 
 /** Shows an error: what failed, how to proceed, and the request id for the server's log. */
@@ -10,14 +11,18 @@ export function ErrorNote({
   error,
   doing,
   again,
+  isAtField = () => false,
 }: {
   error: unknown;
   /** The failed action, such as "Reading the keys". */
   doing: string;
   again?: () => void;
+  /** Whether a field of a form already shows the problem with this member of the body. */
+  isAtField?: (member: string) => boolean;
 }): ReactNode {
   const { happened, todo } = explainError(error, doing);
-  const { faults = [], requestId, status } = error instanceof ApiError ? error : {};
+  const { faults: all = [], requestId, status } = error instanceof ApiError ? error : {};
+  const faults = all.filter(({ location }) => !isAtField(memberOf(location)));
   return (
     <Notice kind="bad" actions={again !== undefined && <Button onClick={again}>Try again</Button>}>
       <p>
@@ -27,7 +32,7 @@ export function ErrorNote({
         <ul>
           {faults.map(({ location, message }) => (
             <li key={`${location} ${message}`}>
-              <code>{location.replace(/^body\./, "")}</code>: {message}
+              <code>{memberOf(location)}</code>: {message}
             </li>
           ))}
         </ul>

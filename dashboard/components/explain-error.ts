@@ -31,7 +31,7 @@ function todoByStatus({ status, kind, retryAfterMs, faults }: ApiError): string 
     case 0:
       return "Check the connection to the server, then try again. The page keeps its data until the server responds.";
     case 400:
-      return faults.length > 0 ? "Correct the listed fields, then try again." : "Correct the input, then try again.";
+      return faults.length > 0 ? "Correct the fields, then try again." : "Correct the input, then try again.";
     case 401:
       return "Your session has ended: sign in again. The page keeps your input.";
     case 403:

@@ -73,16 +73,19 @@ export function ChangeFailed({
   error,
   doing,
   wanted,
+  isAtField,
 }: {
   error: unknown;
   doing: string;
   wanted?: readonly RequestedChange[];
+  /** As of `ErrorNote`. */
+  isAtField?: (member: string) => boolean;
 }): ReactNode {
   if (error === null || error === undefined) return null;
   const manager = managerIn(error);
   return (
     <>
-      <ErrorNote error={error} doing={doing} />
+      <ErrorNote error={error} doing={doing} {...(isAtField === undefined ? {} : { isAtField })} />
       {manager !== undefined && <ManagedNotice manager={manager} {...(wanted === undefined ? {} : { wanted })} />}
     </>
   );

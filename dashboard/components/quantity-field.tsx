@@ -9,6 +9,8 @@ import { TextField } from "./text-field.tsx";
 
 interface QuantityProps {
   readonly label: string;
+  /** As of `TextField`. */
+  readonly name?: string;
   readonly value: number | undefined;
   readonly onChange: (value: number | undefined) => void;
   readonly hint?: ReactNode;

@@ -1,13 +1,15 @@
 import { type HTMLInputTypeAttribute, type ReactNode, useId } from "react";
+import { useFieldFault } from "./form-faults.ts";
 import "./field.css";
 
 /** Text field of one line, or of several lines with `rows`. */
 export function TextField({
   label,
+  name,
   value,
   onChange,
   hint,
-  fault,
+  fault: ownFault,
   placeholder,
   type = "text",
   rows,
@@ -18,6 +20,8 @@ export function TextField({
   inputMode,
 }: {
   label: ReactNode;
+  /** Member of the request body that the field sets, such as `credits.remaining`; the field shows the server's problem with it. */
+  name?: string;
   value: string;
   onChange: (value: string) => void;
   hint?: ReactNode;
@@ -33,11 +37,14 @@ export function TextField({
   inputMode?: "numeric" | "text";
 }): ReactNode {
   const id = useId();
+  const refused = useFieldFault(name);
+  const fault = ownFault ?? refused;
   const described = [hint !== undefined && `${id}-hint`, fault !== undefined && `${id}-fault`]
     .filter(Boolean)
     .join(" ");
   const shared = {
     id,
+    name,
     value,
     placeholder,
     inputMode,

@@ -15,6 +15,14 @@ import { linkToken, SignIn } from "./sign-in.tsx";
 
 /** Frame around every page: the signed-in person, the workspace, and the connection state. */
 export function Shell(): ReactNode {
+  return (
+    <Toasts>
+      <CurrentSession />
+    </Toasts>
+  );
+}
+
+function CurrentSession(): ReactNode {
   const connection = useContext(ConnectionContext);
   const { data: session, error, isPending, refetch } = useSessionQuery(connection.report);
   // Last session. When it ends, the page stays open with its input.
@@ -74,19 +82,17 @@ function SignedIn({ session, children }: { session: Session; children: ReactNode
   return (
     <ApiContext value={api}>
       <PlaceContext value={place}>
-        <Toasts>
-          <Frame
-            notices={
-              <>
-                {children}
-                <WorkspaceDisabled />
-              </>
-            }
-          >
-            {/* The key remounts the page when the workspace changes, so that no state of the page survives. */}
-            <Outlet key={id} />
-          </Frame>
-        </Toasts>
+        <Frame
+          notices={
+            <>
+              {children}
+              <WorkspaceDisabled />
+            </>
+          }
+        >
+          {/* The key remounts the page when the workspace changes, so that no state of the page survives. */}
+          <Outlet key={id} />
+        </Frame>
       </PlaceContext>
     </ApiContext>
   );

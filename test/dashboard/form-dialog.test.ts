@@ -1,4 +1,6 @@
+import type { Locator } from "playwright-core";
 import { expect } from "vitest";
+import { expectAccessible } from "./accessible.ts";
 import { inDatabase } from "./database.ts";
 import { dashboardTest } from "./harness.ts";
 
@@ -135,4 +137,70 @@ test("browser asks before a reload discards input or a key that is shown once", 
   expect(await secret.textContent()).toBe(text);
   await page.getByRole("button", { name: "Close" }).click();
   await secret.waitFor({ state: "hidden" });
+});
+
+/** Whether the element is inside the viewport with nothing above it. */
+const isInSight = (element: Locator): Promise<boolean> =>
+  element.evaluate((one) => {
+    const { left, top, right, bottom } = one.getBoundingClientRect();
+    const isInside = left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
+    const topmost = document.elementFromPoint((left + right) / 2, Math.min(top + 8, (top + bottom) / 2));
+    return isInside && one.contains(topmost);
+  });
+
+const LAPTOP = { width: 1440, height: 900 };
+
+test("form shows the server's problem at its field, in sight, focused and in the words of the form", async ({
+  dashboard,
+  open,
+  faults,
+}) => {
+  faults.expect(/\b400\b/);
+  const { apiId } = await dashboard.call("apis.createApi", { name: "with problems" });
+  const page = await open(`/keys?api=${apiId}`, LAPTOP);
+  await page.getByRole("button", { name: "Create a key" }).click();
+  const dialog = page.getByRole("dialog");
+  const owner = dialog.getByLabel("Owner");
+  await owner.fill("no owner!");
+  // The end of the form, from where the field is out of sight.
+  for (let i = 0; i < 4; i++) await dialog.getByRole("button", { name: "Add a limit" }).click();
+  await dialog.getByLabel("Recoverable").focus();
+  await dialog.getByRole("button", { name: "Create", exact: true }).click();
+  await owner.and(page.locator(":focus")).waitFor();
+  expect(await isInSight(owner)).toBe(true);
+  const description = page.locator(`[id="${(await owner.getAttribute("aria-describedby"))?.split(" ").at(-1)}"]`);
+  expect(await description.textContent()).toBe("Use only letters, digits, _, ., -.");
+  expect(await dialog.getByText("externalId").count()).toBe(0);
+  await expectAccessible(page);
+  await owner.fill("an-owner");
+  expect(await owner.getAttribute("aria-invalid")).toBeNull();
+});
+
+test("form shows an error of no field in sight, and focuses it", async ({ dashboard, open, context, faults }) => {
+  faults.expect(/\b503\b/);
+  const { apiId } = await dashboard.call("apis.createApi", { name: "while away" });
+  const page = await open(`/keys?api=${apiId}`, LAPTOP);
+  await context.route("**/v2/keys.createKey", (route) =>
+    route.fulfill({ status: 503, json: { meta: { requestId: "req_away" }, error: { detail: "Postgres is away." } } }),
+  );
+  await page.getByRole("button", { name: "Create a key" }).click();
+  const dialog = page.getByRole("dialog");
+  for (let i = 0; i < 4; i++) await dialog.getByRole("button", { name: "Add a limit" }).click();
+  await dialog.getByLabel("Name", { exact: true }).first().fill("in vain");
+  await page.keyboard.press("Enter");
+  const summary = dialog.locator(".form-summary").and(page.locator(":focus"));
+  await summary.getByText("Postgres is away.").waitFor();
+  expect(await isInSight(summary.getByText("Postgres is away."))).toBe(true);
+});
+
+test("disabled button says its reason when pressed, and that of a form focuses the field", async ({ open }) => {
+  const page = await open("/root-keys", LAPTOP);
+  await page.getByRole("button", { name: "Create a root key" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Create", exact: true }).press("Enter");
+  await dialog.getByRole("alert").getByText("Enter a name of at least 3 characters.").waitFor();
+  expect(await isInSight(dialog.getByText("Enter a name of at least 3 characters."))).toBe(true);
+  await dialog.getByLabel("Name", { exact: true }).and(page.locator(":focus")).waitFor();
+  await dialog.getByRole("button", { name: "Verify keys of one API" }).press("Enter");
+  await page.locator(".toast").getByText("Choose the resource APIs and one of its APIs first.").waitFor();
 });

@@ -26,7 +26,15 @@ export function CreateApi({ onClose }: { onClose: () => void }): ReactNode {
       onSubmit={submit}
       onClose={onClose}
     >
-      <TextField label="Name" value={name} onChange={setName} hint={API_NAME_HINT} lengthMax={255} isRequired />
+      <TextField
+        label="Name"
+        name="name"
+        value={name}
+        onChange={setName}
+        hint={API_NAME_HINT}
+        lengthMax={255}
+        isRequired
+      />
     </FormDialog>
   );
 }
@@ -59,7 +67,15 @@ export function RenameApi({
       onSubmit={submit}
       onClose={onClose}
     >
-      <TextField label="Name" value={name} onChange={setName} hint={API_NAME_HINT} lengthMax={255} isRequired />
+      <TextField
+        label="Name"
+        name="name"
+        value={name}
+        onChange={setName}
+        hint={API_NAME_HINT}
+        lengthMax={255}
+        isRequired
+      />
     </FormDialog>
   );
 }

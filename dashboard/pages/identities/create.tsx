@@ -48,6 +48,7 @@ export function CreateIdentity({
     >
       <TextField
         label="External id"
+        name="externalId"
         value={externalId}
         onChange={setExternalId}
         lengthMax={255}

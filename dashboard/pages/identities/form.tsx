@@ -83,6 +83,7 @@ export function IdentityFields({
     <>
       <TextField
         label="Data"
+        name="meta"
         value={meta}
         rows={5}
         isMono

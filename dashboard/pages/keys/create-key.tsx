@@ -56,6 +56,7 @@ export function CreateKey({
         />
         <TextField
           label="Prefix"
+          name="prefix"
           value={draft.prefix}
           onChange={(prefix) => change({ prefix })}
           lengthMax={16}
@@ -63,6 +64,7 @@ export function CreateKey({
         />
         <TextField
           label="Random bytes"
+          name="byteLength"
           value={draft.byteLength}
           onChange={(byteLength) => change({ byteLength })}
           fault={problemsOf(draft).byteLength}

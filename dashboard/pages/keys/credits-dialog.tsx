@@ -59,7 +59,7 @@ export function CreditsDialog({ details, onClose }: { details: KeyDetails; onClo
         ]}
         onChange={setOperation}
       />
-      {operation !== "unlimited" && <CountField label="Credits" value={value} onChange={setValue} />}
+      {operation !== "unlimited" && <CountField label="Credits" name="value" value={value} onChange={setValue} />}
     </FormDialog>
   );
 }

@@ -19,6 +19,7 @@ export function KeyFields({
       <div className="key-two">
         <TextField
           label="Name"
+          name="name"
           value={draft.name}
           onChange={(name) => onChange({ name })}
           lengthMax={255}
@@ -26,6 +27,7 @@ export function KeyFields({
         />
         <TextField
           label="Owner"
+          name="externalId"
           value={draft.externalId}
           onChange={(externalId) => onChange({ externalId })}
           lengthMax={255}
@@ -33,6 +35,7 @@ export function KeyFields({
         />
         <TextField
           label="Expires (UTC)"
+          name="expires"
           type="datetime-local"
           value={draft.expires}
           onChange={(expires) => onChange({ expires })}
@@ -49,6 +52,7 @@ export function KeyFields({
       <div className="key-two">
         <TextField
           label="Credits"
+          name="credits.remaining"
           value={draft.credits}
           onChange={(credits) => onChange({ credits })}
           fault={faults.credits}
@@ -69,6 +73,7 @@ export function KeyFields({
         {draft.refill !== "none" && (
           <TextField
             label="Credits per refill"
+            name="credits.refill.amount"
             value={draft.refillAmount}
             onChange={(refillAmount) => onChange({ refillAmount })}
             fault={faults.refillAmount}
@@ -78,6 +83,7 @@ export function KeyFields({
         {draft.refill === "monthly" && (
           <TextField
             label="Day of the month"
+            name="credits.refill.refillDay"
             value={draft.refillDay}
             onChange={(refillDay) => onChange({ refillDay })}
             fault={faults.refillDay}
@@ -89,6 +95,7 @@ export function KeyFields({
       <LimitFields limits={draft.limits} onChange={(limits) => onChange({ limits })} />
       <TextField
         label="Meta"
+        name="meta"
         value={draft.meta}
         onChange={(meta) => onChange({ meta })}
         fault={faults.meta}

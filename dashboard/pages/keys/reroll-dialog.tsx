@@ -45,6 +45,7 @@ export function RerollDialog({ details, onClose }: { details: KeyDetails; onClos
       <p>A new key with the same name, owner, limits, credits, roles and permissions replaces this key.</p>
       <DurationField
         label="Overlap"
+        name="expiration"
         value={overlapMs}
         onChange={setOverlapMs}
         hint="Time during which both keys work. With 0s the old key expires immediately."

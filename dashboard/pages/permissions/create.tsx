@@ -30,7 +30,7 @@ export function CreateRole({ onClose }: { onClose: () => void }): ReactNode {
       onSubmit={submit}
       onClose={onClose}
     >
-      <TextField label="Name" value={name} onChange={setName} lengthMax={SLUG_LENGTH_MAX} isRequired />
+      <TextField label="Name" name="name" value={name} onChange={setName} lengthMax={SLUG_LENGTH_MAX} isRequired />
       <DescriptionField value={description} onChange={setDescription} />
       <p className="muted">The role grants no permissions until you select cells in its column and save them.</p>
     </FormDialog>
@@ -63,6 +63,7 @@ export function CreatePermission({ onClose }: { onClose: () => void }): ReactNod
     >
       <TextField
         label="Slug"
+        name="slug"
         value={slug}
         onChange={setSlug}
         lengthMax={SLUG_LENGTH_MAX}
@@ -73,6 +74,7 @@ export function CreatePermission({ onClose }: { onClose: () => void }): ReactNod
       />
       <TextField
         label="Name"
+        name="name"
         value={name}
         onChange={setName}
         lengthMax={TEXT_LENGTH_MAX}

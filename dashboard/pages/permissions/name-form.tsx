@@ -79,5 +79,14 @@ export function DescriptionField({
   value: string;
   onChange: (description: string) => void;
 }): ReactNode {
-  return <TextField label="Description" value={value} onChange={onChange} lengthMax={TEXT_LENGTH_MAX} rows={2} />;
+  return (
+    <TextField
+      label="Description"
+      name="description"
+      value={value}
+      onChange={onChange}
+      lengthMax={TEXT_LENGTH_MAX}
+      rows={2}
+    />
+  );
 }

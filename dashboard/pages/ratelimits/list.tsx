@@ -117,6 +117,7 @@ function CreateNamespace({
     >
       <TextField
         label="Name"
+        name="name"
         value={name}
         onChange={setName}
         lengthMax={512}

@@ -110,6 +110,7 @@ export function OverrideDialog({
       {manager !== undefined && <ManagedNotice manager={manager} wanted={wanted} />}
       <TextField
         label="Identifier"
+        name="identifier"
         value={identifier}
         onChange={setIdentifier}
         lengthMax={512}
@@ -120,12 +121,13 @@ export function OverrideDialog({
       />
       <CountField
         label="Limit"
+        name="limit"
         value={limit}
         onChange={setLimit}
         hint="Units per window. 0 always denies."
         isRequired
       />
-      <DurationField label="Window" value={duration} onChange={setDuration} isRequired />
+      <DurationField label="Window" name="duration" value={duration} onChange={setDuration} isRequired />
       <Checkbox
         label="Counted in each process"
         isChecked={isAsync}

@@ -65,6 +65,7 @@ export function RootKeyForm({
     >
       <TextField
         label="Name"
+        name="name"
         value={draft.name}
         onChange={(name) => change({ name })}
         hint="Purpose and user of the root key, for lists and the audit log."
@@ -73,6 +74,7 @@ export function RootKeyForm({
       />
       <TextField
         label="Environment"
+        name="environment"
         value={draft.environment}
         onChange={(environment) => change({ environment })}
         placeholder="production"
@@ -81,6 +83,7 @@ export function RootKeyForm({
       />
       <TextField
         label="Expires at the end of"
+        name="expires"
         type="date"
         value={draft.expiresOn}
         onChange={(expiresOn) => change({ expiresOn })}

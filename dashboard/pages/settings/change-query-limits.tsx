@@ -1,5 +1,4 @@
 import { type ReactNode, useState } from "react";
-import { problemAt } from "../../api/api-error.ts";
 import { useChange } from "../../api/queries.ts";
 import { Difference } from "../../components/difference.tsx";
 import { FormDialog } from "../../components/form-dialog.tsx";
@@ -38,13 +37,14 @@ export function ChangeQueryLimits({ bounds, onClose }: { bounds: readonly Bound[
           return (
             <TextField
               key={name}
+              name={name}
               label={fieldLabel(bound)}
               value={texts[name] ?? textOf(bound)}
               onChange={(text) => setTexts((before) => ({ ...before, [name]: text }))}
               placeholder={textOf({ value: byDefault })}
               inputMode="numeric"
               hint={`${wordsOf(bound).about} Default: ${boundText(bound, byDefault)}.`}
-              fault={faults.get(name) ?? problemAt(update.error, name)}
+              fault={faults.get(name)}
               lengthMax={20}
             />
           );

@@ -1,6 +1,5 @@
 import { type ReactNode, useState } from "react";
 import { QUOTA_MAX } from "../../../core/workspaces/workspace.ts";
-import { problemAt } from "../../api/api-error.ts";
 import { useWorkspace } from "../../api/session.ts";
 import { parseCount } from "../../components/duration.ts";
 import { FormDialog } from "../../components/form-dialog.tsx";
@@ -48,6 +47,7 @@ export function ChangeQuota({
     >
       <TextField
         label="Requests per minute"
+        name="quotaPerMinute"
         value={text}
         onChange={setText}
         inputMode="numeric"
@@ -56,7 +56,7 @@ export function ChangeQuota({
         fault={
           quota === undefined
             ? `An integer from 0 to ${QUOTA_MAX.toLocaleString("en")}; empty for no quota.`
-            : problemAt(error, "quotaPerMinute")
+            : undefined
         }
         lengthMax={20}
       />

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { type ApiError, problemAt } from "../../api/api-error.ts";
+import type { ApiError } from "../../api/api-error.ts";
 import { useChange } from "../../api/queries.ts";
 import { useSessionAgain } from "../../api/session.ts";
 import { FormDialog } from "../../components/form-dialog.tsx";
@@ -88,7 +88,7 @@ function NameDialog({
   const [name, setName] = useState(initial);
   // Submitted name; the field shows the server's error until the name changes.
   const [sent, setSent] = useState<string>();
-  const refused = sent === name && error !== null ? (takenText(error) ?? problemAt(error, "name")) : undefined;
+  const refused = sent === name && error !== null ? takenText(error) : undefined;
   const fault = nameProblem(name);
   const unusable = fault ?? (name === "" ? "Enter a name." : name === initial ? "No changes yet." : undefined);
   return (
@@ -108,6 +108,7 @@ function NameDialog({
       {children}
       <TextField
         label="Name"
+        name="name"
         value={name}
         onChange={setName}
         hint={NAME_HINT}

@@ -1,0 +1,41 @@
+import { createContext, useContext } from "react";
+import { ApiError } from "../api/api-error.ts";
+
+/* Problems of a form's fields that the server found in the request. */
+
+export type FieldFaults = ReadonlyMap<string, string>;
+
+export const FieldFaultsContext = createContext<FieldFaults>(new Map());
+
+/** Returns the server's problem with the field of this name; `undefined` if it found none, or the text has changed since. */
+export function useFieldFault(name: string | undefined): string | undefined {
+  const faults = useContext(FieldFaultsContext);
+  return name === undefined ? undefined : faults.get(name);
+}
+
+/** Returns the problems by the member of the body that they concern, such as `credits.remaining`. */
+export const fieldFaultsOf = (error: unknown): FieldFaults =>
+  new Map(
+    error instanceof ApiError
+      ? error.faults.map(({ location, message }) => [memberOf(location), faultText(message)])
+      : [],
+  );
+
+/** Returns the member of the body that a location names, such as `credits.remaining`. */
+export const memberOf = (location: string): string => location.replace(/^body\./, "");
+
+const CHARACTERS = /^expected text that matches \^\[([^\]]+)\]\S*\$$/;
+const RANGES: Readonly<Record<string, string>> = { "a-z": "lowercase letters", "A-Z": "capitals", "0-9": "digits" };
+
+/** Returns the text of a problem as people write it. The server describes characters by a regular expression. */
+export function faultText(message: string): string {
+  const [, characters] = CHARACTERS.exec(message) ?? [];
+  if (characters === undefined) return `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
+  const ranges: readonly string[] = characters.match(/[a-zA-Z0-9]-[a-zA-Z0-9]/g) ?? [];
+  const others = ranges.reduce((rest, range) => rest.replace(range, ""), characters).replaceAll("\\", "");
+  const words =
+    ranges.includes("a-z") && ranges.includes("A-Z")
+      ? ["letters", ...ranges.filter((range) => !/[a-z]/i.test(range)).map((range) => RANGES[range] ?? range)]
+      : ranges.map((range) => RANGES[range] ?? range);
+  return `Use only ${[...words, ...others].join(", ")}.`;
+}
