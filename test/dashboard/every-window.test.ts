@@ -7,7 +7,7 @@ import { ALL_WINDOWS, EVERY_WINDOW } from "./every-window.ts";
 
 const DASHBOARD = resolve(import.meta.dirname, "../../dashboard");
 /** What of the headless library opens nothing. */
-const QUIET = ["csp-provider", "tabs"];
+const QUIET = ["csp-provider", "tabs", "toast"];
 
 const SOURCES = readdirSync(DASHBOARD, { recursive: true, encoding: "utf8" })
   .filter((path) => path.endsWith(".tsx"))
