@@ -70,7 +70,7 @@ export function Dialog({
       }}
     >
       <Base.Portal>
-        <Base.Backdrop className="dialog-backdrop" />
+        <Base.Backdrop className="dialog-backdrop" forceRender />
         <Base.Popup className={isWide ? "dialog dialog-wide" : "dialog"}>
           <Base.Title className="dialog-title">{title}</Base.Title>
           <div className="dialog-body">{children}</div>

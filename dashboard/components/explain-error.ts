@@ -17,7 +17,9 @@ export function explainError(error: unknown, doing: string): Explained {
       todo: "This is an internal error of the dashboard: reload the page.",
     };
   }
-  return { happened: `${doing} failed. ${error.detail}`, todo: todoFor(error) };
+  // The problems of fields say more than the detail, which names the procedure.
+  const detail = error.faults.length > 0 ? "" : ` ${error.detail}`;
+  return { happened: `${doing} failed.${detail}`, todo: todoFor(error) };
 }
 
 function todoFor(error: ApiError): string {
