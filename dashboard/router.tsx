@@ -6,10 +6,10 @@ import {
   redirect,
   retainSearchParams,
 } from "@tanstack/react-router";
-import { textsIn } from "./components/address-text.ts";
 import { readAuditSearch } from "./pages/audit/search.ts";
 import { readFilters } from "./pages/keys/filters.ts";
 import { readSearch } from "./pages/root-keys/search.ts";
+import { textsIn } from "./search-params.ts";
 import { ErrorPage, NoPage, PageLoading } from "./shell/fallback-pages.tsx";
 import { NAVIGATION } from "./shell/navigation.ts";
 import { Shell } from "./shell/shell.tsx";

@@ -1,4 +1,4 @@
-import { textsIn } from "../components/address-text.ts";
+import { textsIn } from "../search-params.ts";
 import { type Bucket, isPreset, type Preset, type Range } from "./buckets.ts";
 
 /*

@@ -1,7 +1,6 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
-import { withText } from "../../components/address-text.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
@@ -12,6 +11,7 @@ import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { useRequired } from "../../components/use-needs.ts";
+import { withText } from "../../search-params.ts";
 import { DeleteApi } from "./delete-api.tsx";
 import { CreateApi, RenameApi } from "./name-dialogs.tsx";
 

@@ -1,4 +1,4 @@
-import { choiceIn, textsIn } from "../../components/address-text.ts";
+import { choiceIn, textsIn } from "../../search-params.ts";
 
 /* Address parameters of the audit log: its filters, and the open row. */
 

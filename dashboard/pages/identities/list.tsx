@@ -2,13 +2,13 @@ import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-route
 import { type ReactNode, useState } from "react";
 import type { Schema } from "../../../core/api/procedures.ts";
 import { usePages } from "../../api/queries.ts";
-import { withText } from "../../components/address-text.ts";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { useRequired } from "../../components/use-needs.ts";
+import { withText } from "../../search-params.ts";
 import { CreateIdentity } from "./create.tsx";
 import { IdentityDetails } from "./details.tsx";
 

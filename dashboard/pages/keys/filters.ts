@@ -1,5 +1,5 @@
 import type { Input } from "../../../core/api/procedures.ts";
-import { choiceIn, textsIn } from "../../components/address-text.ts";
+import { choiceIn, textsIn } from "../../search-params.ts";
 
 /* Filters of the key list, as they are in the address and in the API request. Neither contains a secret or its hash. */
 

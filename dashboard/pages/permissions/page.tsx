@@ -1,7 +1,6 @@
 import { createLazyRoute, getRouteApi, useBlocker, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { usePages } from "../../api/queries.ts";
-import { withText } from "../../components/address-text.ts";
 import { Button } from "../../components/button.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
@@ -9,6 +8,7 @@ import { ErrorNote } from "../../components/error-note.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { useRequired } from "../../components/use-needs.ts";
+import { withText } from "../../search-params.ts";
 import { CreatePermission, CreateRole } from "./create.tsx";
 import { Matrix, type MatrixPermission, type MatrixRole } from "./matrix.tsx";
 import { countOf, NOTHING_PENDING, type Pending, toggled, without } from "./pending.ts";

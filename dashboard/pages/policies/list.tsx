@@ -1,13 +1,13 @@
 import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
-import { withText } from "../../components/address-text.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { withText } from "../../search-params.ts";
 import { lagText, stateOf } from "./words.ts";
 
 export const Route = createLazyRoute("/policies")({ component: PoliciesPage });

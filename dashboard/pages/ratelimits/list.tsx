@@ -1,7 +1,6 @@
 import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { type Row, useChange, usePages } from "../../api/queries.ts";
-import { withText } from "../../components/address-text.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
@@ -13,6 +12,7 @@ import { type Column, Table } from "../../components/table.tsx";
 import { TextField } from "../../components/text-field.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { usesNumber } from "../../components/uses.ts";
+import { withText } from "../../search-params.ts";
 
 export const Route = createLazyRoute("/ratelimits")({ component: NamespacesPage });
 const here = getRouteApi("/ratelimits");

@@ -3,7 +3,6 @@ import { type ReactNode, useState } from "react";
 import type { StoredNamespace } from "../../../core/manifests/from-store/stored-object.ts";
 import { parseManager } from "../../../core/manifests/manager.ts";
 import { useChange, usePages, useRead } from "../../api/queries.ts";
-import { withText } from "../../components/address-text.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
@@ -17,6 +16,7 @@ import { type Column, Table } from "../../components/table.tsx";
 import { useDone } from "../../components/toast.tsx";
 import { useRequired } from "../../components/use-needs.ts";
 import { YamlButton } from "../../components/yaml-view.tsx";
+import { withText } from "../../search-params.ts";
 import { type Override, OverrideDialog } from "./override.tsx";
 import { Tester } from "./tester.tsx";
 

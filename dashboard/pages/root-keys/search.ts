@@ -1,4 +1,4 @@
-import { choiceIn, textsIn } from "../../components/address-text.ts";
+import { choiceIn, textsIn } from "../../search-params.ts";
 
 const STATES = ["active", "disabled", "expired"] as const;
 

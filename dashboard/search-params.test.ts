@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { choiceIn, textsIn, withText } from "./address-text.ts";
+import { choiceIn, textsIn, withText } from "./search-params.ts";
 
 describe("textsIn", () => {
   test.each([
