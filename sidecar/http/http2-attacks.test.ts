@@ -1,10 +1,9 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer, type Server, type Socket } from "node:net";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { call, type GateOptions, OPEN, openGate, startApp, type TestGate, waitFor } from "../../test/harness/gate.ts";
+import { heldBytes } from "../../test/harness/held-bytes.ts";
 import {
   ACK,
   CONTINUATION,
@@ -66,14 +65,6 @@ async function openToDeaf(options: GateOptions = {}): Promise<void> {
   await once(deafApp, "listening");
   const upstream = `http://127.0.0.1:${(deafApp.address() as AddressInfo).port}`;
   gate = await openGate({ ...OPEN, ...options, config: { upstream, ...options.config } });
-}
-
-/** Returns the memory that is not garbage. */
-function heldBytes(): number {
-  setFlagsFromString("--expose-gc");
-  runInNewContext("gc")();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
 }
 
 const stays = async (name: string, read: () => number): Promise<number> => {

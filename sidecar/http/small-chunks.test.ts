@@ -13,6 +13,7 @@ import {
   type TestGate,
   waitFor,
 } from "../../test/harness/gate.ts";
+import { heldBytes } from "../../test/harness/held-bytes.ts";
 import { ReadScheduler } from "./read-scheduler.ts";
 
 const { count } = ReadScheduler.prototype;
@@ -122,7 +123,7 @@ describe("chunks of one byte", () => {
         pour(socket, PIECES);
       }),
     );
-    const before = process.memoryUsage().rss;
+    const before = heldBytes();
     const clients = Array.from({ length: 3 }, () => {
       const client = kept(connect(gate.port, "127.0.0.1"));
       client.pause();
@@ -142,7 +143,7 @@ describe("chunks of one byte", () => {
       },
       { everyMs: 1_000, deadlineMs: 50_000 },
     );
-    expect((process.memoryUsage().rss - before) / clients.length).toBeLessThan(8 * MiB);
+    expect((heldBytes() - before) / clients.length).toBeLessThan(8 * MiB);
   }, 60_000);
 
   describe("of many uploads", () => {
