@@ -7,11 +7,15 @@ export interface ComboboxOption {
   readonly label: string;
   /** Text at the right edge of the option, such as an id or a count. */
   readonly note?: string;
+  /** Whether typing hides the option, so that Enter or Tab after a text cannot choose it: the option for all. */
+  readonly isForAll?: boolean;
 }
 
 /** Whether the option matches the typed text, as the server's search for names and ids does. */
-const isMatch = ({ label, note = "" }: ComboboxOption, typed: string): boolean =>
-  [label, note].some((text) => text.toLowerCase().includes(typed.trim().toLowerCase()));
+function isMatch({ label, note = "", isForAll = false }: ComboboxOption, typed: string): boolean {
+  const text = typed.trim().toLowerCase();
+  return text === "" || (!isForAll && [label, note].some((one) => one.toLowerCase().includes(text)));
+}
 
 /**
  * Select field with search. Typing highlights the first match, which Enter and Tab choose. Enter never submits the form around the field.
@@ -51,8 +55,9 @@ export function Combobox({
         isItemEqualToValue={(one, other) => one.value === other.value}
         filter={isMatch}
         autoHighlight
-        onItemHighlighted={(option) => {
-          highlighted.current = option;
+        onItemHighlighted={(option, { reason }) => {
+          // The pointer may only rest there.
+          highlighted.current = reason === "pointer" ? undefined : option;
         }}
         onInputValueChange={(text, { reason }) => {
           // The text also changes when a value is selected. Searching for that text would load other options and change the label

@@ -75,8 +75,8 @@ async function withoutOthers(page: Page): Promise<void> {
 
 const fillRootKey = async (window: Locator): Promise<void> => {
   await window.getByLabel("Name", { exact: true }).fill("made in a window");
-  await window.getByLabel("Which").fill("all");
-  await window.page().keyboard.press("Enter");
+  await window.getByLabel("Which").click();
+  await window.page().getByRole("option", { name: "All APIs" }).click();
   await window.getByRole("checkbox", { name: "create api" }).check();
   await pressed(window.getByRole("button", { name: "Create", exact: true }));
 };

@@ -122,8 +122,8 @@ test("browser asks before a reload discards input or a key that is shown once", 
   await page.getByLabel("Name", { exact: true }).fill("reloaded");
   await reload();
   await expect.poll(() => asked).toEqual(["beforeunload"]);
-  await page.getByLabel("Which").fill("all");
-  await page.keyboard.press("Enter");
+  await page.getByLabel("Which").click();
+  await page.getByRole("option", { name: "All APIs" }).click();
   await page.getByRole("checkbox", { name: "create api" }).check();
   await page.getByRole("button", { name: "Create", exact: true }).click();
   const secret = page.locator("figure pre").first();

@@ -63,7 +63,8 @@ const DOINGS: readonly Doing[] = [
       await toField("Name");
       await type("made by keys");
       await tabTo(page, page.getByRole("combobox", { name: "Which" }));
-      await type("all");
+      await press("ArrowDown");
+      await page.locator("[role=option][data-highlighted]").getByText("All APIs").waitFor();
       await press("Tab");
       await tabTo(page, page.getByRole("checkbox", { name: "create api" }));
       await press("Space");

@@ -44,8 +44,8 @@ const TYPINGS: readonly Typing[] = [
     begin: press("Create a root key"),
     field: inDialog("Name"),
     more: async (page) => {
-      await page.getByLabel("Which").fill("all");
-      await page.keyboard.press("Enter");
+      await page.getByLabel("Which").click();
+      await page.getByRole("option", { name: "All APIs" }).click();
       await page.getByRole("checkbox", { name: "create api" }).check();
     },
     send: "Create",

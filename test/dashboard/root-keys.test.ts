@@ -107,6 +107,31 @@ describe("scope of a new root key", () => {
     },
   );
 
+  test.for(["all", "api", "created later", "a"])(
+    "typing %s while APIs load never chooses all APIs",
+    async (typed, { open, context }) => {
+      const page = await open("/root-keys");
+      // The list of APIs never arrives.
+      await context.route("**/v2/admin.listApis", () => new Promise<void>(() => {}));
+      await page.getByRole("button", { name: "Create a root key" }).click();
+      await page.getByLabel("Which").pressSequentially(typed);
+      for (const key of ["Enter", "Tab"]) await page.keyboard.press(key);
+      expect(await page.getByRole("checkbox", { name: "verify key" }).isDisabled()).toBe(true);
+    },
+  );
+
+  test("option under a resting pointer is not chosen by Tab", async ({ dashboard, open }) => {
+    await dashboard.call("apis.createApi", { name: "under the pointer" });
+    const page = await open("/root-keys");
+    await page.getByRole("button", { name: "Create a root key" }).click();
+    await page.getByLabel("Which").click();
+    await page.getByRole("option", { name: "All APIs" }).hover();
+    await page.locator("[role=option][data-highlighted]").getByText("All APIs").waitFor();
+    await page.keyboard.press("Tab");
+    await page.getByRole("listbox").waitFor({ state: "hidden" });
+    expect(await page.getByRole("checkbox", { name: "verify key" }).isDisabled()).toBe(true);
+  });
+
   test("text that matches no API leaves the scope open, also after Enter and Tab", async ({ dashboard, open }) => {
     const page = await open("/root-keys");
     await page.getByRole("button", { name: "Create a root key" }).click();
@@ -245,8 +270,8 @@ test.for([
   );
   await page.getByRole("button", { name: "Create a root key" }).click();
   await page.getByLabel("Name", { exact: true }).fill("never made");
-  await page.getByLabel("Which").fill("all");
-  await page.keyboard.press("Enter");
+  await page.getByLabel("Which").click();
+  await page.getByRole("option", { name: "All APIs" }).click();
   await page.getByRole("checkbox", { name: "create api" }).check();
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText(says).first().waitFor();

@@ -45,7 +45,7 @@ export function PermissionPicker({
         {one !== undefined && (
           <Combobox
             label="Which"
-            options={[{ value: "*", label: `All ${one}s`, note: "also those created later" }, ...found]}
+            options={[{ value: "*", label: `All ${one}s`, note: "also those created later", isForAll: true }, ...found]}
             value={chosen}
             onChange={setChosen}
             onSearch={setSearched}
