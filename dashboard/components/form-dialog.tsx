@@ -117,7 +117,9 @@ export function FormDialog({
         onInput={({ target }) => {
           setDirty(true);
           const { name } = target as HTMLInputElement;
-          setShown((before) => ({ ...before, changed: [...before.changed, name] }));
+          setShown((before) =>
+            before.changed.includes(name) ? before : { ...before, changed: [...before.changed, name] },
+          );
         }}
         onSubmit={(event) => {
           event.preventDefault();

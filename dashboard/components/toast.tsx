@@ -5,8 +5,8 @@ import "./toast.css";
 const SHOWN_MS = 6000;
 
 /**
- * Returns a function that shows a success message such as "The key is disabled." Errors are shown where the action was started instead, and
- * stay visible.
+ * Returns a function that shows a message for a few seconds: a success such as "The key is disabled.", or why a button is disabled. Errors are
+ * shown where the action was started instead, and stay visible.
  */
 export function useToast(): (text: string) => void {
   const { add } = Base.useToastManager();

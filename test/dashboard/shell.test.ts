@@ -53,7 +53,7 @@ describe("the shell", () => {
   });
 
   test("dashboard pages ignore search parameters with invalid values", async ({ dashboard, open, faults }) => {
-    // What a well-formed parameter names may not exist.
+    // A well-formed parameter may name an object that does not exist.
     faults.expect(/\b40[04]\b/);
     const page = await open("/apis");
     const names = ["range", "from", "to", "api", "key", "owner", "outcome", "search", "roles", "identity", "rootKey"];

@@ -26,15 +26,7 @@ export function CreateApi({ onClose }: { onClose: () => void }): ReactNode {
       onSubmit={submit}
       onClose={onClose}
     >
-      <TextField
-        label="Name"
-        name="name"
-        value={name}
-        onChange={setName}
-        hint={API_NAME_HINT}
-        lengthMax={255}
-        isRequired
-      />
+      <ApiNameField name={name} onChange={setName} />
     </FormDialog>
   );
 }
@@ -67,16 +59,22 @@ export function RenameApi({
       onSubmit={submit}
       onClose={onClose}
     >
-      <TextField
-        label="Name"
-        name="name"
-        value={name}
-        onChange={setName}
-        hint={API_NAME_HINT}
-        lengthMax={255}
-        isRequired
-      />
+      <ApiNameField name={name} onChange={setName} />
     </FormDialog>
+  );
+}
+
+function ApiNameField({ name, onChange }: { name: string; onChange: (name: string) => void }): ReactNode {
+  return (
+    <TextField
+      label="Name"
+      name="name"
+      value={name}
+      onChange={onChange}
+      hint={API_NAME_HINT}
+      lengthMax={255}
+      isRequired
+    />
   );
 }
 
