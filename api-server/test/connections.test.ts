@@ -1,8 +1,7 @@
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { memoryInUse } from "../../test/harness/memory-in-use.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
@@ -192,13 +191,6 @@ describe("a client that half-closes its connection", () => {
   });
 });
 
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
-function heldBytes(): number {
-  collectGarbage();
-  return process.memoryUsage().arrayBuffers;
-}
-
 describe("a body that is too large", () => {
   const head = (framing: string, more = ""): string =>
     `POST /v2/apis.createApi HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${more}${framing}\r\n\r\n`;
@@ -247,7 +239,7 @@ describe("a body that is too large", () => {
   });
 
   test("oversized body is discarded, and an endless one ends with a closed connection", async () => {
-    const before = heldBytes();
+    const before = memoryInUse().arrayBuffers;
     const uploads = Array.from({ length: 8 }, () => open(patientPort));
     for (const { socket } of uploads) socket.write(head(`Content-Length: ${1e12}`));
     const piece = Buffer.alloc(MIB, "x");
@@ -260,7 +252,7 @@ describe("a body that is too large", () => {
       return sent;
     });
     await waitFor("all to be refused", () => uploads.every(({ received }) => received().includes(" 413 ")));
-    expect(heldBytes() - before).toBeLessThan(30 * MIB);
+    expect(memoryInUse().arrayBuffers - before).toBeLessThan(30 * MIB);
     expect(Math.max(...(await Promise.all(writing)))).toBeLessThan(200 * MIB);
   }, 60_000);
 });

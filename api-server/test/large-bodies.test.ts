@@ -1,9 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { memoryInUse } from "../../test/harness/memory-in-use.ts";
 import { waitFor } from "../../test/harness/wait.ts";
 import { buildTestApp, type TestApp } from "./app.ts";
 
@@ -48,22 +47,13 @@ async function upload(headers: readonly string[], bytes: number): Promise<Upload
   };
 }
 
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
-
-/** Returns the bytes of buffers that are still referenced. */
-function heldBytes(): number {
-  collectGarbage();
-  return process.memoryUsage().arrayBuffers;
-}
-
 test.each([
   { name: "without a header", headers: [], status: "401 Unauthorized" },
   { name: "of an unknown root key", headers: ["Authorization: Bearer nobody"], status: "401 Unauthorized" },
 ])("8 MB request body $name is rejected after it has arrived, without being buffered", async ({ headers, status }) => {
-  const before = heldBytes();
+  const before = memoryInUse().arrayBuffers;
   const uploads = await Promise.all(Array.from({ length: 10 }, () => upload(headers, 8 * MIB)));
-  await waitFor("nothing to be held but beginnings", async () => heldBytes() - before < 20 * MIB);
+  await waitFor("nothing to be held but beginnings", async () => memoryInUse().arrayBuffers - before < 20 * MIB);
   const responses = await Promise.all(uploads.map((each) => each.end()));
   expect(new Set(responses)).toEqual(new Set([`HTTP/1.1 ${status}`]));
 });
@@ -82,11 +72,11 @@ test("large bodies are read two at a time per workspace without delaying others"
   const other = await t.makeWorkspace();
   const mine = [`Authorization: Bearer ${t.rootKey}`];
   const first = await Promise.all([1, 2].map(() => upload(mine, MIB)));
-  const before = heldBytes();
+  const before = memoryInUse().arrayBuffers;
   const waiting = await upload(mine, MIB);
   const theirs = await upload([`Authorization: Bearer ${other.rootKey}`], 8 * MIB);
   expect(await theirs.end()).toBe("HTTP/1.1 400 Bad Request");
-  await waitFor("nothing to be held but a beginning", async () => heldBytes() - before < MIB);
+  await waitFor("nothing to be held but a beginning", async () => memoryInUse().arrayBuffers - before < MIB);
   const late = waiting.end();
   for (const { end } of first) expect(await end()).toBe("HTTP/1.1 400 Bad Request");
   expect(await late).toBe("HTTP/1.1 400 Bad Request");
@@ -126,7 +116,6 @@ test("rejected values are not retained in memory", async () => {
   for (const path of ["apis.getApi", "apis.deleteApi", "keys.getKey", "keys.deleteKey", "permissions.getRole"]) {
     expect((await t.call(path, `[${"{},".repeat(120_000)}0]`)).status).toBe(400);
   }
-  collectGarbage();
   // The values of each body alone take 8 MB.
-  expect(process.memoryUsage().heapUsed - before).toBeLessThan(8_000_000);
+  expect(memoryInUse().heapUsed - before).toBeLessThan(8_000_000);
 });

@@ -3,7 +3,6 @@ import type { AddressInfo } from "node:net";
 import { createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { call, type GateOptions, OPEN, openGate, startApp, type TestGate, waitFor } from "../../test/harness/gate.ts";
-import { heldBytes } from "../../test/harness/held-bytes.ts";
 import {
   ACK,
   CONTINUATION,
@@ -20,6 +19,7 @@ import {
   SETTINGS,
   windowUpdate,
 } from "../../test/harness/http2-client.ts";
+import { heldBytes } from "../../test/harness/memory-in-use.ts";
 import { ReadScheduler } from "./read-scheduler.ts";
 
 /*
