@@ -145,7 +145,7 @@ describe.each([{ speaks: "HTTP/1.1" }, { speaks: "h2c" }])(
     });
 
     test("app may stop reading the request while it sends its early response", async () => {
-      const { atApp, app, response } = await openUpload(1_000);
+      const { atApp, app, response } = await openUpload(2_000);
       const text = textOf(response);
       for (let i = 0; i < 10; i++) {
         await sleep(250);
@@ -156,7 +156,7 @@ describe.each([{ speaks: "HTTP/1.1" }, { speaks: "h2c" }])(
     });
 
     test("app may pause its early response while it reads the request", async () => {
-      const { atApp, app, response } = await openUpload(1_000);
+      const { atApp, app, response } = await openUpload(2_000);
       const text = textOf(response);
       let bytes = 0;
       atApp.on("data", ({ length }: Buffer) => {
@@ -164,10 +164,10 @@ describe.each([{ speaks: "HTTP/1.1" }, { speaks: "h2c" }])(
         if (bytes < 8 * 1024 * 1024) return;
         bytes = 0;
         atApp.pause();
-        setTimeout(() => atApp.resume(), 300);
+        setTimeout(() => atApp.resume(), 400);
       });
       // The time limit to continue the response starts at the end of the request.
-      atApp.once("end", () => setTimeout(() => app.end("!"), 600)).resume();
+      atApp.once("end", () => setTimeout(() => app.end("!"), 1_000)).resume();
       expect(await text).toBe("begun!");
     });
   },
