@@ -24,7 +24,7 @@ export interface Column<T> {
   readonly fromPx?: number;
 }
 
-const ROW_PX = 32;
+const ROW_PX = 38;
 const OVERSCAN = 12;
 /** Number of rows before the end of the loaded rows at which the next page is requested. */
 const AHEAD = 30;

@@ -1,4 +1,5 @@
 import { useMutation } from "@tanstack/react-query";
+import { CircleUserRound } from "lucide-react";
 import { type ReactNode, useId } from "react";
 import type { OpenSession } from "../../core/sessions/session.ts";
 import { signOut } from "../api/auth.ts";
@@ -7,6 +8,7 @@ import { Ago } from "../components/ago.tsx";
 import { Button } from "../components/button.tsx";
 import { ErrorNote } from "../components/error-note.tsx";
 import { browserName } from "./browser-name.ts";
+import { ThemeSwitch } from "./theme.tsx";
 import "./account-menu.css";
 
 /** Maximum number of roles to show; an admin of all workspaces has one role in each. */
@@ -25,6 +27,7 @@ export function AccountMenu(): ReactNode {
         popoverTarget={id}
         title={`${workspace.role} of ${workspace.name}`}
       >
+        <CircleUserRound size={18} aria-hidden />
         <span className="cut account-name">{person.name}</span>
       </button>
       <div id={id} popover="auto" className="account">
@@ -52,6 +55,7 @@ export function AccountMenu(): ReactNode {
             <p className="muted">and {workspaces.length - ROLES_SHOWN} more</p>
           )}
         </section>
+        <ThemeSwitch />
         <section>
           <h3>Signed in</h3>
           <ul>

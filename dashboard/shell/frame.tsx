@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
+import { MenuIcon } from "lucide-react";
 import { type ReactNode, useId, useState } from "react";
 import { AccountMenu } from "./account-menu.tsx";
 import { NAVIGATION } from "./navigation.ts";
-import { ThemeSwitch } from "./theme.tsx";
 import { WorkspaceSwitch } from "./workspace-switch.tsx";
 import "./frame.css";
 
@@ -23,12 +23,15 @@ export function Frame({ notices, children }: { notices: ReactNode; children: Rea
           aria-controls={id}
           onClick={() => setOpen(!isOpen)}
         >
-          Menu
+          <MenuIcon size={18} aria-hidden />
+          <span className="unseen">Menu</span>
         </button>
-        <span className="brand">Postern</span>
+        <Link to="/" className="brand" aria-label="Postern">
+          <Mark />
+          <span>Postern</span>
+        </Link>
         <WorkspaceSwitch />
         <span className="top-gap" />
-        <ThemeSwitch />
         <AccountMenu />
       </header>
       <nav id={id} className={isOpen ? "side side-open" : "side"} aria-label="Pages">
@@ -36,9 +39,15 @@ export function Frame({ notices, children }: { notices: ReactNode; children: Rea
           <section key={title}>
             <h2>{title}</h2>
             <ul>
-              {entries.map(({ to, label }) => (
+              {entries.map(({ to, label, icon: Icon }) => (
                 <li key={label}>
-                  <Link to={to} activeProps={{ "aria-current": "page" }} onClick={() => setOpen(false)}>
+                  <Link
+                    to={to}
+                    activeOptions={{ exact: to === "/", includeSearch: false }}
+                    activeProps={{ "aria-current": "page" }}
+                    onClick={() => setOpen(false)}
+                  >
+                    <Icon size={16} aria-hidden />
                     {label}
                   </Link>
                 </li>
@@ -54,5 +63,16 @@ export function Frame({ notices, children }: { notices: ReactNode; children: Rea
         </main>
       </div>
     </div>
+  );
+}
+
+/** The mark of Postern: a gate with a narrow door in it, as in icon.svg. */
+function Mark(): ReactNode {
+  return (
+    <svg width="24" height="24" viewBox="0 0 32 32" aria-hidden="true">
+      <rect width="32" height="32" rx="8" className="mark-ground" />
+      <path d="M9 26V14a7 7 0 0 1 14 0v12" className="mark-gate" />
+      <path d="M16 26V13" className="mark-door" />
+    </svg>
   );
 }

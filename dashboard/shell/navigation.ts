@@ -1,8 +1,25 @@
 import type { LinkProps } from "@tanstack/react-router";
+import {
+  Boxes,
+  ChartColumn,
+  DoorClosed,
+  Gauge,
+  KeyRound,
+  KeySquare,
+  Layers,
+  type LucideIcon,
+  Microscope,
+  ScrollText,
+  Server,
+  Settings,
+  ShieldCheck,
+  Users,
+} from "lucide-react";
 
 interface Entry {
   readonly to: NonNullable<LinkProps["to"]>;
   readonly label: string;
+  readonly icon: LucideIcon;
 }
 
 /** Pages in the order of the navigation. To add a page, add a line here, and add its route to router.tsx. */
@@ -10,29 +27,29 @@ export const NAVIGATION: readonly { readonly title: string; readonly entries: re
   {
     title: "Access",
     entries: [
-      { to: "/root-keys", label: "Root keys" },
-      { to: "/apis", label: "APIs" },
-      { to: "/keys", label: "Keys" },
-      { to: "/identities", label: "Identities" },
-      { to: "/permissions", label: "Roles and permissions" },
-      { to: "/ratelimits", label: "Rate limits" },
+      { to: "/root-keys", label: "Root keys", icon: KeySquare },
+      { to: "/apis", label: "APIs", icon: Boxes },
+      { to: "/keys", label: "Keys", icon: KeyRound },
+      { to: "/identities", label: "Identities", icon: Users },
+      { to: "/permissions", label: "Roles and permissions", icon: ShieldCheck },
+      { to: "/ratelimits", label: "Rate limits", icon: Gauge },
     ],
   },
   {
     title: "Operation",
     entries: [
-      { to: "/usage", label: "Usage" },
-      { to: "/policies", label: "Policies and pods" },
-      { to: "/explain", label: "Explain" },
-      { to: "/audit", label: "Audit log" },
+      { to: "/usage", label: "Usage", icon: ChartColumn },
+      { to: "/policies", label: "Policies and pods", icon: DoorClosed },
+      { to: "/explain", label: "Explain", icon: Microscope },
+      { to: "/audit", label: "Audit log", icon: ScrollText },
     ],
   },
   {
     title: "Administration",
     entries: [
-      { to: "/settings", label: "Settings" },
-      { to: "/workspaces", label: "Workspaces" },
-      { to: "/installation", label: "Installation" },
+      { to: "/settings", label: "Settings", icon: Settings },
+      { to: "/workspaces", label: "Workspaces", icon: Layers },
+      { to: "/installation", label: "Installation", icon: Server },
     ],
   },
 ];

@@ -8,7 +8,6 @@ export function ThemeSwitch(): ReactNode {
   return (
     <Select
       label="Theme"
-      isLabelUnseen
       value={theme}
       options={THEMES.map((value) => ({ value, label: LABELS[value] }))}
       onChange={setTheme}

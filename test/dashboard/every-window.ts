@@ -162,7 +162,15 @@ export const EVERY_WINDOW = {
       by: ["KeyFilterBar"],
       kind: "list",
       at: () => "/keys",
+      before: (page) => pressed(button("Filters")(page)),
       opener: (page) => page.getByRole("combobox", { name: "API" }),
+    },
+    {
+      name: "the filters of the keys",
+      by: ["KeyFilterBar"],
+      kind: "popover",
+      at: keysOfApi,
+      opener: button("Filters"),
     },
     { name: "create a key", by: ["CreateKey"], at: keysOfApi, opener: button("Create a key") },
     { name: "create a key of any API", by: ["CreateKey"], at: () => "/keys", opener: button("Create a key") },
@@ -341,7 +349,12 @@ export const EVERY_WINDOW = {
 
 export const ALL_WINDOWS: readonly Opening[] = Object.values(EVERY_WINDOW).flat();
 
-const WINDOWS = { dialog: "[role=dialog]", menu: "[role=menu]", list: "[role=listbox]", popover: "[popover]" } as const;
+const WINDOWS = {
+  dialog: "[role=dialog]",
+  menu: "[role=menu]",
+  list: "[role=listbox]",
+  popover: "[popover], .filter-popup",
+} as const;
 
 /** Goes from the page to the window by keys, and waits until it shows what it has read. */
 export async function openWindow(

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Page, Request } from "playwright-core";
 import { describe, expect } from "vitest";
-import { expectPresentable } from "./accessible.ts";
+import { expectAccessible, expectPresentable } from "./accessible.ts";
 import { inDatabase } from "./database.ts";
 import { dashboardTest } from "./harness.ts";
 
@@ -147,6 +147,7 @@ describe("the list of keys", () => {
         .allTextContents();
     const shows = (...expected: string[]) => expect.poll(names).toEqual(expected);
     await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off");
+    await page.getByRole("button", { name: "Filters" }).click();
     await page.getByLabel("State").selectOption("disabled");
     await shows("is-off");
     await page.getByLabel("State").selectOption("expired");
@@ -161,11 +162,28 @@ describe("the list of keys", () => {
     await page.getByLabel("Role").fill("narrow-role");
     await shows("has-role");
     await page.getByLabel("Role").fill("");
+    await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off");
     await page.getByLabel("Permission").fill("narrow.read");
     await shows("has-role");
     // The address alone shows the same.
     await page.reload();
     await shows("has-role");
+    await page.getByRole("button", { name: "Remove the filter Permission: narrow.read" }).click();
+    await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off");
+  });
+
+  test("filters of the key list open as a sheet that a phone shows whole", async ({ open }) => {
+    const page = await open("/keys", { width: 390, height: 844 });
+    await page.getByRole("button", { name: "Filters" }).click();
+    const sheet = page.getByRole("dialog", { name: "Filters" });
+    await sheet.getByLabel("State").selectOption("expired");
+    const { x, y, width, height } = (await sheet.boundingBox()) ?? { x: -1, y: -1, width: 0, height: 0 };
+    expect([x, width, y + height]).toEqual([0, 390, 844]);
+    expect(y).toBeGreaterThan(0);
+    await expectAccessible(page);
+    await sheet.getByRole("button", { name: "Done" }).click();
+    await sheet.waitFor({ state: "hidden" });
+    await page.getByRole("button", { name: "Remove the filter State: expired" }).waitFor();
   });
 
   test("key list shows hostile names and owners as text", async ({ dashboard, open }) => {

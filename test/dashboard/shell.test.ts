@@ -89,12 +89,14 @@ describe("the shell", () => {
     const page = await open("/identities", { colorScheme: "light" });
     const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     const light = await background();
+    await page.getByRole("button", { name: "Ada" }).click();
     await page.getByLabel("Theme").selectOption("dark");
     const dark = await background();
     expect(dark).not.toBe(light);
     await page.reload();
     await page.locator("main h1").waitFor();
     expect(await background()).toBe(dark);
+    await page.getByRole("button", { name: "Ada" }).click();
     await page.getByLabel("Theme").selectOption("system");
     expect(await background()).toBe(light);
     await page.emulateMedia({ colorScheme: "dark" });

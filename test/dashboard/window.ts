@@ -67,8 +67,9 @@ async function expectGoodWindow(page: Page, opening: Opening, made: Made): Promi
   }
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    // While a list is open all else is hidden from screen readers, and shown to them again as soon as the focus leaves its field.
-    await expectAccessible(page, kind === "list" ? ["aria-hidden-focus"] : []);
+    // While a list is open all else is hidden from screen readers, and shown to them again as soon as the focus leaves its field. axe allows
+    // the focus guards of a modal menu only where the menu covers none of the points by which axe recognizes what is modal.
+    await expectAccessible(page, kind === "list" || kind === "menu" ? ["aria-hidden-focus"] : []);
   }
   await expectInside(page, window, kind);
   await page.setViewportSize({ width: NARROW_PX, height: WIDE.height });

@@ -1,5 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { Combobox } from "../../components/combobox.tsx";
+import { type FilterChip, FilterMenu } from "../../components/filter-menu.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { Select } from "../../components/select.tsx";
 import { type KeyFilters, type Match, matchInWords } from "./filters.ts";
@@ -13,6 +14,9 @@ const BY = [
   { value: "keyId", label: "Key id" },
   { value: "secret", label: "Complete key" },
 ] as const;
+
+const CREDITS_TEXT = { yes: "With credits", no: "Unlimited" } as const;
+const MANAGED_TEXT = { yes: "Managed by a manifest", no: "Not managed" } as const;
 
 const SECRET_HINT = "This page hashes the key; it neither sends nor stores the key itself.";
 
@@ -58,54 +62,76 @@ export function KeyFilterBar({
         onText={(text) => onChange({ q: text === "" ? undefined : text })}
         onKeyId={onKeyId}
       />
-      <Combobox
-        label="API"
-        placeholder="All APIs that you may read"
-        {...apis}
-        value={api ?? null}
-        onChange={(chosen) => onChange({ api: chosen ?? undefined })}
-      />
-      <Select
-        label="State"
-        value={filters.state ?? "any"}
-        options={[
-          { value: "any", label: "Any" },
-          { value: "enabled", label: "Enabled" },
-          { value: "disabled", label: "Disabled" },
-          { value: "expired", label: "Expired" },
-        ]}
-        onChange={(state) => onChange({ state: state === "any" ? undefined : state })}
-      />
-      <Select
-        label="Credits"
-        value={filters.credits ?? "any"}
-        options={[
-          { value: "any", label: "Any" },
-          { value: "yes", label: "With credits" },
-          { value: "no", label: "Unlimited" },
-        ]}
-        onChange={(credits) => onChange({ credits: credits === "any" ? undefined : credits })}
-      />
-      <Select
-        label="Manifest"
-        value={filters.managed ?? "any"}
-        options={[
-          { value: "any", label: "Any" },
-          { value: "yes", label: "Managed by a manifest" },
-          { value: "no", label: "Not managed" },
-        ]}
-        onChange={(managed) => onChange({ managed: managed === "any" ? undefined : managed })}
-      />
-      <SearchField
-        label="Role"
-        value={filters.role ?? ""}
-        onChange={(role) => onChange({ role: role.trim() === "" ? undefined : role.trim() })}
-      />
-      <SearchField
-        label="Permission"
-        value={filters.permission ?? ""}
-        onChange={(slug) => onChange({ permission: slug.trim() === "" ? undefined : slug.trim() })}
-      />
+      <FilterMenu chips={chipsOf(filters, apiName, onChange)}>
+        <Combobox
+          label="API"
+          placeholder="All APIs that you may read"
+          {...apis}
+          value={api ?? null}
+          onChange={(chosen) => onChange({ api: chosen ?? undefined })}
+        />
+        <Select
+          label="State"
+          value={filters.state ?? "any"}
+          options={[
+            { value: "any", label: "Any" },
+            { value: "enabled", label: "Enabled" },
+            { value: "disabled", label: "Disabled" },
+            { value: "expired", label: "Expired" },
+          ]}
+          onChange={(state) => onChange({ state: state === "any" ? undefined : state })}
+        />
+        <Select
+          label="Credits"
+          value={filters.credits ?? "any"}
+          options={[
+            { value: "any", label: "Any" },
+            { value: "yes", label: CREDITS_TEXT.yes },
+            { value: "no", label: CREDITS_TEXT.no },
+          ]}
+          onChange={(credits) => onChange({ credits: credits === "any" ? undefined : credits })}
+        />
+        <Select
+          label="Manifest"
+          value={filters.managed ?? "any"}
+          options={[
+            { value: "any", label: "Any" },
+            { value: "yes", label: MANAGED_TEXT.yes },
+            { value: "no", label: MANAGED_TEXT.no },
+          ]}
+          onChange={(managed) => onChange({ managed: managed === "any" ? undefined : managed })}
+        />
+        <SearchField
+          label="Role"
+          value={filters.role ?? ""}
+          onChange={(role) => onChange({ role: role.trim() === "" ? undefined : role.trim() })}
+        />
+        <SearchField
+          label="Permission"
+          value={filters.permission ?? ""}
+          onChange={(slug) => onChange({ permission: slug.trim() === "" ? undefined : slug.trim() })}
+        />
+      </FilterMenu>
     </search>
   );
+}
+
+/** Returns the chips of the filters that are set. The search text has its own field. */
+function chipsOf(
+  { api, state, credits, managed, role, permission }: KeyFilters,
+  apiName: string | undefined,
+  onChange: (change: FilterChange) => void,
+): readonly FilterChip[] {
+  const chip = (name: keyof KeyFilters, label: string): FilterChip => ({
+    label,
+    onRemove: () => onChange({ [name]: undefined }),
+  });
+  return [
+    ...(api === undefined ? [] : [chip("api", `API: ${apiName ?? api}`)]),
+    ...(state === undefined ? [] : [chip("state", `State: ${state}`)]),
+    ...(credits === undefined ? [] : [chip("credits", CREDITS_TEXT[credits])]),
+    ...(managed === undefined ? [] : [chip("managed", MANAGED_TEXT[managed])]),
+    ...(role === undefined ? [] : [chip("role", `Role: ${role}`)]),
+    ...(permission === undefined ? [] : [chip("permission", `Permission: ${permission}`)]),
+  ];
 }
