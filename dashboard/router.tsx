@@ -1,17 +1,9 @@
-import {
-  createRootRoute,
-  createRoute,
-  createRouter,
-  Navigate,
-  redirect,
-  retainSearchParams,
-} from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter, Navigate, retainSearchParams } from "@tanstack/react-router";
 import { readAuditSearch } from "./pages/audit/search.ts";
 import { readFilters } from "./pages/keys/filters.ts";
 import { readSearch } from "./pages/root-keys/search.ts";
 import { textsIn } from "./search-params.ts";
 import { ErrorPage, NoPage, PageLoading } from "./shell/fallback-pages.tsx";
-import { NAVIGATION } from "./shell/navigation.ts";
 import { Shell } from "./shell/shell.tsx";
 import { readUsageSearch } from "./usage/search.ts";
 
@@ -57,13 +49,7 @@ const explainSearch = (search: Search): { requestId?: string; keyId?: string; po
   );
 
 const routes = [
-  createRoute({
-    getParentRoute,
-    path: "/",
-    beforeLoad: () => {
-      throw redirect({ to: NAVIGATION[0]?.entries[0]?.to ?? "/identities", replace: true });
-    },
-  }),
+  createRoute({ getParentRoute, path: "/" }).lazy(() => import("./pages/home/home.tsx").then(({ Route }) => Route)),
   // Route of sign-in links for people who are signed in. To all others the shell shows the sign-in page on every route.
   createRoute({ getParentRoute, path: "/sign-in", component: () => <Navigate to="/" replace /> }),
   createRoute({ getParentRoute, path: "/root-keys", validateSearch: readSearch }).lazy(() =>

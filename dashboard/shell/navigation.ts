@@ -4,6 +4,7 @@ import {
   ChartColumn,
   DoorClosed,
   Gauge,
+  House,
   KeyRound,
   KeySquare,
   Layers,
@@ -24,6 +25,10 @@ interface Entry {
 
 /** Pages in the order of the navigation. To add a page, add a line here, and add its route to router.tsx. */
 export const NAVIGATION: readonly { readonly title: string; readonly entries: readonly Entry[] }[] = [
+  {
+    title: "Overview",
+    entries: [{ to: "/", label: "Home", icon: House }],
+  },
   {
     title: "Access",
     entries: [

@@ -307,6 +307,22 @@ const DOINGS: readonly Doing[] = [
     },
   },
   {
+    route: "/",
+    at: () => "/identities",
+    does: "is gone to by the navigation, and leads to a policy",
+    act: async ({ page, press }) => {
+      await tabTo(page, page.getByRole("link", { name: "Home" }));
+      await press("Enter");
+      await page.locator("h1:focus", { hasText: "Home" }).waitFor();
+      await tabTo(
+        page,
+        page.getByRole("region", { name: "Gates", exact: true }).getByRole("link", { name: "dev/shop/orders" }),
+      );
+      await press("Enter");
+      await page.locator("h1:focus", { hasText: "orders" }).waitFor();
+    },
+  },
+  {
     route: "/installation",
     at: () => "/identities",
     does: "is gone to by the navigation, and read",

@@ -18,6 +18,9 @@ const PICTURE_BYTES_MAX = 80_000;
 const TEXT = readFileSync(resolve(import.meta.dirname, "../../docs/dashboard.md"), "utf8");
 const PAGES = NAVIGATION.flatMap(({ entries }) => entries.map(({ to, label }) => ({ path: String(to), label })));
 
+/** File name of the picture of a page. */
+const nameOf = (path: string): string => (path === "/" ? "home" : path.slice(1).replaceAll("/", "-"));
+
 /** What stands behind the address of a page, where that shows more than an empty form. */
 const searches = new Map<string, string>();
 
@@ -35,7 +38,7 @@ describe.each(PAGES)("$label", ({ path, label }) => {
     if (!TAKES) return;
     await page.locator("[aria-busy=true], .loading").first().waitFor({ state: "detached" });
     await page.waitForLoadState("networkidle");
-    await takePicture(page, path.slice(1).replaceAll("/", "-"));
+    await takePicture(page, nameOf(path));
   });
 
   test("documented page has a section in the document", () => expect(TEXT).toContain(`\n## ${label}\n`));
@@ -45,7 +48,7 @@ test("documentation screenshots exist, are small and show existing pages", () =>
   const names = [...TEXT.matchAll(/\]\(pictures\/([\w-]+)\.webp\)/g)].map(([, name]) => name ?? "");
   expect(names.length).toBeGreaterThan(0);
   for (const name of names) {
-    expect(PAGES.map(({ path }) => path.slice(1).replaceAll("/", "-"))).toContain(name);
+    expect(PAGES.map(({ path }) => nameOf(path))).toContain(name);
     expect(existsSync(pictureFile(name)), name).toBe(true);
     expect(statSync(pictureFile(name)).size).toBeLessThan(PICTURE_BYTES_MAX);
   }

@@ -95,6 +95,7 @@ const TYPINGS: readonly Typing[] = [
     send: "Save",
   },
   { route: "/workspaces", begin: press("Create a workspace"), field: inDialog("Name"), send: "Create" },
+  { route: "/" },
   { route: "/installation" },
 ];
 

@@ -1,0 +1,88 @@
+import { Link, type LinkProps } from "@tanstack/react-router";
+import { Circle, CircleCheck } from "lucide-react";
+import type { ReactNode } from "react";
+import { useRead } from "../../api/queries.ts";
+import { CodeBlock } from "../../components/code-block.tsx";
+import { curlLine } from "../../components/curl-line.ts";
+
+const EXAMPLE_API = "orders";
+
+const policyOf = (apiName: string): string => `kubectl apply -f - <<'YAML'
+apiVersion: postern.dev/v1alpha1
+kind: ApiKeyPolicy
+metadata: { name: orders, namespace: shop }
+spec:
+  selector: { matchLabels: { app: orders } }
+  api: { name: ${JSON.stringify(apiName)} }
+  target: { port: http }
+YAML`;
+
+interface Step {
+  readonly title: string;
+  readonly isDone: boolean;
+  readonly page: NonNullable<LinkProps["to"]>;
+  readonly about: string;
+  readonly command: string;
+}
+
+/**
+ * What a new workspace needs: an API, a key and a policy, each with a command to copy. Shows nothing once all three exist, and nothing of
+ * what the person may not read.
+ */
+export function FirstSteps({ hasPolicy }: { hasPolicy: boolean | undefined }): ReactNode {
+  const apis = useRead("admin.listApis", { limit: 1 });
+  const keys = useRead("admin.searchKeys", { limit: 1 });
+  if (hasPolicy === undefined || apis.data === undefined || keys.data === undefined) return null;
+  const [api] = apis.data;
+  const call = { origin: location.origin, rootKey: "YOUR_ROOT_KEY" };
+  const steps: readonly Step[] = [
+    {
+      title: "Create an API",
+      isDone: api !== undefined,
+      page: "/apis",
+      about: "An API is a named group of keys. A key is valid only for its API.",
+      command: curlLine({ ...call, procedure: "apis.createApi", body: { name: EXAMPLE_API } }),
+    },
+    {
+      title: "Create a key",
+      isDone: keys.data.length > 0,
+      page: "/keys",
+      about: "The response contains the key. It is shown only once.",
+      command: curlLine({ ...call, procedure: "keys.createKey", body: { apiId: api?.apiId ?? "YOUR_API_ID" } }),
+    },
+    {
+      title: "Apply a policy",
+      isDone: hasPolicy,
+      page: "/policies",
+      about:
+        "The policy puts a gate beside each pod that it selects. The gate lets only requests with a valid key through.",
+      command: policyOf(api?.name ?? EXAMPLE_API),
+    },
+  ];
+  if (steps.every(({ isDone }) => isDone)) return null;
+  const next = steps.findIndex(({ isDone }) => !isDone);
+  return (
+    <section className="home-panel" aria-labelledby="first-steps">
+      <h2 id="first-steps">First steps</h2>
+      <ol className="home-steps">
+        {steps.map((step, index) => (
+          <li key={step.title}>
+            {step.isDone ? <CircleCheck size={20} aria-hidden /> : <Circle size={20} aria-hidden />}
+            <div>
+              <h3>
+                <Link to={step.page}>{step.title}</Link>
+                {step.isDone && <span className="muted"> (done)</span>}
+              </h3>
+              {index === next && (
+                <>
+                  <p className="muted">{step.about}</p>
+                  <CodeBlock label={step.title} text={step.command} />
+                </>
+              )}
+            </div>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

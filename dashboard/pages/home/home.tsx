@@ -1,0 +1,187 @@
+import { createLazyRoute, Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { type Row, usePages, useRead } from "../../api/queries.ts";
+import { useUsage } from "../../api/use-usage.ts";
+import { Badge } from "../../components/badge.tsx";
+import { ErrorNote } from "../../components/error-note.tsx";
+import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
+import { Page } from "../../components/page.tsx";
+import { lagText, ruleText, stateOf } from "../policies/words.ts";
+import { FirstSteps } from "./first-steps.tsx";
+import "../../components/plain-table.css";
+import "./home.css";
+
+export const Route = createLazyRoute("/")({ component: HomePage });
+
+const POLL_INTERVAL_MS = 10_000;
+const POLICIES_SHOWN_MAX = 5;
+/** Policies whose rules are read for the list of rejections. */
+const REJECTING_POLICIES_MAX = 3;
+const RULES_SHOWN_MAX = 3;
+
+type Policy = Row<"admin.listPolicies">;
+
+function HomePage(): ReactNode {
+  const policies = usePages("admin.listPolicies", {}, { everyMs: POLL_INTERVAL_MS });
+  return (
+    <Page title="Home" about="Gates, traffic and rejections of this workspace.">
+      <FirstSteps hasPolicy={policies.readAtMs === 0 ? undefined : policies.rows.length > 0} />
+      <div className="home-panels">
+        <Traffic />
+        <section className="home-panel" aria-labelledby="gates">
+          <div className="home-panel-head">
+            <h2 id="gates">Gates</h2>
+            <Link to="/policies">All policies</Link>
+          </div>
+          {policies.error !== null && (
+            <ErrorNote error={policies.error} doing="Reading the policies" again={policies.again} />
+          )}
+          {policies.isLoading && <p className="muted loading">Reading the policies …</p>}
+          {policies.readAtMs > 0 && <Gates policies={policies.rows} hasMore={policies.hasMore} />}
+        </section>
+        <section className="home-panel" aria-labelledby="rejections">
+          <div className="home-panel-head">
+            <h2 id="rejections">Most rejections</h2>
+            <Link to="/usage">Usage</Link>
+          </div>
+          {policies.readAtMs > 0 && <Rejections policies={policies.rows} />}
+        </section>
+      </div>
+    </Page>
+  );
+}
+
+function Traffic(): ReactNode {
+  const usage = useUsage({}, "24h");
+  const { outcomes } = usage;
+  return (
+    <section className="home-panel home-wide" aria-labelledby="traffic">
+      <div className="home-panel-head">
+        <h2 id="traffic">Verifications of the last 24 hours</h2>
+        {outcomes !== undefined && (
+          <span className="muted">
+            {outcomes.total.toLocaleString("en")} verifications, {rejectedOf(outcomes).toLocaleString("en")} rejected
+          </span>
+        )}
+      </div>
+      {usage.error !== null && <ErrorNote error={usage.error} doing="Reading usage" again={usage.again} />}
+      {/* As high as the chart that takes its place. */}
+      {usage.isLoading && <p className="muted loading home-plot-space">Reading usage …</p>}
+      {outcomes !== undefined && (
+        <OutcomesPlot
+          label="Verifications of the last 24 hours by outcome"
+          outcomes={outcomes}
+          countedUntilMs={usage.countedUntilMs}
+        />
+      )}
+    </section>
+  );
+}
+
+const rejectedOf = ({ series }: { series: readonly { outcome: string; total: number }[] }): number =>
+  series.reduce((sum, { outcome, total }) => (outcome === "VALID" ? sum : sum + total), 0);
+
+/** Order of the states by how soon somebody should look at them. */
+const URGENCY = ["bad", "warn", "good", "plain"];
+
+function Gates({ policies, hasMore }: { policies: readonly Policy[]; hasMore: boolean }): ReactNode {
+  if (policies.length === 0) return <p className="muted">No policies yet, so no gate enforces anything.</p>;
+  const rated = policies
+    .map((policy) => ({ policy, state: stateOf(policy.dataPlane) }))
+    .sort((a, b) => URGENCY.indexOf(a.state.kind) - URGENCY.indexOf(b.state.kind));
+  const pods = policies.reduce((sum, { dataPlane }) => sum + (dataPlane?.pods ?? 0), 0);
+  const oldestMs = Math.max(...policies.map(({ dataPlane }) => (dataPlane?.pods ? dataPlane.maxStalenessMs : 0)));
+  return (
+    <>
+      <dl className="home-numbers">
+        <div>
+          <dt>Policies</dt>
+          <dd>
+            {policies.length.toLocaleString("en")}
+            {hasMore && "+"}
+          </dd>
+        </div>
+        <div>
+          <dt>Reporting pods</dt>
+          <dd>{pods.toLocaleString("en")}</dd>
+        </div>
+        <div>
+          <dt>Oldest data</dt>
+          <dd>{pods === 0 ? "–" : lagText(oldestMs)}</dd>
+        </div>
+      </dl>
+      <ul className="home-list">
+        {rated.slice(0, POLICIES_SHOWN_MAX).map(({ policy, state }) => (
+          <li key={policy.policyId}>
+            <Link to="/policies/$policyId" params={{ policyId: policy.policyId }} className="cut" title={policy.name}>
+              {policy.name}
+            </Link>
+            <Badge kind={state.kind} title={state.why}>
+              {state.word}
+            </Badge>
+          </li>
+        ))}
+      </ul>
+      {rated.length > POLICIES_SHOWN_MAX && (
+        <p className="muted">The others need no attention before these {POLICIES_SHOWN_MAX}.</p>
+      )}
+    </>
+  );
+}
+
+const refusedBy = ({ dataPlane, mode }: Policy): number =>
+  (mode === "Audit" ? dataPlane?.wouldRefuse : dataPlane?.refused) ?? 0;
+
+function Rejections({ policies }: { policies: readonly Policy[] }): ReactNode {
+  const rejecting = policies
+    .filter((policy) => refusedBy(policy) > 0)
+    .sort((a, b) => refusedBy(b) - refusedBy(a))
+    .slice(0, REJECTING_POLICIES_MAX);
+  if (policies.some(({ dataPlane }) => dataPlane === undefined)) {
+    return <p>Redis, to which pods report, does not respond.</p>;
+  }
+  if (rejecting.length === 0) return <p className="muted">The gates report no rejected requests.</p>;
+  return (
+    <div className="home-rejections">
+      <table className="plain-table">
+        <thead>
+          <tr>
+            <th scope="col">Policy and rule</th>
+            <th scope="col">Code</th>
+            <th scope="col" className="number">
+              Requests
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rejecting.map((policy) => (
+            <RejectionsOfPolicy key={policy.policyId} policy={policy} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function RejectionsOfPolicy({ policy: { policyId, name, mode } }: { policy: Policy }): ReactNode {
+  const { data } = useRead("admin.getPolicy", { policyId }, { everyMs: POLL_INTERVAL_MS });
+  const counts = [...(data?.refusals.counts ?? [])].sort((a, b) => b.count - a.count).slice(0, RULES_SHOWN_MAX);
+  return counts.map(({ rule, ruleName, code, count }) => (
+    <tr key={`${rule} ${code}`}>
+      <th scope="row">
+        <Link to="/policies/$policyId" params={{ policyId }}>
+          {name}
+        </Link>
+        <br />
+        <span className="muted">
+          {ruleText(rule, ruleName)}
+          {mode === "Audit" && ", would be rejected"}
+        </span>
+      </th>
+      <td>
+        <code>{code}</code>
+      </td>
+      <td className="number">{count.toLocaleString("en")}</td>
+    </tr>
+  ));
+}
