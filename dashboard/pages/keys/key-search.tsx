@@ -4,7 +4,7 @@ import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { hashKey, NO_HASHING } from "../../components/hash-key.ts";
 import { Notice } from "../../components/notice.tsx";
-import { recognize } from "./recognize.ts";
+import { recognize } from "../../components/recognize.ts";
 
 const SETTLED_MS = 250;
 

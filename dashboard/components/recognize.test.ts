@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { makeId } from "../../../core/ids.ts";
-import { makeKeyString } from "../../../core/keys/key-string.ts";
+import { makeId } from "../../core/ids.ts";
+import { makeKeyString } from "../../core/keys/key-string.ts";
 import { recognize } from "./recognize.ts";
 
 test("1,000 generated keys with and without prefix are recognized as secrets", () => {
