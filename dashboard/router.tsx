@@ -2,7 +2,7 @@ import { createRootRoute, createRoute, createRouter, Navigate, retainSearchParam
 import { readAuditSearch } from "./pages/audit/search.ts";
 import { readFilters } from "./pages/keys/filters.ts";
 import { readSearch } from "./pages/root-keys/search.ts";
-import { textsIn } from "./search-params.ts";
+import { choiceIn, textsIn } from "./search-params.ts";
 import { ErrorPage, NoPage, PageLoading } from "./shell/fallback-pages.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { readUsageSearch } from "./usage/search.ts";
@@ -37,6 +37,9 @@ type Search = Record<string, unknown>;
 /** Reads the search parameter `search` of a list: a part of a name or an id. */
 const listSearch = (search: Search) => textsIn(search, "search");
 
+/** Reads the search parameter `create` of a page: the dialog to open. See components/use-create.ts. */
+const createOf = <What extends string>(search: Search, ...whats: readonly What[]) => choiceIn(search, "create", whats);
+
 const ID = /^[A-Za-z0-9_.-]{3,128}$/;
 
 /** Returns the ids that `/explain` shows. The address must not contain a key or its hash, because histories and logs keep addresses. */
@@ -52,15 +55,21 @@ const routes = [
   createRoute({ getParentRoute, path: "/" }).lazy(() => import("./pages/home/home.tsx").then(({ Route }) => Route)),
   // Route of sign-in links for people who are signed in. To all others the shell shows the sign-in page on every route.
   createRoute({ getParentRoute, path: "/sign-in", component: () => <Navigate to="/" replace /> }),
-  createRoute({ getParentRoute, path: "/root-keys", validateSearch: readSearch }).lazy(() =>
-    import("./pages/root-keys/list.tsx").then(({ Route }) => Route),
-  ),
-  createRoute({ getParentRoute, path: "/apis", validateSearch: listSearch }).lazy(() =>
-    import("./pages/apis/list.tsx").then(({ Route }) => Route),
-  ),
-  createRoute({ getParentRoute, path: "/keys", validateSearch: (search: Search) => readFilters(search) }).lazy(() =>
-    import("./pages/keys/list.tsx").then(({ Route }) => Route),
-  ),
+  createRoute({
+    getParentRoute,
+    path: "/root-keys",
+    validateSearch: (search: Search) => ({ ...readSearch(search), ...createOf(search, "root-key") }),
+  }).lazy(() => import("./pages/root-keys/list.tsx").then(({ Route }) => Route)),
+  createRoute({
+    getParentRoute,
+    path: "/apis",
+    validateSearch: (search: Search) => ({ ...listSearch(search), ...createOf(search, "api") }),
+  }).lazy(() => import("./pages/apis/list.tsx").then(({ Route }) => Route)),
+  createRoute({
+    getParentRoute,
+    path: "/keys",
+    validateSearch: (search: Search) => ({ ...readFilters(search), ...createOf(search, "key") }),
+  }).lazy(() => import("./pages/keys/list.tsx").then(({ Route }) => Route)),
   createRoute({ getParentRoute, path: "/keys/$keyId" }).lazy(() =>
     import("./pages/keys/key.tsx").then(({ Route }) => Route),
   ),
@@ -68,7 +77,7 @@ const routes = [
     getParentRoute,
     path: "/identities",
     // `identity` is the id of the identity whose details are open.
-    validateSearch: (search: Search) => textsIn(search, "search", "identity"),
+    validateSearch: (search: Search) => ({ ...textsIn(search, "search", "identity"), ...createOf(search, "identity") }),
   }).lazy(() => import("./pages/identities/list.tsx").then(({ Route }) => Route)),
   createRoute({ getParentRoute, path: "/policies", validateSearch: listSearch }).lazy(() =>
     import("./pages/policies/list.tsx").then(({ Route }) => Route),
@@ -88,18 +97,25 @@ const routes = [
   createRoute({ getParentRoute, path: "/settings" }).lazy(() =>
     import("./pages/settings/settings.tsx").then(({ Route }) => Route),
   ),
-  createRoute({ getParentRoute, path: "/workspaces", validateSearch: listSearch }).lazy(() =>
-    import("./pages/settings/workspaces.tsx").then(({ Route }) => Route),
-  ),
+  createRoute({
+    getParentRoute,
+    path: "/workspaces",
+    validateSearch: (search: Search) => ({ ...listSearch(search), ...createOf(search, "workspace") }),
+  }).lazy(() => import("./pages/settings/workspaces.tsx").then(({ Route }) => Route)),
   createRoute({
     getParentRoute,
     path: "/permissions",
     // `search` filters the permissions, `roles` the roles.
-    validateSearch: (search: Search) => textsIn(search, "search", "roles"),
+    validateSearch: (search: Search) => ({
+      ...textsIn(search, "search", "roles"),
+      ...createOf(search, "role", "permission"),
+    }),
   }).lazy(() => import("./pages/permissions/page.tsx").then(({ Route }) => Route)),
-  createRoute({ getParentRoute, path: "/ratelimits", validateSearch: listSearch }).lazy(() =>
-    import("./pages/ratelimits/list.tsx").then(({ Route }) => Route),
-  ),
+  createRoute({
+    getParentRoute,
+    path: "/ratelimits",
+    validateSearch: (search: Search) => ({ ...listSearch(search), ...createOf(search, "namespace") }),
+  }).lazy(() => import("./pages/ratelimits/list.tsx").then(({ Route }) => Route)),
   createRoute({ getParentRoute, path: "/ratelimits/$namespaceId", validateSearch: listSearch }).lazy(() =>
     import("./pages/ratelimits/namespace.tsx").then(({ Route }) => Route),
   ),

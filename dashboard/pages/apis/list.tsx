@@ -10,6 +10,7 @@ import { Menu } from "../../components/menu.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { withText } from "../../search-params.ts";
 import { DeleteApi } from "./delete-api.tsx";
@@ -22,10 +23,12 @@ const here = getRouteApi("/apis");
 type Opened = { readonly kind: "create" } | { readonly kind: "rename" | "delete"; readonly api: Row<"admin.listApis"> };
 
 function ApisPage(): ReactNode {
-  const { search } = here.useSearch();
+  const { search, create } = here.useSearch();
   const navigate = useNavigate({ from: "/apis" });
   const needs = useRequired();
   const [opened, setOpened] = useState<Opened>();
+  const lacking = needs("api.*.create_api");
+  useCreate(create, () => lacking === undefined && setOpened({ kind: "create" }));
   const pages = usePages("admin.listApis", search === undefined ? {} : { search });
   const close = (): void => setOpened(undefined);
   return (
@@ -33,7 +36,7 @@ function ApisPage(): ReactNode {
       title="APIs"
       about="Named groups of keys. A key is valid only for its API."
       actions={
-        <Button kind="main" unusable={needs("api.*.create_api")} onClick={() => setOpened({ kind: "create" })}>
+        <Button kind="main" unusable={lacking} onClick={() => setOpened({ kind: "create" })}>
           Create an API
         </Button>
       }

@@ -7,6 +7,7 @@ import { EmptyState } from "../../components/empty-state.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { withText } from "../../search-params.ts";
 import { CreateIdentity } from "./create.tsx";
@@ -30,10 +31,12 @@ const COLUMNS: readonly Column<Identity>[] = [
 ];
 
 function IdentitiesPage(): ReactNode {
-  const { search, identity } = here.useSearch();
+  const { search, identity, create } = here.useSearch();
   const navigate = useNavigate({ from: "/identities" });
   const needs = useRequired();
   const [isCreating, setCreating] = useState(false);
+  const lacking = needs("identity.*.create_identity");
+  useCreate(create, () => setCreating(lacking === undefined));
   const pages = usePages("identities.listIdentities", search === undefined ? {} : { search });
   const open = (id: string): void => void navigate({ search: (before) => ({ ...before, identity: id }) });
   return (
@@ -41,7 +44,7 @@ function IdentitiesPage(): ReactNode {
       title="Identities"
       about="Owners of keys. All keys of an identity share its limits."
       actions={
-        <Button kind="main" unusable={needs("identity.*.create_identity")} onClick={() => setCreating(true)}>
+        <Button kind="main" unusable={lacking} onClick={() => setCreating(true)}>
           Create an identity
         </Button>
       }

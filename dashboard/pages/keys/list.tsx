@@ -9,6 +9,7 @@ import { lockedBy } from "../../components/managed-badge.tsx";
 import { Menu } from "../../components/menu.tsx";
 import { Page } from "../../components/page.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { CreateKey } from "./create-key.tsx";
 import { ExportKeys } from "./export-keys.tsx";
@@ -26,10 +27,12 @@ type FoundKey = Row<"admin.searchKeys">;
 const CHOOSE = "Choose an API first.";
 
 function KeysPage(): ReactNode {
-  const filters = here.useSearch();
+  const { create, ...filters } = here.useSearch();
   const navigate = useNavigate({ from: "/keys" });
   const needs = useRequired();
   const [opened, setOpened] = useState<"create" | "owner" | "import" | "export">();
+  const lacking = needs("api.*.create_key");
+  useCreate(create, () => lacking === undefined && setOpened("create"));
   const pages = usePages("admin.searchKeys", searchBody(filters));
   const named = useRead(
     "admin.resolveNames",
@@ -58,12 +61,12 @@ function KeysPage(): ReactNode {
               {
                 label: "Import from CSV",
                 onChoose: () => setOpened("import"),
-                unusable: chosen ?? needs("api.*.create_key"),
+                unusable: chosen ?? lacking,
               },
               { label: "Export as CSV", onChoose: () => setOpened("export"), unusable: chosen },
             ]}
           />
-          <Button kind="main" unusable={needs("api.*.create_key")} onClick={() => setOpened("create")}>
+          <Button kind="main" unusable={lacking} onClick={() => setOpened("create")}>
             Create a key
           </Button>
         </>

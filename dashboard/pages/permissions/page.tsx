@@ -7,6 +7,7 @@ import { EmptyState } from "../../components/empty-state.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
+import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { withText } from "../../search-params.ts";
 import { CreatePermission, CreateRole } from "./create.tsx";
@@ -30,11 +31,16 @@ type Open =
 const REQUIRED_TO_CHANGE = ["rbac.*.add_permission_to_role", "rbac.*.remove_permission_from_role"] as const;
 
 function PermissionsPage(): ReactNode {
-  const { search, roles: roleSearch } = here.useSearch();
+  const { search, roles: roleSearch, create } = here.useSearch();
   const navigate = useNavigate({ from: "/permissions" });
   const needs = useRequired();
   const [pending, setPending] = useState<Pending>(NOTHING_PENDING);
   const [open, setOpen] = useState<Open>();
+  const toCreate = {
+    role: { open: () => setOpen({ kind: "newRole" }), unusable: needs("rbac.*.create_role") },
+    permission: { open: () => setOpen({ kind: "newPermission" }), unusable: needs("rbac.*.create_permission") },
+  };
+  useCreate(create, (what) => toCreate[what].unusable === undefined && toCreate[what].open());
   const [firstRole, setFirstRole] = useState(0);
   const allRoles = usePages("admin.listRoles", roleSearch === undefined ? {} : { search: roleSearch });
   const roles = allRoles.rows.slice(firstRole, firstRole + ROLES_SHOWN);
@@ -60,10 +66,10 @@ function PermissionsPage(): ReactNode {
       about="Permissions that each role grants. Select cells, review the changes, then save them."
       actions={
         <>
-          <Button unusable={needs("rbac.*.create_permission")} onClick={() => setOpen({ kind: "newPermission" })}>
+          <Button unusable={toCreate.permission.unusable} onClick={toCreate.permission.open}>
             Create a permission
           </Button>
-          <Button unusable={needs("rbac.*.create_role")} onClick={() => setOpen({ kind: "newRole" })}>
+          <Button unusable={toCreate.role.unusable} onClick={toCreate.role.open}>
             Create a role
           </Button>
           {pendingCount > 0 && <Button onClick={() => setPending(NOTHING_PENDING)}>Discard</Button>}

@@ -10,6 +10,7 @@ import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { TextField } from "../../components/text-field.tsx";
+import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { usesNumber } from "../../components/uses.ts";
 import { withText } from "../../search-params.ts";
@@ -49,10 +50,12 @@ const COLUMNS: readonly Column<Namespace>[] = [
 ];
 
 function NamespacesPage(): ReactNode {
-  const { search } = here.useSearch();
+  const { search, create } = here.useSearch();
   const navigate = useNavigate({ from: "/ratelimits" });
   const needs = useRequired();
   const [isCreating, setCreating] = useState(false);
+  const lacking = needs("ratelimit.*.create_namespace");
+  useCreate(create, () => setCreating(lacking === undefined));
   const pages = usePages("admin.listNamespaces", search === undefined ? {} : { search });
   const open = (namespaceId: string): void =>
     void navigate({
@@ -65,7 +68,7 @@ function NamespacesPage(): ReactNode {
       title="Rate limits"
       about="Namespaces for the limits of calls and policies, each with overrides for specific identifiers."
       actions={
-        <Button kind="main" unusable={needs("ratelimit.*.create_namespace")} onClick={() => setCreating(true)}>
+        <Button kind="main" unusable={lacking} onClick={() => setCreating(true)}>
           Create a namespace
         </Button>
       }

@@ -9,6 +9,7 @@ import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { Select } from "../../components/select.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { CreateRootKey } from "./create-root-key.tsx";
 import { findingText, nameOf, type RootKey } from "./root-key.ts";
@@ -63,10 +64,12 @@ const COLUMNS: readonly Column<RootKey>[] = [
 ];
 
 function RootKeysPage(): ReactNode {
-  const { search, environment, state, rootKey } = here.useSearch();
+  const { search, environment, state, rootKey, create } = here.useSearch();
   const navigate = useNavigate({ from: "/root-keys" });
   const needs = useRequired();
   const [isCreating, setIsCreating] = useState(false);
+  const lacking = needs("workspace.*.create_root_key");
+  useCreate(create, () => setIsCreating(lacking === undefined));
   const filter = {
     ...(search === undefined ? {} : { search }),
     ...(environment === undefined ? {} : { environment }),
@@ -82,7 +85,7 @@ function RootKeysPage(): ReactNode {
       title="Root keys"
       about="Keys for the Postern API, for backends, the operator and scripts. Create one for each user and environment, with only the permissions that it needs."
       actions={
-        <Button kind="main" unusable={needs("workspace.*.create_root_key")} onClick={() => setIsCreating(true)}>
+        <Button kind="main" unusable={lacking} onClick={() => setIsCreating(true)}>
           Create a root key
         </Button>
       }

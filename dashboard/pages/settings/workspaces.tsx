@@ -12,6 +12,7 @@ import { Notice } from "../../components/notice.tsx";
 import { Page } from "../../components/page.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { type Column, Table } from "../../components/table.tsx";
+import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { ChangeQuota } from "./change-quota.tsx";
 import { DisableWorkspace, EnableWorkspace } from "./disable-workspace.tsx";
@@ -29,12 +30,14 @@ type Opened =
 const REQUIRED = "installation.*.read_workspace";
 
 function WorkspacesPage(): ReactNode {
-  const { search } = here.useSearch();
+  const { search, create } = here.useSearch();
   const navigate = useNavigate({ from: "/workspaces" });
   const mayList = useMay()(REQUIRED);
   const needs = useRequired();
   const { workspace: shown } = useWorkspace();
   const [opened, setOpened] = useState<Opened>();
+  const lacking = needs("installation.*.create_workspace");
+  useCreate(create, () => lacking === undefined && setOpened({ kind: "create" }));
   const pages = usePages("admin.listWorkspaces", search === undefined ? {} : { search }, { enabled: mayList });
   const close = (): void => setOpened(undefined);
   return (
@@ -43,11 +46,7 @@ function WorkspacesPage(): ReactNode {
       about="All workspaces of the installation. Workspaces are isolated from each other."
       actions={
         mayList && (
-          <Button
-            kind="main"
-            unusable={needs("installation.*.create_workspace")}
-            onClick={() => setOpened({ kind: "create" })}
-          >
+          <Button kind="main" unusable={lacking} onClick={() => setOpened({ kind: "create" })}>
             Create a workspace
           </Button>
         )
