@@ -146,13 +146,17 @@ function OtherWorkspaces({
   );
 }
 
-/** Focuses the title after a navigation. Details that open within a page change only the search, which does not move the focus. */
+/**
+ * Focuses the title after a navigation, unless a dialog has opened in the meantime. Details that open within a page change only the search,
+ * which does not move the focus.
+ */
 function useFocusOnNavigation(): void {
   const router = useRouter();
   useEffect(
     () =>
       router.subscribe("onRendered", ({ fromLocation, pathChanged }) => {
-        if (fromLocation !== undefined && pathChanged) document.querySelector<HTMLElement>("main h1")?.focus();
+        if (fromLocation === undefined || !pathChanged || document.activeElement?.closest("[role=dialog]")) return;
+        document.querySelector<HTMLElement>("main h1")?.focus();
       }),
     [router],
   );
