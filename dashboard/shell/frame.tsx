@@ -3,6 +3,7 @@ import { MenuIcon } from "lucide-react";
 import { type ReactNode, useId, useState } from "react";
 import { AccountMenu } from "./account-menu.tsx";
 import { NAVIGATION } from "./navigation.ts";
+import { SearchButton } from "./search-button.tsx";
 import { WorkspaceSwitch } from "./workspace-switch.tsx";
 import "./frame.css";
 
@@ -32,6 +33,7 @@ export function Frame({ notices, children }: { notices: ReactNode; children: Rea
         </Link>
         <WorkspaceSwitch />
         <span className="top-gap" />
+        <SearchButton />
         <AccountMenu />
       </header>
       <nav id={id} className={isOpen ? "side side-open" : "side"} aria-label="Pages">
