@@ -93,6 +93,14 @@ export const EVERY_WINDOW = {
       at: () => "/installation",
       opener: button(/^Ada \(/),
     },
+    {
+      name: "the search",
+      by: ["SearchDialog"],
+      at: () => "/installation",
+      opener: button("Search"),
+      goesOn: (window) => window.getByRole("combobox").fill("hacked"),
+      shows: (window) => window.getByRole("group", { name: "Roles" }),
+    },
     { name: "create a root key", by: ["RootKeyForm"], at: () => "/root-keys", opener: button("Create a root key") },
     {
       name: "which API a root key is for",
