@@ -11,6 +11,15 @@ import {
   topOwnersQuery,
   type UsageFilter,
 } from "../../dashboard/usage/queries.ts";
+import {
+  type LogFilter,
+  type LogPage,
+  type LogPart,
+  logPage,
+  logQuery,
+  READ_ROWS,
+  type RowOf,
+} from "../../dashboard/usage/requests.ts";
 import { outcomesOverTime, readLimitRows, readOutcomeRows, readTopRows } from "../../dashboard/usage/series.ts";
 import { queryOf } from "../../dashboard/usage/sql-fragment.ts";
 import type { RatelimitEvent, VerificationEvent } from "../../edge/events/contract.ts";
@@ -53,17 +62,56 @@ const limits: readonly RatelimitEvent[] = Array.from({ length: 200 }, (_, n) =>
   }),
 );
 
+/** Of 300 requests the 60th to 159th are in the same millisecond, and a hundred checks are of one request: both lie across page borders. */
+const LOGGED = "ws_logged";
+const atOf = (n: number): number => NOW_MS - (n < 60 ? n : n < 160 ? 60 : n - 99) * 1000;
+const logged: readonly VerificationEvent[] = Array.from({ length: 300 }, (_, n) =>
+  aVerificationEvent({
+    workspaceId: LOGGED,
+    requestId: n % 50 === 0 ? `${HOSTILE}${n}` : `req_${(n * 7_919) % 1000}`,
+    timeMs: atOf(n),
+    keyId: KEYS[n % KEYS.length] ?? "",
+    keySpaceId: `ks_${n % 2}`,
+    externalId: OWNERS[n % OWNERS.length] || undefined,
+    outcome: OUTCOMES[n % OUTCOMES.length] ?? "",
+    tags: n === 0 ? [HOSTILE] : [],
+  }),
+);
+const checks: readonly RatelimitEvent[] = Array.from({ length: 300 }, (_, n) =>
+  aRatelimitEvent({
+    workspaceId: LOGGED,
+    requestId: n < 40 || n >= 140 ? `req_${n}` : "req_multi",
+    timeMs: NOW_MS - (n < 40 ? n : n < 140 ? 40 : n - 99) * 1000,
+    namespaceId: `rlns_${n % 3}`,
+    identifier: n % 5 === 0 ? HOSTILE : `client_${n}`,
+    passed: n % 3 !== 0,
+    overrideId: n === 0 ? "rlor_1" : undefined,
+    limit: 10,
+    remaining: n % 10,
+  }),
+);
+const LOG_FILTERS: readonly (LogFilter & { readonly name: string })[] = [
+  { name: "no filter" },
+  { name: "an owner with a hostile name", externalId: HOSTILE },
+  { name: "one backslash as the owner", externalId: "\\" },
+  { name: "all filters", keySpaceId: "ks_1", keyId: "key_a", externalId: "user_1", outcome: "VALID" },
+  { name: "a hostile key", keyId: HOSTILE },
+];
+
 let served: Served;
 let rootKey: string;
+let loggedKey: string;
 beforeAll(async () => {
   served = await openServed({ nowMs: NOW_MS });
   rootKey = await served.addWorkspace(WORKSPACE);
   const strangers = await served.addWorkspace("ws_other");
   expect(strangers).not.toBe(rootKey);
+  loggedKey = await served.addWorkspace(LOGGED);
   for (const store of [served.t.analytics, served.clickhouse.store]) {
     await store.maintain(NOW_MS);
     for (const [workspaceId, events] of [
       [WORKSPACE, [...verifications, ...limits]],
+      [LOGGED, [...logged, ...checks]],
       ["ws_other", verifications.map((event) => ({ ...event, id: `other_${event.id}`, workspaceId: "ws_other" }))],
     ] as const) {
       const batch = new EventLines(workspaceId, events.map((event) => JSON.stringify(event)).join("\n"));
@@ -246,6 +294,66 @@ describe.each(KINDS)("on %s", (kind) => {
       }
     },
   );
+
+  /** All rows of the log, read page by page. */
+  async function readLog<Of extends "verifications" | "ratelimits">(of: Of, filter: LogFilter) {
+    const pages: RowOf[Of][] = [];
+    let part: LogPart | undefined = { sinceMs: NOW_MS - HOUR_MS };
+    for (let reads = 0; part !== undefined; reads++) {
+      expect(reads).toBeLessThan(10);
+      const reply: string | undefined = (
+        await served.ask(kind, { rootKey: loggedKey, query: logQuery(of, part, filter), of })
+      ).rowsJson;
+      const answer: Record<string, unknown>[] = JSON.parse(reply ?? "");
+      expect(answer.length).toBeLessThanOrEqual(100);
+      const page: LogPage<RowOf[Of]> = logPage<RowOf[Of]>(READ_ROWS[of](answer), part.sinceMs);
+      pages.push(...page.rows);
+      part = page.next;
+    }
+    return pages;
+  }
+
+  test.each(LOG_FILTERS)(
+    "request log has each verification once, newest first: $name",
+    async ({ name: _, ...filter }) => {
+      const rows = await readLog("verifications", filter);
+      const expected = logged.filter((event) => fits(event, filter));
+      expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
+      expect(rows.map(({ timeMs }) => timeMs)).toEqual(expected.map(({ timeMs }) => timeMs));
+      const toText = ({ timeMs, requestId, keyId, externalId = "", outcome, tags }: Partial<VerificationEvent>) =>
+        JSON.stringify([timeMs, requestId, keyId, externalId, outcome, tags]);
+      expect(rows.map(toText).toSorted()).toEqual(expected.map(toText).toSorted());
+    },
+  );
+
+  test.each<LogFilter & { readonly name: string }>([
+    { name: "no filter" },
+    { name: "admitted", passed: true },
+    { name: "rejected checks of a hostile identifier", passed: false, identifier: HOSTILE },
+    { name: "one namespace", namespaceId: "rlns_1" },
+  ])("request log has each rate limit check once, newest first: $name", async ({ name: _, ...filter }) => {
+    const rows = await readLog("ratelimits", filter);
+    const expected = checks.filter(
+      (event) =>
+        (filter.passed ?? event.passed) === event.passed &&
+        (filter.namespaceId ?? event.namespaceId) === event.namespaceId &&
+        (filter.identifier ?? event.identifier) === event.identifier,
+    );
+    expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
+    expect(rows.map(({ timeMs }) => timeMs)).toEqual(expected.map(({ timeMs }) => timeMs));
+    const toText = (row: Partial<RatelimitEvent>) =>
+      JSON.stringify([
+        row.timeMs,
+        row.requestId,
+        row.namespaceId,
+        row.identifier,
+        row.passed,
+        row.overrideId ?? "",
+        row.limit,
+        row.remaining,
+      ]);
+    expect(rows.map(toText).toSorted()).toEqual(expected.map(toText).toSorted());
+  });
 
   test.each(EXAMPLES)("example query returns rows: $title", async ({ sql }) => {
     // No event of these has tags.
