@@ -25,6 +25,13 @@ interface Asked {
 
 const TRIES = 2;
 
+/**
+ * Whether a usage query is retried: only if the server does not respond or is unavailable. A rejected query would be rejected again, and a
+ * quota error may last for an hour.
+ */
+export const mayRetryUsage = (failures: number, error: unknown): boolean =>
+  failures < TRIES && error instanceof ApiError && [0, 503].includes(error.status);
+
 /** Runs a query. Returns the rows of the previous query until the new rows arrive. */
 export function useUsageRows<T>(
   procedure: UsageProcedure,
@@ -39,9 +46,7 @@ export function useUsageRows<T>(
     staleTime: Number.POSITIVE_INFINITY,
     placeholderData: keepPreviousData,
     enabled,
-    // Retries only if the server does not respond or is unavailable. A rejected query would be rejected again, and a quota error may last
-    // for an hour.
-    retry: (failures, error) => failures < TRIES && error instanceof ApiError && [0, 503].includes(error.status),
+    retry: mayRetryUsage,
   });
 }
 

@@ -41,7 +41,7 @@ const PLAIN: Circumstances = {
 };
 
 function ExplainPage(): ReactNode {
-  const { requestId, keyId, policyId } = here.useSearch();
+  const { requestId, keyId, policyId, at } = here.useSearch();
   const navigate = useNavigate({ from: "/explain" });
   const [pasted, setPasted] = useState("");
   const [keyHash, setKeyHash] = useState<string>();
@@ -171,7 +171,9 @@ function ExplainPage(): ReactNode {
           </Button>
         </div>
       </form>
-      {requestId !== undefined && keyHash === undefined && <ExplainedRequest requestId={requestId} />}
+      {requestId !== undefined && keyHash === undefined && (
+        <ExplainedRequest key={requestId} requestId={requestId} atMs={at} />
+      )}
       {subject !== undefined && (keyHash !== undefined || requestId === undefined) && (
         <ExplainedKey body={{ ...subject, ...circumstances }} />
       )}

@@ -15,9 +15,13 @@ const DAY_MS = 86_400_000;
 /** Margin between the requested range and the server's maximum range, because the server's clock may differ. */
 const SLACK_MS = 60_000;
 
+/** Returns the shortest period that contains the time. */
+const daysFor = (atMs = Date.now()): Days =>
+  DAYS.find((days) => Date.now() - Number(days) * DAY_MS + 4 * SLACK_MS < atMs) ?? "7";
+
 /** Shows the stored details of a request, and the decision that its verification would make now. */
-export function ExplainedRequest({ requestId }: { requestId: string }): ReactNode {
-  const [days, setDays] = useState<Days>("1");
+export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs: number | undefined }): ReactNode {
+  const [days, setDays] = useState<Days>(() => daysFor(atMs));
   const [openedMs] = useState(() => Math.floor(Date.now() / SLACK_MS) * SLACK_MS);
   const since = openedMs - Number(days) * DAY_MS + 2 * SLACK_MS;
   const { data, error, refetch, isPending } = useRead("admin.explainRequest", { requestId, since });
