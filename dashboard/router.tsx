@@ -1,6 +1,7 @@
 import { createRootRoute, createRoute, createRouter, Navigate, retainSearchParams } from "@tanstack/react-router";
 import { readAuditSearch } from "./pages/audit/search.ts";
 import { readFilters } from "./pages/keys/filters.ts";
+import { readRequestsSearch } from "./pages/requests/search.ts";
 import { readSearch } from "./pages/root-keys/search.ts";
 import { choiceIn, textsIn } from "./search-params.ts";
 import { ErrorPage, NoPage, PageLoading } from "./shell/fallback-pages.tsx";
@@ -42,14 +43,24 @@ const createOf = <What extends string>(search: Search, ...whats: readonly What[]
 
 const ID = /^[A-Za-z0-9_.-]{3,128}$/;
 
+interface ExplainSearch {
+  readonly requestId?: string;
+  readonly keyId?: string;
+  readonly policyId?: string;
+  /** Time of the request, Unix ms, so that its day is searched. */
+  readonly at?: number;
+}
+
 /** Returns the ids that `/explain` shows. The address must not contain a key or its hash, because histories and logs keep addresses. */
-const explainSearch = (search: Search): { requestId?: string; keyId?: string; policyId?: string } =>
-  Object.fromEntries(
+const explainSearch = (search: Search): ExplainSearch => ({
+  ...Object.fromEntries(
     ["requestId", "keyId", "policyId"].flatMap((name) => {
       const value = search[name];
       return typeof value === "string" && ID.test(value) ? [[name, value]] : [];
     }),
-  );
+  ),
+  ...(Number.isSafeInteger(search.at) ? { at: search.at as number } : {}),
+});
 
 const routes = [
   createRoute({ getParentRoute, path: "/" }).lazy(() => import("./pages/home/home.tsx").then(({ Route }) => Route)),
@@ -121,6 +132,9 @@ const routes = [
   ),
   createRoute({ getParentRoute, path: "/usage", validateSearch: readUsageSearch }).lazy(() =>
     import("./pages/usage/overview.tsx").then(({ Route }) => Route),
+  ),
+  createRoute({ getParentRoute, path: "/requests", validateSearch: readRequestsSearch }).lazy(() =>
+    import("./pages/requests/list.tsx").then(({ Route }) => Route),
   ),
   createRoute({ getParentRoute, path: "/usage/sql" }).lazy(() =>
     import("./pages/usage/sql/sql-page.tsx").then(({ Route }) => Route),

@@ -8,6 +8,7 @@ import {
   KeyRound,
   KeySquare,
   Layers,
+  ListTree,
   type LucideIcon,
   Microscope,
   ScrollText,
@@ -44,6 +45,7 @@ export const NAVIGATION: readonly { readonly title: string; readonly entries: re
     title: "Operation",
     entries: [
       { to: "/usage", label: "Usage", icon: ChartColumn },
+      { to: "/requests", label: "Requests", icon: ListTree },
       { to: "/policies", label: "Policies and pods", icon: DoorClosed },
       { to: "/explain", label: "Explain", icon: Microscope },
       { to: "/audit", label: "Audit log", icon: ScrollText },

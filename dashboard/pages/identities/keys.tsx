@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { usePages } from "../../api/queries.ts";
 import { useUsage } from "../../api/use-usage.ts";
@@ -77,6 +78,9 @@ export function UsageOfIdentity({ externalId }: { externalId: string }): ReactNo
           heightPx={160}
         />
       )}
+      <Link to="/requests" search={{ owner: externalId, range: "7d" }}>
+        Requests of this owner
+      </Link>
     </section>
   );
 }

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useUsage, useUsageRows } from "../../api/use-usage.ts";
 import { Ago } from "../../components/ago.tsx";
@@ -35,6 +36,9 @@ export function LastRequests({ keyId }: { keyId: string }): ReactNode {
         <span className="muted">
           The newest 50 of the last 7 days, as of <Ago atMs={requestedAtMs} />.
         </span>
+        <Link to="/requests" search={{ key: keyId, range: "7d" }}>
+          All requests of this key
+        </Link>
       </div>
       {rows.length === 0 ? (
         <p className="muted">{read.isFetching ? "Reading …" : "None."}</p>

@@ -6,12 +6,12 @@ import { useNow } from "../../api/use-now.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { Notice } from "../../components/notice.tsx";
 import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { Page } from "../../components/page.tsx";
 import { Plot } from "../../components/plot.tsx";
 import { plotMarkAt } from "../../components/plot-marks.ts";
 import { durationText, exactText } from "../../components/time.ts";
+import { UsageOff } from "../../components/usage-off.tsx";
 import { refreshMsOf, windowOf } from "../../usage/buckets.ts";
 import type { UsageFilter } from "../../usage/queries.ts";
 import { rangeOf, type UsageSearch, withRange } from "../../usage/search.ts";
@@ -57,7 +57,14 @@ function UsagePage(): ReactNode {
     <Page
       title="Usage"
       about="Verifications, credits and rejections of the workspace."
-      actions={<Link to="/usage/sql">Query with SQL</Link>}
+      actions={
+        <>
+          <Link to="/requests" search={requestsOf(search)}>
+            Requests
+          </Link>
+          <Link to="/usage/sql">Query with SQL</Link>
+        </>
+      }
     >
       <Filters search={search} window={window} onChange={change} />
       <div className="usage-age muted">
@@ -74,17 +81,7 @@ function UsagePage(): ReactNode {
           {isPaused ? "Refresh is paused" : `Refreshes every ${durationText(everyMs)}`}
         </Button>
       </div>
-      {state.data?.enabled === false && (
-        <Notice kind="warn">
-          <p>
-            <strong>Usage queries are off for this workspace.</strong>
-          </p>
-          <p>
-            An admin of the workspace can turn them on in the settings or with{" "}
-            <code>postern workspace update --analytics on</code>. Events are counted in any case.
-          </p>
-        </Notice>
-      )}
+      {state.data?.enabled === false && <UsageOff />}
       {common !== undefined && <ErrorNote error={common} doing="Reading usage" again={again} />}
       {state.data?.enabled !== false && (
         <div className="usage-panels">
@@ -168,6 +165,15 @@ function UsagePage(): ReactNode {
     </Page>
   );
 }
+
+/** Returns the same filters for the Requests page, whose longest range is 7 days. */
+const requestsOf = ({ range = "24h", api, key, owner, outcome }: UsageSearch) => ({
+  ...(range === "1h" ? {} : { range: range === "7d" || range === "30d" ? ("7d" as const) : ("24h" as const) }),
+  ...(api === undefined ? {} : { api }),
+  ...(key === undefined ? {} : { key }),
+  ...(owner === undefined ? {} : { owner }),
+  ...(outcome === undefined ? {} : { outcome }),
+});
 
 const COUNTED = ["Verified", "Rejected", "Credits"] as const;
 const numbersOf = ({

@@ -1,0 +1,156 @@
+import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useState } from "react";
+import {
+  type Cursor,
+  followLog,
+  type LogFilter,
+  type LogOf,
+  type LogPage,
+  type LogPart,
+  logPage,
+  logQuery,
+  READ_ROWS,
+  type RowOf,
+} from "../usage/requests.ts";
+import { useApi } from "./api-context.ts";
+import type { ApiError } from "./api-error.ts";
+import type { Pages } from "./queries.ts";
+import { mayRetryUsage, type UsageProcedure, type UsageState } from "./use-usage.ts";
+
+/* The log of requests. Each page, and each poll of a log that is followed, is one SQL query, which counts against the workspace's quota. */
+
+/** Polling interval of a log that is followed. */
+export const FOLLOW_EVERY_MS = 5000;
+/** Time after which an event is expected to be stored. Each poll reads this time again, because events are not stored in their order. */
+const LATE_MS = 120_000;
+const DAY_MS = 86_400_000;
+/** Margin for clocks, see `use-usage.ts`. */
+const SPARE_MS = 60_000;
+
+const PROCEDURES = {
+  verifications: "analytics.getVerifications",
+  ratelimits: "analytics.getRatelimits",
+} as const satisfies Readonly<Record<LogOf, UsageProcedure>>;
+
+interface ReadPage<T extends RowOf[LogOf]> extends LogPage<T> {
+  readonly readAtMs: number;
+}
+
+interface Pagination<T extends RowOf[LogOf]> {
+  readonly pages: readonly ReadPage<T>[];
+}
+
+/** All pages of the log as one. */
+function joined<T extends RowOf[LogOf]>({ pages }: Pagination<T>): ReadPage<T> | undefined {
+  const [[first], last] = [pages, pages.at(-1)];
+  return first && last && { ...first, rows: pages.flatMap(({ rows }) => rows), next: last.next };
+}
+
+export interface Log<T> extends Pages<T> {
+  /** New rows that are not in the list yet, because the person reads the list. */
+  readonly waiting: { readonly count: number; readonly hasMore: boolean };
+  readonly showWaiting: () => void;
+  /** Error that stopped the polls. */
+  readonly followError: ApiError | null;
+  readonly followAgain: () => void;
+}
+
+/** Reads the log page by page. */
+export function useRequests<Of extends LogOf>({
+  of,
+  filter,
+  rangeMs,
+  clockMs,
+  enabled,
+  isFollowing,
+  isReading,
+}: {
+  of: Of;
+  filter: LogFilter;
+  rangeMs: number;
+  /** Time by which the clock of the server is ahead of the browser's, ms. */
+  clockMs: number;
+  enabled: boolean;
+  /** Whether new rows are polled. */
+  isFollowing: boolean;
+  /** Returns whether new rows would move a row that the person reads. */
+  isReading: () => boolean;
+}): Log<RowOf[Of]> {
+  type Row = RowOf[Of];
+  const api = useApi();
+  const client = useQueryClient();
+  const [round, setRound] = useState(0);
+  const queryKey = [api.workspace, PROCEDURES[of], "log", filter, rangeMs, round];
+
+  const readPart = async (part: LogPart, signal: AbortSignal): Promise<ReadPage<Row>> => {
+    const readAtMs = Date.now();
+    const { data } = await api.call(PROCEDURES[of], { query: logQuery(of, part, filter) }, { signal });
+    return { ...logPage<Row>(READ_ROWS[of](data), part.sinceMs), readAtMs };
+  };
+  const shared = { staleTime: Number.POSITIVE_INFINITY, gcTime: 0, retry: mayRetryUsage };
+  const list = useInfiniteQuery({
+    ...shared,
+    queryKey,
+    initialPageParam: undefined as Cursor | undefined,
+    queryFn: ({ pageParam, signal }) => readPart(pageParam ?? { sinceMs: Date.now() + clockMs - rangeMs }, signal),
+    getNextPageParam: ({ next }) => next,
+    placeholderData: keepPreviousData,
+    enabled,
+  });
+  const isOwn = list.isSuccess && !list.isPlaceholderData;
+  const mayPoll = ({ state: { error } }: { state: { error: unknown } }): boolean => error === null;
+  const live = useQuery({
+    ...shared,
+    queryKey: [...queryKey, "newest"],
+    queryFn: ({ signal }) => {
+      const readAtMs = client.getQueryData<Pagination<Row>>(queryKey)?.pages[0]?.readAtMs ?? Date.now();
+      return readPart({ sinceMs: readAtMs + clockMs - LATE_MS }, signal);
+    },
+    enabled: enabled && isFollowing && isOwn,
+    staleTime: 0,
+    refetchInterval: (query) => (mayPoll(query) ? FOLLOW_EVERY_MS : false),
+    refetchOnWindowFocus: mayPoll,
+  });
+
+  const log = useMemo(() => list.data && joined<Row>(list.data as Pagination<Row>), [list.data]);
+  const followed = useMemo(
+    () => (isFollowing && isOwn && log && live.data ? followLog<Row>(log, live.data) : undefined),
+    [isFollowing, isOwn, log, live.data],
+  );
+  const readAtMs = live.data?.readAtMs ?? 0;
+  const show = (): void => {
+    if (followed === undefined || list.isFetchingNextPage) return;
+    client.setQueryData(queryKey, { pages: [{ ...followed.page, readAtMs }], pageParams: [undefined] });
+  };
+  useEffect(() => {
+    if (log !== undefined && log.readAtMs < readAtMs && !isReading()) show();
+  });
+
+  const { hasNextPage, fetchNextPage } = list;
+  const readMore = useCallback(() => {
+    if (hasNextPage) void fetchNextPage({ cancelRefetch: false });
+  }, [hasNextPage, fetchNextPage]);
+  const rows = useMemo(() => log?.rows ?? [], [log]);
+  return {
+    rows,
+    isLoading: list.isPending && list.isFetching,
+    isLoadingMore: list.isFetchingNextPage,
+    hasMore: hasNextPage,
+    error: list.error as ApiError | null,
+    readAtMs: log?.readAtMs ?? 0,
+    readMore,
+    // After a failed page the list keeps its rows. All other reads begin again at the newest row.
+    again: () => (list.isFetchNextPageError ? readMore() : setRound(round + 1)),
+    waiting: { count: followed?.added ?? 0, hasMore: followed?.hasMore ?? false },
+    showWaiting: show,
+    followError: isFollowing ? (live.error as ApiError | null) : null,
+    followAgain: () => void live.refetch(),
+  };
+}
+
+/** Returns how far back the log reads, ms: the range, or the retention if it is shorter. */
+export function withinRetention(rangeMs: number, of: LogOf, state: UsageState | undefined): number {
+  if (state === undefined) return rangeMs;
+  const { verifications, ratelimits } = state.retentionDays;
+  return Math.min(rangeMs, (of === "verifications" ? verifications : ratelimits.raw) * DAY_MS - SPARE_MS);
+}

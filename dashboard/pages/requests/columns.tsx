@@ -1,0 +1,147 @@
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import type { Named } from "../../api/use-names.ts";
+import { Badge } from "../../components/badge.tsx";
+import type { Column } from "../../components/table.tsx";
+import type { RatelimitRow, VerificationRow } from "../../usage/requests.ts";
+import { outcomeInWords } from "../../usage/series.ts";
+import { localText, preciseText } from "./local-time.ts";
+
+type Names = ReadonlyMap<string, Named | undefined>;
+
+function LocalTime({ atMs }: { atMs: number }): ReactNode {
+  return (
+    <time dateTime={new Date(atMs).toISOString()} title={preciseText(atMs)}>
+      {localText(atMs, Date.now())}
+    </time>
+  );
+}
+
+/** Text that a caller chose, which may be too long for its column. */
+const Chosen = ({ text }: { text: string }): ReactNode => <span title={text}>{text}</span>;
+
+const TIME = {
+  id: "time",
+  header: "Time",
+  width: "7.5rem",
+  cell: ({ timeMs }: { timeMs: number }) => <LocalTime atMs={timeMs} />,
+};
+const REQUEST = {
+  id: "request",
+  header: "Request",
+  width: "minmax(8rem, 1.5fr)",
+  fromPx: 760,
+  cell: ({ requestId }: { requestId: string }) => <code title={requestId}>{requestId}</code>,
+};
+
+const REGION: Column<VerificationRow> = {
+  id: "region",
+  header: "Region",
+  width: "6rem",
+  fromPx: 1100,
+  cell: ({ region }) => <Chosen text={region} />,
+};
+const TAGS: Column<VerificationRow> = {
+  id: "tags",
+  header: "Tags",
+  width: "minmax(6rem, 1fr)",
+  fromPx: 1000,
+  cell: ({ tags }) => <Chosen text={tags.join(", ")} />,
+};
+
+/** Columns of verifications. Regions and tags are optional, so they have a column only if a row has one. */
+export const verificationColumns = (
+  rows: readonly VerificationRow[],
+  keys: Names,
+  apis: Names,
+): readonly Column<VerificationRow>[] => [
+  TIME,
+  {
+    id: "outcome",
+    header: "Outcome",
+    width: "9.5rem",
+    cell: ({ outcome }) => (
+      <Badge kind={outcome === "VALID" ? "good" : "bad"} title={outcome}>
+        {outcomeInWords(outcome)}
+      </Badge>
+    ),
+  },
+  {
+    id: "key",
+    header: "Key",
+    width: "minmax(4rem, 1.5fr)",
+    cell: ({ keyId }) => {
+      const named = keys.get(keyId);
+      return (
+        <>
+          <Link to="/keys/$keyId" params={{ keyId }} search={{}} title={keyId}>
+            {named?.name ?? named?.start ?? keyId}
+          </Link>
+          {named?.deleted === true && <span className="muted"> deleted</span>}
+        </>
+      );
+    },
+  },
+  {
+    id: "api",
+    header: "API",
+    width: "minmax(6rem, 1fr)",
+    fromPx: 620,
+    cell: ({ keySpaceId }) => <Chosen text={apis.get(keySpaceId)?.name ?? keySpaceId} />,
+  },
+  {
+    id: "owner",
+    header: "Owner",
+    width: "minmax(6rem, 1fr)",
+    fromPx: 500,
+    cell: ({ externalId }) => <Chosen text={externalId} />,
+  },
+  ...(rows.some(({ region }) => region !== "") ? [REGION] : []),
+  ...(rows.some(({ tags }) => tags.length > 0) ? [TAGS] : []),
+  REQUEST,
+];
+
+export const ratelimitColumns = (namespaces: Names): readonly Column<RatelimitRow>[] => [
+  TIME,
+  {
+    id: "result",
+    header: "Result",
+    width: "8rem",
+    cell: ({ passed }) => (
+      <Badge kind={passed ? "good" : "bad"}>{passed ? "within the limit" : "over the limit"}</Badge>
+    ),
+  },
+  {
+    id: "namespace",
+    header: "Namespace",
+    width: "minmax(4rem, 1fr)",
+    cell: ({ namespaceId }) => (
+      <Link to="/ratelimits/$namespaceId" params={{ namespaceId }} title={namespaceId}>
+        {namespaces.get(namespaceId)?.name ?? namespaceId}
+      </Link>
+    ),
+  },
+  {
+    id: "identifier",
+    header: "Identifier",
+    width: "minmax(6rem, 1.5fr)",
+    fromPx: 480,
+    cell: ({ identifier }) => <Chosen text={identifier} />,
+  },
+  {
+    id: "remaining",
+    header: "Remaining",
+    width: "7rem",
+    fromPx: 900,
+    cell: ({ limit, remaining }) => `${remaining.toLocaleString("en")} of ${limit.toLocaleString("en")}`,
+  },
+  {
+    id: "override",
+    header: "Override",
+    width: "minmax(5rem, 1fr)",
+    fromPx: 640,
+    cell: ({ overrideId }) =>
+      overrideId === "" ? <span className="muted">none</span> : <code title={overrideId}>{overrideId}</code>,
+  },
+  REQUEST,
+];
