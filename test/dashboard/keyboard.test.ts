@@ -265,6 +265,23 @@ const DOINGS: readonly Doing[] = [
     },
   },
   {
+    route: "/requests",
+    does: "follows rate limits until a check comes, and opens its explanation",
+    act: async ({ page, press }, { call }) => {
+      await tabTo(page, page.getByRole("tab", { name: "Verifications" }));
+      await press("ArrowRight");
+      await page.waitForURL(/of=ratelimits/);
+      await tabTo(page, page.getByRole("switch", { name: "Follow live" }));
+      await press("Space");
+      const identifier = "checked-by-keys";
+      await call("ratelimit.limit", { namespace: "followed", identifier, limit: 5, duration: 60_000 });
+      await page.getByText(identifier).waitFor();
+      await tabTo(page, page.getByRole("row").nth(1));
+      await press("Enter");
+      await page.getByRole("region", { name: "Stored data of the request" }).getByText(identifier).waitFor();
+    },
+  },
+  {
     route: "/audit",
     does: "filters by an event, opens a change, and closes it",
     act: async ({ page, toField, press, type }) => {

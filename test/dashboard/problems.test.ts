@@ -77,6 +77,7 @@ const TYPINGS: readonly Typing[] = [
     send: "Save",
   },
   { route: "/usage", field: labelled("Owner") },
+  { route: "/requests", field: labelled("Owner") },
   { route: "/usage/sql", field: (page) => page.locator(".cm-content"), send: "Run" },
   { route: "/policies", field: labelled("Name contains") },
   { route: "/policies/$policyId", at: ({ policyId }) => `/policies/${policyId}` },
