@@ -6,7 +6,7 @@ import { Badge } from "../../components/badge.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { Page } from "../../components/page.tsx";
-import { lagText, ruleText, stateOf } from "../policies/words.ts";
+import { lagText, ruleText, stateOf } from "../../components/policy-words.ts";
 import { FirstSteps } from "./first-steps.tsx";
 import "../../components/plain-table.css";
 import "./home.css";

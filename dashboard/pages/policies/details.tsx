@@ -13,7 +13,15 @@ import { lagSeries, type Sample, withSample } from "./lags.ts";
 import { PodsTable } from "./pods-table.tsx";
 import { PolicyYaml } from "./policy-yaml.tsx";
 import "./policies.css";
-import { clientFacts, demandText, otherRequestsText, requestsText, rulesOf, ruleText, stateOf } from "./words.ts";
+import {
+  clientFacts,
+  demandText,
+  otherRequestsText,
+  requestsText,
+  rulesOf,
+  ruleText,
+  stateOf,
+} from "../../components/policy-words.ts";
 
 export const Route = createLazyRoute("/policies/$policyId")({ component: PolicyPage });
 const here = getRouteApi("/policies/$policyId");

@@ -5,10 +5,10 @@ import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Page } from "../../components/page.tsx";
+import { lagText, stateOf } from "../../components/policy-words.ts";
 import { SearchField } from "../../components/search-field.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { withText } from "../../search-params.ts";
-import { lagText, stateOf } from "./words.ts";
 
 export const Route = createLazyRoute("/policies")({ component: PoliciesPage });
 const here = getRouteApi("/policies");

@@ -4,8 +4,8 @@ import type { Pages } from "../../api/queries.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
+import { lagText } from "../../components/policy-words.ts";
 import { type Column, Table } from "../../components/table.tsx";
-import { lagText } from "./words.ts";
 
 type Policy = Data<"admin.getPolicy">;
 type Pod = Policy["podList"][number];

@@ -3,8 +3,8 @@ import type { Data } from "../../../core/api/procedures.ts";
 import { parseManager } from "../../../core/manifests/manager.ts";
 import type { CompiledPolicy } from "../../../core/policies/policy.ts";
 import { useRead } from "../../api/queries.ts";
+import { namespaceIdsOf } from "../../components/policy-words.ts";
 import { YamlButton } from "../../components/yaml-view.tsx";
-import { namespaceIdsOf } from "./words.ts";
 
 /**
  * Shows the manifest of a policy, with the names of the namespaces that its limits share. Shows nothing for a policy that this release

@@ -1,4 +1,4 @@
-import { durationText } from "../../components/time.ts";
+import { durationText } from "./time.ts";
 
 /* Texts for a policy, its pods and its rules. The functions are pure. */
 

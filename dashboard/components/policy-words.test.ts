@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clientFacts, demandText, otherRequestsText, requestsText, ruleText, stateOf } from "./words.ts";
+import { clientFacts, demandText, otherRequestsText, requestsText, ruleText, stateOf } from "./policy-words.ts";
 
 const MINUTE_MS = 60_000;
 
