@@ -6,6 +6,7 @@ import { readSearch } from "./pages/root-keys/search.ts";
 import { choiceIn, textsIn } from "./search-params.ts";
 import { ErrorPage, NoPage, PageLoading } from "./shell/fallback-pages.tsx";
 import { Shell } from "./shell/shell.tsx";
+import { PRESET_NAMES } from "./usage/buckets.ts";
 import { readUsageSearch } from "./usage/search.ts";
 
 /* Addresses of the pages with their search parameters. A page is loaded when it is first opened. */
@@ -40,6 +41,9 @@ const listSearch = (search: Search) => textsIn(search, "search");
 
 /** Reads the search parameter `create` of a page: the dialog to open. See components/use-create.ts. */
 const createOf = <What extends string>(search: Search, ...whats: readonly What[]) => choiceIn(search, "create", whats);
+
+/** Adds the time range of the charts. */
+const namespaceSearch = (search: Search) => ({ ...listSearch(search), ...choiceIn(search, "range", PRESET_NAMES) });
 
 const ID = /^[A-Za-z0-9_.-]{3,128}$/;
 
@@ -127,7 +131,7 @@ const routes = [
     path: "/ratelimits",
     validateSearch: (search: Search) => ({ ...listSearch(search), ...createOf(search, "namespace") }),
   }).lazy(() => import("./pages/ratelimits/list.tsx").then(({ Route }) => Route)),
-  createRoute({ getParentRoute, path: "/ratelimits/$namespaceId", validateSearch: listSearch }).lazy(() =>
+  createRoute({ getParentRoute, path: "/ratelimits/$namespaceId", validateSearch: namespaceSearch }).lazy(() =>
     import("./pages/ratelimits/namespace.tsx").then(({ Route }) => Route),
   ),
   createRoute({ getParentRoute, path: "/usage", validateSearch: readUsageSearch }).lazy(() =>

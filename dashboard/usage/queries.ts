@@ -90,3 +90,29 @@ GROUP BY namespace_id, identifier
 HAVING refused > 0
 ORDER BY refused DESC, namespace_id, identifier
 LIMIT ${rows}`;
+
+/** Query for `analytics.getRatelimits`: the checks of a namespace, one row per bucket with checks: `time`, `checks`, `refused`. */
+export const checksQuery = (window: TimeWindow, namespaceId: string): string =>
+  `SELECT time, sum(total) AS checks, sum(total) - sum(passed) AS refused
+FROM ${ratelimits(window)}
+${whereOf(window, {}, `namespace_id = ${textLiteral(namespaceId)}`)}
+GROUP BY time
+ORDER BY time`;
+
+/**
+ * Query for `analytics.getRatelimits`: the identifiers of a namespace with the most checks, or with the most rejected checks: `identifier`,
+ * `checks`, `refused`.
+ */
+export const topIdentifiersQuery = (
+  window: TimeWindow,
+  namespaceId: string,
+  by: "checks" | "refused",
+  rows = 10,
+): string =>
+  `SELECT identifier, sum(total) AS checks, sum(total) - sum(passed) AS refused
+FROM ${ratelimits(window)}
+${whereOf(window, {}, `namespace_id = ${textLiteral(namespaceId)}`)}
+GROUP BY identifier
+HAVING ${by} > 0
+ORDER BY ${by} DESC, identifier
+LIMIT ${rows}`;

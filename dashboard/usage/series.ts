@@ -133,6 +133,36 @@ export const readLimitRows = (rows: readonly Record<string, unknown>[]): LimitRo
     refused: whole(row.refused),
   }));
 
+export interface CheckRow {
+  readonly timeMs: number;
+  readonly checks: number;
+  readonly refused: number;
+}
+
+/** @throws Error if the rows do not have the columns of `checksQuery`. */
+export const readCheckRows = (rows: readonly Record<string, unknown>[]): CheckRow[] =>
+  rows.map((row) => ({ timeMs: instant(row.time), checks: whole(row.checks), refused: whole(row.refused) }));
+
+/** Returns the passed and the rejected checks of a namespace, one value per bucket; a bucket that is not counted is a gap. */
+export function checksOverTime(rows: readonly CheckRow[], window: TimeWindow, countedUntilMs: number) {
+  const byTime = new Map(rows.map((row) => [row.timeMs, row]));
+  const times = bucketStarts(window);
+  const valuesOf = (count: (row: CheckRow) => number): (number | null)[] =>
+    times.map((ms) => {
+      const row = byTime.get(ms);
+      return row === undefined ? (ms < countedUntilMs ? 0 : null) : count(row);
+    });
+  const passed = valuesOf(({ checks, refused }) => checks - refused);
+  const refused = valuesOf((row) => row.refused);
+  return { times, passed, refused, passedTotal: sumOf(passed), refusedTotal: sumOf(refused) };
+}
+
+export type IdentifierRow = Omit<LimitRow, "namespaceId">;
+
+/** @throws Error if the rows do not have the columns of `topIdentifiersQuery`. */
+export const readIdentifierRows = (rows: readonly Record<string, unknown>[]): IdentifierRow[] =>
+  rows.map((row) => ({ identifier: text(row.identifier), checks: whole(row.checks), refused: whole(row.refused) }));
+
 function text(value: unknown): string {
   if (typeof value === "string") return value;
   throw new Error("invalid response: expected a string");

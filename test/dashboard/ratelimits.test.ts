@@ -1,10 +1,14 @@
+import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
+import { aRatelimitEvent } from "../builders/usage-event.ts";
 import { expectPresentable } from "./accessible.ts";
 import { type Dashboard, dashboardTest } from "./harness.ts";
+import { storeUsage } from "./usage-events.ts";
 
 const test = dashboardTest();
 
 const HOUR_MS = 3_600_000;
+const HOSTILE = "<img src=x onerror=alert(1)> \"'& 支付 \\";
 let made = 0;
 
 /** A namespace of this test alone, with these limits by identifier. */
@@ -167,6 +171,92 @@ describe("the tester", () => {
     await page
       .getByText("free has the limit that the call or policy specifies, because no override matches.")
       .waitFor();
+  });
+});
+
+describe("usage of a namespace", () => {
+  const chart = (page: Page) => page.getByRole("figure", { name: "Checks of the namespace, passed and rejected" });
+  const table = async (page: Page, name: string): Promise<(string | null)[][]> => {
+    const rows = await page.getByRole("table", { name, exact: true }).locator("tbody tr").all();
+    return Promise.all(rows.map((row) => row.getByRole("cell").allTextContents()));
+  };
+
+  /** A namespace with checks of two identifiers in the last minutes and of one days ago, beside another namespace with more. */
+  async function aUsedNamespace(dashboard: Dashboard) {
+    const { namespaceId, path } = await aNamespace(dashboard);
+    const { id: workspaceId } = await dashboard.call("workspaces.getWorkspace", {});
+    const event = (n: number, identifier: string, passed: boolean, of = namespaceId, agoMs = 60_000) =>
+      aRatelimitEvent({
+        id: `ev_${namespaceId}_${identifier}_${of}_${n}`,
+        workspaceId,
+        namespaceId: of,
+        identifier,
+        passed,
+        timeMs: Date.now() - agoMs - n,
+      });
+    await storeUsage(dashboard.databaseUrl, [
+      ...Array.from({ length: 9 }, (_, n) => event(n, "busy", true)),
+      ...Array.from({ length: 5 }, (_, n) => event(n, HOSTILE, n > 2)),
+      ...Array.from({ length: 50 }, (_, n) => event(n, "other", false, "rlns_other")),
+      ...Array.from({ length: 4 }, (_, n) => event(n, "of last week", true, namespaceId, 3 * 24 * HOUR_MS)),
+    ]);
+    return path;
+  }
+
+  test("namespace page charts checks and top identifiers of this namespace alone", async ({ dashboard, open }) => {
+    const page = await open(await aUsedNamespace(dashboard));
+    await chart(page).waitFor();
+    expect(await chart(page).locator("[data-series]").allTextContents()).toEqual(["passed11", "rejected3"]);
+    await page.getByRole("table", { name: "Most rejections", exact: true }).waitFor();
+    expect(await table(page, "Most checks")).toEqual([
+      ["busy", "9", "0"],
+      [HOSTILE, "5", "3"],
+    ]);
+    expect(await table(page, "Most rejections")).toEqual([[HOSTILE, "5", "3"]]);
+    expect(await page.locator("img").count()).toBe(0);
+    await page.getByRole("button", { name: "7d", exact: true }).click();
+    await expect.poll(() => chart(page).locator("[data-series]").allTextContents()).toEqual(["passed15", "rejected3"]);
+    expect(new URL(page.url()).searchParams.get("range")).toBe("7d");
+    await expectPresentable(page);
+  });
+
+  test("namespace page without checks says so", async ({ dashboard, open }) => {
+    const { path } = await aNamespace(dashboard);
+    const page = await open(`${path}?range=constructor`, { role: "viewer" });
+    await page.getByText("No rejections in this period.").waitFor();
+    expect(await page.getByText("No checks in this period.").count()).toBe(2);
+    const pressed = page.getByRole("button", { name: "24h", exact: true });
+    expect(await pressed.getAttribute("aria-pressed")).toBe("true");
+  });
+
+  test("namespace page keeps its overrides if the usage query is rejected", async ({
+    dashboard,
+    open,
+    context,
+    faults,
+  }) => {
+    faults.expect(/422/);
+    await context.route("**/v2/analytics.getRatelimits", (route) =>
+      route.fulfill({
+        status: 422,
+        json: { meta: { requestId: "req_x" }, error: { type: "/errors/query_execution_timeout", detail: "Slow." } },
+      }),
+    );
+    const { path } = await aNamespace(dashboard, { acme: 5 });
+    const page = await open(path);
+    await page.getByText("Query less data: a shorter period").first().waitFor();
+    await page.getByRole("row", { name: /acme/ }).waitFor();
+  });
+
+  test("page of a missing namespace shows what to do, without charts", async ({ open, faults, context }) => {
+    faults.expect(/404/);
+    let queries = 0;
+    context.on("request", (request) => {
+      if (request.url().includes("analytics.")) queries += 1;
+    });
+    const page = await open("/ratelimits/rlns_0000000000000000");
+    await page.getByText("The object may have been deleted: go back to the list.").first().waitFor();
+    expect(queries).toBe(0);
   });
 });
 

@@ -3,10 +3,12 @@ import { type Bucket, windowOf } from "../../dashboard/usage/buckets.ts";
 import { KEYWORDS } from "../../dashboard/usage/completion.ts";
 import { EXAMPLES } from "../../dashboard/usage/examples.ts";
 import {
+  checksQuery,
   keySpacesQuery,
   outcomesQuery,
   refusingLimitsQuery,
   textLiteral,
+  topIdentifiersQuery,
   topKeysQuery,
   topOwnersQuery,
   type UsageFilter,
@@ -20,7 +22,15 @@ import {
   READ_ROWS,
   type RowOf,
 } from "../../dashboard/usage/requests.ts";
-import { outcomesOverTime, readLimitRows, readOutcomeRows, readTopRows } from "../../dashboard/usage/series.ts";
+import {
+  checksOverTime,
+  outcomesOverTime,
+  readCheckRows,
+  readIdentifierRows,
+  readLimitRows,
+  readOutcomeRows,
+  readTopRows,
+} from "../../dashboard/usage/series.ts";
 import { queryOf } from "../../dashboard/usage/sql-fragment.ts";
 import type { RatelimitEvent, VerificationEvent } from "../../edge/events/contract.ts";
 import { EventLines } from "../../edge/events/schema.ts";
@@ -245,6 +255,39 @@ describe.each(KINDS)("on %s", (kind) => {
         expect(checks).toBe(of.length);
       }
     });
+
+    test.each(["rlns_1", "rlns_missing", HOSTILE])(
+      "namespace charts equal the recorded checks: %j",
+      async (namespaceId) => {
+        const of = limits.filter((event) => inWindow(event, window) && event.namespaceId === namespaceId);
+        const found = readCheckRows(await rows(checksQuery(window, namespaceId), "ratelimits"));
+        const { times, passed, refused } = checksOverTime(found, window, Number.POSITIVE_INFINITY);
+        for (const [values, isPassed] of [
+          [passed, true],
+          [refused, false],
+        ] as const) {
+          const expected = times.map(
+            (ms, index) =>
+              of.filter(
+                (event) =>
+                  event.passed === isPassed && event.timeMs >= ms && event.timeMs < (times[index + 1] ?? window.toMs),
+              ).length,
+          );
+          expect(values).toEqual(expected);
+        }
+        for (const by of ["checks", "refused"] as const) {
+          const counted = by === "checks" ? of : of.filter((event) => !event.passed);
+          const top = readIdentifierRows(await rows(topIdentifiersQuery(window, namespaceId, by), "ratelimits"));
+          expect(top).toEqual(
+            largest(counted, ({ identifier }) => identifier).map(([identifier]) => {
+              const ofIdentifier = of.filter((event) => event.identifier === identifier);
+              const { length } = ofIdentifier.filter((event) => !event.passed);
+              return { identifier, checks: ofIdentifier.length, refused: length };
+            }),
+          );
+        }
+      },
+    );
 
     test("usage page lists the used key spaces", async () => {
       const found = await rows(keySpacesQuery(window));

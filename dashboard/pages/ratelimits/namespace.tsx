@@ -1,8 +1,9 @@
-import { createLazyRoute, getRouteApi, useNavigate } from "@tanstack/react-router";
+import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type { StoredNamespace } from "../../../core/manifests/from-store/stored-object.ts";
 import { parseManager } from "../../../core/manifests/manager.ts";
 import { useChange, usePages, useRead } from "../../api/queries.ts";
+import { useMay } from "../../api/session.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
@@ -19,6 +20,7 @@ import { YamlButton } from "../../components/yaml-view.tsx";
 import { withText } from "../../search-params.ts";
 import { type Override, OverrideDialog } from "./override.tsx";
 import { Tester } from "./tester.tsx";
+import { NamespaceUsage } from "./usage.tsx";
 
 export const Route = createLazyRoute("/ratelimits/$namespaceId")({ component: NamespacePage });
 const here = getRouteApi("/ratelimits/$namespaceId");
@@ -35,7 +37,7 @@ const COLUMNS: readonly Column<Override>[] = [
   {
     id: "kind",
     header: "Applies to",
-    width: "7rem",
+    width: "8.5rem",
     fromPx: 700,
     cell: ({ identifier }) => (identifier.includes("*") ? "a pattern" : "exact identifier"),
   },
@@ -57,9 +59,10 @@ const COLUMNS: readonly Column<Override>[] = [
 
 function NamespacePage(): ReactNode {
   const { namespaceId } = here.useParams();
-  const { search } = here.useSearch();
+  const { search, range = "24h" } = here.useSearch();
   const navigate = useNavigate({ from: "/ratelimits/$namespaceId" });
   const needs = useRequired();
+  const may = useMay();
   const namespace = useRead("ratelimit.getNamespace", { namespace: namespaceId });
   const managed = useRead("managed.getObject", { kind: "namespace", id: namespaceId });
   const pages = usePages("admin.listOverrides", {
@@ -80,6 +83,10 @@ function NamespacePage(): ReactNode {
       about={
         <>
           Rate-limit namespace <code>{namespaceId}</code>
+          {" · "}
+          <Link to="/audit" search={{ targetId: namespaceId }}>
+            Audit log
+          </Link>
         </>
       }
       actions={
@@ -108,7 +115,15 @@ function NamespacePage(): ReactNode {
         <ErrorNote error={namespace.error} doing="Reading the namespace" again={() => void namespace.refetch()} />
       )}
       {manager !== undefined && <ManagedNotice manager={manager} />}
+      {name !== undefined && may("ratelimit.*.read_analytics") && (
+        <NamespaceUsage
+          namespaceId={namespaceId}
+          range={range}
+          onRange={(next) => void navigate({ search: (before) => ({ ...before, range: next }), replace: true })}
+        />
+      )}
       <Tester namespaceId={namespaceId} />
+      <h2>Overrides</h2>
       <SearchField
         label="Identifier or pattern contains"
         value={search ?? ""}
@@ -142,7 +157,7 @@ function NamespacePage(): ReactNode {
           namespaceId={namespaceId}
           name={name}
           onClose={() => setDeleting(false)}
-          onDeleted={() => void navigate({ to: "/ratelimits", search: ({ search: _, ...rest }) => rest })}
+          onDeleted={() => void navigate({ to: "/ratelimits", search: ({ search: _, range: __, ...rest }) => rest })}
         />
       )}
     </Page>

@@ -2,8 +2,9 @@ import type { ReactNode } from "react";
 import { Button } from "../../components/button.tsx";
 import { SearchField } from "../../components/search-field.tsx";
 import { ApiSelect, OutcomeSelect } from "../../components/usage-selects.tsx";
-import { PRESET_NAMES, type TimeWindow, wordsOfPreset } from "../../usage/buckets.ts";
+import type { TimeWindow } from "../../usage/buckets.ts";
 import { rangeOf, type UsageSearch, withRange } from "../../usage/search.ts";
+import { RangeButtons } from "./range-buttons.tsx";
 
 const ANY = "";
 
@@ -26,16 +27,7 @@ export function Filters({
     <div className="usage-bar">
       <fieldset className="usage-ranges">
         <legend className="unseen">Time</legend>
-        {PRESET_NAMES.map((preset) => (
-          <Button
-            key={preset}
-            aria-pressed={range === preset}
-            title={wordsOfPreset(preset)}
-            onClick={() => onChange(withRange(search, preset))}
-          >
-            {preset}
-          </Button>
-        ))}
+        <RangeButtons range={range} onChange={(preset) => onChange(withRange(search, preset))} />
         {typeof range !== "string" && (
           <Button
             title="Double the period"

@@ -321,7 +321,10 @@ function TopLimits({
         id: `${namespaceId} ${identifier}`,
         name: (
           <span title={`${namespaceId} ${identifier}`}>
-            {byId.get(namespaceId)?.name ?? namespaceId} <span className="muted">›</span> {identifier}
+            <Link to="/ratelimits/$namespaceId" params={{ namespaceId }}>
+              {byId.get(namespaceId)?.name ?? namespaceId}
+            </Link>{" "}
+            <span className="muted">›</span> {identifier}
           </span>
         ),
         numbers: [refused, checks],

@@ -1,0 +1,12 @@
+import type { ReactNode } from "react";
+import { Button } from "../../components/button.tsx";
+import { PRESET_NAMES, type Preset, type Range, wordsOfPreset } from "../../usage/buckets.ts";
+
+/** Buttons for the preset time ranges. */
+export function RangeButtons({ range, onChange }: { range: Range; onChange: (range: Preset) => void }): ReactNode {
+  return PRESET_NAMES.map((preset) => (
+    <Button key={preset} aria-pressed={range === preset} title={wordsOfPreset(preset)} onClick={() => onChange(preset)}>
+      {preset}
+    </Button>
+  ));
+}
