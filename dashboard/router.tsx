@@ -80,6 +80,9 @@ const routes = [
     path: "/apis",
     validateSearch: (search: Search) => ({ ...listSearch(search), ...createOf(search, "api") }),
   }).lazy(() => import("./pages/apis/list.tsx").then(({ Route }) => Route)),
+  createRoute({ getParentRoute, path: "/apis/$apiId" }).lazy(() =>
+    import("./pages/apis/api.tsx").then(({ Route }) => Route),
+  ),
   createRoute({
     getParentRoute,
     path: "/keys",

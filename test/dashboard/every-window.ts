@@ -49,6 +49,7 @@ const onceShown = "The key is shown only once";
 
 const rootKey = ({ rootKeyId }: Made): string => `/root-keys?rootKey=${rootKeyId}`;
 const api = ({ apiId }: Made): string => `/apis?search=${apiId}`;
+const pageOfApi = ({ apiId }: Made): string => `/apis/${apiId}`;
 const keysOfApi = ({ apiId }: Made): string => `/keys?api=${apiId}`;
 const key = ({ keyId }: Made): string => `/keys/${keyId}`;
 const identity = ({ identityId }: Made): string => `/identities?identity=${identityId}`;
@@ -164,6 +165,9 @@ export const EVERY_WINDOW = {
       opener: menuOfRow,
       item: "Delete",
     },
+    { name: "create a key on the page of its API", by: ["CreateKey"], at: pageOfApi, opener: button("Create a key") },
+    { name: "rename an API on its page", by: ["RenameApi"], at: pageOfApi, opener: button("Rename") },
+    { name: "delete an API on its page", by: ["DeleteApi"], at: pageOfApi, opener: button("Delete") },
     { name: "the menu of the keys", by: ["KeysPage"], kind: "menu", at: keysOfApi, opener: button("More") },
     {
       name: "which API the keys are of",

@@ -103,6 +103,32 @@ const DOINGS: readonly Doing[] = [
     },
   },
   {
+    route: "/apis/$apiId",
+    at: ({ apiId }) => `/apis/${apiId}`,
+    does: "makes a key of an API, and renames the API",
+    act: async ({ page, toButton, toField, press, type }, { call }, { apiId }) => {
+      const { name } = await call("apis.getApi", { apiId });
+      await toButton("Create a key");
+      await press("Enter");
+      await toField("Name");
+      await type("a key from its API");
+      await press("Enter");
+      await page.getByText("The key is shown only once").waitFor();
+      await toButton("Close");
+      await press("Enter");
+      await gone(page);
+      await page.getByRole("row", { name: /a key from its API/ }).waitFor();
+      await toButton("Rename", "Shift+Tab");
+      await press("Enter");
+      await toField("Name");
+      await press("End");
+      await type(", renamed");
+      await press("Enter");
+      await gone(page);
+      await heading(page, `${name}, renamed`);
+    },
+  },
+  {
     route: "/keys",
     does: "chooses an API, and makes a key of it",
     act: async ({ page, toButton, toField, press, type }, { call }, { apiId }) => {

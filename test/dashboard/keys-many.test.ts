@@ -34,6 +34,8 @@ describe("with 100,000 keys in an API", () => {
     const page = await open("/apis");
     await page.getByRole("link", { name: "a hundred thousand" }).waitFor();
     await page.getByRole("row").getByText("10,000+").waitFor();
+    await page.getByRole("link", { name: "a hundred thousand" }).click();
+    await page.getByRole("link", { name: "All keys of the API" }).waitFor();
     const firstRow = await page.evaluate(
       async ({ apiId, text }) => {
         const link = document.querySelector<HTMLAnchorElement>(`a[href*="/keys"][href*="${apiId}"]`);

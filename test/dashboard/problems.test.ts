@@ -52,6 +52,13 @@ const TYPINGS: readonly Typing[] = [
   },
   { route: "/apis", begin: press("Create an API"), field: inDialog("Name"), send: "Create" },
   {
+    route: "/apis/$apiId",
+    at: ({ apiId }) => `/apis/${apiId}`,
+    begin: press("Rename"),
+    field: inDialog("Name"),
+    send: "Rename",
+  },
+  {
     route: "/keys",
     at: ({ apiId }) => `/keys?api=${apiId}`,
     begin: press("Create a key"),

@@ -71,7 +71,7 @@ describe("the shell", () => {
       "keyId",
     ];
     const values = ["999d", "-1", "1e400", "[]", '{"toString":1}', "null", "true", '"', "constructor", "\u0000"];
-    const details = ["/usage/sql", "/keys/none", "/policies/none", "/ratelimits/none", "/workspaces"];
+    const details = ["/usage/sql", "/apis/none", "/keys/none", "/policies/none", "/ratelimits/none", "/workspaces"];
     for (const path of [...EVERY_PAGE, ...details]) {
       for (const shift of [0, 3]) {
         const search = [...names, ...more].map(

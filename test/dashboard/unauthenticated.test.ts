@@ -19,6 +19,7 @@ test.beforeAll(async ({ dashboard }) => {
 
 /** Pages of one thing, and one whose address says what is open. */
 const DETAILS: readonly ((made: Made) => string)[] = [
+  ({ apiId }) => `/apis/${apiId}`,
   ({ keyId }) => `/keys/${keyId}`,
   ({ namespaceId }) => `/ratelimits/${namespaceId}`,
   ({ policyId }) => `/policies/${policyId}`,

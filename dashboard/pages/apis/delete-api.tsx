@@ -7,8 +7,17 @@ import { ConfirmDialog } from "../../components/confirm-dialog.tsx";
 import { Dialog } from "../../components/dialog.tsx";
 import { useDone } from "../../components/toast.tsx";
 
-export function DeleteApi({ api, onClose }: { api: Row<"admin.listApis">; onClose: () => void }): ReactNode {
-  const done = useDone(onClose);
+/** Asks for confirmation and deletes an API, or explains its delete protection. */
+export function DeleteApi({
+  api,
+  onClose,
+  onDeleted = onClose,
+}: {
+  api: Row<"admin.listApis">;
+  onClose: () => void;
+  onDeleted?: () => void;
+}): ReactNode {
+  const done = useDone(onDeleted);
   const remove = useChange("apis.deleteApi", { refreshes: ["admin.listApis", "admin.searchKeys"] });
   if (api.deleteProtection) return <Protected api={api} onClose={onClose} />;
   const count = `${api.keys.count.toLocaleString("en")}${api.keys.hasMore ? " or more" : ""}`;

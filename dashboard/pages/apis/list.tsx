@@ -2,7 +2,6 @@ import { createLazyRoute, getRouteApi, Link, useNavigate } from "@tanstack/react
 import { type ReactNode, useState } from "react";
 import { type Row, usePages } from "../../api/queries.ts";
 import { Ago } from "../../components/ago.tsx";
-import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { lockedBy } from "../../components/managed-badge.tsx";
@@ -13,6 +12,7 @@ import { type Column, Table } from "../../components/table.tsx";
 import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
 import { withText } from "../../search-params.ts";
+import { ApiBadges } from "./badges.tsx";
 import { DeleteApi } from "./delete-api.tsx";
 import { CreateApi, RenameApi } from "./name-dialogs.tsx";
 
@@ -56,7 +56,7 @@ function ApisPage(): ReactNode {
         })}
         pages={pages}
         rowId={({ apiId }) => apiId}
-        onOpen={({ apiId }) => void navigate({ to: "/keys", search: { api: apiId } })}
+        onOpen={({ apiId }) => void navigate({ to: "/apis/$apiId", params: { apiId }, search: {} })}
         doing="Reading the APIs"
         empty={
           <EmptyState title={search === undefined ? "No APIs yet." : `No API has “${search}” in its name or id.`} />
@@ -84,7 +84,7 @@ const columnsOf = ({
     header: "Name",
     width: "minmax(9rem, 2fr)",
     cell: ({ apiId, name }) => (
-      <Link to="/keys" search={{ api: apiId }} title={name}>
+      <Link to="/apis/$apiId" params={{ apiId }} title={name}>
         {name}
       </Link>
     ),
@@ -102,14 +102,7 @@ const columnsOf = ({
     header: "",
     width: "minmax(6rem, 1fr)",
     fromPx: 480,
-    cell: ({ manager, deleteProtection }) => (
-      <>
-        {manager !== undefined && <Badge title={lockedBy(manager)}>manifest</Badge>}{" "}
-        {deleteProtection && (
-          <Badge title="The API cannot be deleted until the delete protection is disabled.">protected</Badge>
-        )}
-      </>
-    ),
+    cell: (api) => <ApiBadges api={api} />,
   },
   { id: "created", header: "Created", width: "6rem", fromPx: 800, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
   {

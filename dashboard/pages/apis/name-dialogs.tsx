@@ -40,7 +40,9 @@ export function RenameApi({
 }): ReactNode {
   const done = useDone(onClose);
   const [name, setName] = useState(api.name);
-  const rename = useChange("apis.updateApi", { refreshes: ["admin.listApis", "admin.getKeyDetails"] });
+  const rename = useChange("apis.updateApi", {
+    refreshes: ["admin.listApis", "apis.getApi", "admin.resolveNames", "admin.getKeyDetails", "admin.getPolicy"],
+  });
   const submit = (): void =>
     rename.mutate(
       { apiId: api.apiId, name: name.trim() },

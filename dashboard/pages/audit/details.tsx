@@ -44,7 +44,13 @@ export function ChangeDetails({ change }: { change: Change }): ReactNode {
                   <Link to="/audit" search={{ targetId: id }}>
                     <code>{id}</code>
                   </Link>{" "}
-                  {name}
+                  {type === "api" ? (
+                    <Link to="/apis/$apiId" params={{ apiId: id }}>
+                      {name}
+                    </Link>
+                  ) : (
+                    name
+                  )}
                 </li>
               ))}
             </ul>,

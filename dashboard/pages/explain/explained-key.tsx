@@ -1,4 +1,5 @@
-import type { ReactNode } from "react";
+import { Link } from "@tanstack/react-router";
+import { Fragment, type ReactNode } from "react";
 import type { Data, Input } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
 import { Ago } from "../../components/ago.tsx";
@@ -60,7 +61,10 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
             <span>
               {detail}
               {decisive && !isGood && <strong> This step decides.</strong>}
-              <span className="muted"> {sourcesText(sources)}</span>
+              <span className="muted">
+                {" "}
+                <Sources sources={sources} />
+              </span>
             </span>
           </li>
         ))}
@@ -69,7 +73,16 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
       {permissions.heldCount + permissions.needed.length > 0 && <Permissions permissions={permissions} />}
       <DetailList
         facts={[
-          ...(data.keyId === undefined ? [] : [["Key", <code key="key">{data.keyId}</code>] as const]),
+          ...(data.keyId === undefined
+            ? []
+            : [
+                [
+                  "Key",
+                  <Link key="key" to="/keys/$keyId" params={{ keyId: data.keyId }}>
+                    <code>{data.keyId}</code>
+                  </Link>,
+                ] as const,
+              ]),
           ...(data.keyName === undefined ? [] : [["Name", data.keyName] as const]),
           ...(data.externalId === undefined ? [] : [["Owner", data.externalId] as const]),
           ...(data.rule === undefined ? [] : [["Rule", ruleText(data.rule, steps)] as const]),
@@ -88,14 +101,30 @@ export function ExplainedKey({ body }: { body: Input<"admin.explainVerification"
   );
 }
 
-/** Formats the sources of a step: `role editor, at most 850ms old`. */
-function sourcesText(sources: Explained["steps"][number]["sources"]): string {
-  const names = sources.map(({ kind, id, name }) => [kind, name ?? id].filter(Boolean).join(" "));
+/** Shows the sources of a step: `role editor, at most 850ms old`. */
+function Sources({ sources }: { sources: Explained["steps"][number]["sources"] }): ReactNode {
   const agesMs = sources.map(({ ageMs }) => ageMs);
   const age = agesMs.some((ageMs) => ageMs < 0)
     ? "age not known"
     : `at most ${durationText(Math.max(0, ...agesMs))} old`;
-  return `${names.join(", ")}: ${age}`;
+  return (
+    <>
+      {sources.map(({ kind, id, name }, index) => (
+        <Fragment key={`${kind} ${id}`}>
+          {index > 0 && ", "}
+          {kind}{" "}
+          {kind === "api" ? (
+            <Link to="/apis/$apiId" params={{ apiId: id }}>
+              {name ?? id}
+            </Link>
+          ) : (
+            (name ?? id)
+          )}
+        </Fragment>
+      ))}
+      : {age}
+    </>
+  );
 }
 
 /** Names the rule as its step does: `rule 2 of 3 (refund)`. */

@@ -51,9 +51,21 @@ export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs:
       <ul className="plain-list">
         {data?.verifications.map(({ time, outcome, keyId, externalId, source, policyId, region, tags }) => (
           <li key={`${time} ${keyId} ${outcome}`}>
-            <Badge kind={outcome === "VALID" ? "good" : "bad"}>{outcome}</Badge> <code>{keyId}</code> {externalId},
-            decided <Ago atMs={time} /> ({exactText(time)}) by{" "}
-            {source === "sidecar" ? `the gate of ${policyId}` : "the API"}
+            <Badge kind={outcome === "VALID" ? "good" : "bad"}>{outcome}</Badge>{" "}
+            <Link to="/keys/$keyId" params={{ keyId }}>
+              <code>{keyId}</code>
+            </Link>{" "}
+            {externalId}, decided <Ago atMs={time} /> ({exactText(time)}) by{" "}
+            {source === "sidecar" ? (
+              <>
+                the gate of{" "}
+                <Link to="/policies/$policyId" params={{ policyId }}>
+                  {policyId}
+                </Link>
+              </>
+            ) : (
+              "the API"
+            )}
             {region === "" ? "" : ` in ${region}`}
             {tags.length > 0 && `, ${tags.join(", ")}`}
           </li>
@@ -61,7 +73,11 @@ export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs:
         {data?.ratelimits.map(({ time, namespaceId, identifier, passed, limit, remaining }) => (
           <li key={`${time} ${namespaceId} ${identifier}`}>
             <Badge kind={passed ? "good" : "bad"}>{passed ? "within the limit" : "over the limit"}</Badge> {identifier}{" "}
-            in <code>{namespaceId}</code>: {remaining} of {limit} remained, <Ago atMs={time} />
+            in{" "}
+            <Link to="/ratelimits/$namespaceId" params={{ namespaceId }}>
+              <code>{namespaceId}</code>
+            </Link>
+            : {remaining} of {limit} remained, <Ago atMs={time} />
           </li>
         ))}
         {data?.changes.map(({ id, time, event, description }) => (

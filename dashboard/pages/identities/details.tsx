@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { useChange, useRead } from "../../api/queries.ts";
@@ -57,6 +58,12 @@ export function IdentityDetails({ identity, onClose }: { identity: string; onClo
               ["Created", <Ago key="created" atMs={data.createdAt} />],
               ["Changed", <AgoOr key="changed" atMs={data.updatedAt} otherwise="never" />],
               ["Keys", usesText(data.keyCount, "key")],
+              [
+                "Changes",
+                <Link key="changes" to="/audit" search={{ targetId: data.identity.id }}>
+                  Audit log
+                </Link>,
+              ],
             ]}
           />
           <Counts details={data} />

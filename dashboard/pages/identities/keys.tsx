@@ -1,13 +1,14 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { usePages } from "../../api/queries.ts";
-import { useUsage } from "../../api/use-usage.ts";
 import { AgoOr } from "../../components/ago.tsx";
-import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { ManagedBadge } from "../../components/managed-badge.tsx";
-import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
+import { UsagePlot } from "../../components/usage-plot.tsx";
+import { StateBadge } from "../keys/state-badge.tsx";
+
+const USAGE_HEIGHT_PX = 160;
 
 /** Keys of an owner, newest first. */
 export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNode {
@@ -33,12 +34,16 @@ export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNod
             {rows.map(({ keyId, start, name, enabled, expires, lastUsedAt, manager }) => (
               <tr key={keyId}>
                 <td>
-                  <code title={keyId}>{start}…</code>
+                  <Link to="/keys/$keyId" params={{ keyId }} title={keyId}>
+                    <code>{start === "" ? keyId : `${start}…`}</code>
+                  </Link>
                 </td>
                 <td>
                   {name ?? <span className="muted">none</span>} <ManagedBadge manager={manager} />
                 </td>
-                <td>{stateOf(enabled, expires)}</td>
+                <td>
+                  <StateBadge enabled={enabled} expires={expires} nowMs={Date.now()} />
+                </td>
                 <td>
                   <AgoOr atMs={lastUsedAt} otherwise="never" />
                 </td>
@@ -46,6 +51,11 @@ export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNod
             ))}
           </tbody>
         </table>
+      )}
+      {rows.length > 0 && (
+        <Link to="/keys" search={{ by: "owner", q: externalId }}>
+          All keys of the owner
+        </Link>
       )}
       {hasMore && (
         <Button kind="quiet" onClick={readMore} isBusy={isLoadingMore}>
@@ -56,30 +66,21 @@ export function KeysOfIdentity({ externalId }: { externalId: string }): ReactNod
   );
 }
 
-function stateOf(enabled: boolean, expires: number | undefined): ReactNode {
-  if (!enabled) return <Badge kind="bad">disabled</Badge>;
-  if (expires !== undefined && expires <= Date.now()) return <Badge kind="warn">expired</Badge>;
-  return <Badge kind="good">active</Badge>;
-}
-
 /** Usage of the owner's keys in the last 30 days. */
 export function UsageOfIdentity({ externalId }: { externalId: string }): ReactNode {
-  const { outcomes, error, isLoading, countedUntilMs, again } = useUsage({ externalId });
   return (
     <section>
       <h3>Usage of 30 days</h3>
-      {error !== null && <ErrorNote error={error} doing="Reading the usage" again={again} />}
-      {outcomes === undefined && error === null && <p className="muted">{isLoading ? "Loading …" : "None."}</p>}
-      {outcomes !== undefined && (
-        <OutcomesPlot
-          label={`Verifications of the keys of ${externalId} by outcome`}
-          outcomes={outcomes}
-          countedUntilMs={countedUntilMs}
-          heightPx={160}
-        />
-      )}
+      <UsagePlot
+        of={{ externalId }}
+        label={`Verifications of the keys of ${externalId} by outcome`}
+        heightPx={USAGE_HEIGHT_PX}
+      />
       <Link to="/requests" search={{ owner: externalId, range: "7d" }}>
         Requests of this owner
+      </Link>{" "}
+      <Link to="/usage" search={{ owner: externalId, range: "30d" }}>
+        All usage of the owner
       </Link>
     </section>
   );

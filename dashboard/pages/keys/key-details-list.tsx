@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Data } from "../../../core/api/procedures.ts";
 import { Ago } from "../../components/ago.tsx";
@@ -71,14 +72,43 @@ export function KeyDetailsList({ details }: { details: KeyDetails }): ReactNode 
     <DetailList
       facts={[
         ["Starts with", <code key="start">{key.start}</code>],
-        ["API", `${apiName} (${apiId})`],
-        ["Owner", key.identity?.externalId ?? ownerId ?? <span className="muted">none</span>],
+        [
+          "API",
+          <span key="api">
+            <Link to="/apis/$apiId" params={{ apiId }}>
+              {apiName}
+            </Link>{" "}
+            ({apiId})
+          </span>,
+        ],
+        [
+          "Owner",
+          key.identity === undefined ? (
+            (ownerId ?? <span className="muted">none</span>)
+          ) : (
+            <span key="owner">
+              {key.identity.externalId} (
+              <Link to="/keys" search={{ by: "owner", q: key.identity.externalId }}>
+                all keys
+              </Link>
+              ,{" "}
+              <Link to="/usage" search={{ owner: key.identity.externalId }}>
+                usage
+              </Link>
+              )
+            </span>
+          ),
+        ],
         [
           "Identity",
-          key.identity?.id ?? (
+          key.identity === undefined ? (
             <span key="none" className="muted">
               none
             </span>
+          ) : (
+            <Link key="identity" to="/identities" search={{ identity: key.identity.id }}>
+              {key.identity.id}
+            </Link>
           ),
         ],
         ["Enabled", key.enabled ? "yes" : "no"],

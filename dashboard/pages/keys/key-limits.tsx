@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
@@ -7,7 +8,7 @@ import { KeyTable } from "./key-table.tsx";
 
 /** Shows each limit with its counter: the key's own limits, and the limits that all keys of its identity share. */
 export function KeyLimits({ details }: { details: KeyDetails }): ReactNode {
-  const { limits } = details;
+  const { limits, key } = details;
   if (limits.length === 0) return <p className="muted">None.</p>;
   return (
     <KeyTable
@@ -23,7 +24,18 @@ export function KeyLimits({ details }: { details: KeyDetails }): ReactNode {
               <Badge title="A limit of the key with the same name takes precedence.">replaced</Badge>
             )}
           </th>
-          <td>{limit.of === "identity" ? "identity, shared" : "key"}</td>
+          <td>
+            {limit.of === "key" || key.identity === undefined ? (
+              "key"
+            ) : (
+              <>
+                <Link to="/identities" search={{ identity: key.identity.id }}>
+                  identity
+                </Link>
+                , shared
+              </>
+            )}
+          </td>
           <td className="number">
             {limit.current === undefined ? (
               <span title="The counters are unreachable.">?</span>

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { Badge } from "../../components/badge.tsx";
 import type { KeyDetails } from "./details.ts";
@@ -18,7 +19,9 @@ export function KeyRights({ details }: { details: KeyDetails }): ReactNode {
         ) : (
           roles.map(({ roleId, name }) => (
             <span key={roleId}>
-              <Badge>{name}</Badge>{" "}
+              <Link to="/permissions" search={{ roles: name }}>
+                <Badge>{name}</Badge>
+              </Link>{" "}
             </span>
           ))
         )}
@@ -30,7 +33,9 @@ export function KeyRights({ details }: { details: KeyDetails }): ReactNode {
           {shown.map(({ slug, isDirect, roles: names }) => (
             <tr key={slug}>
               <th scope="row">
-                <code>{slug}</code>
+                <Link to="/permissions" search={{ search: slug }}>
+                  <code>{slug}</code>
+                </Link>
               </th>
               <td>{[...(isDirect ? ["direct"] : []), ...names.map((name) => `role ${name}`)].join(", ")}</td>
             </tr>

@@ -4,11 +4,12 @@ import { useRead } from "../../api/queries.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { ManagedNotice } from "../../components/managed-badge.tsx";
 import { Page } from "../../components/page.tsx";
+import { UsagePlot } from "../../components/usage-plot.tsx";
 import { KeyActions } from "./key-actions.tsx";
 import { KeyCredits, KeyDetailsList, KeyMeta, KeyState } from "./key-details-list.tsx";
 import { KeyLimits } from "./key-limits.tsx";
 import { KeyRights } from "./key-rights.tsx";
-import { KeyUsage, LastRequests } from "./key-usage.tsx";
+import { LastRequests } from "./last-requests-table.tsx";
 import "./keys.css";
 
 export const Route = createLazyRoute("/keys/$keyId")({ component: KeyPage });
@@ -26,8 +27,30 @@ function KeyPage(): ReactNode {
       title={details?.key.name ?? (details === undefined ? "Key" : `${details.key.start}…`)}
       about={
         <>
-          <Link to="/keys" search={details === undefined ? {} : { api: details.apiId }}>
-            {details === undefined ? "All keys" : `Keys of ${details.apiName}`}
+          {details === undefined ? (
+            <Link to="/keys">All keys</Link>
+          ) : (
+            <>
+              <Link to="/apis/$apiId" params={{ apiId: details.apiId }}>
+                {details.apiName}
+              </Link>
+              {" · "}
+              <Link to="/keys" search={{ api: details.apiId }}>
+                Its keys
+              </Link>
+            </>
+          )}
+          {" · "}
+          <Link to="/usage" search={{ key: keyId }}>
+            Usage
+          </Link>
+          {" · "}
+          <Link to="/audit" search={{ targetId: keyId }}>
+            Audit log
+          </Link>
+          {" · "}
+          <Link to="/explain" search={{ keyId }}>
+            Explain
           </Link>
           {" · "}
           <code>{keyId}</code>
@@ -62,7 +85,7 @@ function KeyPage(): ReactNode {
             </section>
             <section className="key-wide" aria-labelledby="key-usage">
               <h2 id="key-usage">Usage of the last 30 days</h2>
-              <KeyUsage keyId={keyId} />
+              <UsagePlot of={{ keyId }} label="Verifications of the key by outcome" />
             </section>
             <section className="key-wide" aria-labelledby="key-requests">
               <h2 id="key-requests">Last requests</h2>

@@ -17,6 +17,7 @@ import { readFilters, searchBody } from "./filters.ts";
 import { ImportKeys } from "./import-keys.tsx";
 import { KeyFilterBar } from "./key-filter-bar.tsx";
 import { OwnerDialog } from "./owner-dialog.tsx";
+import { StateBadge } from "./state-badge.tsx";
 import "./keys.css";
 
 export const Route = createLazyRoute("/keys")({ component: KeysPage });
@@ -47,7 +48,19 @@ function KeysPage(): ReactNode {
   return (
     <Page
       title={apiName === undefined ? "Keys" : `Keys of ${apiName}`}
-      about="Newest keys first. Search by name, owner, id, start, or the key itself."
+      about={
+        <>
+          {filters.api !== undefined && (
+            <>
+              <Link to="/apis/$apiId" params={{ apiId: filters.api }}>
+                About the API
+              </Link>
+              {" · "}
+            </>
+          )}
+          Newest keys first. Search by name, owner, id, start, or the key itself.
+        </>
+      }
       actions={
         <>
           <Menu
@@ -169,18 +182,3 @@ const COLUMNS: readonly Column<FoundKey>[] = [
   },
   { id: "created", header: "Created", width: "6rem", fromPx: 1040, cell: ({ createdAt }) => <Ago atMs={createdAt} /> },
 ];
-
-/** Shows whether a listed key is enabled. The key's details also cover its limits and its API. */
-function StateBadge({
-  enabled,
-  expires,
-  nowMs,
-}: {
-  enabled: boolean;
-  expires: number | undefined;
-  nowMs: number;
-}): ReactNode {
-  if (!enabled) return <Badge kind="bad">disabled</Badge>;
-  if (expires !== undefined && nowMs > expires) return <Badge kind="warn">expired</Badge>;
-  return <Badge kind="good">enabled</Badge>;
-}

@@ -66,7 +66,16 @@ function PolicyPage(): ReactNode {
                 "Mode",
                 data.mode === "Audit" ? "Audit: rejects no requests, and counts those that it would reject" : data.mode,
               ],
-              ["API", data.apiName ?? `${data.apiId} (deleted)`],
+              [
+                "API",
+                data.apiName === undefined ? (
+                  `${data.apiId} (deleted)`
+                ) : (
+                  <Link key="api" to="/apis/$apiId" params={{ apiId: data.apiId }}>
+                    {data.apiName}
+                  </Link>
+                ),
+              ],
               ...clientFacts(data.policy),
               ["Generation", `${data.generation}, version ${data.version}`],
               ["Stored", <Ago key="stored" atMs={data.changedAt} />],

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { useRead } from "../../api/queries.ts";
 import { Ago, AgoOr } from "../../components/ago.tsx";
@@ -110,7 +111,7 @@ function Details({
       <ul className="tuples">
         {rootKey.permissions.map((tuple) => (
           <li key={tuple}>
-            <code>{tuple}</code>
+            <Tuple tuple={tuple} />
             <span className="muted">{usedOn.has(tuple) ? `used on ${usedOn.get(tuple)}` : "not used"}</span>
           </li>
         ))}
@@ -128,6 +129,18 @@ function Details({
       )}
       {opened === "revoke" && <RevokeRootKey rootKey={rootKey} onClose={close} onRevoked={onClose} />}
     </>
+  );
+}
+
+/** Shows a permission; one for a single API is a link to it. */
+function Tuple({ tuple }: { tuple: string }): ReactNode {
+  const [type, id = "*"] = tuple.split(".");
+  const code = <code>{tuple}</code>;
+  if (type !== "api" || id === "*") return code;
+  return (
+    <Link to="/apis/$apiId" params={{ apiId: id }}>
+      {code}
+    </Link>
   );
 }
 

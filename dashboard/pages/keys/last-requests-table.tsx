@@ -1,22 +1,12 @@
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
-import { useUsage, useUsageRows } from "../../api/use-usage.ts";
+import { useUsageRows } from "../../api/use-usage.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { outcomeInWords } from "../../usage/series.ts";
 import { KeyTable } from "./key-table.tsx";
 import { lastRequestsQuery, readLastRequests } from "./last-requests.ts";
-
-export function KeyUsage({ keyId }: { keyId: string }): ReactNode {
-  const { outcomes, error, isLoading, countedUntilMs, again } = useUsage({ keyId }, "30d");
-  if (error !== null) return <ErrorNote error={error} doing="Reading the usage" again={again} />;
-  if (outcomes === undefined) return <p className="muted">{isLoading ? "Reading …" : ""}</p>;
-  return (
-    <OutcomesPlot label="Verifications of the key by outcome" outcomes={outcomes} countedUntilMs={countedUntilMs} />
-  );
-}
 
 /** Table of the newest stored verifications. A verification appears a few seconds after it happened. */
 export function LastRequests({ keyId }: { keyId: string }): ReactNode {

@@ -1,0 +1,17 @@
+import type { ReactNode } from "react";
+import { Badge } from "../../components/badge.tsx";
+
+/** Shows whether a listed key is enabled. The key's details also cover its limits and its API. */
+export function StateBadge({
+  enabled,
+  expires,
+  nowMs,
+}: {
+  enabled: boolean;
+  expires: number | undefined;
+  nowMs: number;
+}): ReactNode {
+  if (!enabled) return <Badge kind="bad">disabled</Badge>;
+  if (expires !== undefined && nowMs > expires) return <Badge kind="warn">expired</Badge>;
+  return <Badge kind="good">enabled</Badge>;
+}
