@@ -1,7 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { Code } from "../../core/verification/codes.ts";
 import type { TimeWindow } from "./buckets.ts";
-import { OUTCOMES, outcomesOverTime, readLimitRows, readOutcomeRows, readTopRows, stacked } from "./series.ts";
+import {
+  checksOverTime,
+  OUTCOMES,
+  outcomesOverTime,
+  readCheckRows,
+  readLimitRows,
+  readOutcomeRows,
+  readTopRows,
+  stacked,
+} from "./series.ts";
 
 const HOUR_MS = 3_600_000;
 const FROM_MS = Date.parse("2026-03-01T10:00:00Z");
@@ -73,4 +82,15 @@ describe("result rows", () => {
     expect(() => readTopRows([response], "key_id")).toThrow("invalid response: expected a");
     expect(() => readLimitRows([response])).toThrow("invalid response: expected a");
   });
+});
+
+test("check series have gaps for uncounted buckets and drop rows outside the range", () => {
+  const checks = [0, 3, 9].map((hour) => ({ timeMs: FROM_MS + hour * HOUR_MS, checks: 5, refused: hour }));
+  expect(checksOverTime(checks, WINDOW, FROM_MS + 2 * HOUR_MS)).toMatchObject({
+    passed: [5, 0, null, 2],
+    refused: [0, 0, null, 3],
+    passedTotal: 7,
+    refusedTotal: 3,
+  });
+  expect(() => readCheckRows([{ time: "2026-03-01T10:00:00Z", checks: "5", refused: 0 }])).toThrow("expected a number");
 });

@@ -97,21 +97,28 @@ describe("the page of an API", () => {
     }
   });
 
-  test("API page renames and deletes its API, and creates its first key", async ({ dashboard, open, faults }) => {
+  test("API page leads to the first key of its API, and renames and deletes the API", async ({
+    dashboard,
+    open,
+    faults,
+  }) => {
     const { apiId } = await dashboard.call("apis.createApi", { name: "empty-api" });
     const page = await open(`/apis/${apiId}`);
+    const dialog = page.getByRole("dialog");
     await page.getByText("This API has no keys yet.").waitFor();
     await page.getByText("No policy accepts its keys.").waitFor();
     await page.getByText("No verifications in this period.").waitFor();
     expect(await factOf(page, "Default prefix")).toBe("none");
     expect(await factOf(page, "Allowed addresses")).toBe("all");
 
+    await page.getByRole("link", { name: "Create a key in the list of its keys" }).click();
+    await page.getByRole("heading", { name: "Keys of empty-api" }).waitFor();
     await page.getByRole("button", { name: "Create a key" }).click();
-    const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name", { exact: true }).fill("the first");
     await dialog.getByRole("button", { name: "Create", exact: true }).click();
     await dialog.getByText("The key is shown only once").waitFor();
     await dialog.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("link", { name: "About the API" }).click();
     await section(page, "Newest keys").getByText("the first").waitFor();
 
     await page.getByRole("button", { name: "Rename" }).click();
@@ -167,7 +174,6 @@ describe("the page of an API", () => {
     for (const [name, tuple] of [
       ["Rename", "update_api"],
       ["Delete", "delete_api"],
-      ["Create a key", "create_key"],
     ] as const) {
       const button = page.getByRole("button", { name, exact: true });
       expect(await button.getAttribute("title")).toContain(`api.*.${tuple}`);

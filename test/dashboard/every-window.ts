@@ -165,7 +165,6 @@ export const EVERY_WINDOW = {
       opener: menuOfRow,
       item: "Delete",
     },
-    { name: "create a key on the page of its API", by: ["CreateKey"], at: pageOfApi, opener: button("Create a key") },
     { name: "rename an API on its page", by: ["RenameApi"], at: pageOfApi, opener: button("Rename") },
     { name: "delete an API on its page", by: ["DeleteApi"], at: pageOfApi, opener: button("Delete") },
     { name: "the menu of the keys", by: ["KeysPage"], kind: "menu", at: keysOfApi, opener: button("More") },

@@ -4,8 +4,8 @@ import { useRead } from "../../api/queries.ts";
 import { AgoOr } from "../../components/ago.tsx";
 import { EmptyState } from "../../components/empty-state.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { KeyTable } from "../keys/key-table.tsx";
-import { StateBadge } from "../keys/state-badge.tsx";
+import { KeyTable } from "../../components/key-table.tsx";
+import { StateBadge } from "../../components/state-badge.tsx";
 
 const SHOWN = 10;
 
@@ -14,7 +14,15 @@ export function KeysOfApi({ apiId }: { apiId: string }): ReactNode {
   const { data, error, refetch } = useRead("admin.searchKeys", { apiId, limit: SHOWN });
   if (error !== null) return <ErrorNote error={error} doing="Reading the keys" again={() => void refetch()} />;
   if (data === undefined) return <p className="muted">Loading …</p>;
-  if (data.length === 0) return <EmptyState title="This API has no keys yet." />;
+  if (data.length === 0) {
+    return (
+      <EmptyState title="This API has no keys yet.">
+        <Link to="/keys" search={{ api: apiId }}>
+          Create a key in the list of its keys
+        </Link>
+      </EmptyState>
+    );
+  }
   return (
     <>
       <KeyTable label="Newest keys" heads={["Key", "State", "Name", "Owner", "Last used"]}>

@@ -1,10 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { usePages } from "../../api/queries.ts";
-import { Badge } from "../../components/badge.tsx";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
-import { stateOf } from "../policies/words.ts";
 import "../../components/plain-table.css";
 
 /** The policies that accept keys of an API. The server lists the policies of all APIs, so further pages are read on demand. */
@@ -19,20 +17,14 @@ export function PoliciesOfApi({ apiId }: { apiId: string }): ReactNode {
       )}
       {policies.length > 0 && (
         <ul className="plain-list">
-          {policies.map(({ policyId, name, mode, dataPlane }) => {
-            const { kind, word, why } = stateOf(dataPlane);
-            return (
-              <li key={policyId}>
-                <Link to="/policies/$policyId" params={{ policyId }}>
-                  {name}
-                </Link>{" "}
-                <span className="muted">{mode}</span>{" "}
-                <Badge kind={kind} title={why}>
-                  {word}
-                </Badge>
-              </li>
-            );
-          })}
+          {policies.map(({ policyId, name, mode }) => (
+            <li key={policyId}>
+              <Link to="/policies/$policyId" params={{ policyId }}>
+                {name}
+              </Link>{" "}
+              <span className="muted">{mode}</span>
+            </li>
+          ))}
         </ul>
       )}
       {hasMore && (

@@ -12,13 +12,12 @@ import { lockedThere, ManagedNotice } from "../../components/managed-badge.tsx";
 import { Page } from "../../components/page.tsx";
 import { UsagePlot } from "../../components/usage-plot.tsx";
 import { useRequired } from "../../components/use-needs.ts";
-import { CreateKey } from "../keys/create-key.tsx";
 import { KeysOfApi } from "./api-keys.tsx";
 import { PoliciesOfApi } from "./api-policies.tsx";
 import { ApiBadges } from "./badges.tsx";
 import { DeleteApi } from "./delete-api.tsx";
 import { RenameApi } from "./name-dialogs.tsx";
-import "../keys/keys.css";
+import "../../components/sections.css";
 
 export const Route = createLazyRoute("/apis/$apiId")({ component: ApiPage });
 const here = getRouteApi("/apis/$apiId");
@@ -65,18 +64,18 @@ function ApiPage(): ReactNode {
       {named.data !== undefined && (
         <>
           {api?.manager !== undefined && <ManagedNotice manager={api.manager} />}
-          <div className="key-sections">
+          <div className="sections">
             {may("api.*.read_analytics") && (
-              <section className="key-wide" aria-labelledby="api-usage">
+              <section className="section-wide" aria-labelledby="api-usage">
                 <h2 id="api-usage">Usage of the last 30 days</h2>
                 <UsagePlot of={{ apiId }} label="Verifications of the API by outcome" />
               </section>
             )}
-            <section className="key-wide" aria-labelledby="api-keys">
+            <section className="section-wide" aria-labelledby="api-keys">
               <h2 id="api-keys">Newest keys</h2>
               <KeysOfApi apiId={apiId} />
             </section>
-            <div className="key-sections key-wide">
+            <div className="sections section-wide">
               <section aria-labelledby="api-settings">
                 <h2 id="api-settings">Settings</h2>
                 {api !== undefined && <Settings api={api} />}
@@ -99,7 +98,7 @@ function ApiActions({ api }: { api: Row<"admin.listApis"> }): ReactNode {
   const navigate = useNavigate();
   const forget = useForget();
   const needs = useRequired();
-  const [opened, setOpened] = useState<"create" | "rename" | "delete">();
+  const [opened, setOpened] = useState<"rename" | "delete">();
   const close = (): void => setOpened(undefined);
   const leave = async (): Promise<void> => {
     await navigate({ to: "/apis" });
@@ -114,10 +113,6 @@ function ApiActions({ api }: { api: Row<"admin.listApis"> }): ReactNode {
       <Button kind="danger" unusable={locked ?? needs("api.*.delete_api")} onClick={() => setOpened("delete")}>
         Delete
       </Button>
-      <Button kind="main" unusable={needs("api.*.create_key")} onClick={() => setOpened("create")}>
-        Create a key
-      </Button>
-      {opened === "create" && <CreateKey apiId={api.apiId} onClose={close} />}
       {opened === "rename" && <RenameApi api={api} onClose={close} />}
       {opened === "delete" && <DeleteApi api={api} onClose={close} onDeleted={() => void leave()} />}
     </>

@@ -110,7 +110,8 @@ function Sources({ sources }: { sources: Explained["steps"][number]["sources"] }
   return (
     <>
       {sources.map(({ kind, id, name }, index) => (
-        <Fragment key={`${kind} ${id}`}>
+        // biome-ignore lint/suspicious/noArrayIndexKey: two sources, such as counters, may have the same kind and id.
+        <Fragment key={index}>
           {index > 0 && ", "}
           {kind}{" "}
           {kind === "api" ? (

@@ -5,8 +5,8 @@ import { AgoOr } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { ManagedBadge } from "../../components/managed-badge.tsx";
+import { StateBadge } from "../../components/state-badge.tsx";
 import { UsagePlot } from "../../components/usage-plot.tsx";
-import { StateBadge } from "../keys/state-badge.tsx";
 
 const USAGE_HEIGHT_PX = 160;
 

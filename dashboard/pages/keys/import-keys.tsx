@@ -9,9 +9,9 @@ import { csvOf, downloadCsv } from "../../components/download.ts";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { FileField } from "../../components/file-field.tsx";
 import { hashKey, NO_HASHING } from "../../components/hash-key.ts";
+import { KeyTable } from "../../components/key-table.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { FILE_BYTES_MAX, IMPORT_COLUMNS, type ImportRow, type ImportTable, ROWS_MAX, readImport } from "./key-csv.ts";
-import { KeyTable } from "./key-table.tsx";
 import { useStop } from "./use-stop.ts";
 
 const PREVIEW_ROWS = 5;

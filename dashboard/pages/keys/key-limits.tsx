@@ -2,9 +2,9 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { Ago } from "../../components/ago.tsx";
 import { Badge } from "../../components/badge.tsx";
+import { KeyTable } from "../../components/key-table.tsx";
 import { durationText } from "../../components/time.ts";
 import type { KeyDetails } from "./details.ts";
-import { KeyTable } from "./key-table.tsx";
 
 /** Shows each limit with its counter: the key's own limits, and the limits that all keys of its identity share. */
 export function KeyLimits({ details }: { details: KeyDetails }): ReactNode {

@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { Badge } from "../../components/badge.tsx";
+import { KeyTable } from "../../components/key-table.tsx";
 import type { KeyDetails } from "./details.ts";
-import { KeyTable } from "./key-table.tsx";
 
 /** Maximum number of permissions to show. A role can have thousands; the roles page shows all of them. */
 const SHOWN_MAX = 200;

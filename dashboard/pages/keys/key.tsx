@@ -10,7 +10,7 @@ import { KeyCredits, KeyDetailsList, KeyMeta, KeyState } from "./key-details-lis
 import { KeyLimits } from "./key-limits.tsx";
 import { KeyRights } from "./key-rights.tsx";
 import { LastRequests } from "./last-requests-table.tsx";
-import "./keys.css";
+import "../../components/sections.css";
 
 export const Route = createLazyRoute("/keys/$keyId")({ component: KeyPage });
 const here = getRouteApi("/keys/$keyId");
@@ -66,7 +66,7 @@ function KeyPage(): ReactNode {
         <>
           {details.manager !== undefined && <ManagedNotice manager={details.manager} />}
           <KeyState details={details} />
-          <div className="key-sections">
+          <div className="sections">
             <section aria-labelledby="key-details-list">
               <h2 id="key-details-list">Facts</h2>
               <KeyDetailsList details={details} />
@@ -83,15 +83,15 @@ function KeyPage(): ReactNode {
               <h2 id="key-rights">Roles and permissions</h2>
               <KeyRights details={details} />
             </section>
-            <section className="key-wide" aria-labelledby="key-usage">
+            <section className="section-wide" aria-labelledby="key-usage">
               <h2 id="key-usage">Usage of the last 30 days</h2>
               <UsagePlot of={{ keyId }} label="Verifications of the key by outcome" />
             </section>
-            <section className="key-wide" aria-labelledby="key-requests">
+            <section className="section-wide" aria-labelledby="key-requests">
               <h2 id="key-requests">Last requests</h2>
               <LastRequests keyId={keyId} />
             </section>
-            <section className="key-wide" aria-labelledby="key-meta">
+            <section className="section-wide" aria-labelledby="key-meta">
               <h2 id="key-meta">Meta</h2>
               <KeyMeta details={details} />
             </section>

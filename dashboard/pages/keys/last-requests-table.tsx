@@ -4,8 +4,8 @@ import { useUsageRows } from "../../api/use-usage.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Button } from "../../components/button.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
+import { KeyTable } from "../../components/key-table.tsx";
 import { outcomeInWords } from "../../usage/series.ts";
-import { KeyTable } from "./key-table.tsx";
 import { lastRequestsQuery, readLastRequests } from "./last-requests.ts";
 
 /** Table of the newest stored verifications. A verification appears a few seconds after it happened. */

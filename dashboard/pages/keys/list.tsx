@@ -8,6 +8,7 @@ import { EmptyState } from "../../components/empty-state.tsx";
 import { lockedBy } from "../../components/managed-badge.tsx";
 import { Menu } from "../../components/menu.tsx";
 import { Page } from "../../components/page.tsx";
+import { StateBadge } from "../../components/state-badge.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import { useCreate } from "../../components/use-create.ts";
 import { useRequired } from "../../components/use-needs.ts";
@@ -17,7 +18,6 @@ import { readFilters, searchBody } from "./filters.ts";
 import { ImportKeys } from "./import-keys.tsx";
 import { KeyFilterBar } from "./key-filter-bar.tsx";
 import { OwnerDialog } from "./owner-dialog.tsx";
-import { StateBadge } from "./state-badge.tsx";
 import "./keys.css";
 
 export const Route = createLazyRoute("/keys")({ component: KeysPage });

@@ -11,14 +11,14 @@ import { Page } from "../../components/page.tsx";
 import { Plot } from "../../components/plot.tsx";
 import { plotMarkAt } from "../../components/plot-marks.ts";
 import { durationText, exactText } from "../../components/time.ts";
+import { TopTable } from "../../components/top-table.tsx";
 import { UsageOff } from "../../components/usage-off.tsx";
+import { Panel } from "../../components/usage-panel.tsx";
 import { refreshMsOf, windowOf } from "../../usage/buckets.ts";
 import type { UsageFilter } from "../../usage/queries.ts";
 import { rangeOf, type UsageSearch, withRange } from "../../usage/search.ts";
 import type { OutcomesOverTime } from "../../usage/series.ts";
 import { Filters } from "./filters.tsx";
-import { Panel } from "./panel.tsx";
-import { TopTable } from "./top-table.tsx";
 import { latencySeries, usePictures } from "./use-pictures.ts";
 import "./usage.css";
 

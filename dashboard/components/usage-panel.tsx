@@ -1,9 +1,10 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import type { ApiError } from "../../api/api-error.ts";
-import { CopyButton } from "../../components/copy-button.tsx";
-import { ErrorNote } from "../../components/error-note.tsx";
-import { fragmentOf } from "../../usage/sql-fragment.ts";
+import type { ApiError } from "../api/api-error.ts";
+import { fragmentOf } from "../usage/sql-fragment.ts";
+import { CopyButton } from "./copy-button.tsx";
+import { ErrorNote } from "./error-note.tsx";
+import "./usage-panel.css";
 
 /** Panel of one chart: its title, the chart or the error, and the query. */
 export function Panel<T>({

@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
-import { EmptyState } from "../../components/empty-state.tsx";
+import { EmptyState } from "./empty-state.tsx";
+import "./usage-panel.css";
 
 export interface TopTableRow {
   readonly id: string;

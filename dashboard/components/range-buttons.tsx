@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
-import { Button } from "../../components/button.tsx";
-import { PRESET_NAMES, type Preset, type Range, wordsOfPreset } from "../../usage/buckets.ts";
+import { PRESET_NAMES, type Preset, type Range, wordsOfPreset } from "../usage/buckets.ts";
+import { Button } from "./button.tsx";
 
 /** Buttons for the preset time ranges. */
 export function RangeButtons({ range, onChange }: { range: Range; onChange: (range: Preset) => void }): ReactNode {

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import "./key-table.css";
 
 /** Small table about a key. A table that is too wide can be scrolled, with the keyboard as well. */
 export function KeyTable({

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { Badge } from "../../components/badge.tsx";
+import { Badge } from "./badge.tsx";
 
 /** Shows whether a listed key is enabled. The key's details also cover its limits and its API. */
 export function StateBadge({
