@@ -24,7 +24,9 @@ export async function expectAccessible(page: Page, except: readonly string[] = [
 
 /** Fails when the page itself, not a part of it, can be scrolled to the side. */
 export async function expectNoSideways(page: Page): Promise<void> {
-  const { wide, room, widest } = await page.evaluate(() => {
+  const { wide, room, widest } = await page.evaluate(async () => {
+    // Plots follow the width of the window in the next frame.
+    for (let frame = 0; frame < 2; frame++) await new Promise((resolve) => requestAnimationFrame(resolve));
     const root = document.documentElement;
     // What a part of the page cuts off or scrolls does not make the page wide.
     const isShut = (element: Element): boolean => {
