@@ -72,7 +72,7 @@ describe("an identity", () => {
     await dialog.getByLabel("Window").fill("1h");
     await dialog.getByRole("button", { name: "Create", exact: true }).click();
 
-    const details = page.getByRole("dialog", { name: "acme" });
+    const details = page.getByRole("dialog", { name: "acme", exact: true });
     await details.getByText("0 of 10").waitFor();
     await details.getByText('"plan": "pro"').waitFor();
     const { apiId } = await dashboard.call("apis.createApi", { name: "orders of acme" });
