@@ -125,6 +125,8 @@ const DOINGS: readonly Doing[] = [
     route: "/keys",
     does: "chooses an API, and makes a key of it",
     act: async ({ page, toButton, toField, press, type }, { call }, { apiId }) => {
+      await toButton("Filters");
+      await press("Enter");
       await tabTo(page, page.getByRole("combobox", { name: "API" }));
       await type("api by keys");
       // What the server found for the text has taken the place of what was offered before.
@@ -132,6 +134,9 @@ const DOINGS: readonly Doing[] = [
       await page.locator("[role=option][data-highlighted]").waitFor();
       await press("Enter");
       await heading(page, /^Keys of api by keys/);
+      await toButton("Done");
+      await press("Enter");
+      await gone(page);
       await toButton("Create a key", "Shift+Tab");
       await press("Enter");
       await toField("Name");

@@ -62,7 +62,7 @@ export function FirstSteps({ hasPolicy }: { hasPolicy: boolean | undefined }): R
   if (steps.every(({ isDone }) => isDone)) return null;
   const next = steps.findIndex(({ isDone }) => !isDone);
   return (
-    <section className="home-panel" aria-labelledby="first-steps">
+    <section className="usage-panel" aria-labelledby="first-steps">
       <h2 id="first-steps">First steps</h2>
       <ol className="home-steps">
         {steps.map((step, index) => (

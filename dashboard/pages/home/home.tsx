@@ -9,6 +9,7 @@ import { Page } from "../../components/page.tsx";
 import { lagText, ruleText, stateOf } from "../../components/policy-words.ts";
 import { FirstSteps } from "./first-steps.tsx";
 import "../../components/plain-table.css";
+import "../../components/usage-panel.css";
 import "./home.css";
 
 export const Route = createLazyRoute("/")({ component: HomePage });
@@ -26,10 +27,10 @@ function HomePage(): ReactNode {
   return (
     <Page title="Home" about="Gates, traffic and rejections of this workspace.">
       <FirstSteps hasPolicy={policies.readAtMs === 0 ? undefined : policies.rows.length > 0} />
-      <div className="home-panels">
+      <div className="usage-panels">
         <Traffic />
-        <section className="home-panel" aria-labelledby="gates">
-          <div className="home-panel-head">
+        <section className="usage-panel" aria-labelledby="gates">
+          <div className="usage-panel-head">
             <h2 id="gates">Gates</h2>
             <Link to="/policies">All policies</Link>
           </div>
@@ -39,8 +40,8 @@ function HomePage(): ReactNode {
           {policies.isLoading && <p className="muted loading">Reading the policies …</p>}
           {policies.readAtMs > 0 && <Gates policies={policies.rows} hasMore={policies.hasMore} />}
         </section>
-        <section className="home-panel" aria-labelledby="rejections">
-          <div className="home-panel-head">
+        <section className="usage-panel" aria-labelledby="rejections">
+          <div className="usage-panel-head">
             <h2 id="rejections">Most rejections</h2>
             <Link to="/usage">Usage</Link>
           </div>
@@ -55,8 +56,8 @@ function Traffic(): ReactNode {
   const usage = useUsage({}, "24h");
   const { outcomes } = usage;
   return (
-    <section className="home-panel home-wide" aria-labelledby="traffic">
-      <div className="home-panel-head">
+    <section className="usage-panel usage-panel-wide" aria-labelledby="traffic">
+      <div className="usage-panel-head">
         <h2 id="traffic">Verifications of the last 24 hours</h2>
         {outcomes !== undefined && (
           <span className="muted">
