@@ -184,7 +184,7 @@ export const SEARCH_KINDS: readonly SearchKind[] = [
       id: apiId,
       label: name,
       note: apiId,
-      open: (navigate) => navigate({ to: "/keys", search: { api: apiId } }),
+      open: (navigate) => navigate({ to: "/apis/$apiId", params: { apiId }, search: {} }),
     })),
   },
   { title: "Keys", many: "keys", find: findKeys },

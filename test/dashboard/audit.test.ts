@@ -21,8 +21,8 @@ describe("the audit log", () => {
     await page.getByRole("row").nth(1).focus();
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("first name", { exact: true }).waitFor();
-    await dialog.getByText("second name", { exact: true }).waitFor();
+    await dialog.locator("del", { hasText: "first name" }).waitFor();
+    await dialog.locator("ins", { hasText: "second name" }).waitFor();
     expect(new URL(page.url()).searchParams.get("row")).toMatch(/^log_/);
     await expectAccessible(page);
     await page.keyboard.press("Escape");

@@ -48,7 +48,6 @@ test("home of an empty workspace leads through the first steps with commands tha
   await expectPresentable(page);
   await page.setViewportSize({ width: 1280, height: 800 });
   await steps.getByRole("link", { name: "Create an API" }).click();
-  await page.getByRole("button", { name: "Create an API" }).click();
   await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("first-api");
   await page.getByRole("dialog").getByRole("button", { name: "Create", exact: true }).click();
   await page.getByRole("dialog").waitFor({ state: "hidden" });

@@ -188,7 +188,7 @@ describe("objects", () => {
     const made = await makeEach(dashboard);
     const { name } = made;
     const kinds = [
-      ["APIs", `${name} api`, made.apiId, /\/keys\?.*api=/],
+      ["APIs", `${name} api`, made.apiId, new RegExp(`/apis/${made.apiId}`)],
       ["Keys", `${name} key`, made.keyId, new RegExp(`/keys/${made.keyId}`)],
       ["Identities", `${name}.owner`, made.identityId, /identity=id_/],
       ["Roles", `${name}.role`, made.roleId, /roles=role_/],

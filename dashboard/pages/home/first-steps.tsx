@@ -20,7 +20,7 @@ YAML`;
 interface Step {
   readonly title: string;
   readonly isDone: boolean;
-  readonly page: NonNullable<LinkProps["to"]>;
+  readonly link: Pick<LinkProps, "to" | "search">;
   readonly about: string;
   readonly command: string;
 }
@@ -39,21 +39,21 @@ export function FirstSteps({ hasPolicy }: { hasPolicy: boolean | undefined }): R
     {
       title: "Create an API",
       isDone: api !== undefined,
-      page: "/apis",
+      link: { to: "/apis", search: { create: "api" } },
       about: "An API is a named group of keys. A key is valid only for its API.",
       command: curlLine({ ...call, procedure: "apis.createApi", body: { name: EXAMPLE_API } }),
     },
     {
       title: "Create a key",
       isDone: keys.data.length > 0,
-      page: "/keys",
+      link: { to: "/keys", search: { create: "key" } },
       about: "The response contains the key. It is shown only once.",
       command: curlLine({ ...call, procedure: "keys.createKey", body: { apiId: api?.apiId ?? "YOUR_API_ID" } }),
     },
     {
       title: "Apply a policy",
       isDone: hasPolicy,
-      page: "/policies",
+      link: { to: "/policies" },
       about:
         "The policy puts a gate beside each pod that it selects. The gate lets only requests with a valid key through.",
       command: policyOf(api?.name ?? EXAMPLE_API),
@@ -70,7 +70,7 @@ export function FirstSteps({ hasPolicy }: { hasPolicy: boolean | undefined }): R
             {step.isDone ? <CircleCheck size={20} aria-hidden /> : <Circle size={20} aria-hidden />}
             <div>
               <h3>
-                <Link to={step.page}>{step.title}</Link>
+                <Link {...step.link}>{step.title}</Link>
                 {step.isDone && <span className="muted"> (done)</span>}
               </h3>
               {index === next && (

@@ -82,7 +82,7 @@ function Traffic(): ReactNode {
 const rejectedOf = ({ series }: { series: readonly { outcome: string; total: number }[] }): number =>
   series.reduce((sum, { outcome, total }) => (outcome === "VALID" ? sum : sum + total), 0);
 
-/** Order of the states by how soon somebody should look at them. */
+/** Kinds of states, the most urgent first. */
 const URGENCY = ["bad", "warn", "good", "plain"];
 
 function Gates({ policies, hasMore }: { policies: readonly Policy[]; hasMore: boolean }): ReactNode {
@@ -124,7 +124,10 @@ function Gates({ policies, hasMore }: { policies: readonly Policy[]; hasMore: bo
         ))}
       </ul>
       {rated.length > POLICIES_SHOWN_MAX && (
-        <p className="muted">The others need no attention before these {POLICIES_SHOWN_MAX}.</p>
+        <p className="muted">
+          and {(rated.length - POLICIES_SHOWN_MAX).toLocaleString("en")}
+          {hasMore && "+"} more
+        </p>
       )}
     </>
   );
