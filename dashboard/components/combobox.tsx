@@ -71,6 +71,8 @@ export function Combobox({
           placeholder={placeholder}
           onKeyDown={(event) => {
             if (event.key === "Enter") event.preventDefault();
+            // With a closed list, the library would clear the value, which would widen a filter or a scope to everything.
+            if (event.key === "Escape" && event.currentTarget.ariaExpanded !== "true") event.preventBaseUIHandler();
             if (event.key === "Tab" && highlighted.current !== undefined) onChange(highlighted.current.value);
           }}
           // An open list hides the rest of the page, and so the label element, from screen readers; this attribute still names the field.

@@ -172,6 +172,15 @@ describe("the list of keys", () => {
     await shows("has-manifest", "has-role", "has-credits", "is-late", "is-off");
   });
 
+  test("Escape closes the filters of the key list and keeps the chosen API", async ({ dashboard, open }) => {
+    const { apiId } = await dashboard.call("apis.createApi", { name: "kept-by-escape" });
+    const page = await open(`/keys?api=${apiId}`);
+    await page.getByRole("button", { name: "Filters" }).click();
+    await page.getByRole("combobox", { name: "API" }).press("Escape");
+    await page.getByRole("dialog", { name: "Filters" }).waitFor({ state: "hidden" });
+    expect(new URL(page.url()).searchParams.get("api")).toBe(apiId);
+  });
+
   test("filters of the key list open as a sheet that a phone shows whole", async ({ open }) => {
     const page = await open("/keys", { width: 390, height: 844 });
     await page.getByRole("button", { name: "Filters" }).click();
