@@ -82,6 +82,12 @@ export function outcomesOverTime(
   return { window, times, series, credits, total, creditsTotal: sumOf(credits) };
 }
 
+/** Formats the totals: "1,434 verifications, 253 rejected". */
+export function totalsText({ total, series }: OutcomesOverTime): string {
+  const valid = series.find(({ outcome }) => outcome === "VALID")?.total ?? 0;
+  return `${total.toLocaleString("en")} verifications, ${(total - valid).toLocaleString("en")} rejected`;
+}
+
 const rankOf = (outcome: string): number => (ORDER.includes(outcome) ? ORDER.indexOf(outcome) : ORDER.length);
 const sumOf = (counts: readonly (number | null)[]): number => counts.reduce<number>((sum, n) => sum + (n ?? 0), 0);
 

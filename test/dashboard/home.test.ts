@@ -34,6 +34,20 @@ test("home does not show an unreadable list of policies as an empty workspace", 
   for (const claim of ["No policies yet", "no rejected requests", "First steps"]) expect(text).not.toContain(claim);
 });
 
+test("home shows the rejections of a policy whose rules cannot be read", async ({
+  dashboard,
+  open,
+  context,
+  faults,
+}) => {
+  faults.expect(/\b500\b/);
+  expect((await fetch(`${dashboard.sidecarUrl}/orders`, { method: "POST" })).status).toBe(401);
+  await context.route("**/v2/admin.getPolicy", (route) => route.fulfill({ status: 500, body: "{}" }));
+  const page = await open("/");
+  const row = page.getByRole("region", { name: "Most rejections" }).getByRole("row").nth(1);
+  await expect.poll(() => row.textContent(), { timeout: 30_000 }).toMatch(/^dev\/shop\/orders[1-9]\d*$/);
+});
+
 test("home of an empty workspace leads through the first steps with commands that work", async ({
   dashboard,
   open,

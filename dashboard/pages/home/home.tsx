@@ -7,6 +7,7 @@ import { ErrorNote } from "../../components/error-note.tsx";
 import { OutcomesPlot } from "../../components/outcomes-plot.tsx";
 import { Page } from "../../components/page.tsx";
 import { lagText, ruleText, stateOf } from "../../components/policy-words.ts";
+import { totalsText } from "../../usage/series.ts";
 import { FirstSteps } from "./first-steps.tsx";
 import "../../components/plain-table.css";
 import "../../components/usage-panel.css";
@@ -37,7 +38,7 @@ function HomePage(): ReactNode {
           {policies.error !== null && (
             <ErrorNote error={policies.error} doing="Reading the policies" again={policies.again} />
           )}
-          {policies.isLoading && <p className="muted loading">Reading the policies …</p>}
+          {policies.isLoading && <p className="muted">Loading …</p>}
           {policies.readAtMs > 0 && <Gates policies={policies.rows} hasMore={policies.hasMore} />}
         </section>
         <section className="usage-panel" aria-labelledby="rejections">
@@ -59,15 +60,11 @@ function Traffic(): ReactNode {
     <section className="usage-panel usage-panel-wide" aria-labelledby="traffic">
       <div className="usage-panel-head">
         <h2 id="traffic">Verifications of the last 24 hours</h2>
-        {outcomes !== undefined && (
-          <span className="muted">
-            {outcomes.total.toLocaleString("en")} verifications, {rejectedOf(outcomes).toLocaleString("en")} rejected
-          </span>
-        )}
+        {outcomes !== undefined && <span className="muted">{totalsText(outcomes)}</span>}
       </div>
       {usage.error !== null && <ErrorNote error={usage.error} doing="Reading usage" again={usage.again} />}
       {/* As high as the chart that takes its place. */}
-      {usage.isLoading && <p className="muted loading home-plot-space">Reading usage …</p>}
+      {usage.isLoading && <p className="muted home-plot-space">Loading …</p>}
       {outcomes !== undefined && (
         <OutcomesPlot
           label="Verifications of the last 24 hours by outcome"
@@ -78,9 +75,6 @@ function Traffic(): ReactNode {
     </section>
   );
 }
-
-const rejectedOf = ({ series }: { series: readonly { outcome: string; total: number }[] }): number =>
-  series.reduce((sum, { outcome, total }) => (outcome === "VALID" ? sum : sum + total), 0);
 
 /** Kinds of states, the most urgent first. */
 const URGENCY = ["bad", "warn", "good", "plain"];
@@ -137,13 +131,13 @@ const refusedBy = ({ dataPlane, mode }: Policy): number =>
   (mode === "Audit" ? dataPlane?.wouldRefuse : dataPlane?.refused) ?? 0;
 
 function Rejections({ policies }: { policies: readonly Policy[] }): ReactNode {
+  if (policies.some(({ dataPlane }) => dataPlane === undefined)) {
+    return <p>Redis, to which pods report, does not respond.</p>;
+  }
   const rejecting = policies
     .filter((policy) => refusedBy(policy) > 0)
     .sort((a, b) => refusedBy(b) - refusedBy(a))
     .slice(0, REJECTING_POLICIES_MAX);
-  if (policies.some(({ dataPlane }) => dataPlane === undefined)) {
-    return <p>Redis, to which pods report, does not respond.</p>;
-  }
   if (rejecting.length === 0) return <p className="muted">The gates report no rejected requests.</p>;
   return (
     <div className="home-rejections">
@@ -167,15 +161,29 @@ function Rejections({ policies }: { policies: readonly Policy[] }): ReactNode {
   );
 }
 
-function RejectionsOfPolicy({ policy: { policyId, name, mode } }: { policy: Policy }): ReactNode {
+/** Shows the rules that reject most; until they are read, the total of the policy. */
+function RejectionsOfPolicy({ policy }: { policy: Policy }): ReactNode {
+  const { policyId, name, mode } = policy;
   const { data } = useRead("admin.getPolicy", { policyId }, { everyMs: POLL_INTERVAL_MS });
-  const counts = [...(data?.refusals.counts ?? [])].sort((a, b) => b.count - a.count).slice(0, RULES_SHOWN_MAX);
+  const link = (
+    <Link to="/policies/$policyId" params={{ policyId }}>
+      {name}
+    </Link>
+  );
+  if (data === undefined) {
+    return (
+      <tr>
+        <th scope="row">{link}</th>
+        <td />
+        <td className="number">{refusedBy(policy).toLocaleString("en")}</td>
+      </tr>
+    );
+  }
+  const counts = data.refusals.counts.toSorted((a, b) => b.count - a.count).slice(0, RULES_SHOWN_MAX);
   return counts.map(({ rule, ruleName, code, count }) => (
     <tr key={`${rule} ${code}`}>
       <th scope="row">
-        <Link to="/policies/$policyId" params={{ policyId }}>
-          {name}
-        </Link>
+        {link}
         <br />
         <span className="muted">
           {ruleText(rule, ruleName)}

@@ -17,7 +17,7 @@ import { Panel } from "../../components/usage-panel.tsx";
 import { refreshMsOf, windowOf } from "../../usage/buckets.ts";
 import type { UsageFilter } from "../../usage/queries.ts";
 import { rangeOf, type UsageSearch, withRange } from "../../usage/search.ts";
-import type { OutcomesOverTime } from "../../usage/series.ts";
+import { type OutcomesOverTime, totalsText } from "../../usage/series.ts";
 import { Filters } from "./filters.tsx";
 import { latencySeries, usePictures } from "./use-pictures.ts";
 import "./usage.css";
@@ -209,11 +209,6 @@ function commonError(errors: readonly (ApiError | null)[]): ApiError | undefined
   const found = errors.filter((error) => error !== null);
   const [first] = found;
   return first !== undefined && found.length > 1 && found.every(({ kind }) => kind === first.kind) ? first : undefined;
-}
-
-function totalsText({ total, series }: OutcomesOverTime): string {
-  const valid = series.find(({ outcome }) => outcome === "VALID")?.total ?? 0;
-  return `${total.toLocaleString("en")} verifications, ${(total - valid).toLocaleString("en")} rejected`;
 }
 
 function Credits({
