@@ -29,8 +29,13 @@ export function choiceIn<Name extends string, Choice extends string>(
   return (chosen === undefined ? {} : { [name]: chosen }) as { readonly [N in Name]?: Choice };
 }
 
-/** Returns the search parameters for `navigate`: the current ones with this text set, or without it if the text is empty. */
-export const withText =
-  <Name extends string>(name: Name, text: string) =>
-  <Search extends Texts<Name>>({ [name]: _, ...others }: Search): Search =>
-    (text === "" ? others : { ...others, [name]: text }) as Search;
+/** Returns the search parameters for `navigate`: the current ones with these texts set, each removed if it is empty. */
+export const withTexts =
+  (change: Readonly<Record<string, string>>) =>
+  <Search extends object>(before: Search): Search =>
+    Object.fromEntries(
+      Object.entries({ ...before, ...change }).filter(([name, value]) => !(name in change && value === "")),
+    ) as Search;
+
+/** The same for one text. */
+export const withText = (name: string, text: string) => withTexts({ [name]: text });

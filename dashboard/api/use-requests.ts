@@ -15,7 +15,7 @@ import {
 import { useApi } from "./api-context.ts";
 import type { ApiError } from "./api-error.ts";
 import type { Pages } from "./queries.ts";
-import { mayRetryUsage, type UsageProcedure, type UsageState } from "./use-usage.ts";
+import { mayRetryUsage, type UsageProcedure } from "./use-usage.ts";
 
 /* The log of requests. Each page, and each poll of a log that is followed, is one SQL query, which counts against the workspace's quota. */
 
@@ -23,9 +23,6 @@ import { mayRetryUsage, type UsageProcedure, type UsageState } from "./use-usage
 export const FOLLOW_EVERY_MS = 5000;
 /** Time after which an event is expected to be stored. Each poll reads this time again, because events are not stored in their order. */
 const LATE_MS = 120_000;
-const DAY_MS = 86_400_000;
-/** Margin for clocks, see `use-usage.ts`. */
-const SPARE_MS = 60_000;
 
 const PROCEDURES = {
   verifications: "analytics.getVerifications",
@@ -146,11 +143,4 @@ export function useRequests<Of extends LogOf>({
     followError: isFollowing ? (live.error as ApiError | null) : null,
     followAgain: () => void live.refetch(),
   };
-}
-
-/** Returns how far back the log reads, ms: the range, or the retention if it is shorter. */
-export function withinRetention(rangeMs: number, of: LogOf, state: UsageState | undefined): number {
-  if (state === undefined) return rangeMs;
-  const { verifications, ratelimits } = state.retentionDays;
-  return Math.min(rangeMs, (of === "verifications" ? verifications : ratelimits.raw) * DAY_MS - SPARE_MS);
 }

@@ -3,6 +3,7 @@ import { useMemo } from "react";
 import type { Data } from "../../core/api/procedures.ts";
 import { type Range, refreshMsOf, type TimeWindow, windowOf } from "../usage/buckets.ts";
 import { outcomesQuery, type UsageFilter } from "../usage/queries.ts";
+import type { LogOf } from "../usage/requests.ts";
 import { type OutcomesOverTime, outcomesOverTime, readOutcomeRows } from "../usage/series.ts";
 import { useApi } from "./api-context.ts";
 import { ApiError } from "./api-error.ts";
@@ -70,6 +71,13 @@ const SPARE_MS = 60_000;
 export function windowWithin(range: Range, nowMs: number, state: UsageState | undefined): TimeWindow {
   const days = state?.retentionDays.verifications ?? USUAL_RETENTION_DAYS;
   return windowOf(range, nowMs, nowMs - days * DAY_MS + SPARE_MS);
+}
+
+/** Returns how far back the log reads, ms: the range, or the retention if it is shorter. */
+export function withinRetention(rangeMs: number, of: LogOf, state: UsageState | undefined): number {
+  if (state === undefined) return rangeMs;
+  const { verifications, ratelimits } = state.retentionDays;
+  return Math.min(rangeMs, (of === "verifications" ? verifications : ratelimits.raw) * DAY_MS - SPARE_MS);
 }
 
 /** Time until which the counts are complete, Unix ms. If that time is unknown, the charts show no gaps. */

@@ -15,3 +15,8 @@ export function StateBadge({
   if (expires !== undefined && nowMs > expires) return <Badge kind="warn">expired</Badge>;
   return <Badge kind="good">enabled</Badge>;
 }
+
+/** Shows whether a request was within a rate limit. */
+export const LimitBadge = ({ passed }: { passed: boolean }): ReactNode => (
+  <Badge kind={passed ? "good" : "bad"}>{passed ? "within the limit" : "over the limit"}</Badge>
+);

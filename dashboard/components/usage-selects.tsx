@@ -1,6 +1,8 @@
 import type { ReactNode } from "react";
 import { useRead } from "../api/queries.ts";
+import { PRESET_NAMES, type Preset, type Range, wordsOfPreset } from "../usage/buckets.ts";
 import { OUTCOMES, outcomeInWords } from "../usage/series.ts";
+import { Button } from "./button.tsx";
 import { Select } from "./select.tsx";
 
 /* Filters that pages about usage share. The value is a parameter of the address, so it may be one that the list does not have. */
@@ -66,4 +68,13 @@ export function NamespaceSelect(props: FilterProps): ReactNode {
 export function OutcomeSelect(props: FilterProps): ReactNode {
   const options = Object.keys(OUTCOMES).map((value) => ({ value, label: outcomeInWords(value) }));
   return <FilterSelect {...props} label="Outcome" all="All outcomes" options={options} />;
+}
+
+/** Buttons for the preset time ranges. */
+export function RangeButtons({ range, onChange }: { range: Range; onChange: (range: Preset) => void }): ReactNode {
+  return PRESET_NAMES.map((preset) => (
+    <Button key={preset} aria-pressed={range === preset} title={wordsOfPreset(preset)} onClick={() => onChange(preset)}>
+      {preset}
+    </Button>
+  ));
 }

@@ -9,6 +9,7 @@ import { SearchField } from "../../components/search-field.tsx";
 import { Select } from "../../components/select.tsx";
 import { type Column, Table } from "../../components/table.tsx";
 import "./audit.css";
+import { withTexts } from "../../search-params.ts";
 import { ChangeDetails, whoText } from "./details.tsx";
 import { type AuditSearch, EVENTS, RANGES, type RangeName } from "./search.ts";
 
@@ -49,11 +50,7 @@ function AuditPage(): ReactNode {
   };
   const pages = usePages("admin.listAudit", wanted);
   const set = (change: Partial<Record<keyof AuditSearch, string>>): void =>
-    void navigate({
-      search: (before) =>
-        Object.fromEntries(Object.entries({ ...before, ...change }).filter(([, value]) => value !== "")) as AuditSearch,
-      replace: true,
-    });
+    void navigate({ search: withTexts(change), replace: true });
   const open = pages.rows.find(({ id }) => id === openId);
   const isFiltered = Object.keys(wanted).length > 0;
   return (

@@ -6,6 +6,7 @@ import { Badge } from "../../components/badge.tsx";
 import { ErrorNote } from "../../components/error-note.tsx";
 import { Notice } from "../../components/notice.tsx";
 import { Select } from "../../components/select.tsx";
+import { LimitBadge } from "../../components/state-badge.tsx";
 import { exactText } from "../../components/time.ts";
 import { ExplainedKey } from "./explained-key.tsx";
 
@@ -72,8 +73,7 @@ export function ExplainedRequest({ requestId, atMs }: { requestId: string; atMs:
         ))}
         {data?.ratelimits.map(({ time, namespaceId, identifier, passed, limit, remaining }) => (
           <li key={`${time} ${namespaceId} ${identifier}`}>
-            <Badge kind={passed ? "good" : "bad"}>{passed ? "within the limit" : "over the limit"}</Badge> {identifier}{" "}
-            in{" "}
+            <LimitBadge passed={passed} /> {identifier} in{" "}
             <Link to="/ratelimits/$namespaceId" params={{ namespaceId }}>
               <code>{namespaceId}</code>
             </Link>

@@ -4,10 +4,10 @@ import { countedUntilOf, useUsageRows, useUsageState, windowWithin } from "../..
 import { EmptyState } from "../../components/empty-state.tsx";
 import { Plot } from "../../components/plot.tsx";
 import { type PlotSeries, plotMarkAt } from "../../components/plot-marks.ts";
-import { RangeButtons } from "../../components/range-buttons.tsx";
 import { exactText } from "../../components/time.ts";
 import { TopTable } from "../../components/top-table.tsx";
 import { Panel } from "../../components/usage-panel.tsx";
+import { RangeButtons } from "../../components/usage-selects.tsx";
 import { type Preset, refreshMsOf, windowOf } from "../../usage/buckets.ts";
 import { checksQuery, topIdentifiersQuery } from "../../usage/queries.ts";
 import { checksOverTime, type IdentifierRow, readCheckRows, readIdentifierRows } from "../../usage/series.ts";

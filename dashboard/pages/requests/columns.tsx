@@ -2,10 +2,11 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Named } from "../../api/use-names.ts";
 import { Badge } from "../../components/badge.tsx";
+import { LimitBadge } from "../../components/state-badge.tsx";
 import type { Column } from "../../components/table.tsx";
+import { localText, preciseText } from "../../components/time.ts";
 import type { RatelimitRow, VerificationRow } from "../../usage/requests.ts";
 import { outcomeInWords } from "../../usage/series.ts";
-import { localText, preciseText } from "./local-time.ts";
 
 type Names = ReadonlyMap<string, Named | undefined>;
 
@@ -107,9 +108,7 @@ export const ratelimitColumns = (namespaces: Names): readonly Column<RatelimitRo
     id: "result",
     header: "Result",
     width: "8rem",
-    cell: ({ passed }) => (
-      <Badge kind={passed ? "good" : "bad"}>{passed ? "within the limit" : "over the limit"}</Badge>
-    ),
+    cell: ({ passed }) => <LimitBadge passed={passed} />,
   },
   {
     id: "namespace",

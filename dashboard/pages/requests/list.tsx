@@ -4,8 +4,8 @@ import { type ReactNode, type RefObject, useMemo, useRef, useState } from "react
 import type { Input } from "../../../core/api/procedures.ts";
 import { useRead } from "../../api/queries.ts";
 import { useNames } from "../../api/use-names.ts";
-import { FOLLOW_EVERY_MS, type Log, useRequests, withinRetention } from "../../api/use-requests.ts";
-import { useUsageState } from "../../api/use-usage.ts";
+import { FOLLOW_EVERY_MS, type Log, useRequests } from "../../api/use-requests.ts";
+import { useUsageState, withinRetention } from "../../api/use-usage.ts";
 import { Button } from "../../components/button.tsx";
 import { CodeBlock } from "../../components/code-block.tsx";
 import { curlLine } from "../../components/curl-line.ts";
@@ -17,6 +17,7 @@ import { type Column, Table } from "../../components/table.tsx";
 import { Tabs } from "../../components/tabs.tsx";
 import { durationText } from "../../components/time.ts";
 import { UsageOff } from "../../components/usage-off.tsx";
+import { withTexts } from "../../search-params.ts";
 import type { LogOf, RowOf } from "../../usage/requests.ts";
 import { ratelimitColumns, verificationColumns } from "./columns.tsx";
 import { Filters } from "./filters.tsx";
@@ -37,14 +38,7 @@ function RequestsPage(): ReactNode {
   const search = here.useSearch();
   const navigate = useNavigate({ from: "/requests" });
   const [isFollowing, setFollowing] = useState(false);
-  const set = (change: Change): void =>
-    void navigate({
-      search: (before) =>
-        Object.fromEntries(
-          Object.entries({ ...before, ...change }).filter(([, value]) => value !== ""),
-        ) as RequestsSearch,
-      replace: true,
-    });
+  const set = (change: Change): void => void navigate({ search: withTexts(change), replace: true });
   const shared = { search, set, isFollowing, setFollowing };
   return (
     <Page

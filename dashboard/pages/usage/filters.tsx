@@ -1,8 +1,7 @@
 import type { ReactNode } from "react";
 import { Button } from "../../components/button.tsx";
-import { RangeButtons } from "../../components/range-buttons.tsx";
 import { SearchField } from "../../components/search-field.tsx";
-import { ApiSelect, OutcomeSelect } from "../../components/usage-selects.tsx";
+import { ApiSelect, OutcomeSelect, RangeButtons } from "../../components/usage-selects.tsx";
 import type { TimeWindow } from "../../usage/buckets.ts";
 import { rangeOf, type UsageSearch, withRange } from "../../usage/search.ts";
 
