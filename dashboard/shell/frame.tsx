@@ -68,13 +68,13 @@ export function Frame({ notices, children }: { notices: ReactNode; children: Rea
   );
 }
 
-/** The mark of Postern: a gate with a narrow door in it, as in icon.svg. */
+/** The mark of Postern: a gate with a narrow opening, as in icon.svg. */
 function Mark(): ReactNode {
   return (
     <svg width="24" height="24" viewBox="0 0 32 32" aria-hidden="true">
       <rect width="32" height="32" rx="8" className="mark-ground" />
       <path d="M9 26V14a7 7 0 0 1 14 0v12" className="mark-gate" />
-      <path d="M16 26V13" className="mark-door" />
+      <path d="M16 26V13" className="mark-opening" />
     </svg>
   );
 }

@@ -2,7 +2,6 @@ import type { LinkProps } from "@tanstack/react-router";
 import {
   Boxes,
   ChartColumn,
-  DoorClosed,
   Gauge,
   House,
   KeyRound,
@@ -16,6 +15,7 @@ import {
   Settings,
   ShieldCheck,
   Users,
+  Waypoints,
 } from "lucide-react";
 
 interface Entry {
@@ -46,7 +46,7 @@ export const NAVIGATION: readonly { readonly title: string; readonly entries: re
     entries: [
       { to: "/usage", label: "Usage", icon: ChartColumn },
       { to: "/requests", label: "Requests", icon: ListTree },
-      { to: "/policies", label: "Policies and pods", icon: DoorClosed },
+      { to: "/policies", label: "Policies and pods", icon: Waypoints },
       { to: "/explain", label: "Explain", icon: Microscope },
       { to: "/audit", label: "Audit log", icon: ScrollText },
     ],
