@@ -27,7 +27,7 @@ const COMPRESSED = /\.(js|css|html|svg)$/;
  * Minimum number of pages that must share a module for it to move to a common file. Without common files the first load would fetch dozens
  * of small files.
  */
-const SHARED_BY_PAGES = 4;
+const SHARED_BY_PAGES = 8;
 const SHARED = [
   { name: "components", test: /\/dashboard\/(components|api|usage)\//, minShareCount: SHARED_BY_PAGES },
   { name: "controls", test: /\/node_modules\//, minShareCount: SHARED_BY_PAGES },

@@ -6,7 +6,7 @@ import { dashboardTest } from "./harness.ts";
 
 const test = dashboardTest();
 
-const FIRST_LOAD_BYTES_MAX = 200_000;
+const FIRST_LOAD_BYTES_MAX = 180_000;
 /** A browser has six connections: each further six requests wait for one more way there and back. */
 const FIRST_LOAD_REQUESTS_MAX = 20;
 
@@ -26,7 +26,7 @@ async function measureTraffic(context: BrowserContext, page: Page): Promise<Read
   return bytes;
 }
 
-test("first dashboard load transfers at most 200 kB", async ({ context, open }) => {
+test("first dashboard load transfers at most 180 kB", async ({ context, open }) => {
   // Signs in, which a person has done at the first load.
   await (await open("/")).close();
   const page = await context.newPage();
