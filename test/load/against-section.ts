@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
-import { STRICT, untilPasses } from "./gate-load.ts";
+import { STRICT, untilKeysPass } from "./gate-load.ts";
 import { compare } from "./measure.ts";
-import { compareGates, contestant, type Section, toFigures } from "./section.ts";
+import { compareGates, contestant, requestsOf, type Section, toFigures } from "./section.ts";
 import { READY_LOG } from "./stack.ts";
 import { verifyKeyLoad } from "./verify-key-load.ts";
 
@@ -19,26 +19,25 @@ export const against =
     const main = join(resolve(folder), "cli", "main.ts");
     const server = environment.apiServer;
     const otherServer = await environment.start([main, "api-server", "--host", "127.0.0.1", "--port", "0"], READY_LOG);
-    const { plain, limited, verify, mixed } = await verifyKeyLoad(environment, options);
+    const [count = 1] = options.keyCounts;
+    const { plain, verifyPlain, verifyLimited, limit, mixed } = await verifyKeyLoad(environment, options, count);
+    const pair = (name: string, as: typeof mixed) => ({
+      contestant: as(name, server),
+      baseline: as("the other's", otherServer),
+    });
     const verifications = await compare({
       contestants: [
-        {
-          contestant: verify(plain)("verifyKey", server),
-          baseline: verify(plain)("the other's", otherServer),
-        },
-        {
-          contestant: verify(limited)("verifyKey + strict limit", server),
-          baseline: verify(limited)("the other's", otherServer),
-        },
-        { contestant: mixed("nine verifyKey, one createKey", server), baseline: mixed("the other's", otherServer) },
+        pair("verifyKey", verifyPlain),
+        pair("verifyKey + strict limit", verifyLimited),
+        pair("ratelimit.limit", limit),
+        pair("nine verifyKey, one createKey", mixed),
       ],
       rounds: options.rounds,
       onRound: (round) => options.progress(`verifyKey against ${folder}: round ${round} of ${options.rounds}`),
     });
     await otherServer.stop();
 
-    const authorization = { authorization: `Bearer ${plain[0]?.key}` };
-    const as = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, headers: authorization }));
+    const as = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, requests: requestsOf(plain) }));
     const policies = [
       { name: "verified key", policyId: await environment.createPolicy("verified", []) },
       { name: "key + strict limit", policyId: await environment.createPolicy("limited", [STRICT]) },
@@ -49,7 +48,7 @@ export const against =
           await environment.startSidecar(policyId),
           await environment.startSidecar(policyId, [main, "sidecar"]),
         ];
-        for (const { url } of [mine, other]) await untilPasses(url, authorization);
+        for (const { url } of [mine, other]) await untilKeysPass(url, plain);
         return { contestant: as(name, mine), baseline: as("the other's", other), running: [mine, other] };
       }),
     );

@@ -15,7 +15,7 @@ const TURNS = 2_000;
 export const cache: Section = async (environment, options) => {
   const programs = await findNginx();
   const started = new Started();
-  const seeded = await openSeeded(environment, { name: "cache", count: options.keys, progress: options.progress });
+  const seeded = await openSeeded(environment, { name: "cache", count: options.cacheKeys, progress: options.progress });
   const { stack, apiId, count } = seeded;
   try {
     const app = programs === undefined ? environment.upstream : await started.add(peersOf(programs).app());
@@ -33,7 +33,7 @@ export const cache: Section = async (environment, options) => {
       loads: [
         {
           url: `${gate.url}/orders/1`,
-          varied: { name: "authorization", values: authorizations },
+          requests: authorizations.map((authorization) => ({ authorization })),
           connections: CONNECTIONS,
           durationMs: options.durationMs,
         },

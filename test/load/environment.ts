@@ -7,6 +7,7 @@ import { startEmbeddedPostgres } from "../../cli/embedded-postgres.ts";
 import { policyFieldsOf } from "../../core/manifests/from-store/policy-spec.ts";
 import type { RuleRatelimit } from "../../core/policies/policy.ts";
 import { aPolicy, aRule } from "../harness/gate.ts";
+import { waitFor } from "../harness/wait.ts";
 import { openStack, READY_LOG, type Running, type Stack } from "./stack.ts";
 
 /* The environment of the benchmarks: a Postgres, an api-server, an app, and further sidecars and api-servers on request. */
@@ -14,7 +15,8 @@ import { openStack, READY_LOG, type Running, type Stack } from "./stack.ts";
 export interface Environment extends Stack {
   readonly upstream: Running;
   readonly apiId: string;
-  createKeys(count: number, body?: Record<string, unknown>): Promise<Array<{ keyId: string; key: string }>>;
+  /** Returns so many keys of the API, made with such a body of `keys.createKey`; further calls return the same ones. */
+  keys(count: number, body?: Record<string, unknown>): Promise<readonly BenchKey[]>;
   /** Stores a policy of one rule that requires a valid key, and returns its id. */
   createPolicy(name: string, ratelimits: readonly RuleRatelimit[]): Promise<string>;
   startSidecar(policyId: string, main?: readonly string[]): Promise<Running>;
@@ -25,6 +27,14 @@ export interface Environment extends Stack {
   /** Another stack, on its own database in the same Postgres. `args` are for its first api-server. */
   openSecond(name: string, seed: Parameters<typeof openStack>[1], args?: readonly string[]): Promise<Stack>;
 }
+
+export interface BenchKey {
+  readonly keyId: string;
+  readonly key: string;
+}
+
+/** Calls under way while keys are made. */
+const CREATIONS = 50;
 
 export async function openEnvironment(): Promise<Environment> {
   const folder = mkdtempSync(join(tmpdir(), "postern-bench-"));
@@ -45,20 +55,24 @@ export async function openEnvironment(): Promise<Environment> {
       start([join(import.meta.dirname, "children", file), ...args], /^(http:\/\/\S+)$/m);
     const upstream = await startChild("upstream.ts", []);
     const { apiId } = await call<{ apiId: string }>("apis.createApi", { name: "bench" });
+    const keys = new Map<string, BenchKey[]>();
 
     return {
       ...stack,
       upstream,
       apiId,
-      createKeys: async (count, body = {}) => {
-        const keys: Array<{ keyId: string; key: string }> = [];
-        while (keys.length < count) {
-          const batch = Array.from({ length: Math.min(20, count - keys.length) }, () =>
-            call<{ keyId: string; key: string }>("keys.createKey", { apiId, ...body }),
+      keys: async (count, body = {}) => {
+        const kind = JSON.stringify(body);
+        const made = keys.get(kind) ?? [];
+        keys.set(kind, made);
+        while (made.length < count) {
+          const batch = Array.from({ length: Math.min(CREATIONS, count - made.length) }, () =>
+            call<BenchKey>("keys.createKey", { apiId, ...body }),
           );
-          keys.push(...(await Promise.all(batch)));
+          made.push(...(await Promise.all(batch)));
         }
-        return keys;
+        await untilRelayed(postgres.url);
+        return made.slice(0, count);
       },
       createPolicy: (name, ratelimits) => createPolicy(stack, { apiId, name, ratelimits }),
       startSidecar: (policyId, main) => startSidecar(stack, { policyId, upstream, main }),
@@ -74,6 +88,18 @@ export async function openEnvironment(): Promise<Environment> {
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** Waits until Redis has all changes, because a key that is missing there is read from Postgres at each verification. */
+async function untilRelayed(databaseUrl: string): Promise<void> {
+  const db = new pg.Client({ connectionString: databaseUrl });
+  await db.connect();
+  try {
+    const isEmpty = async () => (await db.query("select from outbox limit 1")).rowCount === 0;
+    await waitFor("an empty outbox", isEmpty, { deadlineMs: 120_000 });
+  } finally {
+    await db.end();
   }
 }
 

@@ -8,7 +8,7 @@ import { CONNECTIONS, contestant, type Section, toFigures } from "./section.ts";
  * speaks HTTP/1.1 both times.
  */
 export const http2: Section = async (environment, options) => {
-  const [key] = await environment.createKeys(1);
+  const [key] = await environment.keys(1);
   const headers = { authorization: `Bearer ${key?.key}` };
   const sidecar = await environment.startSidecar(await environment.createPolicy("http2", []));
   try {

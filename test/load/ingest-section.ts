@@ -115,7 +115,7 @@ export const ingestBeside: Section = async (environment, { rounds, durationMs, p
       url: `${url}/v2/keys.verifyKey`,
       method: "POST" as const,
       headers: { authorization: `Bearer ${stack.rootKey}`, "content-type": "application/json" },
-      bodies: Array.from({ length: 1000 }, (_, n) => JSON.stringify({ key: seededKey(apiId, n) })),
+      requests: Array.from({ length: 1000 }, (_, n) => ({ body: JSON.stringify({ key: seededKey(apiId, n) }) })),
       connections: CONNECTIONS,
       durationMs,
     });

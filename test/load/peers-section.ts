@@ -1,9 +1,9 @@
 import { startOwnRedis } from "../harness/redis.ts";
 import { startSidecar } from "./environment.ts";
-import { STRICT, untilPasses, untilStatus } from "./gate-load.ts";
+import { STRICT, untilKeysPass, untilPasses, untilStatus } from "./gate-load.ts";
 import { findNginx, MISSING, peersOf } from "./peers/start.ts";
 import { storeKeys } from "./peers/store-keys.ts";
-import { compareGates, contestant, type Section, Started, toFigures } from "./section.ts";
+import { compareGates, contestant, forEachKeyCount, requestsOf, type Section, Started, toFigures } from "./section.ts";
 
 /**
  * CPU of the sidecar per request, beside what a user would take in its place: nginx of Debian's packages, in front of the same app,
@@ -16,7 +16,7 @@ export const peers: Section = async (environment, options) => {
     return [];
   }
   const nginx = peersOf(programs);
-  const keys = await environment.createKeys(1000);
+  const keys = await environment.keys(Math.max(...options.keyCounts));
   const authorization = { authorization: `Bearer ${keys[0]?.key}` };
   const started = new Started();
   try {
@@ -38,18 +38,22 @@ export const peers: Section = async (environment, options) => {
     const checking = [verified, limited, map, lua];
     for (const { url } of [...checking, unchecked, bare]) await untilPasses(url, authorization);
     for (const { url } of checking) await untilStatus(url, { authorization: "Bearer unknown" }, 401);
+    await untilKeysPass(verified.url, keys);
 
-    const as = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, headers: authorization }));
-    const pairs = [
-      { contestant: as("key + strict limit", limited), baseline: as("nginx + lua + Redis", lua), max: 0.85 },
-      { contestant: as("verified key", verified), baseline: as("nginx with map and limit_req", map), max: 1.5 },
-      { contestant: as("checks off", unchecked), baseline: as("nginx, bare proxy", bare), max: 1.4 },
-    ];
-    const results = await compareGates(environment, options, "peers", pairs);
-    return toFigures(
-      results,
-      pairs.map(({ max }) => max),
-    );
+    return await forEachKeyCount(options, async (count) => {
+      const requests = requestsOf(keys.slice(0, count));
+      const as = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, requests }));
+      const pairs = [
+        { contestant: as("key + strict limit", limited), baseline: as("nginx + lua + Redis", lua), max: 0.85 },
+        { contestant: as("verified key", verified), baseline: as("nginx with map and limit_req", map), max: 1.8 },
+        { contestant: as("checks off", unchecked), baseline: as("nginx, bare proxy", bare), max: 1.4 },
+      ];
+      const results = await compareGates(environment, options, "peers", pairs);
+      return toFigures(
+        results,
+        pairs.map(({ max }) => max),
+      );
+    });
   } finally {
     await started.stop();
   }

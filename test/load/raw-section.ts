@@ -1,5 +1,5 @@
 import { compare } from "./measure.ts";
-import { type Section, toFigures } from "./section.ts";
+import { forEachKeyCount, type Section, toFigures } from "./section.ts";
 import { verifyKeyLoad } from "./verify-key-load.ts";
 
 /**
@@ -7,21 +7,26 @@ import { verifyKeyLoad } from "./verify-key-load.ts";
  * bytes, as many as a verification's answer. The bounds are goals.
  */
 export const raw: Section = async (environment, options) => {
-  const { plain, limited, verify } = await verifyKeyLoad(environment, options);
-  const response = await environment.call("keys.verifyKey", { key: plain[0]?.key });
+  const [example] = await environment.keys(1);
+  const response = await environment.call("keys.verifyKey", { key: example?.key });
   const meta = { requestId: "req_0000000000000000000000" };
   const server = await environment.startChild("raw-server.ts", [JSON.stringify({ meta, data: response })]);
   try {
-    const baseline = verify(plain)("fixed bytes", server);
-    const results = await compare({
-      contestants: [
-        { contestant: verify(plain)("verifyKey", environment.apiServer), baseline },
-        { contestant: verify(limited)("verifyKey + strict limit", environment.apiServer), baseline },
-      ],
-      rounds: options.rounds,
-      onRound: (round) => options.progress(`raw: round ${round} of ${options.rounds}`),
+    return await forEachKeyCount(options, async (count) => {
+      const { verifyPlain, verifyLimited, limit, mixed } = await verifyKeyLoad(environment, options, count);
+      const baseline = verifyPlain("fixed bytes", server);
+      const results = await compare({
+        contestants: [
+          { contestant: verifyPlain("verifyKey", environment.apiServer), baseline },
+          { contestant: verifyLimited("verifyKey + strict limit", environment.apiServer), baseline },
+          { contestant: limit("ratelimit.limit", environment.apiServer), baseline },
+          { contestant: mixed("nine verifyKey, one createKey", environment.apiServer), baseline },
+        ],
+        rounds: options.rounds,
+        onRound: (round) => options.progress(`raw: round ${round} of ${options.rounds}`),
+      });
+      return toFigures(results, [1.6, 2.6, 2.4]);
     });
-    return toFigures(results, [1.6, 2.6]);
   } finally {
     await server.stop();
   }

@@ -10,7 +10,7 @@ import { RedisKeys } from "../../edge/redis/keys.ts";
 import { runScript } from "../../edge/redis/script.ts";
 import { startOwnRedis } from "../harness/redis.ts";
 import { type Environment, startSidecar } from "./environment.ts";
-import { STRICT, untilPasses } from "./gate-load.ts";
+import { STRICT, untilKeysPass } from "./gate-load.ts";
 import type { Work } from "./generator.ts";
 import type { Contestant } from "./measure.ts";
 import { findNginx, MISSING, peersOf } from "./peers/start.ts";
@@ -19,6 +19,9 @@ import {
   CONNECTIONS,
   compareGates,
   contestant,
+  type Figure,
+  forEachKeyCount,
+  requestsOf,
   type Section,
   type SectionOptions,
   Started,
@@ -48,12 +51,10 @@ export const redisCost: Section = async (environment, options) => {
   const client = connectRedis({ url: redis.url, clientName: "bench" });
   try {
     await whenReady(client, AbortSignal.timeout(5_000));
-    const pairs = [...inOneRedis(client, redis.pid, options), ...(await behindGates(environment, started, options))];
+    const pairs = inOneRedis(client, redis.pid, options);
     const results = await compareGates(environment, options, "redisCost", pairs);
-    return toFigures(
-      results,
-      pairs.map(({ max }) => max),
-    );
+    const bounds = pairs.map(({ max }) => max);
+    return [...toFigures(results, bounds), ...(await behindGates(environment, started, options))];
   } finally {
     client.disconnect();
     await started.stop();
@@ -118,30 +119,30 @@ function inOneRedis(client: RedisClient, pid: number, { durationMs }: SectionOpt
   ];
 }
 
-async function behindGates(environment: Environment, started: Started, options: SectionOptions): Promise<Pair[]> {
+async function behindGates(environment: Environment, started: Started, options: SectionOptions): Promise<Figure[]> {
   const programs = await findNginx();
   if (programs === undefined) {
     options.progress(`redisCost: what is behind whole gates is left out, ${MISSING}`);
     return [];
   }
   const nginx = peersOf(programs);
-  const keys = await environment.createKeys(1);
-  const headers = { authorization: `Bearer ${keys[0]?.key}` };
+  const keys = await environment.keys(Math.max(...options.keyCounts));
   const redis = await started.add(startOwnRedis());
   await storeKeys(redis.url, keys);
   const app = await started.add(nginx.app());
   const policyId = await environment.createPolicy("redis-cost", [STRICT]);
   const gate = await started.add(startSidecar(environment, { policyId, upstream: app }));
   const lua = await started.add(nginx.lua(app, redis.url));
-  for (const { url } of [gate, lua]) await untilPasses(url, headers);
-  const whole = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, headers }));
-  return [
-    {
+  for (const { url } of [gate, lua]) await untilKeysPass(url, keys);
+  return forEachKeyCount(options, async (count) => {
+    const requests = requestsOf(keys.slice(0, count));
+    const whole = contestant(options, ({ url }) => ({ url: `${url}/orders/1`, requests }));
+    const pair = {
       contestant: { ...whole("Redis per request of a gate", gate), pids: [environment.redisPid] },
       baseline: { ...whole("of nginx + lua", lua), pids: [redis.pid] },
-      max: 1,
-    },
-  ];
+    };
+    return toFigures(await compareGates(environment, options, "redisCost", [pair]), [1]);
+  });
 }
 
 /** Calls for so long, each time with the next number, with `atOnce` calls under way. */

@@ -97,7 +97,7 @@ function sampler(policyRules: PolicyRule[], requests: readonly RequestToMatch[])
 
 /** CPU of a gate per request with a strict limit by the client's address, compared with one by key, whose charges the gate caches. */
 async function byAddress(environment: Environment, options: SectionOptions): Promise<Figure[]> {
-  const keys = await environment.createKeys(1);
+  const keys = await environment.keys(1);
   const headers = { authorization: `Bearer ${keys[0]?.key}` };
   const { identifier: _, ...limit } = STRICT;
   const gates = [];

@@ -1,5 +1,5 @@
 import type { Environment } from "./environment.ts";
-import type { Load } from "./generator.ts";
+import type { Load, LoadRequest } from "./generator.ts";
 import { type Comparison, type Contestant, compare, median, type Sample } from "./measure.ts";
 import type { Running } from "./stack.ts";
 
@@ -9,7 +9,8 @@ export interface Figure {
   readonly name: string;
   readonly unit: "ratio" | "µs" | "ms" | "s" | "MB" | "round trips" | "responses";
   readonly value: number;
-  readonly max: number;
+  /** `undefined` for a figure that is only shown. */
+  readonly max: number | undefined;
   /** Details: throughput, percentiles, spread. */
   readonly detail: string;
 }
@@ -17,8 +18,10 @@ export interface Figure {
 export interface SectionOptions {
   readonly rounds: number;
   readonly durationMs: number;
+  /** Numbers of keys that the requests of some sections use in turn; the bounds are for the first. */
+  readonly keyCounts: readonly number[];
   /** Keys of the section `cache`. */
-  readonly keys: number;
+  readonly cacheKeys: number;
   /** Verifications over which questions are asked; also over a tenth of them. */
   readonly usageEvents: number;
   /** The most verifications with which a ClickHouse is filled, too. */
@@ -74,12 +77,31 @@ export function contestant(
   });
 }
 
-export function toFigures(results: readonly Comparison[], bounds: readonly number[]): Figure[] {
+/** Measures with one number of keys after the other, so that the keys of one do not evict those of another from caches. */
+export async function forEachKeyCount(
+  { keyCounts }: SectionOptions,
+  measure: (count: number) => Promise<readonly Figure[]>,
+): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  for (const [index, count] of keyCounts.entries()) {
+    for (const { name, max, ...rest } of await measure(count)) {
+      const keys = `${count.toLocaleString("en")} ${count === 1 ? "key" : "keys"}`;
+      figures.push({ name: `${name}, ${keys}`, max: index === 0 ? max : undefined, ...rest });
+    }
+  }
+  return figures;
+}
+
+/** The requests of clients that hold these keys. */
+export const requestsOf = (keys: readonly { readonly key: string }[]): LoadRequest[] =>
+  keys.map(({ key }) => ({ authorization: `Bearer ${key}` }));
+
+export function toFigures(results: readonly Comparison[], bounds: readonly (number | undefined)[]): Figure[] {
   return results.map(({ name, baseline, samples, baselineSamples, ratio, ratios }, index) => ({
     name: `${name} / ${baseline}`,
     unit: "ratio" as const,
     value: ratio,
-    max: bounds[index] ?? Number.NaN,
+    max: bounds[index],
     detail: [
       `${medianCpu(samples)} µs CPU a request against ${medianCpu(baselineSamples)}`,
       `${median(samples.map((sample) => sample.requestsPerSecond)).toFixed(0)} requests/s`,

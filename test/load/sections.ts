@@ -2,14 +2,23 @@ import { connect } from "node:net";
 import type { Environment } from "./environment.ts";
 import { STRICT, untilPasses, untilStatus } from "./gate-load.ts";
 import { compare, cpuMicros, median, percentile, residentMb } from "./measure.ts";
-import { compareGates, contestant, type Figure, type Section, timed, toFigures } from "./section.ts";
+import {
+  compareGates,
+  contestant,
+  type Figure,
+  forEachKeyCount,
+  type Section,
+  type SectionOptions,
+  timed,
+  toFigures,
+} from "./section.ts";
 import { verifyKeyLoad } from "./verify-key-load.ts";
 
 /* The sidecar, the verification and the propagation: what is measured, and the figure that each must not exceed. */
 
 /** CPU of the sidecar per request, compared with the same proxy without checks, and of both with a bare pass-through. */
 export const proxy: Section = async (environment, options) => {
-  const keys = await environment.createKeys(1);
+  const keys = await environment.keys(1);
   const authorization = { authorization: `Bearer ${keys[0]?.key}` };
   const plainPolicy = await environment.createPolicy("verified", []);
   const limitedPolicy = await environment.createPolicy("limited", [STRICT]);
@@ -42,41 +51,38 @@ export const proxy: Section = async (environment, options) => {
 
 /** CPU of `keys.verifyKey` compared with `/v2/liveness` on the same server. */
 export const verifyKey: Section = async (environment, options) => {
-  const { plain, limited, headers, verify } = await verifyKeyLoad(environment, options);
   const server = environment.apiServer;
-  const url = `${server.url}/v2/keys.verifyKey`;
   const liveness = contestant(options, () => ({ url: `${server.url}/v2/liveness` }))("/v2/liveness", server);
-  const results = await compare({
-    contestants: [
-      { contestant: verify(plain)("verifyKey", server), baseline: liveness },
-      { contestant: verify(limited)("verifyKey + strict limit", server), baseline: liveness },
-    ],
-    rounds: options.rounds,
-    onRound: (round) => options.progress(`verifyKey: round ${round} of ${options.rounds}`),
+  const figures = await forEachKeyCount(options, async (count) => {
+    const { verifyPlain, verifyLimited, mixed } = await verifyKeyLoad(environment, options, count);
+    const results = await compare({
+      contestants: [
+        { contestant: verifyPlain("verifyKey", server), baseline: liveness },
+        { contestant: verifyLimited("verifyKey + strict limit", server), baseline: liveness },
+        { contestant: mixed("nine verifyKey, one createKey", server), baseline: liveness },
+      ],
+      rounds: options.rounds,
+      onRound: (round) => options.progress(`verifyKey: round ${round} of ${options.rounds}`),
+    });
+    return toFigures(results, [2.0, 2.6]);
   });
-  return [...toFigures(results, [2.0, 2.6]), await limitLatency(environment, { url, headers, plain, limited })];
+  return [...figures, await limitLatency(environment, options)];
 };
 
 /** How much longer a single verification takes with a limit than without, in round trips to Redis. */
-async function limitLatency(
-  environment: Environment,
-  call: {
-    url: string;
-    headers: Record<string, string>;
-    plain: ReadonlyArray<{ key: string }>;
-    limited: ReadonlyArray<{ key: string }>;
-  },
-): Promise<Figure> {
+async function limitLatency(environment: Environment, options: SectionOptions): Promise<Figure> {
+  const { plain, limited, headers } = await verifyKeyLoad(environment, options, 1000);
   const times = { plain: [] as number[], limited: [] as number[], ping: [] as number[] };
+  const url = `${environment.apiServer.url}/v2/keys.verifyKey`;
   const verifyMs = (key: string | undefined) =>
     timed(async () => {
-      const response = await fetch(call.url, { method: "POST", headers: call.headers, body: JSON.stringify({ key }) });
+      const response = await fetch(url, { method: "POST", headers, body: JSON.stringify({ key }) });
       await response.arrayBuffer();
     });
   const redis = await openPing(environment.redisUrl);
   for (let turn = 0; turn < 1000; turn += 1) {
-    times.plain.push(await verifyMs(call.plain[turn % call.plain.length]?.key));
-    times.limited.push(await verifyMs(call.limited[turn % call.limited.length]?.key));
+    times.plain.push(await verifyMs(plain[turn % plain.length]?.key));
+    times.limited.push(await verifyMs(limited[turn % limited.length]?.key));
     times.ping.push(await timed(redis.ping));
   }
   redis.close();
@@ -92,7 +98,7 @@ async function limitLatency(
 
 /** The time from the API's response to a change until the sidecar enforces it, 500 times. */
 export const propagation: Section = async (environment, options) => {
-  const [key] = await environment.createKeys(1);
+  const [key] = await environment.keys(1);
   if (key === undefined) throw new Error("no key was made");
   const policyId = await environment.createPolicy("propagation", []);
   const sidecar = await environment.startSidecar(policyId);

@@ -2,11 +2,19 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { startSidecar } from "./environment.ts";
-import { STRICT, untilPasses } from "./gate-load.ts";
-import { sendLoad } from "./generator.ts";
+import { STRICT, untilKeysPass } from "./gate-load.ts";
+import { type LoadRequest, sendLoad } from "./generator.ts";
 import { median } from "./measure.ts";
 import { findNginx, peersOf } from "./peers/start.ts";
-import { CONNECTIONS, type Figure, type Section, Started } from "./section.ts";
+import {
+  CONNECTIONS,
+  type Figure,
+  forEachKeyCount,
+  requestsOf,
+  type Section,
+  type SectionOptions,
+  Started,
+} from "./section.ts";
 import type { Running } from "./stack.ts";
 
 const run = promisify(execFile);
@@ -27,23 +35,29 @@ interface Steady {
 export const steady: Section = async (environment, options) => {
   const programs = await findNginx();
   const nginx = programs && peersOf(programs);
-  const keys = await environment.createKeys(1);
-  const authorization = `Bearer ${keys[0]?.key}`;
+  const keys = await environment.keys(Math.max(...options.keyCounts));
   const started = new Started();
   try {
     const app = nginx === undefined ? environment.upstream : await started.add(nginx.app());
     const bare = nginx === undefined ? undefined : await started.add(nginx.bare(app));
-    const figures: Figure[] = [];
+    const gates: [string, Running][] = [];
     for (const [name, ratelimits] of [
       ["verified key", []],
       ["key + strict limit", [STRICT]],
     ] as const) {
       const policyId = await environment.createPolicy(`steady-${ratelimits.length}`, ratelimits);
       const sidecar = await started.add(startSidecar(environment, { policyId, upstream: app }));
-      await untilPasses(sidecar.url, { authorization });
-      figures.push(await measure(name, { sidecar, bare }, { authorization, ...options }));
+      await untilKeysPass(sidecar.url, keys);
+      gates.push([name, sidecar]);
     }
-    return figures;
+    return await forEachKeyCount(options, async (count) => {
+      const requests = requestsOf(keys.slice(0, count));
+      const figures: Figure[] = [];
+      for (const [name, sidecar] of gates) {
+        figures.push(await measure(name, { sidecar, bare }, { requests, options }));
+      }
+      return figures;
+    });
   } finally {
     await started.stop();
   }
@@ -52,20 +66,17 @@ export const steady: Section = async (environment, options) => {
 async function measure(
   name: string,
   { sidecar, bare }: { sidecar: Running; bare: Running | undefined },
-  { authorization, rounds, durationMs, progress }: { authorization: string } & Parameters<Section>[1],
+  { requests, options }: { requests: readonly LoadRequest[]; options: SectionOptions },
 ): Promise<Figure> {
+  const { rounds, durationMs, progress } = options;
+  const load = { url: `${sidecar.url}/orders/1`, requests, connections: CONNECTIONS, durationMs };
   const ours: Array<Steady & { ratio: number; share: number }> = [];
   const theirs: Steady[] = [];
-  await sendLoad({ url: `${sidecar.url}/orders/1`, headers: { authorization }, connections: CONNECTIONS, durationMs });
+  await sendLoad(load);
   for (let round = 1; round <= rounds; round += 1) {
     progress(`steady: ${name}, round ${round} of ${rounds}`);
-    const { requestsPerSecond: highest } = await sendLoad({
-      url: `${sidecar.url}/orders/1`,
-      headers: { authorization },
-      connections: CONNECTIONS,
-      durationMs,
-    });
-    const paced = (url: string) => sendPaced(url, { authorization, rate: SHARE * highest, durationMs });
+    const { requestsPerSecond: highest } = await sendLoad(load);
+    const paced = (url: string) => sendPaced(url, { requests, rate: SHARE * highest, durationMs });
     const mine = await paced(sidecar.url);
     ours.push({ ...mine, ratio: mine.p99Ms / mine.medianMs, share: mine.requestsPerSecond / highest });
     if (bare !== undefined) theirs.push(await paced(bare.url));
@@ -91,10 +102,11 @@ async function measure(
 
 async function sendPaced(
   url: string,
-  { authorization, rate, durationMs }: { authorization: string; rate: number; durationMs: number },
+  { requests, rate, durationMs }: { requests: readonly LoadRequest[]; rate: number; durationMs: number },
 ): Promise<Steady> {
   const child = join(import.meta.dirname, "children", "paced.ts");
-  const args = [child, `${url}/orders/1`, authorization, ...[rate, CONNECTIONS, durationMs].map(String)];
-  const { stdout } = await run(process.execPath, args, { timeout: durationMs + 30_000 });
-  return JSON.parse(stdout) as Steady;
+  const args = [child, `${url}/orders/1`, ...[rate, CONNECTIONS, durationMs].map(String)];
+  const running = run(process.execPath, args, { timeout: durationMs + 30_000 });
+  running.child.stdin?.end(requests.map(({ authorization }) => authorization).join("\n"));
+  return JSON.parse((await running).stdout) as Steady;
 }

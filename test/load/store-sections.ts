@@ -15,15 +15,15 @@ const verifyHeaders = (rootKey: string) => ({ authorization: `Bearer ${rootKey}`
 
 /** CPU of a verification when two api-servers share the load, compared with a single one. */
 export const replicas: Section = async (environment, options) => {
-  const keys = await environment.createKeys(1000);
+  const keys = await environment.keys(1000);
   const one = environment.apiServer;
   const other = await environment.startApiServer();
-  const bodies = keys.map(({ key }) => JSON.stringify({ key }));
+  const requests = keys.map(({ key }) => ({ body: JSON.stringify({ key }) }));
   const load = (url: string, connections: number) => ({
     url: `${url}/v2/keys.verifyKey`,
     method: "POST" as const,
     headers: verifyHeaders(environment.rootKey),
-    bodies,
+    requests,
     connections,
     durationMs: options.durationMs,
   });
@@ -140,7 +140,7 @@ export const creation: Section = async (environment, options) => {
     url: `${apiServer.url}/v2/keys.createKey`,
     method: "POST" as const,
     headers: verifyHeaders(rootKey),
-    bodies: [JSON.stringify({ apiId })],
+    requests: [{ body: JSON.stringify({ apiId }) }],
     connections: WRITERS,
     durationMs: options.durationMs,
   };

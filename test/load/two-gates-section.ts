@@ -13,7 +13,7 @@ export const twoGates: Section = async (environment, options) => {
     const app = programs === undefined ? environment.upstream : await started.add(peersOf(programs).app());
     const running: Running[] = [];
     const policyId = await environment.createPolicy("two-gates", [STRICT]);
-    const [key] = await environment.createKeys(1);
+    const [key] = await environment.keys(1);
     const headers = { authorization: `Bearer ${key?.key}` };
     for (let each = 0; each < 2; each += 1) {
       running.push(await started.add(startSidecar(environment, { policyId, upstream: app })));

@@ -1,30 +1,46 @@
 import type { Environment } from "./environment.ts";
 import { NEVER_REACHED } from "./gate-load.ts";
+import type { LoadRequest } from "./generator.ts";
 import type { Contestant } from "./measure.ts";
 import { contestant, type SectionOptions } from "./section.ts";
 import type { Running } from "./stack.ts";
 
-type Keys = ReadonlyArray<{ key: string }>;
+type Contesting = (name: string, running: Running) => Contestant;
 
-/** What the measurements of `keys.verifyKey` have in common: keys without a limit, keys with a strict one, and verifications of them. */
-export async function verifyKeyLoad(environment: Environment, options: SectionOptions) {
-  const ratelimits = [{ name: "bench", limit: NEVER_REACHED, duration: 3_600_000, autoApply: true }];
-  const plain: Keys = await environment.createKeys(1000);
-  const limited: Keys = await environment.createKeys(1000, { ratelimits });
+/** Each tenth call of the mixed load is an ordinary one. */
+const ORDINARY_EVERY = 10;
+
+/** The calls whose cost `verifyKey`, `raw` and `--against` measure, each with `count` keys in turn. */
+export async function verifyKeyLoad(environment: Environment, options: SectionOptions, count: number) {
+  const limit = { name: "bench", limit: NEVER_REACHED, duration: 3_600_000 };
+  const plain = await environment.keys(count);
+  const limited = await environment.keys(count, { ratelimits: [{ ...limit, autoApply: true }] });
   const headers = { authorization: `Bearer ${environment.rootKey}`, "content-type": "application/json" };
-  const verify = (keys: Keys): ((name: string, running: Running) => Contestant) =>
-    contestant(options, ({ url }) => ({
-      url: `${url}/v2/keys.verifyKey`,
-      method: "POST",
-      headers,
-      bodies: keys.map(({ key }) => JSON.stringify({ key })),
-    }));
-  /** Nine verifications and one `keys.createKey` in turn, as a client with one pool of connections sends them. */
-  const mixed = contestant(options, ({ url }) => {
-    const calls = plain.slice(0, 9).map(({ key }) => ({ path: "/v2/keys.verifyKey", body: { key } as object }));
-    calls.push({ path: "/v2/keys.createKey", body: { apiId: environment.apiId } });
-    const [paths, bodies] = [calls.map(({ path }) => path), calls.map(({ body }) => JSON.stringify(body))];
-    return { url, method: "POST", headers, paths, bodies };
+  const calling = (requests: readonly LoadRequest[]): Contesting =>
+    contestant(options, ({ url }) => ({ url, method: "POST", headers, requests }));
+  const call = (procedure: string, body: object): LoadRequest => ({
+    path: `/v2/${procedure}`,
+    body: JSON.stringify(body),
   });
-  return { plain, limited, headers, verify, mixed };
+  const verifications = plain.map(({ key }) => call("keys.verifyKey", { key }));
+  const creation = call("keys.createKey", { apiId: environment.apiId });
+  return {
+    plain,
+    limited,
+    headers,
+    verifyPlain: calling(verifications),
+    verifyLimited: calling(limited.map(({ key }) => call("keys.verifyKey", { key }))),
+    limit: calling(
+      plain.map(({ keyId }) => {
+        const { name, ...rest } = limit;
+        return call("ratelimit.limit", { namespace: name, identifier: keyId, ...rest });
+      }),
+    ),
+    /** Nine verifications and one `keys.createKey` in turn, as a client with one pool of connections sends them. */
+    mixed: calling(
+      Array.from({ length: Math.max(count, ORDINARY_EVERY) }, (_, n) =>
+        n % ORDINARY_EVERY === 0 ? creation : (verifications[n % count] as LoadRequest),
+      ),
+    ),
+  };
 }

@@ -1,33 +1,38 @@
 import { connect, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
 import { percentile } from "../measure.ts";
 
 /*
  * Sends requests at a steady rate, whether or not answers come, and prints how long they took. A request is due at a tick of a
- * millisecond; it takes a free connection, or waits for one, and its time counts from when it was due.
- * Usage: node paced.ts URL AUTHORIZATION REQUESTS-PER-SECOND CONNECTIONS MILLISECONDS
+ * millisecond; it takes a free connection, or waits for one, and its time counts from when it was due. Standard input has the
+ * Authorization headers, one a line, which the requests use in turn.
+ * Usage: node paced.ts URL REQUESTS-PER-SECOND CONNECTIONS MILLISECONDS
  */
-const [url = "", authorization = "", ...numbers] = process.argv.slice(2);
+const [url = "", ...numbers] = process.argv.slice(2);
 const [rate = 0, connections = 0, durationMs = 0] = numbers.map(Number);
 const { hostname, port, pathname } = new URL(url);
-const REQUEST = `GET ${pathname} HTTP/1.1\r\nhost: ${hostname}:${port}\r\nauthorization: ${authorization}\r\n\r\n`;
+const requests = (await text(process.stdin))
+  .split("\n")
+  .map((value) => `GET ${pathname} HTTP/1.1\r\nhost: ${hostname}:${port}\r\nauthorization: ${value}\r\n\r\n`);
 
 const free: Socket[] = [];
 const due: number[] = [];
 const times: number[] = [];
 let underWay = 0;
+let sent = 0;
 
 function open(): Promise<void> {
   const socket = connect({ host: hostname, port: Number(port), noDelay: true });
-  let text = "";
+  let received = "";
   socket.setEncoding("latin1");
   socket.on("data", (data: string) => {
-    text += data;
-    const end = text.indexOf("\r\n\r\n");
+    received += data;
+    const end = received.indexOf("\r\n\r\n");
     if (end === -1) return;
-    const length = Number(/\r\ncontent-length: *(\d+)/i.exec(text)?.[1] ?? 0);
-    if (text.length < end + 4 + length) return;
-    if (!text.startsWith("HTTP/1.1 200")) fail(new Error(text.slice(0, 200)));
-    text = "";
+    const length = Number(/\r\ncontent-length: *(\d+)/i.exec(received)?.[1] ?? 0);
+    if (received.length < end + 4 + length) return;
+    if (!received.startsWith("HTTP/1.1 200")) fail(new Error(received.slice(0, 200)));
+    received = "";
     times.push(performance.now() - (sentFor.get(socket) ?? 0));
     underWay -= 1;
     free.push(socket);
@@ -51,7 +56,8 @@ function send(): void {
     if (socket === undefined) return;
     sentFor.set(socket, due.shift() ?? 0);
     underWay += 1;
-    socket.write(REQUEST);
+    socket.write(requests[sent % requests.length] ?? "");
+    sent += 1;
   }
 }
 
