@@ -1,3 +1,4 @@
+import { setImmediate as endOfTurn } from "node:timers/promises";
 import { BoundedCache } from "../bounded-cache.ts";
 import { REFERRED_KINDS, type RecordKind, type RecordRef } from "../records.ts";
 import type { CachedEntry, ReadBatch, RecordSource, RefusedKind, SourceState } from "./contract.ts";
@@ -41,6 +42,15 @@ interface InFlight {
   isDirty: boolean;
 }
 
+/** Refs of one workspace that one read of the source will return. */
+interface Batch {
+  readonly refs: RecordRef[];
+  readonly read: Promise<ReadBatch>;
+}
+
+/** Maximum refs of a batch, because Redis runs nothing else while it returns their records. */
+const BATCH_REFS_MAX = 64;
+
 interface NegativeEntry {
   readonly outcome: Outcome;
   readonly generation: number;
@@ -70,6 +80,8 @@ export class RecordCache {
   readonly #records: BoundedCache<string, CachedRecord>;
   readonly #absences: BoundedCache<string, NegativeEntry>;
   readonly #inFlight = new Map<string, InFlight>();
+  /** Batches that are read at the end of this turn of the event loop, by workspace. */
+  readonly #batches = new Map<string, Batch>();
   #failed: FailedRead | undefined;
   #isPollingAgain = false;
   #generation = 0;
@@ -173,8 +185,9 @@ export class RecordCache {
   }
 
   /**
-   * Returns the cached or read outcome of each record, in order. Missing records are read in one batch, and a record is never read twice
-   * concurrently. `bypass` reads all records again. All refs must belong to one workspace.
+   * Returns the cached or read outcome of each record, in order. Missing records are read in one batch, together with those of other calls
+   * in the same turn of the event loop, and a record is never read twice concurrently. `bypass` reads all records again. All refs must
+   * belong to one workspace.
    */
   async get(refs: readonly RecordRef[], bypass: boolean): Promise<Outcome[]> {
     const outcomes = refs.map((ref) => (bypass ? undefined : this.#fresh(ref)) ?? this.#join(ref, bypass));
@@ -212,14 +225,16 @@ export class RecordCache {
 
   #startReading(refs: readonly RecordRef[]): Promise<Outcome>[] {
     const generation = this.#generation;
-    const batch = this.#read(refs);
+    const batch = this.#batchFor(refs);
+    const first = batch.refs.length;
+    batch.refs.push(...refs);
     return refs.map((ref, i) => {
       const name = recordName(ref);
       const reading: InFlight = {
         isDirty: false,
-        outcome: batch.then((read) => {
+        outcome: batch.read.then((read) => {
           if (this.#inFlight.get(name) === reading) this.#inFlight.delete(name);
-          const outcome = outcomeOf(ref, read, i, generation);
+          const outcome = outcomeOf(ref, read, first + i, generation);
           if (outcome.kind === "unusable" && outcome.isRefused === true) this.#options.onRefused("record");
           if (!reading.isDirty) this.#keep(ref, outcome);
           else if (outcome.kind === "record") outcome.record.isLive = false;
@@ -232,6 +247,22 @@ export class RecordCache {
       this.#inFlight.set(name, reading);
       return reading.outcome;
     });
+  }
+
+  /** Returns the batch of this turn that has capacity for these refs. */
+  #batchFor([ref, ...others]: readonly RecordRef[]): Batch {
+    const workspaceId = ref?.workspaceId ?? "";
+    const open = this.#batches.get(workspaceId);
+    if (open !== undefined && open.refs.length + others.length < BATCH_REFS_MAX) return open;
+    const refs: RecordRef[] = [];
+    const read = async (): Promise<ReadBatch> => {
+      await endOfTurn();
+      if (this.#batches.get(workspaceId) === batch) this.#batches.delete(workspaceId);
+      return this.#read(refs);
+    };
+    const batch: Batch = { refs, read: read() };
+    this.#batches.set(workspaceId, batch);
+    return batch;
   }
 
   async #read(refs: readonly RecordRef[]): Promise<ReadBatch> {

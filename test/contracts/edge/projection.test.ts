@@ -192,6 +192,44 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
     expect(peek()).toBeUndefined();
   });
 
+  test("keys that are requested in one turn are read in batches of at most 64, by workspace", async () => {
+    const other = aWorkspace();
+    await edge.writer.begin(projectionId, [other.workspaceId]);
+    await write(other.writes);
+    await edge.writer.complete(projectionId, [other.workspaceId]);
+    const unknown = Array.from({ length: 99 }, (_, n) => projection.findKey(ws.workspaceId, `unknown-${n}`));
+    const [known, ofOther, ...absent] = await Promise.all([
+      find(),
+      projection.findKey(other.workspaceId, other.hash),
+      ...unknown,
+    ]);
+    expect(known).toMatchObject({ status: "found", value: { key: { keyId: ws.keyId } } });
+    expect(ofOther).toMatchObject({ status: "found", value: { key: { keyId: other.keyId } } });
+    expect(absent).toEqual(absent.map(() => ({ status: "absent" })));
+    const keyReads = source.refs.filter(([ref]) => ref?.kind === "key");
+    expect(keyReads.map((refs) => refs.length)).toEqual([64, 36, 1]);
+    for (const refs of source.refs) expect(new Set(refs.map(({ workspaceId }) => workspaceId)).size).toBe(1);
+  });
+
+  test("change between a request and the read of its batch is not lost", async () => {
+    const before = find();
+    expect(source.reads).toBe(0);
+    projection.drop([ws.refs.key]);
+    expect(await before).toMatchObject({ status: "found" });
+    expect(peek()).toBeUndefined();
+  });
+
+  test("unreadable record does not affect others of its batch", async () => {
+    await edge.writer.write({
+      projectionId,
+      version: ++version,
+      writes: [{ ref: { ...ws.refs.key, id: "broken" }, data: { keyId: 7 } }],
+    });
+    const [known, broken] = await Promise.all([find(), projection.findKey(ws.workspaceId, "broken")]);
+    expect(known).toMatchObject({ status: "found" });
+    expect(broken).toMatchObject({ status: "unusable" });
+  });
+
   test("forgetAll() discards cached data even while the source is unavailable", async () => {
     await find();
     await projection.findKey(ws.workspaceId, "unknown");
@@ -212,15 +250,11 @@ describe.each(EDGES)("the cached projection $name", ({ open }) => {
   });
 
   test.each([1, 2])("record read %i of a key during forgetAll() is used once and not cached", async (which) => {
-    let release = which === 1 ? source.hold() : undefined;
+    const release = source.hold(which);
     const before = find();
-    await waitFor("the first reading", () => source.reads === 1);
-    if (which === 2) {
-      release = source.hold();
-      await waitFor("the second reading", () => source.reads === 2);
-    }
+    await waitFor("the reading", () => source.reads === which);
     projection.forgetAll();
-    release?.();
+    release();
     expect(await before).toMatchObject({ status: "found" });
     source.isBroken = true;
     expect(peek()).toBeUndefined();

@@ -31,7 +31,9 @@ export class Recording implements ChangeListener {
 export class GatedSource implements RecordSource {
   readonly #inner: RecordSource;
   #gate: Promise<void> = Promise.resolve();
-  reads = 0;
+  #heldFrom = 1;
+  /** Refs of each read so far. */
+  readonly refs: (readonly RecordRef[])[] = [];
   /** Number of reads answered by the inner source, including delayed ones. */
   responses = 0;
   isBroken = false;
@@ -40,10 +42,15 @@ export class GatedSource implements RecordSource {
     this.#inner = inner;
   }
 
-  /** Delays replies until the returned function is called; reads still run immediately. */
-  hold(): () => void {
+  get reads(): number {
+    return this.refs.length;
+  }
+
+  /** Delays replies from the read `from` on (default: the next) until the returned function is called; reads still run immediately. */
+  hold(from = this.reads + 1): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#gate = promise;
+    this.#heldFrom = from;
     return () => {
       this.#gate = Promise.resolve();
       resolve();
@@ -51,8 +58,8 @@ export class GatedSource implements RecordSource {
   }
 
   async read(refs: readonly RecordRef[]): Promise<ReadBatch> {
-    this.reads += 1;
-    const gate = this.#gate;
+    this.refs.push(refs);
+    const gate = this.reads < this.#heldFrom ? undefined : this.#gate;
     const batch: ReadBatch = this.isBroken ? { usable: false, reason: "broken" } : await this.#inner.read(refs);
     this.responses += 1;
     await gate;
