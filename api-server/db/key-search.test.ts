@@ -2,7 +2,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Queryable } from "../../postgres/queryable.ts";
 import { createTestDatabase, type TestDatabase } from "../../test/harness/postgres.ts";
-import { type KeyFilter, searchKeys } from "./key-search.ts";
+import { type KeyFilter, type KeyPosition, searchKeys } from "./key-search.ts";
 import { listMatrixRows, listUsedRoles } from "./permission-matrix.ts";
 
 /*
@@ -59,7 +59,7 @@ const search = (filter: Partial<KeyFilter>): KeyFilter => ({
 });
 
 /** The indexes of `keys` that the search reads. */
-async function indexesOf(filter: Partial<KeyFilter>): Promise<string[]> {
+async function indexesOf(filter: Partial<KeyFilter>, after?: KeyPosition): Promise<string[]> {
   const found = new Set<string>();
   const explaining: Queryable = {
     query: async ({ text, values }: { text: string; values: unknown[] }) => {
@@ -71,7 +71,7 @@ async function indexesOf(filter: Partial<KeyFilter>): Promise<string[]> {
       return { rows: [], rowCount: 0 };
     },
   } as never;
-  await searchKeys(explaining, search(filter), { after: undefined, rowsMax: 101 });
+  await searchKeys(explaining, search(filter), { after, rowsMax: 101 });
   found.delete("keys_pkey");
   return [...found].sort();
 }
@@ -92,6 +92,12 @@ describe("is answered by an index:", () => {
     },
     { name: "disabled ones, which are few", filter: { enabled: false }, indexes: ["keys_disabled"] },
     { name: "expired ones, which are few", filter: { expired: true }, indexes: ["keys_by_expiry"] },
+    { name: "ones that expire soon", filter: { expiresBefore: 3_000_001 }, indexes: ["keys_by_expiry"] },
+    {
+      name: "ones that expire soon, of the API of most keys",
+      filter: { apiIds: ["api_large"], expiresBefore: 3_000_001 },
+      indexes: ["keys_by_expiry"],
+    },
     { name: "enabled ones, which are many", filter: { enabled: true }, indexes: ["keys_newest"] },
     { name: "a rare role", filter: { roleId: "role_rare" }, indexes: [] },
     { name: "a common role", filter: { roleId: "role_common" }, indexes: ["keys_newest"] },
@@ -101,6 +107,11 @@ describe("is answered by an index:", () => {
     expect(await indexesOf(filter)).toEqual(indexes),
   );
 });
+
+test("key search continues by the index among keys that expire together", async () =>
+  expect(await indexesOf({ expiresBefore: 3_000_001 }, { atMs: 3_000_000, keyId: "key_8" })).toEqual([
+    "keys_by_expiry",
+  ]));
 
 test("key search statistics recognize a rare name prefix", async () => {
   const { rows } = await db.query(
@@ -150,6 +161,18 @@ describe("finds", () => {
     { name: "expired ones", filter: { expired: true }, where: "expires_at < 2000000" },
     { name: "no expired ones", filter: { expired: false }, where: "expires_at is null or expires_at > 2000000" },
     {
+      name: "enabled ones that expire soon",
+      filter: { expiresBefore: 3_000_001 },
+      where: "enabled and expires_at = 3000000",
+    },
+    { name: "none that expires in the first millisecond after", filter: { expiresBefore: 3_000_000 }, where: "false" },
+    {
+      name: "ones that expire soon among those of an owner",
+      filter: { expiresBefore: 3_000_001, owner: { identityId: "id_8", externalId: "user_8" } },
+      where: "enabled and expires_at = 3000000 and (identity_id = 'id_8' or owner_id = 'user_8')",
+    },
+    { name: "no disabled ones that expire soon", filter: { expiresBefore: 3_000_001, enabled: false }, where: "false" },
+    {
       name: "an owner by its identity and as v1 was told it, each once",
       filter: { owner: { identityId: "id_8", externalId: "user_8" } },
       where: "identity_id = 'id_8' or owner_id = 'user_8'",
@@ -176,13 +199,31 @@ describe("finds", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  test("key search returns keys that expire soon by expiry and id, without duplicates or gaps among ties", async () => {
+    await db.query("update keys set expires_at = 2000000 + created_at % 3 where api_id = 'api_small'");
+    const filter = search({ apiIds: ["api_small"], expiresBefore: 2_000_002 });
+    const { rows } = await db.query(
+      `select id from keys where api_id = 'api_small' and enabled and expires_at < 2000002 order by expires_at, id`,
+    );
+    const paged: string[] = [];
+    for (let last = undefined as { expires_at: number | null; id: string } | undefined; ; ) {
+      const after = last && { atMs: last.expires_at ?? 0, keyId: last.id };
+      const page = await searchKeys(db, filter, { after, rowsMax: 37 });
+      paged.push(...page.map(({ id }) => id));
+      last = page.at(-1);
+      if (last === undefined) break;
+    }
+    expect(paged).toEqual(rows.map(({ id }) => id));
+    expect(paged.length).toBeGreaterThan(37 * 2);
+  });
+
   test("key search returns keys newest first, without duplicates or gaps across pages", async () => {
     await db.query("update keys set created_at = 1000000 + (created_at % 5) where api_id = 'api_small'");
     const filter = search({ apiIds: ["api_small"] });
     const whole = await searchKeys(db, filter, { after: undefined, rowsMax: 100_000 });
     const paged: string[] = [];
     for (let last = undefined as (typeof whole)[number] | undefined; ; ) {
-      const after = last && { createdAt: last.created_at, keyId: last.id };
+      const after = last && { atMs: last.created_at, keyId: last.id };
       const page = await searchKeys(db, filter, { after, rowsMax: 37 });
       paged.push(...page.map(({ id }) => id));
       last = page.at(-1);

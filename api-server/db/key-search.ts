@@ -1,11 +1,12 @@
 import type { Queryable } from "../../postgres/queryable.ts";
 import { beginningWith, containing } from "./pages.ts";
 
-/* Searches live keys, newest first. */
+/* Searches live keys, newest first; those that expire soon, in the order of their expiry. */
 
 /** Position in the sorted keys: the last key of the previous page. */
 export interface KeyPosition {
-  readonly createdAt: number;
+  /** Time by which the keys are sorted: the expiry if the filter has `expiresBefore`, otherwise the creation. */
+  readonly atMs: number;
   readonly keyId: string;
 }
 
@@ -24,6 +25,8 @@ export interface KeyFilter {
   readonly owner?: { readonly identityId: string | undefined; readonly externalId: string } | undefined;
   readonly enabled?: boolean | undefined;
   readonly expired?: boolean | undefined;
+  /** Only enabled keys that have not expired and expire before this time, Unix ms, the next to expire first. */
+  readonly expiresBefore?: number | undefined;
   readonly limited?: boolean | undefined;
   readonly managed?: boolean | undefined;
   readonly roleId?: string | undefined;
@@ -77,7 +80,7 @@ async function findHolders(
 }
 
 /**
- * Returns at most `rowsMax` keys after a position. The statement is not prepared, so that Postgres plans it for the values of this search.
+ * Returns at most `rowsMax` keys after a position, in the order of the filter. The statement is not prepared, so that Postgres plans it for the values of this search.
  */
 export async function searchKeys(
   db: Queryable,
@@ -88,12 +91,13 @@ export async function searchKeys(
   const holders = permissionId === undefined ? undefined : await findHolders(db, { workspaceId, permissionId });
   const { conditions, values } = conditionsOf(filter, { after, holders });
   values.push(rowsMax);
+  const order = filter.expiresBefore === undefined ? "k.created_at desc, k.id desc" : "k.expires_at, k.id";
   const text = `with page as (
                   select k.id
                     from keys k
                     join apis a on a.id = k.api_id and a.deleted_at is null
                    where k.workspace_id = $1 and ${conditions.join("\n                     and ")}
-                   order by k.created_at desc, k.id desc
+                   order by ${order}
                    limit $${values.length}
                 )
                 select k.id, k.api_id, k.start, k.name, k.enabled, k.expires_at, k.last_used_at, k.created_at, k.manager,
@@ -102,7 +106,7 @@ export async function searchKeys(
                   join keys k on k.id = p.id
                   left join identities i on i.id = k.identity_id and i.deleted_at is null
                   left join key_credits c on c.key_id = k.id
-                 order by k.created_at desc, k.id desc`;
+                 order by ${order}`;
   return (await db.query<FoundKeyRow>({ text, values })).rows;
 }
 
@@ -139,6 +143,9 @@ function conditionsOf(
     const isExpired = `k.expires_at < ${at(filter.nowMs)}`;
     conditions.push(filter.expired ? isExpired : `(k.expires_at is null or not ${isExpired})`);
   }
+  if (filter.expiresBefore !== undefined) {
+    conditions.push(`k.enabled and k.expires_at >= ${at(filter.nowMs)} and k.expires_at < ${at(filter.expiresBefore)}`);
+  }
   if (filter.managed !== undefined) conditions.push(`k.manager is ${filter.managed ? "not null" : "null"}`);
   if (filter.limited !== undefined) {
     conditions.push(`${filter.limited ? "" : "not "}exists (select from key_credits c where c.key_id = k.id)`);
@@ -156,7 +163,8 @@ function conditionsOf(
                                   where kr.key_id = k.id and rp.permission_id = ${permission}))`);
   }
   if (after !== undefined) {
-    conditions.push(`(k.created_at, k.id) < (${at(after.createdAt)}::bigint, ${at(after.keyId)}::text)`);
+    const sorted = filter.expiresBefore === undefined ? "(k.created_at, k.id) <" : "(k.expires_at, k.id) >";
+    conditions.push(`${sorted} (${at(after.atMs)}::bigint, ${at(after.keyId)}::text)`);
   }
   return { conditions, values };
 }

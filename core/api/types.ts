@@ -1006,6 +1006,7 @@ export interface paths {
         externalId?: string | undefined;
         enabled?: boolean | undefined;
         expired?: boolean | undefined;
+        expiresBefore?: number | undefined;
         limited?: boolean | undefined;
         managed?: boolean | undefined;
         role?: string | undefined;

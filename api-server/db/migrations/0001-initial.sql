@@ -168,7 +168,7 @@ create index keys_by_name on keys (workspace_id, lower(name) text_pattern_ops) w
 create index keys_by_start on keys (workspace_id, start text_pattern_ops) where deleted_at is null;
 -- Disabled and expired keys are rare, so that a search for them would read most keys.
 create index keys_disabled on keys (workspace_id, created_at, id) where deleted_at is null and not enabled;
-create index keys_by_expiry on keys (workspace_id, expires_at) where deleted_at is null and expires_at is not null;
+create index keys_by_expiry on keys (workspace_id, expires_at, id) where deleted_at is null and expires_at is not null;
 -- For the removal of rows that were deleted long ago, and for the check whether an API still has rows.
 create index keys_deleted on keys (workspace_id, deleted_at) where deleted_at is not null;
 create index keys_of_api on keys (api_id);

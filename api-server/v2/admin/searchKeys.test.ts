@@ -73,6 +73,48 @@ test("searchKeys filters by disabled, expired and managed state, and by the oppo
   expect(await among({ managed: false, enabled: true, expired: false })).toEqual(new Set());
 });
 
+test("searchKeys with expiresBefore returns live enabled keys by expiry, also with other filters", async () => {
+  const now = t.deps.nowMs();
+  const inDays = (days: number): number => now + days * 86_400_000;
+  const make = (expires: number | undefined, body: object = {}) =>
+    create({ prefix: "soon", ...(expires === undefined ? {} : { expires }), ...body });
+  const late = await make(inDays(8));
+  const ties = [await make(inDays(3)), await make(inDays(3), { externalId: "soon.owner" }), await make(inDays(3))];
+  const next = await make(inDays(1), { apiId: second });
+  const others = [
+    await make(undefined),
+    await make(now - 1),
+    await make(inDays(2), { enabled: false }),
+    await make(inDays(2)),
+  ];
+  await t.data("keys.deleteKey", { keyId: others[3]?.keyId });
+  const tied = ties.map(({ keyId }) => keyId).sort();
+  const soon = { start: "soon_", expiresBefore: inDays(8) };
+  expect(await search(soon)).toEqual([next.keyId, ...tied]);
+  expect(await search({ ...soon, expiresBefore: inDays(8) + 1 })).toEqual([next.keyId, ...tied, late.keyId]);
+  expect(await search({ ...soon, apiId: first })).toEqual(tied);
+  for (const other of [{ enabled: false }, { expired: true }, { expiresBefore: now }, { expiresBefore: 0 }]) {
+    expect(await search({ ...soon, ...other }), JSON.stringify(other)).toEqual([]);
+  }
+  expect(await search({ ...soon, apiId: second })).toEqual([next.keyId]);
+  expect(await search({ ...soon, externalId: "soon.owner", enabled: true, expired: false })).toEqual([ties[1]?.keyId]);
+  const paged: string[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const reply = await t.call("admin.searchKeys", { ...soon, limit: 1, ...(cursor === undefined ? {} : { cursor }) });
+    paged.push(...reply.body.data.map((key: Found) => key.keyId));
+    // A key that expires earlier belongs to a page that was read, and one that expires later to a page to come.
+    if (cursor === undefined) await make(inDays(0.5));
+    ({ cursor } = reply.body.pagination);
+    if (!reply.body.pagination.hasMore) break;
+  }
+  expect(paged).toEqual([next.keyId, ...tied]);
+  const foreign = await t.makeWorkspace();
+  expect(await search({ expiresBefore: inDays(400) }, foreign.rootKey)).toEqual([]);
+  for (const expiresBefore of [-1, 1.5, "soon", 5_000_000_000_000]) {
+    expect((await t.call("admin.searchKeys", { expiresBefore })).status, String(expiresBefore)).toBe(400);
+  }
+});
+
 test("searchKeys filters by role name or id, and finds no keys for an unknown role", async () => {
   const { roleId } = await t.data("permissions.createRole", { name: "search-role", permissions: ["search.of-role"] });
   const { keyId } = await create({ roles: ["search-role"] });

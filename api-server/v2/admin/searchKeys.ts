@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { EXPIRES_MAX_MS } from "../../../core/keys/key-hash.ts";
 import type { Queryable } from "../../../postgres/queryable.ts";
 import { findApi } from "../../db/apis.ts";
 import { findIdentityIdByExternalId } from "../../db/identities.ts";
@@ -55,6 +56,13 @@ const Body = z.strictObject({
     .meta({ examples: ["user_123"] }),
   enabled: z.boolean().optional().describe("Only enabled keys, or only disabled ones."),
   expired: z.boolean().optional().describe("Only expired keys, or only keys that have not expired."),
+  expiresBefore: z
+    .int()
+    .min(0)
+    .max(EXPIRES_MAX_MS)
+    .optional()
+    .describe("Only enabled keys that have not expired and expire before this time, Unix ms; the next to expire first.")
+    .meta({ examples: [1_769_904_000_000] }),
   limited: z.boolean().optional().describe("Only keys with credits, or only unlimited ones."),
   managed: z.boolean().optional().describe("Only keys that a manifest manages, or only unmanaged keys."),
   role: z
@@ -120,7 +128,7 @@ export const searchKeys = defineListProcedure({
   effect: "read",
   summary: "Search keys",
   description:
-    "Of one API, or of all that the caller may read; the newest first. All conditions must apply. Deleted keys are left out, disabled and expired ones are not. A search that would take longer than 5 s is given up with 408.",
+    "Of one API, or of all that the caller may read; the newest first unless `expiresBefore` is given. All conditions must apply. Deleted keys are left out, disabled and expired ones are not. A search that would take longer than 5 s is given up with 408.",
   permissions: required,
   errors: ["api_not_found"],
   addition: true,
@@ -144,7 +152,7 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<FoundKey>
   const last = shown.at(-1);
   return {
     items: shown.map(toFoundKey),
-    cursor: rows.length > body.limit && last !== undefined ? `${last.created_at}.${last.id}` : undefined,
+    cursor: rows.length > body.limit && last !== undefined ? `${sortedAt(last, body)}.${last.id}` : undefined,
   };
 }
 
@@ -173,7 +181,8 @@ async function filterOf(
   where: Pick<KeyFilter, "workspaceId" | "apiIds" | "nowMs">,
 ): Promise<KeyFilter | undefined> {
   const { workspaceId } = where;
-  const { role, permission, externalId, keyId, hash, name, start, enabled, expired, limited, managed } = body;
+  const { role, permission, externalId, keyId, hash, name, start } = body;
+  const { enabled, expired, expiresBefore, limited, managed } = body;
   const roleRow = role === undefined ? undefined : await findRole(db, { workspaceId, role });
   const permissionRow = permission === undefined ? undefined : await findPermission(db, { workspaceId, permission });
   if ((role !== undefined && roleRow === undefined) || (permission !== undefined && permissionRow === undefined)) {
@@ -183,14 +192,18 @@ async function filterOf(
     externalId === undefined
       ? undefined
       : { externalId, identityId: await findIdentityIdByExternalId(db, { workspaceId, externalId }) };
-  const flags = { enabled, expired, limited, managed };
+  const flags = { enabled, expired, expiresBefore, limited, managed };
   return { ...where, ...flags, keyId, hash, name, start, owner, roleId: roleRow?.id, permissionId: permissionRow?.id };
 }
 
+/** Returns the time of a found key by which the page is sorted. */
+const sortedAt = ({ created_at, expires_at }: FoundKeyRow, { expiresBefore }: Body): number =>
+  expiresBefore === undefined ? created_at : (expires_at ?? 0);
+
 /** Parses a cursor; a malformed one starts at the first page. */
 function positionAt(cursor: string | undefined): KeyPosition | undefined {
-  const [, createdAt, keyId] = /^(\d{1,15})\.([A-Za-z0-9_]{1,255})$/.exec(cursor ?? "") ?? [];
-  return createdAt === undefined || keyId === undefined ? undefined : { createdAt: Number(createdAt), keyId };
+  const [, atMs, keyId] = /^(\d{1,15})\.([A-Za-z0-9_]{1,255})$/.exec(cursor ?? "") ?? [];
+  return atMs === undefined || keyId === undefined ? undefined : { atMs: Number(atMs), keyId };
 }
 
 const toFoundKey = (row: FoundKeyRow): FoundKey => ({
