@@ -525,6 +525,7 @@ export interface paths {
             changedAt: number;
             dataPlane?: {
               pods: number;
+              firstPods: number;
               silent: number;
               updated: number;
               behind: number;
@@ -865,6 +866,7 @@ export interface paths {
             changedAt: number;
             dataPlane?: {
               pods: number;
+              firstPods: number;
               silent: number;
               updated: number;
               behind: number;

@@ -14,6 +14,8 @@ export type PodState = "updated" | "behind" | "unsupported";
 
 export interface PodsTogether {
   readonly pods: number;
+  /** Number of these pods that were not counted before; see `together`. */
+  readonly firstPods: number;
   /** Number of pods that stopped reporting without signing off; no other number includes them. */
   readonly silent: number;
   readonly updated: number;
@@ -65,10 +67,14 @@ export function overAdmittedBy(
 /** Returns the duration as a number that JSON can express. The lag of a sidecar without a heartbeat is infinite. */
 export const toJsonMs = (ms: number): number => Math.min(Math.ceil(ms), Number.MAX_SAFE_INTEGER);
 
+/** @param counted ids of pods that earlier policies counted; the pods of this policy are added. */
 export function together(
   { reporting: reports, silent }: PolicyReports,
   { version, onStale }: { readonly version: number; readonly onStale: CompiledPolicy["onStale"] },
+  counted: Set<string> = new Set(),
 ): PodsTogether {
+  const countedBefore = counted.size;
+  for (const { podId } of reports) counted.add(podId);
   const states = reports.map((report) => stateOf(report, version));
   const fresh = reports.map((report) => freshnessOf(report, onStale));
   const count = <T>(all: readonly T[], requested: T): number => all.filter((one) => one === requested).length;
@@ -76,6 +82,7 @@ export function together(
     reports.filter((report) => report.version === version).reduce((sum, report) => sum + countIn(report, mode), 0);
   return {
     pods: reports.length,
+    firstPods: counted.size - countedBefore,
     silent: silent.length,
     updated: count(states, "updated"),
     behind: count(states, "behind"),

@@ -40,5 +40,6 @@ async function handle(call: Call<Body, typeof required>): Promise<Page<PolicyOve
   const rows = await readBriefly(deps, "Another text may be found faster.", (db) => listPolicyOverviews(db, page));
   const shown = rows.slice(0, limit);
   const reports = await findReports(deps, workspaceId, shown);
-  return { items: shown.map((row, i) => toOverview(row, reports?.[i])), cursor: rows[limit]?.id };
+  const counted = new Set<string>();
+  return { items: shown.map((row, i) => toOverview(row, reports?.[i], counted)), cursor: rows[limit]?.id };
 }

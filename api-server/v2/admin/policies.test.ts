@@ -78,6 +78,21 @@ test("admin policy list shows the gate state of each policy", async () => {
   });
 });
 
+test("admin policy list counts a pod with two policies once over a page", async () => {
+  const ids = [(await resources.policy()).policyId, (await resources.policy()).policyId];
+  const ref = { workspaceId: t.workspace.id, generation: 1, version: 1, stalenessMs: 20 };
+  for (const policyId of ids) await t.edge.pods.report({ ...ref, policyId, podId: "shop/twice" });
+  await t.edge.pods.report({ ...ref, policyId: ids[0] ?? "", podId: "shop/once" });
+  const rows = await t.data("admin.listPolicies", {});
+  const sumOf = (field: "pods" | "firstPods"): number =>
+    rows
+      .filter(({ policyId }: { policyId: string }) => ids.includes(policyId))
+      .reduce((sum: number, { dataPlane }: { dataPlane: Record<string, number> }) => sum + (dataPlane[field] ?? 0), 0);
+  expect([sumOf("pods"), sumOf("firstPods")]).toEqual([3, 2]);
+  const { dataPlane } = await t.data("admin.getPolicy", { policyId: ids[1] });
+  expect(dataPlane).toMatchObject({ pods: 1, firstPods: 1 });
+});
+
 test("admin policy details show each gate and the rejections of each rule", async () => {
   const policyId = await policyWithPods();
   const policy = await t.data("admin.getPolicy", { policyId });

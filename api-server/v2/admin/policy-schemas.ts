@@ -15,6 +15,9 @@ export const count = (description: string, example = 3) =>
 
 export const DataPlaneOut = z.strictObject({
   pods: count("Number of gates that reported on the policy in the last 15 seconds."),
+  firstPods: count(
+    "Number of these gates that no earlier policy of the page has, so that the sum over a page counts a gate once.",
+  ),
   silent: count("Number of gates that stopped reporting in the last 10 minutes without signing off.", 0),
   updated: count("Number of gates that enforce this version."),
   behind: count("How many enforce another version.", 0),
@@ -53,7 +56,12 @@ export const PolicyOverview = z.strictObject({
 });
 export type PolicyOverview = z.input<typeof PolicyOverview>;
 
-export function toOverview(row: PolicyOverviewRow, reports: PolicyReports | undefined): PolicyOverview {
+/** @param counted ids of pods that earlier policies of the page have; see `together`. */
+export function toOverview(
+  row: PolicyOverviewRow,
+  reports: PolicyReports | undefined,
+  counted?: Set<string>,
+): PolicyOverview {
   const { version } = row;
   return {
     policyId: row.id,
@@ -66,6 +74,6 @@ export function toOverview(row: PolicyOverviewRow, reports: PolicyReports | unde
     generation: row.generation,
     version,
     changedAt: row.changed_at,
-    dataPlane: reports && together(reports, { version, onStale: readOnStale(row.on_stale) }),
+    dataPlane: reports && together(reports, { version, onStale: readOnStale(row.on_stale) }, counted),
   };
 }
